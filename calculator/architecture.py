@@ -1,0 +1,64 @@
+"""What a model is: its family, layers, widths, heads and kinds of attention."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Family(StrEnum):
+    """The classes whose training step the calculator knows operation by operation."""
+
+    BERT = "bert"  # transformers' BertForMaskedLM
+    T5 = "t5"  # transformers' T5ForConditionalGeneration, version 1.0 (ReLU, tied)
+    GPT2 = "gpt2"  # transformers' GPT2LMHeadModel; GPT-3's shapes are counted in this class too
+    GPTJ = "gptj"  # transformers' GPTJForCausalLM
+    DALLE = "dalle"  # our training/model.py
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The shape of one model.
+
+    Sizes are in elements: `hidden_size` d, `heads` h of `head_size` k, `feed_forward_size` f,
+    `vocabulary_size` V, `positions` learned position embeddings (0 for none). T5 has `layers`
+    encoder layers and `decoder_layers` decoder layers. DALL-E reads `text_length` text tokens and
+    `image_side` squared image codes, has `image_vocabulary_size` codes, and may have a last layer
+    of its own that sharing leaves alone.
+    """
+
+    name: str
+    title: str
+    family: Family
+    layers: int
+    hidden_size: int
+    heads: int
+    head_size: int
+    feed_forward_size: int
+    vocabulary_size: int
+    positions: int
+    sequence_length: int
+    dropout: float
+    source: str
+    decoder_layers: int = 0
+    target_length: int | None = None
+    tied_embeddings: bool = True
+    rotary_size: int = 0
+    token_types: int = 0
+    relative_buckets: int = 0
+    text_length: int = 0
+    image_side: int = 0
+    image_vocabulary_size: int = 0
+    gated: bool = False
+    own_last_layer: bool = False
+    sharing_groups: int | None = None
+    reversible: bool = False
+    note: str = ""
+
+    @property
+    def attention_size(self) -> int:
+        """Width of all heads together, a = h * k (differs from d in the larger T5)."""
+        return self.heads * self.head_size
+
+    @property
+    def shared_layers(self) -> int:
+        """Layers of one stack that `--sharing-groups` can share."""
+        return self.layers - int(self.own_last_layer)
