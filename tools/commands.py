@@ -1,0 +1,83 @@
+"""The commands of build.py: what each sets up, and what it then runs."""
+
+import argparse
+import subprocess
+from collections.abc import Sequence
+
+from tools.console import ROOT, BuildError, run, say, step
+from tools.environment import EVERYTHING, Group, ensure, venv_python
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and return the exit status."""
+    options, rest = _parser().parse_known_args(arguments)
+    if rest and options.command not in ("test", "bench"):
+        _parser().error(f"unknown: {' '.join(rest)}")
+    try:
+        return _run(options, rest)
+    except BuildError as error:
+        say(f"build.py: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("\nStopped; nothing is left half-done.")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="build.py", description="Set up, build, serve, test.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = commands.add_parser("serve", help="build the site and serve it on this machine")
+    serve.add_argument("--port", type=int, default=8000, help="default: 8000; 0: any free one")
+    commands.add_parser("build", help="leave the complete site in site/")
+    commands.add_parser("test", help="run every test; more options go to pytest (-k, -x, ...)")
+    commands.add_parser("check", help="formatting, lint, types, forbidden addresses")
+    commands.add_parser("bench", help="measure speed and size; options: see bench --help")
+    commands.add_parser("lock", help="renew requirements/*.txt and package-lock.json")
+    return parser
+
+
+def _run(options: argparse.Namespace, rest: list[str]) -> int:
+    match options.command:
+        case "serve":
+            from tools.serve import serve
+
+            _build()
+            serve(options.port)
+            return 0
+        case "build":
+            _build()
+            say("The site is in site/.")
+            return 0
+        case "test":
+            ensure(EVERYTHING)
+            _build()
+            return _in_venv("-m", "pytest", *rest)
+        case "check":
+            ensure(EVERYTHING)
+            return _in_venv("-m", "tools.checks")
+        case "bench":
+            ensure(EVERYTHING)
+            _build()
+            return _in_venv("-m", "tests.benchmarks", *rest)
+        case "lock":
+            return _in_venv("-m", "tools.lock")
+    raise AssertionError(options.command)
+
+
+def _build() -> None:
+    """Build the site in the environment's own interpreter."""
+    ensure([Group.SITE])
+    if _in_venv("-m", "tools.website") != 0:
+        raise BuildError("The site could not be built; site/ is as it was before.")
+
+
+def _in_venv(*arguments: str) -> int:
+    """Run the environment's Python with `arguments` at the terminal; return its exit status."""
+    process = subprocess.Popen([venv_python(), *arguments], cwd=ROOT)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # The child got the same signal: let it clean up and end first.
+            process.wait()
+            raise

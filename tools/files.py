@@ -1,0 +1,65 @@
+"""Folders that are swapped in whole, and a lock so that two builds do not disturb each other."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.console import ROOT, say
+
+WORKSHOP = ROOT / ".build"
+
+
+def fresh(folder: Path) -> Path:
+    """An empty `folder`, whatever an earlier run has left there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def replace_folder(finished: Path, target: Path) -> None:
+    """Put `finished` where `target` is; `target` is whole at every moment but a blink."""
+    old = WORKSHOP / f"{target.name}.old"
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    finished.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` under another name, then rename: readers see the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """A name for the present content of `paths`: 16 hexadecimal digits of a SHA-256."""
+    total = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(ROOT)}:{len(content)}\n".encode())
+        total.update(content)
+    return total.hexdigest()[:16]
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Wait until no other build.py sets up or builds in this checkout."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no fcntl; there two builds at once are left to the user.
+        yield
+        return
+    WORKSHOP.mkdir(exist_ok=True)
+    with (WORKSHOP / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("  Another build.py is at work in this folder; waiting for it ...")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

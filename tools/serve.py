@@ -1,0 +1,71 @@
+"""Build, serve, and build again whenever a source changes."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.console import ROOT, BuildError, run, say
+from tools.environment import venv_python
+from tools.server import make_server
+from tools.website import SITE
+
+WATCHED = ("docs", "templates", "calculator", "tools", "mkdocs.yml")
+POLL_SECONDS = 0.7
+
+
+def serve(port: int) -> None:
+    """Serve site/ on 127.0.0.1:`port` until Ctrl-C; the site must have been built before."""
+    server = make_server(SITE, port)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    say(f"\nThe site is at http://127.0.0.1:{server.server_port}/  (Ctrl-C ends)")
+    try:
+        for changed in changes():
+            say(f"\n{changed} changed.")
+            _rebuild()
+    except KeyboardInterrupt:
+        say("")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _rebuild() -> None:
+    """Build in a new process, so that changed modules are read again."""
+    try:
+        run([venv_python(), "-m", "tools.website"], "The new site could not be built.")
+        say("The site is new; reload the page.")
+    except BuildError as error:
+        say(f"{error}\nThe site before this change is still served.")
+
+
+def changes() -> Iterator[Path]:
+    """The first changed source, each time that sources have changed and come to rest."""
+    before = _snapshot()
+    while True:
+        time.sleep(POLL_SECONDS)
+        now = _snapshot()
+        if now == before:
+            continue
+        changed = sorted(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+        while (later := _snapshot()) != now:
+            now = later
+            time.sleep(POLL_SECONDS)
+        before = now
+        yield changed[0].relative_to(ROOT)
+
+
+def _snapshot() -> dict[Path, tuple[int, int]]:
+    """The size and time of every watched file."""
+    seen = {}
+    for name in WATCHED:
+        top = ROOT / name
+        for path in [top, *top.rglob("*")]:
+            if "__pycache__" in path.parts or not path.is_file():
+                continue
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                continue
+            seen[path] = (status.st_size, status.st_mtime_ns)
+    return seen

@@ -1,0 +1,92 @@
+"""A small server for site/ on this machine: right MIME types, byte ranges, no stale caches."""
+
+import re
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import BinaryIO
+
+from tools.console import BuildError
+
+# What a server must say for a browser to take modules, and WebAssembly while it downloads.
+# Written out, since Python's own table follows the machine's settings.
+MIME_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".wasm": "application/wasm",
+    ".woff2": "font/woff2",
+    ".xml": "application/xml",
+    ".zip": "application/zip",
+}
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
+
+
+class SiteHandler(SimpleHTTPRequestHandler):
+    """Serves one folder; quiet; answers `Range: bytes=a-b` as static hosts do."""
+
+    protocol_version = "HTTP/1.1"
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **MIME_TYPES}
+
+    def send_head(self) -> BinaryIO | None:  # type: ignore[override]
+        """A part of a file when a range is asked for, else what the base class does."""
+        found = _RANGE.match(self.headers.get("Range", ""))
+        path = Path(self.translate_path(self.path))
+        if found is None or not path.is_file():
+            return super().send_head()  # type: ignore[return-value]
+        size = path.stat().st_size
+        first = int(found[1])
+        last = min(int(found[2]), size - 1) if found[2] else size - 1
+        if first > last:
+            self.send_response(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE)
+            self.send_header("Content-Range", f"bytes */{size}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
+        self.send_response(HTTPStatus.PARTIAL_CONTENT)
+        self.send_header("Content-Type", self.guess_type(path))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.send_header("Content-Length", str(last - first + 1))
+        self.end_headers()
+        if self.command == "GET":
+            with path.open("rb") as file:
+                file.seek(first)
+                self.wfile.write(file.read(last - first + 1))
+        return None
+
+    def end_headers(self) -> None:
+        """Caching allowed, but only after asking: a rebuilt page is seen at the next reload."""
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal shows builds, not requests."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that leaves in the middle of a download is no error."""
+
+
+def make_server(folder: Path, port: int) -> ThreadingHTTPServer:
+    """A server of `folder` on 127.0.0.1:`port` (0: any free one); start it with serve_forever.
+
+    Raises BuildError when the port is taken or not allowed.
+    """
+    if not 0 <= port <= 65535:
+        raise BuildError(f"port = {port}: must be between 0 and 65535.")
+    handler = partial(SiteHandler, directory=str(folder))
+    try:
+        return _Server(("127.0.0.1", port), handler)
+    except PermissionError as error:
+        raise BuildError(f"Port {port} needs more rights; try --port 8000.") from error
+    except OSError as error:
+        raise BuildError(f"Port {port} is taken; try --port {port + 1}.") from error
