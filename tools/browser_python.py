@@ -19,19 +19,24 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def stage_browser_python(assets: Path, node: Node, node_modules: Path) -> None:
-    """Put the runtime, both libraries, calculator.zip and runtime.mjs into `assets`."""
+    """Put the runtime, both standard libraries and calculator.zip into `assets`.
+
+    assets/pyodide/python_stdlib_bytecode.zip is the library that starts fast; the stock
+    python_stdlib.zip beside it is what worker.js falls back to.
+    """
     pyodide = node_modules / "pyodide"
     folder = assets / "pyodide"
     folder.mkdir(parents=True)
     for name in RUNTIME_FILES:
         shutil.copyfile(pyodide / name, folder / name)
     library = _compiled_library(pyodide, node)
-    if library is not None:
-        shutil.copyfile(library, folder / "library.zip")
-    calculator = _packed_calculator(pyodide, node)
-    shutil.copyfile(calculator, assets / "calculator.zip")
-    manifest = _manifest(pyodide, library, calculator)
-    write_atomically(assets / "runtime.mjs", manifest.encode())
+    # An empty list of packages: we use none, and the full one is 119 kB of every first visit.
+    info = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))["info"]
+    lock = json.dumps({"info": info, "packages": {}})
+    (folder / "pyodide-lock.json").write_text(lock, "utf-8")
+    library = _compiled_library(pyodide, node) or pyodide / "python_stdlib.zip"
+    shutil.copyfile(library, folder / "python_stdlib_bytecode.zip")
+    shutil.copyfile(_packed_calculator(pyodide, node), assets / "calculator.zip")
 
 
 def _compiled_library(pyodide: Path, node: Node) -> Path | None:
@@ -76,24 +81,3 @@ def _zip_of(modules: list[Path]) -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             target.writestr(entry, module.read_bytes())
     return packed.getvalue()
-
-
-def _manifest(pyodide: Path, library: Path | None, calculator: Path) -> str:
-    """The module that tells worker.js where all this is, relative to the module itself."""
-    package = json.loads((pyodide / "package.json").read_text("utf-8"))
-    # An empty list of packages: ours is the standard library alone, and the full lock is 119 kB.
-    info = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))["info"]
-    lock = json.dumps({"info": info, "packages": {}})
-    stock = '"pyodide/python_stdlib.zip"'
-    compiled = f'"pyodide/library.zip?{library.stem}"' if library else stock
-    return f"""\
-// Written by build.py. Where the browser's Python is, relative to this file.
-const here = (path) => new URL(path, import.meta.url).href;
-export const version = "{package["version"]}";
-export const pyodideScript = here("pyodide/pyodide.mjs");
-export const indexURL = here("pyodide/");
-export const libraryURL = here({compiled});
-export const stockLibraryURL = here({stock});
-export const calculatorURL = here("calculator.zip?{calculator.stem}");
-export const lockFileContents = {lock};
-"""

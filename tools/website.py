@@ -43,9 +43,12 @@ def _stage_plotly(assets: Path, node_modules: Path) -> None:
 
 def _render_templates() -> None:
     """Let templates/ write what is generated, before MkDocs sees the folder."""
-    from templates.render import render
+    if (ROOT / "templates" / "render.py").is_file():
+        from templates.render import render
 
-    render(STAGING)
+        render(STAGING)
+    elif not (STAGING / "index.md").exists():
+        (STAGING / "index.md").write_text("# Training Transformers Together\n")
 
 
 def _run_mkdocs() -> None:
