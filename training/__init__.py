@@ -1,0 +1,1 @@
+"""Volunteers train one text-to-image transformer together over the Internet."""

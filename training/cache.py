@@ -1,0 +1,60 @@
+"""What generation keeps of the positions it has already read."""
+
+import torch
+
+from training.attention import KeyValueCache
+from training.configuration import TextToImageConfig
+from training.layout import Layout, shift_sources, token_shift
+
+_CPU = torch.device("cpu")
+
+
+class ShiftCache:
+    """The last W inputs of one token shift, half of their channels: [B, W, D / 2]."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._recent: torch.Tensor | None = None
+
+    def __call__(self, x_BSD: torch.Tensor, start: int) -> torch.Tensor:
+        """`token_shift` of the text (from 0 on), or of the single position `start`."""
+        if start == 0:
+            shifted = token_shift(x_BSD, self.layout)
+            self._remember(x_BSD, start)
+            return shifted
+        quarter = x_BSD.shape[-1] // 4
+        first, second = (source[start] for source in shift_sources(self.layout, _CPU))
+        parts = [
+            self._look_up(int(first), slice(0, quarter), x_BSD),
+            self._look_up(int(second), slice(quarter, 2 * quarter), x_BSD),
+            x_BSD[..., 2 * quarter :],
+        ]
+        self._remember(x_BSD, start)
+        return torch.cat(parts, dim=-1)
+
+    def _look_up(self, position: int, channels: slice, like: torch.Tensor) -> torch.Tensor:
+        if position < 0 or self._recent is None:
+            return torch.zeros_like(like[..., channels])
+        slot = position % self.layout.image_side
+        return self._recent[:, slot : slot + 1, channels]
+
+    def _remember(self, x_BSD: torch.Tensor, start: int) -> None:
+        side, half = self.layout.image_side, x_BSD.shape[-1] // 2
+        if self._recent is None:
+            self._recent = x_BSD.new_zeros(x_BSD.shape[0], side, half)
+        length = x_BSD.shape[1]
+        for offset in range(max(0, length - side), length):
+            self._recent[:, (start + offset) % side] = x_BSD[:, offset, :half]
+
+
+class DecodingCache:
+    """Keys, values and shift inputs of every layer, and the next position to read."""
+
+    def __init__(self, config: TextToImageConfig, batch: int) -> None:
+        layout = config.layout
+        shape = (batch, config.num_attention_heads, layout.positions, config.head_size)
+        depths = range(config.num_hidden_layers)
+        self.position = 0
+        self.keys_values = [KeyValueCache(shape) for _ in depths]
+        self.attention_shifts = [ShiftCache(layout) for _ in depths]
+        self.feed_forward_shifts = [ShiftCache(layout) for _ in depths]

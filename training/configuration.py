@@ -1,0 +1,132 @@
+"""The shape of a text-to-image transformer, saved beside its weights as `config.json`."""
+
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+from calculator.errors import InputError
+from training.attention import AttentionKind
+from training.layout import Layout
+
+
+class TextToImageConfig(PreTrainedConfig):
+    """Shape of a `TextToImageTransformer`; the defaults are the 2021 run's.
+
+    Attributes:
+        text_vocabulary_size: words the tokenizer knows; the model adds one token for each text
+            position, which stands for padding there.
+        text_length: text tokens T in every sequence, padding included.
+        image_vocabulary_size: codes in the VQ-GAN's codebook.
+        image_side: codes in a row and in a column; a picture is `image_side ** 2` codes.
+        hidden_size: width D of each of the two residual streams.
+        num_hidden_layers: depth, counting layers that share weights once each time they run.
+        num_attention_heads: heads H of `head_size` channels.
+        feed_forward_multiplier: inner width of the feed-forward, in hidden sizes.
+        attention_kinds: kinds of attention, repeated until the last layer.
+        last_attention_kind: kind of the last layer.
+        convolution_kernel: side of the window of convolutional attention, odd.
+        sharing_groups: distinct layers used in turn by all but the last layer, which has weights
+            of its own; None gives each layer its own.
+        token_shift: mix a part of the channels with the token before, above and to the left.
+        reversible: recompute activations from the outputs in the backward pass.
+        image_loss_weight: weight of the image loss against the text loss's 1.
+        layer_scale: initial factor of every branch; None chooses 0.1 up to 18 layers, 1e-5 up to
+            24, else 1e-6 (CaiT, arXiv:2103.17239, section 4).
+        initializer_range: standard deviation of the initial matrices.
+        begin_id: text token that opens each sequence.
+        padding_id: text token that stands for "no word".
+
+    Raises:
+        InputError: a value outside its range.
+    """
+
+    model_type = "text-to-image-transformer"
+    attribute_map = {"vocab_size": "vocabulary_size"}
+
+    text_vocabulary_size: int = 32100
+    text_length: int = 256
+    image_vocabulary_size: int = 8192
+    image_side: int = 32
+    hidden_size: int = 1024
+    num_hidden_layers: int = 64
+    num_attention_heads: int = 16
+    head_size: int = 64
+    feed_forward_multiplier: int = 4
+    attention_kinds: tuple[str, ...] | list[str] = ("row", "column", "row", "row")
+    last_attention_kind: str = "convolutional"
+    convolution_kernel: int = 11
+    sharing_groups: int | None = 4
+    token_shift: bool = True
+    reversible: bool = True
+    image_loss_weight: float = 7.0
+    layer_scale: float | None = None
+    initializer_range: float = 0.02
+    begin_id: int = 0
+    padding_id: int = 0
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        super().__post_init__(**kwargs)
+        self.attention_kinds = tuple(AttentionKind(kind) for kind in self.attention_kinds)
+        self.last_attention_kind = AttentionKind(self.last_attention_kind)
+        for field in _POSITIVE:
+            if getattr(self, field) < 1:
+                raise InputError(field, getattr(self, field), "must be at least 1")
+        if self.convolution_kernel % 2 == 0:
+            raise InputError("convolution_kernel", self.convolution_kernel, "must be odd")
+        if self.head_size % 2:
+            raise InputError("head_size", self.head_size, "must be even, to rotate pairs")
+        if self.hidden_size % 4:
+            raise InputError("hidden_size", self.hidden_size, "must be a multiple of 4")
+        if self.sharing_groups is not None and self.sharing_groups < 1:
+            raise InputError("sharing_groups", self.sharing_groups, "must be at least 1, or none")
+
+    @property
+    def layout(self) -> Layout:
+        """Where text and image stand in a sequence."""
+        return Layout(self.text_length, self.image_side)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """All tokens that have an embedding: words, padding of each position, image codes."""
+        return self.text_vocabulary_size + self.text_length + self.image_vocabulary_size
+
+    def attention_kind(self, depth: int) -> AttentionKind:
+        """Kind of attention of the layer at `depth`, counted from 0."""
+        if depth == self.num_hidden_layers - 1:
+            return AttentionKind(self.last_attention_kind)
+        return AttentionKind(self.attention_kinds[depth % len(self.attention_kinds)])
+
+    def group(self, depth: int) -> int:
+        """Which distinct weights the layer at `depth` uses."""
+        if self.sharing_groups is None or depth < self.num_hidden_layers - 1:
+            return depth if self.sharing_groups is None else depth % self.sharing_groups
+        return self.group_count - 1
+
+    @property
+    def group_count(self) -> int:
+        """Distinct layers: the groups in use, and the last layer's own."""
+        if self.sharing_groups is None:
+            return self.num_hidden_layers
+        return min(self.sharing_groups, self.num_hidden_layers - 1) + 1
+
+    @property
+    def initial_scale(self) -> float:
+        """Initial value of every layer scale."""
+        if self.layer_scale is not None:
+            return self.layer_scale
+        if self.num_hidden_layers <= 18:
+            return 0.1
+        return 1e-5 if self.num_hidden_layers <= 24 else 1e-6
+
+
+_POSITIVE = (
+    "text_vocabulary_size",
+    "text_length",
+    "image_vocabulary_size",
+    "image_side",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "head_size",
+    "feed_forward_multiplier",
+)
