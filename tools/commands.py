@@ -60,6 +60,7 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             _build()
             return _in_venv("-m", "tests.benchmarks", *rest)
         case "lock":
+            ensure([Group.CHECK])
             return _in_venv("-m", "tools.lock")
     raise AssertionError(options.command)
 
