@@ -1,0 +1,94 @@
+"""Train the small VQ-GAN of the shapes: `python -m training.train_codes --output FOLDER`.
+
+Shapes have flat colours and few textures, so a reconstruction loss suffices: neither the
+discriminator nor the perceptual loss of a VQ-GAN for photographs is used.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from diffusers import VQModel
+from torch.nn import functional
+from tqdm import tqdm
+
+from training.codes import SHAPES_FOLDER, CodeModel, to_tensor
+from training.shapes import draw_sample
+
+_PIXELS = 32
+_HELD_OUT_SEED = 1
+
+
+def new_model(seed: int = 0) -> VQModel:
+    """A VQModel with new weights: 32 x 32 pixels to 8 x 8 codes of 128."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = VQModel(
+            down_block_types=("DownEncoderBlock2D",) * 3,
+            up_block_types=("UpDecoderBlock2D",) * 3,
+            block_out_channels=(16, 32, 32),
+            latent_channels=8,
+            sample_size=_PIXELS,
+            num_vq_embeddings=128,
+            norm_num_groups=8,
+        )
+    return model
+
+
+def draw_batch(start: int, count: int, seed: int = 0) -> torch.Tensor:
+    """Pictures `start` to `start + count` of the shapes: float32 [count, 3, 32, 32]."""
+    indices = range(start, start + count)
+    return torch.stack([to_tensor(draw_sample(index, _PIXELS, seed).image) for index in indices])
+
+
+def train(model: VQModel, steps: int, batch_size: int, learning_rate: float = 2e-3) -> None:
+    """Train in place, with AdamW and a linear decay to zero."""
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.99))
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, steps)
+    progress = tqdm(range(steps), desc="VQ-GAN", unit="step")
+    for step in progress:
+        pictures = draw_batch(step * batch_size, batch_size)
+        output = model(pictures)
+        reconstruction = functional.mse_loss(output.sample, pictures)
+        loss = reconstruction + output.commit_loss.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if step % 50 == 0:
+            progress.set_postfix(psnr=f"{_psnr(reconstruction.detach()):.1f} dB")
+
+
+def evaluate(model: VQModel, count: int = 256) -> tuple[float, int]:
+    """Peak signal-to-noise ratio on held-out pictures in dB, and how many codes they use."""
+    codes = CodeModel(model)
+    pictures = draw_batch(0, count, _HELD_OUT_SEED)
+    with torch.no_grad():
+        error = functional.mse_loss(model(pictures).sample.clamp(-1, 1), pictures)
+    images = [draw_sample(index, _PIXELS, _HELD_OUT_SEED).image for index in range(count)]
+    return _psnr(error), len(codes.encode(images, _PIXELS).unique())
+
+
+def _psnr(mean_squared_error: torch.Tensor) -> float:
+    return float(10 * torch.log10(4 / mean_squared_error))  # pixels span [-1, 1], so peak^2 = 4
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m training.train_codes", description=__doc__)
+    parser.add_argument("--output", type=Path, default=SHAPES_FOLDER)
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--batch-size", type=int, default=32)
+    arguments = parser.parse_args(argv)
+    model = new_model()
+    train(model, arguments.steps, arguments.batch_size)
+    ratio, used = evaluate(model)
+    model.half().save_pretrained(arguments.output, safe_serialization=True)
+    print(f"{ratio:.1f} dB on held-out pictures, {used} of 128 codes used: {arguments.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
