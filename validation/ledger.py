@@ -1,0 +1,307 @@
+"""What is alive on the device, operation by operation.
+
+A dispatch mode sees every operation below autograd: each new storage is entered when the operation
+returns it and struck out when its last reference goes. What a kernel allocates and frees inside
+itself (a workspace, flash attention's fp32 gradient of the queries) is not seen.
+"""
+
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+BLOCK_BYTES: Final = 512  # PyTorch's caching allocator hands out multiples of 512 bytes
+
+
+def block_bytes(size: int) -> int:
+    """Bytes that the caching allocator gives for a request of `size` bytes."""
+    return -(-size // BLOCK_BYTES) * BLOCK_BYTES
+
+
+class Part(StrEnum):
+    """What a storage is for."""
+
+    WEIGHTS = "weights"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer"
+    INPUTS = "inputs"
+    COPIES = "autocast_copies"
+    ACTIVATIONS = "activations"
+    TEMPORARIES = "temporaries"
+
+
+class Moment(StrEnum):
+    """The four moments of a step.
+
+    `FORWARD` ends when the last module before the loss, the language-model head, returns the
+    logits; `LOSS` ends when the gradient of those logits exists and backward enters the head's
+    matrix product; `BACKWARD` ends when all gradients exist; `UPDATE` ends when they are freed.
+    """
+
+    FORWARD = "forward"
+    LOSS = "loss"
+    BACKWARD = "backward"
+    UPDATE = "update"
+
+
+@dataclass(slots=True)
+class Storage:
+    """One live storage: its size, and the operation and module that made it."""
+
+    size: int
+    device: str
+    operation: str
+    module: str
+    shape: tuple[int, ...]
+    dtype: str
+    part: Part
+    born: int
+    node: str = ""
+    reference: Any = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in the allocator, a multiple of 512 on the GPU."""
+        return block_bytes(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most that was alive in one moment, and the operation that reached it."""
+
+    total: int
+    exact: int
+    parts: Mapping[Part, int]
+    operation: str
+    module: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One operation: what was alive after it, and by how much that changed since the last."""
+
+    index: int
+    moment: Moment
+    operation: str
+    module: str
+    node: str
+    total: int
+    change: int
+    made: tuple[tuple[tuple[int, ...], str, int], ...]
+
+
+class Modules:
+    """The path of the module that is running, from hooks on every module."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._names = {id(module): name for name, module in reversed(list(model.named_modules()))}
+        self._stack: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """Dotted path of the innermost running module, empty outside of the model."""
+        return self._stack[-1] if self._stack else ""
+
+    @contextmanager
+    def followed(self):  # type: ignore[no-untyped-def]  # a generator of nothing
+        """Follow the modules within the block."""
+        hooks = torch.nn.modules.module
+        before = hooks.register_module_forward_pre_hook(self._enter)
+        after = hooks.register_module_forward_hook(self._leave, always_call=True)
+        try:
+            yield
+        finally:
+            before.remove()
+            after.remove()
+
+    def _enter(self, module: torch.nn.Module, _: Any) -> None:
+        self._stack.append(self._names.get(id(module), type(module).__name__))
+
+    def _leave(self, *_: Any) -> None:
+        self._stack.pop()
+
+
+class Ledger(TorchDispatchMode):
+    """Counts live storages of one device by part, and the highest total of each moment."""
+
+    def __init__(self, device: str, modules: Modules | None = None) -> None:
+        super().__init__()
+        self.device = device
+        self.modules = modules
+        self.live: dict[int, Storage] = {}
+        self.events: list[Event] | None = None
+        self.alive_at_peak: dict[Moment, list[tuple[Storage, Part]]] = {}
+        self._where: dict[int, str] = {}
+        self._weight_keys: set[int] = set()
+        self._totals: dict[str, dict[Part, int]] = {}
+        self._exact = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the peaks; what is alive stays."""
+        self.index = 0
+        self.moment = Moment.FORWARD
+        self.peaks: dict[Moment, Peak] = {}
+        self.host_peak = self.total("cpu")
+        self._micro_step = 0
+        self._last_total = self.total()
+
+    def total(self, device: str | None = None) -> int:
+        """Bytes alive on the device."""
+        return sum(self._parts(device or self.device).values())
+
+    def parts(self, device: str | None = None) -> dict[Part, int]:
+        """Bytes alive on the device by part."""
+        return dict(self._parts(device or self.device))
+
+    def _parts(self, device: str) -> dict[Part, int]:
+        return self._totals.setdefault(device, dict.fromkeys(Part, 0))
+
+    def alive(self) -> list[tuple[Storage, Part]]:
+        """Everything on the device, with what it is for now."""
+        return [(item, item.part) for item in self.live.values() if item.device == self.device]
+
+    # -- what things are ---------------------------------------------------------------------
+
+    def enter(self, tensors: Iterable[torch.Tensor], part: Part, name: str = "") -> None:
+        """Put tensors that exist already into the ledger, or change what they are for."""
+        for tensor in tensors:
+            storage = self._add(tensor, name or part.value, part)
+            self._reclassify(storage, part)
+            if part is Part.WEIGHTS:
+                self._weight_keys.add(_key(tensor))
+
+    def keep(self) -> None:
+        """End of forward: what is alive now is kept for backward, not temporary."""
+        kept = [item for item in self.live.values() if item.part is Part.TEMPORARIES]
+        kept = [item for item in kept if item.born >= self._micro_step]
+        for moment, peak in self.peaks.items():
+            if peak.index >= self._micro_step:
+                self.peaks[moment] = _with_kept(peak, kept, self.device)
+        for storage in kept:
+            self._reclassify(storage, Part.ACTIVATIONS)
+
+    def start_micro_step(self) -> None:
+        """A forward pass begins."""
+        self._micro_step = self.index
+        self._where.clear()
+        self.start(Moment.FORWARD)
+
+    def start(self, moment: Moment) -> None:
+        """A moment begins; what is alive now belongs to it too."""
+        self.moment = moment
+        self._note_peak("(start)", "")
+
+    def _reclassify(self, storage: Storage, part: Part) -> None:
+        parts = self._parts(storage.device)
+        parts[storage.part] -= storage.bytes
+        parts[part] += storage.bytes
+        storage.part = part
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one operation and enter what it made."""
+        result = func(*args, **(kwargs or {}))
+        if func.namespace != "aten" or func is torch.ops.aten._local_scalar_dense.default:
+            return result
+        self.index += 1
+        module, node = self._place()
+        made = []
+        for tensor in tree_iter(result):
+            if isinstance(tensor, torch.Tensor) and _key(tensor) not in self.live:
+                storage = self._add(tensor, str(func), self._part_of(func, args), module)
+                storage.node = node
+                made.append(storage)
+        if made:
+            self._note_peak(str(func), module)
+        if self.events is not None:
+            self._log(str(func), module, node, made)
+        return result
+
+    def _part_of(self, func: Any, args: Sequence[Any]) -> Part:
+        """16-bit copies of weights are made by a cast whose input is a weight."""
+        if func is torch.ops.aten._to_copy.default and self.moment is not Moment.UPDATE:
+            if _key(args[0]) in self._weight_keys:
+                return Part.COPIES
+        return Part.TEMPORARIES
+
+    def _place(self) -> tuple[str, str]:
+        """The module of this operation, and in backward the node of autograd's graph."""
+        if self.modules is None:
+            return "", ""
+        node = torch._C._current_autograd_node()
+        sequence = torch._C._autograd._get_sequence_nr()
+        if node is None or self.modules.path:
+            self._where[sequence - 1] = self.modules.path
+            return self.modules.path, ""
+        return self._where.get(node._sequence_nr(), ""), node.name()
+
+    def _add(self, tensor: torch.Tensor, operation: str, part: Part, module: str = "") -> Storage:
+        untyped = tensor.untyped_storage()
+        key = untyped._cdata
+        if key in self.live:
+            return self.live[key]
+        storage = Storage(
+            untyped.nbytes(), tensor.device.type, operation, module, tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."), part, self.index,
+        )  # fmt: skip
+        storage.reference = weakref.ref(untyped, lambda _: self._strike(key))
+        self.live[key] = storage
+        self._parts(storage.device)[part] += storage.bytes
+        if storage.device == self.device:
+            self._exact += storage.size
+        return storage
+
+    def _strike(self, key: int) -> None:
+        storage = self.live.pop(key)
+        self._weight_keys.discard(key)
+        self._parts(storage.device)[storage.part] -= storage.bytes
+        if storage.device == self.device:
+            self._exact -= storage.size
+
+    def _note_peak(self, operation: str, module: str) -> None:
+        total = self.total()
+        peak = self.peaks.get(self.moment)
+        if peak is None or total > peak.total:
+            parts = self.parts()
+            self.peaks[self.moment] = Peak(
+                total, self._exact, parts, operation, module, self.index
+            )
+            if self.events is not None:
+                self.alive_at_peak[self.moment] = self.alive()
+        if self.device != "cpu":
+            self.host_peak = max(self.host_peak, self.total("cpu"))
+
+    def _log(self, operation: str, module: str, node: str, made: list[Storage]) -> None:
+        assert self.events is not None
+        total = self.total()
+        new = tuple((item.shape, item.dtype, item.bytes) for item in made)
+        change = total - self._last_total
+        self._last_total = total
+        self.events.append(
+            Event(self.index, self.moment, operation, module, node, total, change, new)
+        )
+
+
+def _key(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _with_kept(peak: Peak, kept: list[Storage], device: str) -> Peak:
+    """The peak's parts, now that it is known what of its temporaries is kept for backward."""
+    alive = [item for item in kept if item.born <= peak.index and item.device == device]
+    moved = sum(item.bytes for item in alive)
+    parts = dict(peak.parts)
+    parts[Part.TEMPORARIES] -= moved
+    parts[Part.ACTIVATIONS] += moved
+    return Peak(peak.total, peak.exact, parts, peak.operation, peak.module, peak.index)

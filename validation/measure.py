@@ -1,0 +1,180 @@
+"""Run one configuration's training step and say what was alive when."""
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from validation.configuration import Configuration
+from validation.ledger import Event, Ledger, Modules, Moment, Part, Storage
+from validation.models import Task, build_task
+from validation.optimizers import Updater, make_updater
+from validation.steps import autocast_for, enable_checkpointing, kernels, run_step
+
+VERSIONED = ("torch", "transformers", "bitsandbytes")
+
+
+class LedgerWatcher:
+    """Keeps the ledger's moments and parts while a step runs."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.kept: dict[Part, int] = {}
+        self.alive: list[tuple[Storage, Part]] = []
+        self.gradients = 0
+        self.start_micro_step = ledger.start_micro_step
+        self.start = ledger.start
+
+    def keep(self) -> None:
+        """Forward is over."""
+        self.ledger.keep()
+        self.kept = self.ledger.parts()
+        if self.ledger.events is not None:
+            self.alive = self.ledger.alive()
+
+    def gradient(self, parameter: torch.Tensor) -> None:
+        """A gradient is complete."""
+        assert parameter.grad is not None
+        self.ledger.enter([parameter.grad], Part.GRADIENTS)
+
+    def backward_done(self) -> None:
+        """All gradients exist."""
+        self.gradients = self.ledger.parts()[Part.GRADIENTS]
+
+
+@dataclass
+class Session:
+    """A model that has made its first step, so that the optimizer's states exist."""
+
+    configuration: Configuration
+    device: str
+    task: Task
+    updater: Updater
+    ledger: Ledger
+    watcher: LedgerWatcher
+
+    def step(self) -> None:
+        """One more step, from a fresh ledger."""
+        self.ledger.restart()
+        plan = self.configuration.resolved
+        autocast = autocast_for(plan, self.device, self.configuration.half_type)
+        assert self.ledger.modules is not None
+        with self.ledger.modules.followed(), kernels(plan.attention):
+            run_step(self.task, self.updater, plan, autocast, self.watcher)
+
+    def step_logged(self) -> list[Event]:
+        """One more step with every operation written down, and all that lives at the peaks."""
+        self.ledger.events = []
+        self.step()
+        events, self.ledger.events = self.ledger.events, None
+        return events
+
+
+@contextmanager
+def session(configuration: Configuration, device: str) -> Iterator[Session]:
+    """Build the model, make the first step, and hand over for the next ones.
+
+    `device` is ``fake`` (a fake GPU), ``cpu`` or ``cuda``.
+    """
+    fake = device == "fake"
+    place = "cuda" if fake else device
+    with _setting(device), torch.autograd.set_multithreading_enabled(False):
+        task = build_task(configuration, place)
+        plan = configuration.resolved
+        enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not fake)
+        updater = make_updater(task.model, plan)
+        modules = Modules(task.model)
+        ledger = Ledger(place, modules)
+        ledger.enter(task.model.parameters(), Part.WEIGHTS, "parameter")
+        ledger.enter(task.model.buffers(), Part.WEIGHTS, "buffer")
+        ledger.enter(task.inputs.values(), Part.INPUTS, "input")
+        ledger.enter(updater.state(), Part.OPTIMIZER, "state")
+        made = Session(configuration, place, task, updater, ledger, LedgerWatcher(ledger))
+        with ledger:
+            made.step()
+            ledger.enter(updater.state(), Part.OPTIMIZER, "state")
+            yield made
+
+
+@contextmanager
+def _setting(device: str) -> Iterator[None]:
+    match device:
+        case "fake":
+            from validation.fake_device import fake_gpu
+
+            with fake_gpu():
+                yield
+        case "cpu":
+            with patch("torch.nn.functional.dropout", _fused_dropout):
+                yield
+        case _:
+            with nullcontext():
+                yield
+
+
+def _fused_dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
+    """Dropout as the GPU does it: one operation that keeps a mask of one byte an element."""
+    if p == 0 or not training:
+        return input
+    return torch.native_dropout(input, p, True)[0]
+
+
+def measure(configuration: Configuration, device: str) -> dict[str, Any]:
+    """One row: what the second step of this configuration needs, in bytes."""
+    with session(configuration, device) as made:
+        start = made.ledger.parts()
+        host = made.ledger.parts("cpu") if made.device != "cpu" else {}
+        made.step()
+        peaks, watcher = made.ledger.peaks, made.watcher
+        parameters = sum(item.numel() for item in made.task.model.parameters())
+        moment = max(peaks, key=lambda item: peaks[item].total)
+        highest = peaks[moment]
+        return {
+            "configuration": configuration.as_dict(),
+            "command": f"python -m validation measure {configuration.command} --device {device}",
+            "device": device,
+            "parameters": parameters,
+            "weights": start[Part.WEIGHTS],
+            "gradients": watcher.gradients,
+            "optimizer": start[Part.OPTIMIZER],
+            "inputs": start[Part.INPUTS],
+            "activations": watcher.kept[Part.ACTIVATIONS],
+            "autocast_copies": watcher.kept[Part.COPIES],
+            "peak": highest.total,
+            "peak_without_rounding": highest.exact,
+            "moment": moment.value,
+            "operation": highest.operation,
+            "module": highest.module,
+            "moments": {item.value: _moment(made.ledger, item) for item in Moment},
+            "ram": {
+                "peak": made.ledger.host_peak if made.device != "cpu" else 0,
+                "optimizer": host.get(Part.OPTIMIZER, 0),
+            },
+            "transfer": {"to_ram": made.updater.to_ram, "to_gpu": made.updater.to_gpu},
+            "versions": versions(),
+        }
+
+
+def _moment(ledger: Ledger, moment: Moment) -> dict[str, Any]:
+    peak = ledger.peaks[moment]
+    parts = {part.value: size for part, size in peak.parts.items()}
+    where = {"operation": peak.operation, "module": peak.module}
+    return {"peak": peak.total, **where, "parts": parts}
+
+
+def versions() -> dict[str, str]:
+    """What a measurement depends on."""
+    found = {"python": platform.python_version()}
+    for package in VERSIONED:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

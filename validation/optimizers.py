@@ -1,0 +1,177 @@
+"""The real optimizers, and the ways of training that stand between them and the weights."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, assert_never
+
+import torch
+
+from calculator.errors import InputError
+from calculator.techniques import Offload, Optimizer, Precision, ResolvedPlan, Update, default_bits
+
+
+def make_optimizer(parameters: Sequence[torch.Tensor], plan: ResolvedPlan) -> torch.optim.Optimizer:
+    """torch.optim for states in the weights' own format, bitsandbytes for other formats.
+
+    Raises:
+        InputError: for a combination that no library implements.
+    """
+    bits = plan.optimizer_bits
+    own = bits == default_bits(plan.precision)
+    match plan.optimizer:
+        case Optimizer.ADAM if own:
+            return torch.optim.AdamW(parameters, lr=1e-4, **_implementation(plan))
+        case Optimizer.SGD:
+            return torch.optim.SGD(parameters, lr=1e-4, **_implementation(plan))
+        case Optimizer.MOMENTUM if own:
+            return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9, **_implementation(plan))
+        case Optimizer.ADAFACTOR if own and plan.update is not Update.FUSED:
+            foreach = plan.update is Update.FOREACH
+            return torch.optim.Adafactor(parameters, lr=1e-4, foreach=foreach)
+        case Optimizer.ADAFACTOR:
+            raise InputError("optimizer_bits", bits, "PyTorch's Adafactor follows the weights' own")
+        case _ if bits == 16:
+            rule = f"no library keeps 16-bit states of {plan.optimizer} for these weights"
+            raise InputError("optimizer_bits", bits, rule)
+        case Optimizer.ADAM | Optimizer.LAMB | Optimizer.LION | Optimizer.MOMENTUM:
+            return _bitsandbytes(parameters, plan.optimizer, bits)
+        case other:
+            assert_never(other)
+
+
+def _implementation(plan: ResolvedPlan) -> dict[str, bool]:
+    return {
+        "foreach": plan.update is Update.FOREACH,
+        "fused": plan.update is Update.FUSED,
+    }
+
+
+def _bitsandbytes(
+    parameters: Sequence[torch.Tensor], optimizer: Optimizer, bits: int
+) -> torch.optim.Optimizer:
+    from bitsandbytes import optim
+
+    if optimizer is Optimizer.MOMENTUM:
+        made = optim.SGD8bit if bits == 8 else optim.SGD32bit
+        return made(parameters, lr=1e-4, momentum=0.9)  # type: ignore[no-any-return]
+    name = {"adam": "Adam", "lamb": "LAMB", "lion": "Lion"}[optimizer]
+    return getattr(optim, f"{name}{bits}bit")(parameters, lr=1e-4)  # type: ignore[no-any-return]
+
+
+class Updater(Protocol):
+    """One update of the weights from their gradients."""
+
+    to_ram: int
+    to_gpu: int
+
+    def step(self) -> None:
+        """Update the weights; their gradients stay."""
+
+    def state(self) -> list[torch.Tensor]:
+        """Every tensor that lives from step to step for the update's sake."""
+
+
+class PlainUpdater:
+    """The optimizer updates the model's own weights."""
+
+    to_ram = 0
+    to_gpu = 0
+
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
+        self.optimizer = make_optimizer(parameters, plan)
+
+    def step(self) -> None:
+        """Update the weights."""
+        self.optimizer.step()
+
+    def state(self) -> list[torch.Tensor]:
+        """The optimizer's states."""
+        return states(self.optimizer)
+
+
+class MasterUpdater:
+    """The optimizer updates fp32 masters of 16-bit weights, which are then copied back."""
+
+    to_ram = 0
+    to_gpu = 0
+
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
+        self.parameters = parameters
+        self.masters = [parameter.detach().float() for parameter in parameters]
+        self.optimizer = make_optimizer(self.masters, plan)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Widen the gradients, update the masters, narrow them into the weights."""
+        for master, parameter in zip(self.masters, self.parameters, strict=True):
+            assert parameter.grad is not None
+            master.grad = parameter.grad.float()
+        self.optimizer.step()
+        for master, parameter in zip(self.masters, self.parameters, strict=True):
+            parameter.copy_(master)
+            master.grad = None
+
+    def state(self) -> list[torch.Tensor]:
+        """The masters and the optimizer's states."""
+        return self.masters + states(self.optimizer)
+
+
+class OffloadUpdater:
+    """Weights, states and the update in RAM; the GPU sends gradients and gets weights.
+
+    The copy in RAM is fp32, but 16-bit where everything is 16-bit.
+    """
+
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
+        self.parameters = parameters
+        half = plan.precision is Precision.HALF
+        self.masters = [
+            parameter.detach().to("cpu", None if half else torch.float32, copy=True)
+            for parameter in parameters
+        ]
+        self.optimizer = make_optimizer(self.masters, plan)
+        self.to_ram = self.to_gpu = 0
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Fetch the gradients, update in RAM, send the weights."""
+        self.to_ram = self.to_gpu = 0
+        for master, parameter in zip(self.masters, self.parameters, strict=True):
+            assert parameter.grad is not None
+            gradient = parameter.grad.to("cpu")
+            self.to_ram += gradient.nbytes
+            master.grad = gradient.to(master.dtype)
+        self.optimizer.step()
+        for master, parameter in zip(self.masters, self.parameters, strict=True):
+            weight = master.to(parameter.dtype)
+            self.to_gpu += weight.nbytes
+            parameter.copy_(weight)
+            master.grad = None
+
+    def state(self) -> list[torch.Tensor]:
+        """The copies in RAM and the optimizer's states."""
+        return self.masters + states(self.optimizer)
+
+
+def make_updater(model: torch.nn.Module, plan: ResolvedPlan) -> Updater:
+    """How this plan updates this model."""
+    parameters = list(model.parameters())
+    match plan.offload:
+        case Offload.OPTIMIZER:
+            return OffloadUpdater(parameters, plan)
+        case Offload.NONE if plan.precision is Precision.MIXED:
+            return MasterUpdater(parameters, plan)
+        case Offload.NONE:
+            return PlainUpdater(parameters, plan)
+        case other:
+            assert_never(other)
+
+
+def states(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """The optimizer's tensors that live from step to step."""
+    kept: list[Any] = [value for state in optimizer.state.values() for value in state.values()]
+    kept += getattr(optimizer, "name2qmap", {}).values()
+    return [value for value in _tensors(kept)]
+
+
+def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:
+    return (value for value in values if isinstance(value, torch.Tensor))

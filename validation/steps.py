@@ -1,0 +1,120 @@
+"""One training step with its four moments: forward, loss, backward, update."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any, Protocol, assert_never
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from calculator.techniques import Attention, Checkpointing, Precision, ResolvedPlan
+from validation.ledger import Moment
+from validation.models import Task
+from validation.optimizers import Updater
+
+
+class Watcher(Protocol):
+    """Who is told what the step is doing."""
+
+    def start_micro_step(self) -> None:
+        """A forward pass begins."""
+
+    def start(self, moment: Moment) -> None:
+        """A moment begins."""
+
+    def keep(self) -> None:
+        """Forward is over: what lives now is kept for backward."""
+
+    def gradient(self, parameter: torch.Tensor) -> None:
+        """The gradient of a parameter exists."""
+
+    def backward_done(self) -> None:
+        """All gradients exist."""
+
+
+def run_step(
+    task: Task, updater: Updater, plan: ResolvedPlan, autocast: Any, watcher: Watcher
+) -> None:
+    """Forward, loss and backward for each micro-batch, then the update; gradients are freed."""
+    with _followed(task, watcher):
+        for _ in range(plan.accumulation):
+            watcher.start_micro_step()
+            with autocast():
+                loss = task.model(**task.inputs).loss
+            watcher.keep()
+            loss.backward()
+            del loss
+        watcher.backward_done()
+        watcher.start(Moment.UPDATE)
+        updater.step()
+    task.model.zero_grad(set_to_none=True)
+
+
+@contextmanager
+def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
+    """Tell the watcher when the logits exist, when their gradient does, and each weight's."""
+
+    def logits_made(_module: nn.Module, _inputs: Any, logits: torch.Tensor) -> None:
+        watcher.start(Moment.LOSS)
+        logits.register_hook(logits_gradient_made)
+
+    def logits_gradient_made(_gradient: torch.Tensor) -> None:
+        watcher.start(Moment.BACKWARD)
+
+    handles = [task.head.register_forward_hook(logits_made)]
+    handles += [
+        parameter.register_post_accumulate_grad_hook(watcher.gradient)
+        for parameter in task.model.parameters()
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def autocast_for(plan: ResolvedPlan, device: str, half_type: str) -> Any:
+    """What to run forward under, made anew for each micro-step."""
+    match plan.precision:
+        case Precision.AMP:
+            return lambda: torch.autocast(device, getattr(torch, half_type))
+        case Precision.FP32 | Precision.MIXED | Precision.HALF:
+            return nullcontext
+        case other:
+            assert_never(other)
+
+
+@contextmanager
+def kernels(attention: Attention) -> Iterator[None]:
+    """Allow scaled_dot_product_attention the kernel that the plan names."""
+    with ExitStack() as stack:
+        match attention:
+            case Attention.FLASH:
+                stack.enter_context(sdpa_kernel(SDPBackend.FLASH_ATTENTION))
+            case Attention.EFFICIENT:
+                stack.enter_context(sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION))
+            case Attention.MATH:
+                stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+            case Attention.EAGER | Attention.SDPA:
+                pass
+            case other:
+                assert_never(other)
+        yield
+
+
+def enable_checkpointing(model: Any, checkpointing: Checkpointing, preserve_rng: bool) -> None:
+    """Throw away and recompute: whole layers, or each layer's attention core."""
+    match checkpointing:
+        case Checkpointing.NONE:
+            pass
+        case Checkpointing.FULL:
+            model.gradient_checkpointing_enable(
+                {"use_reentrant": False, "preserve_rng_state": preserve_rng}
+            )
+        case Checkpointing.SELECTIVE:
+            from validation.selective import checkpoint_attention
+
+            checkpoint_attention(model, preserve_rng)
+        case other:
+            assert_never(other)
