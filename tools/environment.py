@@ -9,7 +9,7 @@ import venv
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools.console import ROOT, BuildError, run, step
+from tools.console import ROOT, BuildError, run, say, step
 from tools.files import only_one
 
 VENV = ROOT / ".venv"
@@ -24,7 +24,7 @@ class Group(enum.StrEnum):
     TEST = "test"
     CHECK = "check"
     TORCH = "torch"
-    TORCH_CUDA = "torch-cuda"
+    TORCH_CPU = "torch-cpu"
     TRAINING = "training"
     NODE = "node"
 
@@ -48,9 +48,10 @@ def ensure(groups: Iterable[Group]) -> Path:
         if not _is_whole():
             _create()
         for group in groups:
-            _install(group)
-            if group is Group.TORCH and _torch_wants_cuda():
-                _install(Group.TORCH_CUDA)
+            if group is Group.TORCH:
+                _install_torch()
+            else:
+                _install(group)
     return venv_python()
 
 
@@ -82,10 +83,8 @@ def _create() -> None:
 
 def _install(group: Group) -> None:
     """Install one requirement file unless its stamp says that this was done."""
-    requirement_file = REQUIREMENTS / f"{group}.txt"
-    wanted = hashlib.sha256(requirement_file.read_bytes()).hexdigest()
-    stamp = STAMPS / group
-    if stamp.is_file() and stamp.read_text() == wanted:
+    requirement_file, stamp = REQUIREMENTS / f"{group}.txt", STAMPS / group
+    if _is_installed(group):
         return
     stamp.unlink(missing_ok=True)
     # The files are complete, so pip needs no resolver, and nothing unpinned can come in.
@@ -93,7 +92,34 @@ def _install(group: Group) -> None:
     command += ["--no-input", "--no-build-isolation", "--disable-pip-version-check"]
     with step(f"Installing {_PURPOSE[group]}"):
         run([*command, "-r", requirement_file], f"pip could not install {requirement_file.name}.")
-    stamp.write_text(wanted)
+    stamp.write_text(_fingerprint(group))
+
+
+def _install_torch() -> None:
+    """Install PyTorch: its small build for CPUs if pip is offered that, else the registry's.
+
+    The registry has no build for CPUs on Linux; where pip is pointed at PyTorch's own index or a
+    folder that has it, and there is no NVIDIA GPU, it saves two gigabytes.
+    """
+    if _is_installed(Group.TORCH) or _is_installed(Group.TORCH_CPU):
+        return
+    if shutil.which("nvidia-smi") is None:
+        try:
+            _install(Group.TORCH_CPU)
+        except BuildError:
+            say("  pip is offered no build of PyTorch for CPUs here; taking the full one.")
+        else:
+            return
+    _install(Group.TORCH)
+
+
+def _is_installed(group: Group) -> bool:
+    stamp = STAMPS / group
+    return stamp.is_file() and stamp.read_text() == _fingerprint(group)
+
+
+def _fingerprint(group: Group) -> str:
+    return hashlib.sha256((REQUIREMENTS / f"{group}.txt").read_bytes()).hexdigest()
 
 
 _PURPOSE = {
@@ -101,20 +127,7 @@ _PURPOSE = {
     Group.TEST: "the packages of the tests",
     Group.CHECK: "the packages of the checks",
     Group.TORCH: "PyTorch (a large download the first time)",
-    Group.TORCH_CUDA: "NVIDIA's libraries for PyTorch (a large download the first time)",
+    Group.TORCH_CPU: "PyTorch for CPUs",
     Group.TRAINING: "the packages of training and validation",
     Group.NODE: "npm, since this machine has no Node.js",
 }
-
-
-def _torch_wants_cuda() -> bool:
-    """Whether the torch that pip found is one that needs NVIDIA's libraries from pip."""
-    program = (
-        "from importlib.metadata import requires\n"
-        "from pip._vendor.packaging.requirements import Requirement\n"
-        "wanted = [Requirement(line) for line in requires('torch') or []]\n"
-        "print(any(r.name.startswith(('nvidia-', 'cuda-')) and "
-        "(r.marker is None or r.marker.evaluate({'extra': ''})) for r in wanted))"
-    )
-    answer = run([venv_python(), "-c", program], "PyTorch's requirements could not be read.")
-    return answer.strip().endswith("True")

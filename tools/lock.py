@@ -16,12 +16,12 @@ from tools.files import write_atomically
 from tools.node import find_node
 
 HEADER = "# Written by `python3 build.py lock` from pyproject.toml; not to be edited.\n"
-SHARED_WITH_CUDA = re.compile(r"(nvidia-|cuda-|triton)")
 
-# PyTorch's own build for CPUs, which its index offers as 2.13.0+cpu and which is a tenth of the
-# size: whoever has pointed pip at it gets it. The registry's files are in the lock by themselves.
-TORCH_CPU_BUILDS = {
-    "2.13.0": ("6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",),  # cp311-manylinux_2_28_x86_64
+# PyTorch's own builds for CPUs, a tenth of the size of the registry's, by their file names.
+TORCH_CPU_HASHES = {
+    "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl": (
+        "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
+    ),
 }
 
 EXTRAS = {
@@ -45,11 +45,9 @@ def main() -> None:
                 blocks = [block for block in blocks if not _belongs_to_torch(block)]
             _write(group, blocks)
         torch = _compiled([], everything, "torch")
-        _write(Group.TORCH_CUDA, [b for b in torch if SHARED_WITH_CUDA.match(b)])
-        _write(
-            Group.TORCH,
-            [_with_cpu_builds(b) for b in torch if not SHARED_WITH_CUDA.match(b)],
-        )
+        _write(Group.TORCH, torch)
+        without_cuda = [block for block in torch if not _belongs_to_torch(block)]
+        _write(Group.TORCH_CPU, [*without_cuda, _cpu_block(torch)])
     npm = find_node().npm
     with step("Renewing package-lock.json"):
         run([*npm, "install", "--package-lock-only", "--loglevel=error"], "npm found no solution.")
@@ -73,18 +71,16 @@ def _compiled(extras: Iterable[str], constraints: Path | None, only: str = "") -
 
 
 def _belongs_to_torch(block: str) -> bool:
-    return block.startswith("torch==") or SHARED_WITH_CUDA.match(block) is not None
+    return block.startswith(("torch==", "triton==", "nvidia-", "cuda-"))
 
 
-def _with_cpu_builds(block: str) -> str:
-    """The block of torch with the hashes of the builds for CPUs added; any other as it is."""
-    found = re.match(r"torch==([\d.]+)", block)
-    if found is None:
-        return block
-    hashes = TORCH_CPU_BUILDS.get(found[1])
-    if hashes is None:
-        raise BuildError(f"torch = {found[1]}: TORCH_CPU_BUILDS in tools/lock.py lacks its hashes.")
-    return block.rstrip("\n") + "".join(f" \\\n    --hash=sha256:{h}" for h in hashes) + "\n"
+def _cpu_block(torch: Iterable[str]) -> str:
+    """The pin of torch's build for CPUs, of the version that the registry's pin has."""
+    version = next(block for block in torch if block.startswith("torch==")).split()[0][7:]
+    hashes = [h for name, h in TORCH_CPU_HASHES.items() if name.startswith(f"torch-{version}+")]
+    if not hashes:
+        raise BuildError(f"torch = {version}: TORCH_CPU_HASHES in tools/lock.py lacks its files.")
+    return " \\\n    ".join([f"torch=={version}+cpu", *(f"--hash=sha256:{h}" for h in hashes)]) + "\n"
 
 
 def _write(group: Group, blocks: Iterable[str]) -> None:
