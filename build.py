@@ -17,7 +17,7 @@ import sys
 OLDEST = (3, 11)
 
 
-def refuse_old_python():
+def refuse_old_python() -> None:
     """Exit with one plain sentence when this Python is too old."""
     if sys.version_info >= OLDEST:
         return

@@ -62,7 +62,7 @@ def _compiled(
     if target.is_file():
         return target
     CACHE.mkdir(parents=True, exist_ok=True)
-    command = [node.node, COMPILER[0], pyodide, sources, target, line_tables]
+    command: list[str | Path] = [node.node, COMPILER[0], pyodide, sources, target, line_tables]
     try:
         with step(f"Compiling {title} with Pyodide"):
             run(command, f"Pyodide could not compile {title}.")

@@ -4,7 +4,7 @@ import argparse
 import subprocess
 from collections.abc import Sequence
 
-from tools.console import ROOT, BuildError, run, say, step
+from tools.console import ROOT, BuildError, say
 from tools.environment import EVERYTHING, Group, ensure, venv_python
 
 

@@ -105,7 +105,12 @@ _CAUSES = (
         "A downloaded file is not the one that was pinned; nothing of it was installed.",
     ),
     (
-        ("command 'gcc' failed", "command 'cc' failed", "Microsoft Visual C++", "No such file or directory: 'gcc'"),
+        (
+            "command 'gcc' failed",
+            "command 'cc' failed",
+            "Microsoft Visual C++",
+            "No such file or directory: 'gcc'",
+        ),
         "A package has to be compiled here, and there is no working C compiler. Install one "
         "(Debian: build-essential; macOS: xcode-select --install).",
     ),

@@ -88,7 +88,15 @@ def _install(group: Group) -> None:
         return
     stamp.unlink(missing_ok=True)
     # The files are complete, so pip needs no resolver, and nothing unpinned can come in.
-    command = [venv_python(), "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    command: list[str | Path] = [
+        venv_python(),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+    ]
     command += ["--no-input", "--no-build-isolation", "--disable-pip-version-check"]
     with step(f"Installing {_PURPOSE[group]}"):
         run([*command, "-r", requirement_file], f"pip could not install {requirement_file.name}.")

@@ -80,7 +80,9 @@ def _cpu_block(torch: Iterable[str]) -> str:
     hashes = [h for name, h in TORCH_CPU_HASHES.items() if name.startswith(f"torch-{version}+")]
     if not hashes:
         raise BuildError(f"torch = {version}: TORCH_CPU_HASHES in tools/lock.py lacks its files.")
-    return " \\\n    ".join([f"torch=={version}+cpu", *(f"--hash=sha256:{h}" for h in hashes)]) + "\n"
+    return (
+        " \\\n    ".join([f"torch=={version}+cpu", *(f"--hash=sha256:{h}" for h in hashes)]) + "\n"
+    )
 
 
 def _write(group: Group, blocks: Iterable[str]) -> None:

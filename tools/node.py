@@ -45,7 +45,12 @@ def install_node_packages(node: Node) -> Path:
     with only_one():
         if not (_STAMP.is_file() and _STAMP.read_text() == wanted):
             with step("Fetching Pyodide and plotly.js from npm"):
-                command = [*node.npm, "ci", "--ignore-scripts", "--loglevel=error"]
+                command: list[str | Path] = [
+                    *node.npm,
+                    "ci",
+                    "--ignore-scripts",
+                    "--loglevel=error",
+                ]
                 run(command, "npm could not fetch the pinned packages.", environment=_path(node))
             _STAMP.write_text(wanted)
     return NODE_MODULES

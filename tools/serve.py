@@ -47,7 +47,9 @@ def changes() -> Iterator[Path]:
         now = _snapshot()
         if now == before:
             continue
-        changed = sorted(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+        changed = sorted(
+            path for path in now.keys() | before.keys() if now.get(path) != before.get(path)
+        )
         while (later := _snapshot()) != now:
             now = later
             time.sleep(POLL_SECONDS)

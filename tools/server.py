@@ -5,7 +5,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, ClassVar
 
 from tools.console import BuildError
 
@@ -32,14 +32,17 @@ class SiteHandler(SimpleHTTPRequestHandler):
     """Serves one folder; quiet; answers `Range: bytes=a-b` as static hosts do."""
 
     protocol_version = "HTTP/1.1"
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **MIME_TYPES}
+    extensions_map: ClassVar[dict[str, str]] = {
+        **SimpleHTTPRequestHandler.extensions_map,
+        **MIME_TYPES,
+    }
 
-    def send_head(self) -> BinaryIO | None:  # type: ignore[override]
+    def send_head(self) -> IO[bytes] | None:
         """A part of a file when a range is asked for, else what the base class does."""
         found = _RANGE.match(self.headers.get("Range", ""))
         path = Path(self.translate_path(self.path))
         if found is None or not path.is_file():
-            return super().send_head()  # type: ignore[return-value]
+            return super().send_head()
         size = path.stat().st_size
         first = int(found[1])
         last = min(int(found[2]), size - 1) if found[2] else size - 1
@@ -65,7 +68,7 @@ class SiteHandler(SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Say nothing: the terminal shows builds, not requests."""
 
 

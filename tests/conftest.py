@@ -1,0 +1,37 @@
+"""What tests of several folders share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tools.chromium import find_chromium
+from tools.server import make_server
+from tools.website import SITE
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """A Chromium that starts."""
+    return find_chromium()
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built site."""
+    if not (SITE / "index.html").is_file():
+        pytest.fail("There is no site/: run `python3 build.py build` first.")
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def site_address(site: Path) -> Iterator[str]:
+    """The address of the built site, served as `build.py serve` does; ends with a slash."""
+    server = make_server(site, 0)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()

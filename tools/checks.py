@@ -1,0 +1,70 @@
+"""`build.py check`: formatting, lint, types, and addresses that no file may hold."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.console import ROOT, say
+
+COMMANDS = (
+    ("Formatting", ("ruff", "format", "--check", "--quiet", ".")),
+    ("Lint", ("ruff", "check", "--quiet", ".")),
+    ("Types", ("mypy",)),
+)
+
+# What makes a file true on one machine only, or fetch from somewhere that nobody chose.
+# Each is written so that this file does not match itself.
+FORBIDDEN = {
+    "the address of a package registry": re.compile(
+        r"registry\.npmjs|npmjs\.(?:org|com)/|pypi\.org/(?:simple|pypi)|pythonhosted\.org"
+        r"|download\.pytorch\.org|registry\.yarnpkg"
+    ),
+    "an absolute path of somebody's machine": re.compile(
+        r"(?<![\w./:-])/(?:home|Users|root|work|opt)/\w"
+    ),
+    "a key or token": re.compile(r"\b(?:ghp|hf|sk|pypi)[_-][A-Za-z0-9]{20,}"),
+}
+TEXT_SUFFIXES = {
+    ".cfg", ".css", ".html", ".j2", ".js", ".json", ".jsonl", ".md", ".mjs", ".py", ".svg",
+    ".toml", ".txt", ".yaml", ".yml", "", ".npmrc",
+}  # fmt: skip
+
+
+def main() -> int:
+    """Run all checks, also after one has failed; return the exit status."""
+    failed = []
+    for title, command in COMMANDS:
+        finished = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False)
+        if finished.returncode:
+            failed.append(title)
+    findings = list(forbidden_things(tracked_files()))
+    for finding in findings:
+        say(finding)
+    if findings:
+        failed.append("Forbidden things")
+    say(f"Failed: {', '.join(failed)}." if failed else "All checks pass.")
+    return 1 if failed else 0
+
+
+def tracked_files() -> list[Path]:
+    """The files that git knows, and the new ones that it does not ignore."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for name in output.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def forbidden_things(files: list[Path]) -> Iterator[str]:
+    """One line a finding: where, and what."""
+    for path in files:
+        if path.suffix not in TEXT_SUFFIXES or path == Path(__file__):
+            continue
+        for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+            for what, pattern in FORBIDDEN.items():
+                if found := pattern.search(line):
+                    yield f"{path.relative_to(ROOT)}:{number}: {what}: {found[0]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""A Chromium for the browser tests: the machine's, else Playwright's, else Debian's package."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.console import BuildError, run, step
+
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+
+# For Chromium in a container, and for one that asks its maker nothing while tests count requests.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def find_chromium() -> Path:
+    """The first Chromium that starts, installed if need be.
+
+    CHROMIUM in the environment goes before all. Raises BuildError that says what to do when
+    there is none and none can be had.
+    """
+    named = os.environ.get("CHROMIUM")
+    if named:
+        if not _starts(named):
+            raise BuildError(f"CHROMIUM = {named}: must be a browser that starts.")
+        return Path(named)
+    for candidate in (*_of_the_machine(), *_of_playwright()):
+        if _starts(candidate):
+            return Path(candidate)
+    for install in (_install_playwrights, _install_debians):
+        if (installed := install()) is not None:
+            return installed
+    raise BuildError(
+        "The browser tests need Chromium or Chrome, there is none here, and none could be "
+        "installed. Install one (Debian: apt install chromium), or name yours: "
+        "CHROMIUM=/path/to/chrome python3 build.py test"
+    )
+
+
+def _of_the_machine() -> list[str]:
+    return [path for name in NAMES if (path := shutil.which(name))]
+
+
+def _of_playwright() -> list[str]:
+    """Where Playwright keeps its own download, whether or not that is there."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        return [playwright.chromium.executable_path]
+
+
+def _install_playwrights() -> Path | None:
+    """Playwright's download; None where it is refused or does not run on this system."""
+    command = [sys.executable, "-m", "playwright", "install", "--no-shell", "chromium"]
+    try:
+        with step("Fetching Playwright's Chromium"):
+            run(command, "Playwright could not fetch it.")
+    except BuildError:
+        return None
+    return next((Path(path) for path in _of_playwright() if _starts(path)), None)
+
+
+def _install_debians() -> Path | None:
+    """Debian's package; None where we are not root or there is no apt-get."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if not is_root or shutil.which("apt-get") is None:
+        return None
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        with step("Installing Debian's Chromium"):
+            run(["apt-get", "update", "-q"], "apt-get could not update.", environment=quiet)
+            package = ["apt-get", "install", "-q", "-y", "--no-install-recommends", "chromium"]
+            run(package, "apt-get could not install chromium.", environment=quiet)
+    except BuildError:
+        return None
+    return next((Path(path) for path in _of_the_machine() if _starts(path)), None)
+
+
+def _starts(program: str) -> bool:
+    """Whether `program --version` works: a broken or stub package does not count."""
+    try:
+        finished = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return finished.returncode == 0
