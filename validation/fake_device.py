@@ -71,6 +71,8 @@ def fake_gpu() -> Iterator[None]:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.ops.aten._local_scalar_dense.default:
                 return 1.0 if args[0].is_floating_point() else 1
+            if func is torch.ops.aten._fused_sgd_.default:
+                return None  # in place, and PyTorch has no fake version of it
             return super().__torch_dispatch__(func, types, args, kwargs)
 
     with ExitStack() as stack:

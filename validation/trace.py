@@ -53,7 +53,8 @@ def _grouped(alive: Alive, every: bool) -> Iterator[str]:
     """
     by_part: dict[Part, list[Storage]] = defaultdict(list)
     for storage, part in alive:
-        by_part[part].append(storage)
+        kept = part is Part.TEMPORARIES and storage.part is Part.ACTIVATIONS  # known afterwards
+        by_part[storage.part if kept else part].append(storage)
     for part in Part:
         storages = by_part[part]
         total = sum(item.bytes for item in storages)
