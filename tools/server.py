@@ -4,8 +4,9 @@ import re
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import BinaryIO
 
 from tools.console import BuildError
 
@@ -32,12 +33,9 @@ class SiteHandler(SimpleHTTPRequestHandler):
     """Serves one folder; quiet; answers `Range: bytes=a-b` as static hosts do."""
 
     protocol_version = "HTTP/1.1"
-    extensions_map: ClassVar[dict[str, str]] = {
-        **SimpleHTTPRequestHandler.extensions_map,
-        **MIME_TYPES,
-    }
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **MIME_TYPES}  # noqa: RUF012
 
-    def send_head(self) -> IO[bytes] | None:
+    def send_head(self) -> BytesIO | BinaryIO | None:
         """A part of a file when a range is asked for, else what the base class does."""
         found = _RANGE.match(self.headers.get("Range", ""))
         path = Path(self.translate_path(self.path))

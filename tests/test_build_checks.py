@@ -1,0 +1,41 @@
+"""tools/checks.py: what no file of this repository may hold."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import checks
+from tools.console import ROOT
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"resolved": "https://registry.npm' + 'js.org/pyodide"',
+        "--index-url https://pypi" + ".org/simple",
+        "/home" + "/somebody/project",
+        "see /root" + "/notes.txt",
+        "token = hf" + "_abcdefghijklmnopqrstuvwxyz",
+    ],
+)
+def test_forbidden_things_are_found_where_they_stand(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    path = tmp_path / "file.txt"
+    path.write_text(f"fine\n{line}\n")
+    (finding,) = checks.forbidden_things([path])
+    assert finding.startswith("file.txt:2: ")
+
+
+@pytest.mark.parametrize("line", ["docs/home/page.md", "https://example.org/work/x", "a/opt/b"])
+def test_ordinary_paths_and_addresses_are_allowed(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text(line)
+    assert list(checks.forbidden_things([path])) == []
+
+
+def test_this_repository_holds_nothing_forbidden() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so there is no list of its files")
+    assert list(checks.forbidden_things(checks.tracked_files())) == []

@@ -1,0 +1,84 @@
+"""build.py and tools/commands.py: the one way in."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import build
+from tools import chromium, node
+from tools.console import ROOT, BuildError
+from tools.environment import Group
+
+
+def test_an_old_python_is_told_which_one_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    monkeypatch.setattr(build.shutil, "which", lambda name: name == "python3.12" or None)
+    with pytest.raises(SystemExit, match=r"this is Python 3\.9.*Run it with python3\.12\."):
+        build.refuse_old_python()
+
+
+def test_an_old_python_can_read_the_file_that_refuses_it() -> None:
+    ast.parse((ROOT / "build.py").read_text("utf-8"), feature_version=(3, 5))
+
+
+def test_an_unknown_command_exits_with_status_2() -> None:
+    answer = subprocess.run(
+        [sys.executable, "build.py", "bulid"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 2
+    assert "serve" in answer.stderr
+
+
+def test_an_old_node_is_passed_over_for_the_wheels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Group] = []
+
+    def ensure(groups: list[Group]) -> Path:
+        asked.extend(groups)
+        return Path(sys.executable)
+
+    monkeypatch.setattr(node.shutil, "which", lambda name: name)
+    monkeypatch.setattr(node, "_major_version", lambda _: node.OLDEST_NODE - 1)
+    monkeypatch.setattr(node, "ensure", ensure)
+    monkeypatch.setattr(node, "run", lambda *_: f"{tmp_path}\n")
+    found = node.find_node()
+    assert asked == [Group.NODE]
+    assert tmp_path in found.node.parents
+
+
+def test_a_named_chromium_that_does_not_start_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
+    with pytest.raises(BuildError, match=r"CHROMIUM = .*none: must be a browser that starts"):
+        chromium.find_chromium()
+
+
+def test_without_any_chromium_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    for name in ("_of_the_machine", "_of_playwright"):
+        monkeypatch.setattr(chromium, name, list)
+    for name in ("_install_playwrights", "_install_debians"):
+        monkeypatch.setattr(chromium, name, lambda: None)
+    with pytest.raises(BuildError, match=r"apt install chromium.*CHROMIUM="):
+        chromium.find_chromium()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stub is a shell script")
+def test_a_chromium_that_only_pretends_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub, real = tmp_path / "stub", tmp_path / "real"
+    stub.write_text("#!/bin/sh\necho 'please install the snap' >&2\nexit 1\n")
+    real.write_text("#!/bin/sh\necho Chromium 1\n")
+    for program in (stub, real):
+        program.chmod(0o755)
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(chromium, "_of_the_machine", lambda: [str(stub), str(real)])
+    monkeypatch.setattr(chromium, "_of_playwright", list)
+    assert chromium.find_chromium() == real

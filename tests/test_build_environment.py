@@ -1,0 +1,139 @@
+"""tools/environment.py and tools/console.py: what is installed when, and how failures read."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import console, environment
+from tools.console import BuildError
+from tools.environment import Group
+
+
+class Installer:
+    """Stands in for pip: remembers the files it was asked to install."""
+
+    def __init__(self, failing: tuple[str, ...] = ()) -> None:
+        self.installed: list[str] = []
+        self.failing = failing
+
+    def __call__(self, command: list[str | Path], failure: str) -> str:
+        name = Path(command[-1]).name
+        if name in self.failing:
+            raise BuildError(failure)
+        self.installed.append(name)
+        return ""
+
+
+@pytest.fixture
+def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
+    """An empty environment in a temporary folder, whose pip is an Installer."""
+    for group in Group:
+        (tmp_path / f"{group}.txt").write_text(f"# {group}\n")
+    stamps = tmp_path / "stamps"
+    stamps.mkdir()
+    (stamps / "python").write_text(environment._base_python())
+    monkeypatch.setattr(environment, "REQUIREMENTS", tmp_path)
+    monkeypatch.setattr(environment, "STAMPS", stamps)
+    monkeypatch.setattr(environment, "venv_python", lambda: Path(sys.executable))
+    stand_in = Installer()
+    monkeypatch.setattr(environment, "run", stand_in)
+    return stand_in
+
+
+def test_a_second_run_installs_nothing(installer: Installer) -> None:
+    environment.ensure([Group.SITE, Group.TEST])
+    environment.ensure([Group.SITE, Group.TEST])
+    assert installer.installed == ["site.txt", "test.txt"]
+
+
+def test_a_changed_requirement_file_is_installed_again(
+    installer: Installer, tmp_path: Path
+) -> None:
+    environment.ensure([Group.SITE, Group.TEST])
+    (tmp_path / "site.txt").write_text("# other\n")
+    environment.ensure([Group.SITE, Group.TEST])
+    assert installer.installed == ["site.txt", "test.txt", "site.txt"]
+
+
+def test_a_failed_installation_is_tried_again(installer: Installer) -> None:
+    installer.failing = ("site.txt",)
+    with pytest.raises(BuildError, match=r"site\.txt"):
+        environment.ensure([Group.SITE])
+    installer.failing = ()
+    environment.ensure([Group.SITE])
+    assert installer.installed == ["site.txt"]
+
+
+def test_the_build_for_cpus_is_taken_where_pip_is_offered_it(
+    installer: Installer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment.shutil, "which", lambda _: None)
+    environment.ensure([Group.TORCH])
+    environment.ensure([Group.TORCH])
+    assert installer.installed == ["torch-cpu.txt"]
+
+
+def test_the_registrys_build_is_taken_where_there_is_no_other(
+    installer: Installer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment.shutil, "which", lambda _: None)
+    installer.failing = ("torch-cpu.txt",)
+    environment.ensure([Group.TORCH])
+    environment.ensure([Group.TORCH])
+    assert installer.installed == ["torch.txt"]
+
+
+def test_a_machine_with_a_gpu_gets_the_build_for_it(
+    installer: Installer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment.shutil, "which", lambda name: f"/bin/{name}")
+    environment.ensure([Group.TORCH])
+    assert installer.installed == ["torch.txt"]
+
+
+@pytest.mark.parametrize(
+    ("output", "meaning"),
+    [
+        ("Temporary failure in name resolution", "network cannot be reached"),
+        ("npm error code ENOTFOUND", "network cannot be reached"),
+        ("error: command 'gcc' failed: No such file", "no working C compiler"),
+        ("OSError: [Errno 28] No space left on device", "disk is full"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", "not the one that was pinned"),
+        ("ERROR: No matching distribution found for a==1", "no build for this Python"),
+    ],
+)
+def test_a_failure_is_said_in_plain_words_before_its_output(output: str, meaning: str) -> None:
+    program = f"import sys; print({output!r}); sys.exit(3)"
+    with pytest.raises(BuildError) as caught:
+        console.run([sys.executable, "-c", program], "It did not work.")
+    sentence, explanation, *rest = str(caught.value).splitlines()
+    assert sentence == "It did not work."
+    assert meaning in explanation
+    assert rest == [f"    | {output}"]
+
+
+def test_a_program_that_is_not_there_is_a_plain_failure(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"^It did not start\. \("):
+        console.run([tmp_path / "nothing"], "It did not start.")
+
+
+def test_every_pin_has_a_hash_and_no_file_names_a_registry() -> None:
+    for path in (console.ROOT / "requirements").glob("*.txt"):
+        pins = [line for line in path.read_text().splitlines() if "==" in line]
+        assert pins
+        assert all(line.endswith("\\") for line in pins if not line.startswith("#"))
+        assert "://" not in path.read_text()
+
+
+def test_files_that_share_a_package_pin_the_same_version() -> None:
+    versions: dict[str, set[str]] = {}
+    for path in (console.ROOT / "requirements").glob("*.txt"):
+        if path.stem == "torch-cpu":  # has torch's other build on purpose
+            continue
+        for line in path.read_text().splitlines():
+            if line[:1].isalpha():
+                pin, _, marker = line.rstrip(" \\").partition(" ; ")
+                name, version = pin.split("==")
+                versions.setdefault(f"{name} ; {marker}", set()).add(version)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}

@@ -1,0 +1,100 @@
+"""tools/server.py: what a browser and a polling page need from a server."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPResponse
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tools.console import BuildError
+from tools.server import make_server
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    for name in ("page.html", "code.mjs", "code.wasm", "library.zip", "empty.jsonl"):
+        (tmp_path / name).touch()
+    (tmp_path / "progress.jsonl").write_bytes(b"0123456789")
+    server = make_server(tmp_path, 0)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def get(address: str, byte_range: str = "") -> HTTPResponse:
+    headers = {"Range": byte_range} if byte_range else {}
+    response = urllib.request.urlopen(urllib.request.Request(address, headers=headers))
+    assert isinstance(response, HTTPResponse)
+    return response
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type"),
+    [
+        ("page.html", "text/html"),
+        ("code.mjs", "text/javascript"),
+        ("code.wasm", "application/wasm"),
+        ("library.zip", "application/zip"),
+    ],
+)
+def test_files_have_the_mime_types_that_browsers_insist_on(
+    address: str, name: str, mime_type: str
+) -> None:
+    with get(address + name) as response:
+        assert response.headers["Content-Type"] == mime_type
+
+
+@pytest.mark.parametrize(
+    ("byte_range", "part", "content_range"),
+    [
+        ("bytes=4-", b"456789", "bytes 4-9/10"),
+        ("bytes=2-3", b"23", "bytes 2-3/10"),
+        ("bytes=8-99", b"89", "bytes 8-9/10"),
+    ],
+)
+def test_a_byte_range_gives_just_that_part(
+    address: str, byte_range: str, part: bytes, content_range: str
+) -> None:
+    with get(f"{address}progress.jsonl", byte_range) as response:
+        assert response.status == 206
+        assert response.headers["Content-Range"] == content_range
+        assert response.read() == part
+
+
+@pytest.mark.parametrize("name", ["progress.jsonl", "empty.jsonl"])
+def test_a_range_behind_the_end_is_refused_with_the_size(address: str, name: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        get(address + name, "bytes=10-")
+    with caught.value as error:
+        assert error.code == 416
+        assert error.headers["Content-Range"] in ("bytes */10", "bytes */0")
+
+
+def test_without_a_range_the_whole_file_comes(address: str) -> None:
+    with get(f"{address}progress.jsonl") as response:
+        assert (response.status, response.read()) == (200, b"0123456789")
+
+
+def test_a_rebuilt_file_is_never_served_from_a_cache(address: str) -> None:
+    with get(f"{address}page.html") as response:
+        assert response.headers["Cache-Control"] == "no-cache"
+
+
+def test_a_taken_port_is_said_plainly(tmp_path: Path) -> None:
+    with (
+        make_server(tmp_path, 0) as first,
+        pytest.raises(BuildError, match=r"taken; try --port"),
+    ):
+        make_server(tmp_path, first.server_port)
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_an_impossible_port_is_refused_with_the_rule(tmp_path: Path, port: int) -> None:
+    with pytest.raises(BuildError, match=rf"port = {port}: must be between 0 and 65535"):
+        make_server(tmp_path, port)
