@@ -9,10 +9,10 @@ import torch
 from PIL import Image, ImageDraw
 
 from calculator.errors import InputError
-from training.captions import CaptionTokenizer, load_tokenizer
+from training.captions import load_tokenizer
 from training.codes import CodeModel
 from training.model import TextToImageTransformer
-from training.recipes import RECIPES, GenerationSettings, find_recipe
+from training.recipes import RECIPES, GenerationSettings, Recipe, find_recipe
 
 _TEXT_HEIGHT = 16  # of a caption in a contact sheet, in pixels
 _GAP = 6
@@ -68,20 +68,20 @@ def sample(
 def draw(
     model: TextToImageTransformer,
     codes_model: CodeModel,
-    tokenizer: CaptionTokenizer,
     prompts: Sequence[str],
-    settings: GenerationSettings,
+    recipe: Recipe,
+    settings: GenerationSettings | None = None,
     seed: int = 0,
     batch_size: int = 64,
 ) -> list[list[Image.Image]]:
-    """Draw `settings.images_per_prompt` pictures for each prompt.
+    """Draw `settings.images_per_prompt` pictures for each prompt: a list for each.
 
     Args:
         model: the transformer; it is left in the mode (training or not) that it was in.
         codes_model: turns codes into pixels.
-        tokenizer: turns prompts into ids.
         prompts: captions.
-        settings: how to sample.
+        recipe: names the tokenizer that turns prompts into ids.
+        settings: how to sample; None takes the recipe's.
         seed: the same seed draws the same pictures.
         batch_size: pictures drawn at a time.
 
@@ -90,8 +90,9 @@ def draw(
     """
     if not prompts:
         raise InputError("prompts", prompts, "must name at least one picture")
+    settings = settings or recipe.generation
     generator = torch.Generator().manual_seed(seed)
-    text_ids = tokenizer(prompts).repeat_interleave(settings.images_per_prompt, dim=0)
+    text_ids = load_tokenizer(recipe)(prompts).repeat_interleave(settings.images_per_prompt, dim=0)
     pictures: list[Image.Image] = []
     for batch in text_ids.split(batch_size):
         codes = draw_codes(model, batch.to(model.device), settings, generator)
@@ -162,8 +163,8 @@ def main(argv: list[str] | None = None) -> int:
     if name is None:
         raise InputError("codes", name, f"must be given: recipe {recipe.name} names none")
     model = load_model(arguments.checkpoint)
-    codes_model, tokenizer = CodeModel.load(name), load_tokenizer(recipe)
-    pictures = draw(model, codes_model, tokenizer, arguments.prompts, settings, arguments.seed)
+    codes_model = CodeModel.load(name, model.device)
+    pictures = draw(model, codes_model, arguments.prompts, recipe, settings, arguments.seed)
     magnify = max(1, 128 // pictures[0][0].width)
     contact_sheet(arguments.prompts, pictures, magnify).save(arguments.output)
     print(f"{sum(map(len, pictures))} pictures: {arguments.output}")
