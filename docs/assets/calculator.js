@@ -4,7 +4,7 @@
  * and into the address. No formula and no list of models lives here.
  */
 
-import { showAnswer, showStale } from "./calculator/answer.js";
+import { showAnswer, showBusy, showStale } from "./calculator/answer.js";
 import { clearErrors, edited, fillForm, modelsOwn, showAvailable, showError } from "./calculator/form.js";
 import { ask, watch } from "./python.js";
 
@@ -29,8 +29,10 @@ function mount(form) {
 
   function request() {
     const asked = ++edits;
+    showBusy(true);
     ask("answer", state, (answer) => {
       if (!form.isConnected) return;
+      if (asked === edits) showBusy(false);
       if (answer.kind === "error") return refuse(answer.error, asked === edits);
       clearErrors(form);
       showAnswer(answer.value);

@@ -46,6 +46,15 @@ export function showStale() {
   find("#calculator-answer").dataset.stale = "";
 }
 
+/**
+ * Say that the figures are not yet those of the form's present state.
+ *
+ * @param {boolean} busy
+ */
+export function showBusy(busy) {
+  find("#calculator-answer").setAttribute("aria-busy", String(busy));
+}
+
 /** @param {any} value */
 function showSavings(value) {
   const template = /** @type {HTMLTemplateElement} */ (find("#saving-row"));
