@@ -10,7 +10,7 @@ Source: Gomez et al. 2017, arXiv:1707.04585, eq. 6 to 8.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -36,17 +36,20 @@ class ReversibleLayer:
 
 @dataclass(slots=True)
 class _Tape:
-    """The outputs of the layer whose backward pass comes next."""
+    """The outputs of the layer whose backward pass comes next, and its number."""
 
-    outputs: Pair | None = field(default=None)
+    outputs: Pair | None = None
+    layer: int = -1
 
-    def take(self) -> Pair:
-        if self.outputs is None:
+    def put(self, layer: int, outputs: Pair) -> None:
+        self.layer, self.outputs = layer, outputs if layer >= 0 else None
+
+    def take(self, layer: int) -> Pair:
+        if self.outputs is None or self.layer != layer:
             raise RuntimeError(
                 "a reversible pass keeps no activations: call backward once for each forward"
             )
-        outputs, self.outputs = self.outputs, None
-        return outputs
+        return self.outputs
 
 
 class _ReversibleFunction(torch.autograd.Function):
@@ -56,13 +59,14 @@ class _ReversibleFunction(torch.autograd.Function):
     def forward(
         ctx: Any,
         layer: ReversibleLayer,
+        number: int,
         tape: _Tape,
         x1: torch.Tensor,
         x2: torch.Tensor,
         *parameters: torch.nn.Parameter,
     ) -> Pair:
         device_type = x1.device.type
-        ctx.layer, ctx.tape = layer, tape
+        ctx.layer, ctx.number, ctx.tape = layer, number, tape
         ctx.autocast = {
             "device_type": device_type,
             "dtype": torch.get_autocast_dtype(device_type),
@@ -75,14 +79,14 @@ class _ReversibleFunction(torch.autograd.Function):
     def backward(ctx: Any, *output_gradients: torch.Tensor) -> tuple[Any, ...]:
         d1, d2 = output_gradients
         layer: ReversibleLayer = ctx.layer
-        y1, y2 = ctx.tape.take()
+        y1, y2 = ctx.tape.take(ctx.number)
         with torch.autocast(**ctx.autocast):
             g_out, into_y1, g_gradients = _recompute(layer.g, y1, layer.g_parameters, d2)
             x2, d1 = y2 - g_out, d1 + into_y1
             f_out, into_x2, f_gradients = _recompute(layer.f, x2, layer.f_parameters, d1)
             x1, d2 = y1 - f_out, d2 + into_x2
-        ctx.tape.outputs = (x1, x2)
-        return None, None, d1, d2, *f_gradients, *g_gradients
+        ctx.tape.put(ctx.number - 1, (x1, x2))
+        return None, None, None, d1, d2, *f_gradients, *g_gradients
 
 
 def _recompute(
@@ -113,9 +117,9 @@ def run_layers(
             x1, x2 = layer(x1, x2)
         return x1, x2
     tape = _Tape()
-    for layer in layers:
+    for number, layer in enumerate(layers):
         x1, x2 = _ReversibleFunction.apply(
-            layer, tape, x1, x2, *layer.f_parameters, *layer.g_parameters
+            layer, number, tape, x1, x2, *layer.f_parameters, *layer.g_parameters
         )
-    tape.outputs = (x1.detach(), x2.detach())
+    tape.put(len(layers) - 1, (x1.detach(), x2.detach()))
     return x1, x2

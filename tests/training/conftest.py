@@ -1,0 +1,56 @@
+"""A small transformer and its inputs."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from training.configuration import TextToImageConfig
+from training.model import TextToImageTransformer
+
+SHAPE = {
+    "text_vocabulary_size": 20,
+    "text_length": 5,
+    "image_vocabulary_size": 16,
+    "image_side": 4,
+    "hidden_size": 32,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 2,
+    "head_size": 16,
+    "convolution_kernel": 3,
+    "layer_scale": 1.0,  # layers must matter, or every test of them would pass
+    "initializer_range": 0.1,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def shape() -> dict[str, Any]:
+    return dict(SHAPE)
+
+
+@pytest.fixture
+def config(shape: dict[str, Any]) -> TextToImageConfig:
+    return TextToImageConfig(**shape)
+
+
+@pytest.fixture
+def model(config: TextToImageConfig) -> TextToImageTransformer:
+    torch.manual_seed(0)
+    return TextToImageTransformer(config)
+
+
+@pytest.fixture
+def text_ids() -> torch.Tensor:
+    ids = torch.randint(1, 20, (3, 5), generator=torch.Generator().manual_seed(1))
+    ids[0, 3:] = 0  # one caption is shorter
+    return ids
+
+
+@pytest.fixture
+def image_codes() -> torch.Tensor:
+    return torch.randint(0, 16, (3, 16), generator=torch.Generator().manual_seed(2))
