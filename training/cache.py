@@ -19,9 +19,8 @@ class ShiftCache:
     def __call__(self, x_BSD: torch.Tensor, start: int) -> torch.Tensor:
         """`token_shift` of the text (from 0 on), or of the single position `start`."""
         if start == 0:
-            shifted = token_shift(x_BSD, self.layout)
             self._remember(x_BSD, start)
-            return shifted
+            return token_shift(x_BSD, self.layout)
         quarter = x_BSD.shape[-1] // 4
         first, second = (source[start] for source in shift_sources(self.layout, _CPU))
         parts = [
@@ -29,8 +28,9 @@ class ShiftCache:
             self._look_up(int(second), slice(quarter, 2 * quarter), x_BSD),
             x_BSD[..., 2 * quarter :],
         ]
+        shifted = torch.cat(parts, dim=-1)
         self._remember(x_BSD, start)
-        return torch.cat(parts, dim=-1)
+        return shifted
 
     def _look_up(self, position: int, channels: slice, like: torch.Tensor) -> torch.Tensor:
         if position < 0 or self._recent is None:
