@@ -1,0 +1,52 @@
+"""Pictures of every page at two widths in both schemes: python -m tests.browser.screenshots OUT."""
+
+import sys
+from pathlib import Path
+from threading import Thread
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.browser.test_every_page import pages_of
+from tools.chromium import FLAGS, find_chromium
+from tools.server import make_server
+from tools.website import SITE
+
+WIDTHS = (1440, 390)
+SCHEMES = ("light", "dark")
+
+
+def take(page: Page, address: str, path: str, target: Path) -> None:
+    """Save one whole page, the calculator after Python's first answer."""
+    page.goto(address + path)
+    page.wait_for_load_state("networkidle")
+    if page.query_selector("#calculator-answer"):
+        page.wait_for_selector("#calculator-answer[aria-busy='false']", timeout=120_000)
+    page.screenshot(path=target, full_page=True)
+
+
+def main(out: Path) -> None:
+    """Take all pictures of the built site into `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    server = make_server(SITE, 0)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
+        for width in WIDTHS:
+            for scheme in SCHEMES:
+                size = {"width": width, "height": 900}
+                page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
+                for path in pages_of(SITE):
+                    name = path.strip("/").replace("/", "-") or "home"
+                    target = out / f"{name}-{width}-{scheme}.png"
+                    take(page, address, path, target)
+                    print(target)
+                page.close()
+        browser.close()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("Usage: python -m tests.browser.screenshots OUT")
+    main(Path(sys.argv[1]))

@@ -1,0 +1,41 @@
+"""Random states of the calculator's form, the same ones at every run."""
+
+import random
+
+from calculator.catalog import GPUS, MODELS
+from calculator.techniques import OPTIONS, Option
+
+SEED = 2021
+
+
+def random_states(count: int) -> list[dict[str, str]]:
+    """`count` states as the page's address holds them: a model, a GPU, and some of the options.
+
+    Not every one is allowed: the page then has to show Python's error.
+    """
+    chance = random.Random(SEED)  # noqa: S311  # repeatable, not secret
+    return [_random_state(chance) for _ in range(count)]
+
+
+def _random_state(chance: random.Random) -> dict[str, str]:
+    state = {"model": chance.choice(list(MODELS))}
+    if chance.random() < 0.3:
+        state["gpu_memory"] = str(chance.choice([4, 7.5, 12, 48, 640]))
+    else:
+        state["gpu"] = chance.choice(list(GPUS))
+    for option in OPTIONS.values():
+        if chance.random() < 0.4:
+            state[option.field] = _random_value(option, chance)
+    return state
+
+
+def _random_value(option: Option, chance: random.Random) -> str:
+    match option.kind:
+        case "choice":
+            return chance.choice(option.choices)[0]
+        case "flag":
+            return chance.choice(["true", "false"])
+        case "number":
+            return chance.choice(["0", "0.05", "0.1"])
+        case "integer":
+            return str(chance.choice([1, 2, 3, 4, 8, 17, 64]))

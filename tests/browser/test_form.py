@@ -1,0 +1,149 @@
+"""The form: sliders, the address, errors beside their field, reset, keyboard."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from calculator.catalog import MODELS
+from tests.browser.conftest import Visitor, open_calculator, python_answers, settled
+
+pytestmark = pytest.mark.browser
+
+
+def peak(page: Page) -> str:
+    return page.inner_text(".figures__total [data-text='report.gpu.peak']")
+
+
+def python_peak(**params: str) -> str:
+    figures = python_answers("answer", params)["value"]["figures"]
+    return str(figures["report.gpu.peak"])
+
+
+def test_a_slider_moves_its_number_the_figures_and_the_address(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("input[type=range][name=batch_size]").fill("8")
+    settled(page)
+    expect(page.locator("#batch_size")).to_have_value("8")
+    assert peak(page) == python_peak(batch_size="8")
+    assert page.url.endswith("?batch_size=8")
+
+
+def test_a_number_moves_its_slider(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("#batch_size").fill("12")
+    settled(page)
+    expect(page.locator("input[type=range][name=batch_size]")).to_have_value("12")
+    assert peak(page) == python_peak(batch_size="12")
+
+
+def test_a_slider_answers_to_the_keyboard(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("input[type=range][name=batch_size]").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    settled(page)
+    assert peak(page) == python_peak(batch_size="4")
+
+
+def test_every_control_is_reached_with_the_tab_key(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("details.form__more summary").click()
+    wanted = page.evaluate(
+        "() => [...document.querySelectorAll('#calculator-form :is(input, select, button)')]"
+        ".filter((e) => e.offsetParent && !e.disabled).length"
+    )
+    page.locator("#model").focus()
+    reached = 0
+    while page.evaluate("() => Boolean(document.activeElement.closest('#calculator-form'))"):
+        reached += page.evaluate("() => document.activeElement.matches('input, select, button')")
+        page.keyboard.press("Tab")
+    assert reached == wanted
+
+
+def test_an_edited_state_survives_a_reload(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.select_option("#model", "t5-large")
+    page.select_option("#checkpointing", "full")
+    page.locator("#target_length").fill("128")
+    settled(page)
+    before = page.url, peak(page), page.inner_text("#calculator-command")
+    page.reload()
+    settled(page)
+    assert (page.url, peak(page), page.inner_text("#calculator-command")) == before
+    expect(page.locator("#model")).to_have_value("t5-large")
+    expect(page.locator("#checkpointing")).to_have_value("full")
+    expect(page.locator("#target_length")).to_have_value("128")
+
+
+def test_an_error_stands_beside_its_field_and_goes_when_it_is_mended(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("#batch_size").fill("-3")
+    settled(page)
+    error = page.locator("#batch_size-error")
+    expect(error).to_have_text(python_answers("answer", {"batch_size": "-3"})["error"]["message"])
+    expect(page.locator("#batch_size")).to_have_attribute("aria-invalid", "true")
+    page.locator("#batch_size").fill("3")
+    settled(page)
+    expect(error).to_be_hidden()
+    assert page.locator("[aria-invalid]").count() == 0
+    assert peak(page) == python_peak(batch_size="3")
+
+
+def test_an_unknown_model_in_the_address_is_named_with_a_suggestion(visit: Visitor) -> None:
+    page = open_calculator(visit(), "model=gpt2-larg")
+    expect(page.locator("#model-error")).to_contain_text("gpt2-l")
+
+
+def test_an_error_opens_the_folded_options_that_hold_its_field(visit: Visitor) -> None:
+    page = open_calculator(visit(), "dropout=2")
+    expect(page.locator("#dropout-error")).to_be_visible()
+
+
+def test_reset_brings_the_defaults_back(visit: Visitor) -> None:
+    page = open_calculator(visit(), "model=bert-large&precision=fp32&gpu_memory=7")
+    page.get_by_role("button", name="Reset").click()
+    settled(page)
+    assert peak(page) == python_peak()
+    assert "?" not in page.url
+    expect(page.locator("#precision")).to_have_value("amp")
+    expect(page.locator("#gpu_memory")).to_be_hidden()
+
+
+def test_a_gpu_that_is_not_on_the_list_is_given_by_its_memory(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.select_option("#gpu", label="Another: its memory in GiB")
+    page.locator("#gpu_memory").fill("7.5")
+    settled(page)
+    value = python_answers("answer", {"gpu_memory": "7.5"})["value"]
+    assert page.inner_text("#calculator-verdict") == value["verdict"]["text"]
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_choosing_another_model_never_leaves_an_error(visit: Visitor, model: str) -> None:
+    page = open_calculator(visit(), "attention=flash&sequence_length=777&sharing_groups=5")
+    page.select_option("#model", model)
+    settled(page)
+    assert page.locator(".field__error:visible").count() == 0
+
+
+def test_the_command_can_be_copied(visit: Visitor) -> None:
+    page = open_calculator(visit(permissions=["clipboard-read", "clipboard-write"]))
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.locator("#calculator-copy")).to_have_text("Copied")
+    command = page.evaluate("() => navigator.clipboard.readText()")
+    assert command == page.inner_text("#calculator-command")
+
+
+def test_instant_navigation_keeps_one_python_for_all_pages(visit: Visitor) -> None:
+    visitor = visit()
+    page = open_calculator(visitor)
+    for _ in range(2):
+        page.locator(".site-footer").get_by_role("link", name="Home").click()
+        page.wait_for_selector(".hero")
+        page.locator(".hero a.action").click()
+        page.wait_for_selector("#calculator-form[data-mounted]")
+        settled(page)
+    page.locator("#batch_size").fill("2")
+    settled(page)
+    assert peak(page) == python_peak(batch_size="2")
+    assert sum(address.endswith("worker.js") for address in visitor.requests) == 1
+    assert visitor.errors == []
