@@ -1,0 +1,1 @@
+"""What training a transformer needs in memory, when in the step, and why."""

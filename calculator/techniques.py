@@ -322,6 +322,11 @@ class Plan:
         given = {name: value for name, value in options.items() if value not in (None, "")}
         return cls(**given)  # type: ignore[arg-type]  # __post_init__ parses each value
 
+    def changed(self) -> dict[str, object]:
+        """The options that differ from the defaults."""
+        values = {item.name: (getattr(self, item.name), item.default) for item in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
 
 _ENUMS: Final = {
     "precision": Precision,

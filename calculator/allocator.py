@@ -1,0 +1,19 @@
+"""How PyTorch's caching allocator counts bytes."""
+
+from typing import Final
+
+# every block that the allocator hands out is a multiple of this many bytes (kMinBlockSize)
+BLOCK: Final = 512
+
+
+def round_block(size: int) -> int:
+    r"""Bytes that a tensor of `size` bytes takes.
+
+    $$\lceil s / 512 \rceil \cdot 512$$
+
+    >>> round_block(1)
+    512
+
+    Source: torch
+    """
+    return -(-size // BLOCK) * BLOCK

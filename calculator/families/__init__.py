@@ -1,0 +1,1 @@
+"""The models' training steps, operation by operation, one file a family."""

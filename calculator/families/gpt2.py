@@ -1,0 +1,138 @@
+"""GPT-2's step (transformers' GPT2LMHeadModel), which serves GPT-3's sizes too.
+
+Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.py).
+"""
+
+from calculator import operations as op
+from calculator.families.loss import causal_loss
+from calculator.families.structure import Structure, self_heads
+from calculator.operations import Heads
+from calculator.tape import Tape, Tensor, Weight
+from calculator.techniques import Attention, Checkpointing
+
+Layer = dict[str, Weight]
+
+
+def layer_weights(t: Tape) -> Layer:
+    """The weights of one layer."""
+    return {
+        "ln_1.weight": t.weight("d"),
+        "ln_1.bias": t.weight("d"),
+        "c_attn.weight": t.weight("3*a*d"),
+        "c_attn.bias": t.weight("3*a"),
+        "attn.c_proj.weight": t.weight("a*d"),
+        "attn.c_proj.bias": t.weight("d"),
+        "ln_2.weight": t.weight("d"),
+        "ln_2.bias": t.weight("d"),
+        "c_fc.weight": t.weight("d*f"),
+        "c_fc.bias": t.weight("f"),
+        "mlp.c_proj.weight": t.weight("d*f"),
+        "mlp.c_proj.bias": t.weight("d"),
+    }
+
+
+def forward(t: Tape, s: Structure) -> Tensor:
+    """The loss of one micro-batch."""
+    ids, labels = t.inputs
+    tokens, positions = t.weight("V*d"), t.weight("P*d")
+    layers = [layer_weights(t) for _ in range(max(s.layer_slots()) + 1)]
+    norm, norm_bias = t.weight("d"), t.weight("d")
+    head = tokens if s.tied else t.weight("V*d")
+
+    def model() -> Tensor:
+        embedded = op.embedding(t, tokens, ids, "N*d")
+        places = op.embedding(t, positions, t.empty("S", 8), "S*d")
+        x = op.add(t, embedded, places)
+        mask = t.empty("B*S*S", embedded.item) if s.attention is Attention.EAGER else None
+        x = op.dropout(t, x, s.dropout)
+        x = stack(t, s, layers, x, mask)
+        return op.layer_norm(t, x, norm, norm_bias, "N")
+
+    hidden = model()
+    with t.in_layer("head", 0):
+        logits = op.linear(t, hidden, head, "N*V")
+    return causal_loss(t, logits, labels)
+
+
+def stack(
+    t: Tape, s: Structure, layers: list[Layer], x: Tensor, mask: Tensor | None
+) -> Tensor:
+    """All layers."""
+    for position, slot in enumerate(slots := s.layer_slots()):
+        weights = layers[slot]
+        with t.in_layer("layers", position):
+            if s.checkpointing is Checkpointing.FULL:
+                x = t.checkpoint(lambda y, w=weights: block(t, s, w, y, mask), x)
+            else:
+                x = block(t, s, weights, x, mask)
+    t.ledger.mark("layers", len(slots), backward=False)
+    return x
+
+
+def block(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -> Tensor:
+    """One layer."""
+    normed = op.layer_norm(t, x, w["ln_1.weight"], w["ln_1.bias"], "N")
+    attended = attention(t, s, w, normed, mask)
+    x = op.add(t, attended, x)
+    normed = op.layer_norm(t, x, w["ln_2.weight"], w["ln_2.bias"], "N")
+    forwarded = feed_forward(t, s, w, normed)
+    return op.add(t, x, forwarded)
+
+
+def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -> Tensor:
+    """Causal self-attention with one product for queries, keys and values."""
+    heads = self_heads(s)
+    joined = op.linear(t, x, w["c_attn.weight"], "3*N*a", w["c_attn.bias"], transposed=False)
+    q, k, v = op.split(t, joined, ["N*a"] * 3)
+    if s.attention is Attention.EAGER:
+        if s.checkpointing is Checkpointing.SELECTIVE:
+            out = t.checkpoint(lambda a, b, c: eager_core(t, s, heads, a, b, c, mask), q, k, v)
+        else:
+            out = eager_core(t, s, heads, q, k, v, mask)
+    else:
+        out = fused_core(t, s, heads, q, k, v)
+    out = op.linear(t, out, w["attn.c_proj.weight"], "N*d", w["attn.c_proj.bias"], transposed=False)
+    return op.dropout(t, out, s.dropout)
+
+
+def eager_core(
+    t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Scores, softmax and weighted sum in plain operations."""
+    scores = op.attention_scores(t, q, k, heads)
+    scores = op.scale(t, scores)
+    if mask is not None:
+        scores = op.add(t, scores, mask)
+    scores = op.softmax(t, scores)
+    scores = t.cast(scores, v.item)
+    scores = op.dropout(t, scores, s.dropout)
+    out = op.weighted_sum(t, scores, v, heads)
+    return op.copy(t, out)
+
+
+def fused_core(t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """PyTorch's fused kernels."""
+    if s.flash:
+        return op.flash_attention(t, q, k, v, heads)
+    return op.efficient_attention(t, q, k, v, heads)
+
+
+def feed_forward(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:
+    """Two products with GELU between."""
+    h = op.linear(t, x, w["c_fc.weight"], "N*f", w["c_fc.bias"], transposed=False)
+    h = gelu_new(t, h)
+    h = op.linear(t, h, w["mlp.c_proj.weight"], "N*d", w["mlp.c_proj.bias"], transposed=False)
+    return op.dropout(t, h, s.dropout)
+
+
+def gelu_new(t: Tape, x: Tensor) -> Tensor:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), written in plain operations."""
+    half = op.scale(t, x)
+    cube = op.power(t, x)
+    cube = op.scale(t, cube)
+    inner = op.add(t, x, cube)
+    del cube
+    inner = op.scale(t, inner)
+    inner = op.keep_output(t, inner)
+    inner = op.shift(t, inner)
+    return op.multiply(t, half, inner)

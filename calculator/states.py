@@ -1,0 +1,176 @@
+"""Bytes of weights, gradients and optimizer states, and what the update adds to them for a moment.
+
+All of them are exact to the byte: each tensor is rounded to the allocator's blocks by itself.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from calculator.allocator import round_block
+from calculator.parameters import ParameterTensor
+from calculator.techniques import Offload, Optimizer, Precision, ResolvedPlan, Update, default_bits
+
+# bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
+QUANTISATION_BLOCK: Final = 256
+SMALLEST_QUANTISED: Final = 4096
+# bitsandbytes: a table of 256 fp32 values for each state, shared by all tensors
+QUANTISATION_MAP_BYTES: Final = 256 * 4
+
+
+def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
+    """Bytes of one copy of all tensors at `item` bytes a number."""
+    return sum(item_.copies * round_block(item_.elements * item) for item_ in tensors)
+
+
+def state_count(optimizer: Optimizer) -> int:
+    """Numbers that an optimizer keeps for each weight; Adafactor's are factored, see `adafactor`."""
+    match optimizer:
+        case Optimizer.ADAM | Optimizer.LAMB:
+            return 2
+        case Optimizer.MOMENTUM | Optimizer.LION:
+            return 1
+        case Optimizer.SGD | Optimizer.ADAFACTOR:
+            return 0
+        case _:
+            assert_never(optimizer)
+
+
+def state_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
+    r"""Bytes of the optimizer's states of all weights.
+
+    $$\sum_i s \, n_i \, b / 8$$
+
+    with s states of b bits for each of the n_i numbers of tensor i. At 8 bits a tensor of at least
+    4,096 numbers has one byte a state and an fp32 scale for each 256 of them, a smaller one has 32
+    bits; LAMB adds a norm a tensor, PyTorch's fused Adam a step counter.
+
+    Source: bitsandbytes
+    """
+    if plan.optimizer is Optimizer.ADAFACTOR:
+        return _each(tensors, lambda item: adafactor_bytes(item, plan.optimizer_bits // 8))
+    states = state_count(plan.optimizer)
+    extra = 0
+    if plan.optimizer is Optimizer.LAMB:
+        extra = round_block(4)
+    if plan.optimizer is Optimizer.ADAM and plan.update is Update.FUSED and from_torch(plan):
+        extra = round_block(4)
+    total = _each(tensors, lambda item: states * _one_state(item, plan.optimizer_bits) + extra)
+    if plan.optimizer_bits == 8 and any(item.elements >= SMALLEST_QUANTISED for item in tensors):
+        total += states * QUANTISATION_MAP_BYTES
+    return total
+
+
+def _each(tensors: Sequence[ParameterTensor], size: Callable[[ParameterTensor], int]) -> int:
+    return sum(item.copies * size(item) for item in tensors)
+
+
+def _one_state(item: ParameterTensor, bits: int) -> int:
+    if bits != 8:
+        return round_block(item.elements * bits // 8)
+    if item.elements < SMALLEST_QUANTISED:
+        return round_block(item.elements * 4)
+    scales = -(-item.elements // QUANTISATION_BLOCK)
+    return round_block(item.elements) + round_block(scales * 4)
+
+
+def adafactor_bytes(item: ParameterTensor, number: int) -> int:
+    """States of one tensor: a number a row and a column of a matrix, the whole of a vector.
+
+    Source: adafactor
+    """
+    if len(item.shape) == 1:
+        return round_block(item.elements * number)
+    *_, rows, columns = item.shape
+    return round_block(rows * number) + round_block(columns * number)
+
+
+def from_torch(plan: ResolvedPlan) -> bool:
+    """Whether torch.optim updates; other bits, LAMB and Lion come from bitsandbytes."""
+    match plan.optimizer:
+        case Optimizer.LAMB | Optimizer.LION:
+            return False
+        case Optimizer.SGD | Optimizer.ADAFACTOR:
+            return True
+        case Optimizer.ADAM | Optimizer.MOMENTUM:
+            return plan.optimizer_bits == default_bits(plan.precision)
+        case _:
+            assert_never(plan.optimizer)
+
+
+def updated_item(plan: ResolvedPlan) -> int:
+    """Bytes of a number of the weights that the optimizer updates."""
+    return 2 if plan.precision is Precision.HALF else 4
+
+
+def update_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
+    """Temporaries of the update, above weights, gradients and states.
+
+    foreach makes one list of temporaries as large as all weights for Adam (the square roots) and
+    as large as all matrices for Adafactor (the variances); loop makes them one tensor at a time,
+    Adam two (the root and its quotient). Fused kernels, SGD and bitsandbytes make none.
+
+    Source: torch
+    """
+    item = updated_item(plan)
+    largest = max(tensor.elements for tensor in tensors)
+    if not from_torch(plan):
+        widened = plan.optimizer_bits == 16 and state_count(plan.optimizer) > 0
+        return round_block(largest * 4) * (state_count(plan.optimizer) + 1) if widened else 0
+    match plan.optimizer, plan.update:
+        case Optimizer.ADAM, Update.FOREACH:
+            return tensors_bytes(tensors, item)
+        case Optimizer.ADAM, Update.LOOP:
+            return 2 * round_block(largest * item)
+        case Optimizer.ADAFACTOR, Update.FOREACH:
+            return tensors_bytes([t for t in tensors if len(t.shape) > 1], item)
+        case Optimizer.ADAFACTOR, _:
+            return round_block(largest * item)
+        case _:
+            return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statics:
+    """Bytes that live from step to step, on the GPU and in RAM, and what a step moves."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    update: int
+    ram_weights: int = 0
+    ram_gradients: int = 0
+    ram_optimizer: int = 0
+    ram_update: int = 0
+    to_ram: int = 0
+    to_gpu: int = 0
+
+
+def statics(
+    tensors: Sequence[ParameterTensor], buffers: int, plan: ResolvedPlan
+) -> Statics:
+    """Weights, gradients and states, where they live, for a plan.
+
+    `mixed` keeps fp32 master weights with the optimizer and widens the gradients for the update.
+    Offload keeps the updated weights, their gradients and the states in RAM: each step moves
+    every gradient there and every weight back.
+
+    Source: mixed, offload
+    """
+    weights = tensors_bytes(tensors, plan.weight_bytes)
+    states = state_bytes(tensors, plan)
+    temporaries = update_bytes(tensors, plan)
+    updated = tensors_bytes(tensors, updated_item(plan))
+    match plan.offload:
+        case Offload.OPTIMIZER:
+            moved = plan.weight_bytes * sum(item.elements * item.copies for item in tensors)
+            return Statics(
+                weights + buffers, weights, 0, 0, updated, updated, states, temporaries, moved, moved
+            )
+        case Offload.NONE:
+            masters = updated if plan.has_master_weights else 0
+            return Statics(
+                weights + buffers, weights, states + masters, temporaries + masters
+            )
+        case _:
+            assert_never(plan.offload)
