@@ -1,0 +1,1 @@
+"""The site's templates, and the contexts they are rendered with."""

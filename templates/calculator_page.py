@@ -110,6 +110,7 @@ def ask(method: str, **params: object) -> Any:
 
     Raises:
         ValueError: when it answers with an error.
+
     """
     answer = json.loads(protocol.handle(json.dumps({"id": 0, "method": method, "params": params})))
     if answer["kind"] != "result":

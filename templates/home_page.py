@@ -20,7 +20,7 @@ PLAIN = {
     "sharing_groups": str(MODEL.layers),
     "reversible": "false",
 }
-TECHNIQUES = (
+TECHNIQUES: tuple[tuple[str, dict[str, str]], ...] = (
     ("Every layer with its own weights", {}),
     ("Layers shared in 4 groups", {"sharing_groups": "4"}),
     ("Reversible layers", {"reversible": "true"}),

@@ -2,17 +2,17 @@
 /*
  * The page's side of the worker: one worker for the life of the page, one request at a time, and
  * of the requests that wait only the newest one is sent.
- *
- * @typedef {{type: string, field: string | null, message: string}} Failure
- * @typedef {{kind: "result", value: any} | {kind: "error", error: Failure}} Answer
- * @typedef {{method: string, params: object, deliver: (answer: Answer) => void}} Request
  */
+
+/** @typedef {{type: string, field: string | null, message: string}} Failure */
+/** @typedef {{kind: "result", value: any} | {kind: "error", error: Failure}} Answer */
+/** @typedef {{method: string, params: object, deliver: (answer: Answer) => void}} Question */
 
 /** @type {Worker | undefined} */
 let worker;
-/** @type {(Request & {id: number}) | undefined} */
+/** @type {(Question & {id: number}) | undefined} */
 let inFlight;
-/** @type {Request | undefined} */
+/** @type {Question | undefined} */
 let waiting;
 /** @type {Failure | undefined} */
 let broken;

@@ -13,7 +13,7 @@ def random_states(count: int) -> list[dict[str, str]]:
 
     Not every one is allowed: the page then has to show Python's error.
     """
-    chance = random.Random(SEED)  # noqa: S311  # repeatable, not secret
+    chance = random.Random(SEED)  # repeatable, not secret
     return [_random_state(chance) for _ in range(count)]
 
 

@@ -43,6 +43,7 @@ function valueOf(control) {
  *
  * @param {HTMLFormElement} form
  * @param {string} value
+ * @returns {{field: string, set: Record<string, string>, unset: string[]}}
  */
 function editedGpu(form, value) {
   const memory = /** @type {HTMLInputElement} */ (form.elements.namedItem("gpu_memory"));
