@@ -83,6 +83,23 @@ def softmax(t: Tape, x: Tensor) -> Tensor:
     return keep_output(t, t.cast(x, 4) if t.autocasting else x)
 
 
+def safe_softmax(t: Tape, x: Tensor) -> Tensor:
+    """The math kernel's softmax, which gives rows that are masked throughout zeros."""
+    out = t.like(x)
+    masked = t.empty(x.elements, 1)
+    result = t.like(x)
+    t.record([x], [result], [result])
+    del out, masked
+    return result
+
+
+def choose(t: Tape, condition: Tensor, x: Tensor) -> Tensor:
+    """x where a condition holds, a constant elsewhere: keeps the condition."""
+    out = t.like(x)
+    t.record([x], [out], [condition])
+    return out
+
+
 def copy(t: Tape, x: Tensor) -> Tensor:
     """A contiguous copy: its gradient is passed on as it is."""
     out = t.like(x)

@@ -233,18 +233,17 @@ class Node:
         return results
 
 
-class Weight(Tensor):
-    """A parameter; its own bytes are static, its gradient is born in the backward pass."""
+class Leaf(Tensor):
+    """A tensor that gets a gradient of its own."""
 
     __slots__ = ("gradient", "has_gradient")
 
     def __init__(
-        self, ledger: Ledger, elements: str, item: int, has_gradient: bool, order: int
+        self, storage: Storage, elements: str, item: int, has_gradient: bool, order: int
     ) -> None:
-        super().__init__(Storage(ledger, 0, Part.WEIGHTS), elements, item)
+        super().__init__(storage, elements, item, Node(ACCUMULATE + order, None, [], ()))
         self.gradient: Tensor | None = None
         self.has_gradient = has_gradient
-        self.node = Node(ACCUMULATE + order, None, [], ())
 
     def accumulate(self, gradient: Tensor) -> None:
         """Take the first gradient as it is; later ones are added in place."""
@@ -253,6 +252,12 @@ class Weight(Tensor):
         self.has_gradient = True
         self.gradient = gradient
         gradient.storage.become(Part.GRADIENTS)
+
+
+class Weight(Leaf):
+    """A parameter; its own bytes are static, its gradient is born in the backward pass."""
+
+    __slots__ = ()
 
 
 class StopRecomputationError(Exception):
@@ -319,17 +324,24 @@ class Tape:
         self.inputs: tuple[Tensor, ...] = ()
         self._sequence = 0
         self._casts: dict[int, Tensor] = {}
-        self._weights: dict[int, Weight] = {}
+        self._leaves: dict[int, Leaf] = {}
         self._frame: Frame | None = None
         self._recomputing: Frame | None = None
 
     def weight(self, elements: str) -> Weight:
         """A parameter of that many elements."""
-        weight = Weight(
-            self.ledger, elements, self.weight_item, self.gradients_exist, len(self._weights)
-        )
-        self._weights[id(weight.node)] = weight
+        static = Storage(self.ledger, 0, Part.WEIGHTS)
+        order = len(self._leaves)
+        weight = Weight(static, elements, self.weight_item, self.gradients_exist, order)
+        self._leaves[id(weight.node)] = weight
         return weight
+
+    def leaf(self, tensor: Tensor) -> Leaf:
+        """The same bytes as a tensor that gets a gradient without being a weight."""
+        order = len(self._leaves)
+        leaf = Leaf(tensor.storage, tensor.elements, tensor.item, False, order)
+        self._leaves[id(leaf.node)] = leaf
+        return leaf
 
     @property
     def autocasting(self) -> bool:
@@ -480,7 +492,7 @@ class Tape:
         if node.sequence >= ACCUMULATE:
             gradient = gradients[0]
             assert gradient is not None
-            self._weights[id(node)].accumulate(gradient)
+            self._leaves[id(node)].accumulate(gradient)
             return []
         if node.layer is not None and node.layer != self.layer:
             self.layer = node.layer

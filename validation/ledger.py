@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
@@ -52,9 +53,14 @@ class Moment(StrEnum):
 
 @dataclass(slots=True)
 class Storage:
-    """One live storage: its size, and the operation and module that made it."""
+    """One live storage and the operation and module that made it.
+
+    `size` is what was asked for, `bytes` what the allocator gives: on the watched device a multiple
+    of 512. `born` is the number of the operation in the step.
+    """
 
     size: int
+    bytes: int
     device: str
     operation: str
     module: str
@@ -64,11 +70,6 @@ class Storage:
     born: int
     node: str = ""
     reference: Any = None
-
-    @property
-    def bytes(self) -> int:
-        """Bytes in the allocator, a multiple of 512 on the GPU."""
-        return block_bytes(self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,10 @@ class Modules:
 
 class Ledger(TorchDispatchMode):
     """Counts live storages of one device by part, and the highest total of each moment."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and the guard against it costs time
 
     def __init__(self, device: str, modules: Modules | None = None) -> None:
         super().__init__()
@@ -211,6 +216,10 @@ class Ledger(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         """Run one operation and enter what it made."""
+        if self._adds_in_place(func, args):
+            return args[0]
+        if func is torch.ops.prim.device.default and type(args[0]) is FakeTensor:
+            return args[0].fake_device  # three of four dispatches only ask this
         result = func(*args, **(kwargs or {}))
         if func.namespace != "aten" or func is torch.ops.aten._local_scalar_dense.default:
             return result
@@ -227,6 +236,21 @@ class Ledger(TorchDispatchMode):
         if self.events is not None:
             self._log(str(func), module, node, made)
         return result
+
+    def _adds_in_place(self, func: Any, args: Sequence[Any]) -> bool:
+        """Whether autograd's engine, without a dispatch mode, would add into the first tensor.
+
+        Where two gradients meet, the engine adds the second into the first, unless the first is a
+        view; under a dispatch mode it always makes new bytes, which a plain run does not.
+        Source: torch (autograd/input_buffer.cpp, can_accumulate_inplace; checked with the
+        profiler's memory events, which need no dispatch mode).
+        """
+        if func is not torch.ops.aten.add.Tensor or self.moment not in (Moment.LOSS, Moment.BACKWARD):
+            return False
+        if self.modules is None or self.modules.path or torch._C._current_autograd_node() is None:
+            return False
+        first, second = args[:2]
+        return isinstance(second, torch.Tensor) and first.shape == second.shape and not first._is_view()
 
     def _part_of(self, func: Any, args: Sequence[Any]) -> Part:
         """16-bit copies of weights are made by a cast whose input is a weight."""
@@ -251,10 +275,11 @@ class Ledger(TorchDispatchMode):
         key = untyped._cdata
         if key in self.live:
             return self.live[key]
-        storage = Storage(
-            untyped.nbytes(), tensor.device.type, operation, module, tuple(tensor.shape),
-            str(tensor.dtype).removeprefix("torch."), part, self.index,
-        )  # fmt: skip
+        size, device = untyped.nbytes(), tensor.device.type
+        given = block_bytes(size) if device == self.device else size
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        shape = tuple(tensor.shape)
+        storage = Storage(size, given, device, operation, module, shape, dtype, part, self.index)
         storage.reference = weakref.ref(untyped, lambda _: self._strike(key))
         self.live[key] = storage
         self._parts(storage.device)[part] += storage.bytes

@@ -4,9 +4,9 @@ Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.
 """
 
 from calculator import operations as op
+from calculator.families.cores import attend, eager_core
 from calculator.families.loss import causal_loss
 from calculator.families.structure import Structure, self_heads
-from calculator.operations import Heads
 from calculator.tape import Tape, Tensor, Weight
 from calculator.techniques import Attention, Checkpointing
 
@@ -41,7 +41,7 @@ def forward(t: Tape, s: Structure) -> Tensor:
 
     def model() -> Tensor:
         embedded = op.embedding(t, tokens, ids, "N*d")
-        places = op.embedding(t, positions, t.empty("S", 8), "S*d")
+        places = op.embedding(t, positions, t.empty("S", 8), "N*d" if s.one_sequence else "S*d")
         x = op.add(t, embedded, places)
         mask = t.empty("B*S*S", embedded.item) if s.attention is Attention.EAGER else None
         x = op.dropout(t, x, s.dropout)
@@ -84,37 +84,13 @@ def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -
     heads = self_heads(s)
     joined = op.linear(t, x, w["c_attn.weight"], "3*N*a", w["c_attn.bias"], transposed=False)
     q, k, v = op.split(t, joined, ["N*a"] * 3)
-    if s.attention is Attention.EAGER:
-        if s.checkpointing is Checkpointing.SELECTIVE:
-            out = t.checkpoint(lambda a, b, c: eager_core(t, s, heads, a, b, c, mask), q, k, v)
-        else:
-            out = eager_core(t, s, heads, q, k, v, mask)
-    else:
-        out = fused_core(t, s, heads, q, k, v)
+
+    def eager(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return eager_core(t, s, heads, q, k, v, (mask,), cast_back=True)
+
+    out = attend(t, s, heads, q, k, v, eager, causal=True)
     out = op.linear(t, out, w["attn.c_proj.weight"], "N*d", w["attn.c_proj.bias"], transposed=False)
     return op.dropout(t, out, s.dropout)
-
-
-def eager_core(
-    t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
-) -> Tensor:
-    """Scores, softmax and weighted sum in plain operations."""
-    scores = op.attention_scores(t, q, k, heads)
-    scores = op.scale(t, scores)
-    if mask is not None:
-        scores = op.add(t, scores, mask)
-    scores = op.softmax(t, scores)
-    scores = t.cast(scores, v.item)
-    scores = op.dropout(t, scores, s.dropout)
-    out = op.weighted_sum(t, scores, v, heads)
-    return op.copy(t, out)
-
-
-def fused_core(t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """PyTorch's fused kernels."""
-    if s.flash:
-        return op.flash_attention(t, q, k, v, heads)
-    return op.efficient_attention(t, q, k, v, heads)
 
 
 def feed_forward(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from calculator.architecture import Family
-from calculator.families import gpt2
+from calculator.families import bert, gpt2, gptj, t5
 from calculator.families.structure import Structure
 from calculator.tape import Moment, Tape, Tensor
 
@@ -21,7 +21,11 @@ def _forward(t: Tape, s: Structure) -> Tensor:
     match s.family:
         case Family.GPT2:
             return gpt2.forward(t, s)
-        case Family.BERT | Family.T5 | Family.GPTJ | Family.DALLE:
-            raise AssertionError
+        case Family.BERT:
+            return bert.forward(t, s)
+        case Family.T5:
+            return t5.forward(t, s)
+        case Family.GPTJ:
+            return gptj.forward(t, s)
         case _:
             assert_never(s.family)
