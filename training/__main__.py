@@ -1,0 +1,166 @@
+"""The command line: `python -m training rehearse | join | monitor | generate | encode ...`."""
+
+import argparse
+import getpass
+import importlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calculator.errors import InputError
+from training import supervisor
+from training.runfile import RunFile, load
+
+if TYPE_CHECKING:
+    from training.network import Endpoint
+
+# Commands with a command line of their own.
+MODULES = {
+    "authority": "training.authority",
+    "doctor": "training.doctor",
+    "encode": "training.encode",
+    "generate": "training.generate",
+    "train-codes": "training.train_codes",
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; bad input ends with status 2 and one line that names it."""
+    arguments = sys.argv[1:] if argv is None else argv
+    for library in ("DIFFUSERS", "TRANSFORMERS"):  # their advice is for developers
+        os.environ.setdefault(f"{library}_VERBOSITY", "error")
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    try:
+        if arguments and arguments[0] in MODULES:
+            command = importlib.import_module(MODULES[arguments[0]])
+            return int(command.main(arguments[1:]) or 0)
+        options = make_parser().parse_args(arguments)
+        if options.command == "rehearse":
+            return _rehearse(options)
+        return _join_or_monitor(options, arguments)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return supervisor.INPUT_ERROR
+    except KeyboardInterrupt:
+        return 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Describe the commands that have no command line of their own."""
+    parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    rehearse = commands.add_parser("rehearse", help="a whole swarm on this machine")
+    rehearse.add_argument("--minutes", type=float, default=5.0, help="of training")
+    rehearse.add_argument("--peers", type=int, default=3, help="volunteers")
+    rehearse.add_argument("--recipe", default="rehearsal", help="what they train")
+    rehearse.add_argument("--folder", type=Path, help="for results; else a new one here")
+    rehearse.add_argument("--calm", action="store_true", help="without a death and a late joiner")
+    join = commands.add_parser("join", help="train together with others")
+    join.add_argument("run", metavar="RUN", help="the run file, or its address")
+    join.add_argument("--name", help="how you appear among the contributors")
+    join.add_argument("--micro-batch", type=int, help="sequences at once; else what fits")
+    join.add_argument("--no-delay", action="store_true", help="wait for each update")
+    monitor = commands.add_parser("monitor", help="keep a run's books and its live data")
+    monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
+    monitor.add_argument("--live", type=Path, help="folder of the live data; else in --folder")
+    monitor.add_argument("--minutes", type=float, help="end the run after so long")
+    for parser_of_peer in (join, monitor):
+        _add_place(parser_of_peer)
+    for name in MODULES:
+        commands.add_parser(name, help=f"see python -m training {name} --help")
+    return parser
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--folder", type=Path, help="for identity, backup, status and log")
+    parser.add_argument("--host", default="0.0.0.0", help="address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="TCP port to listen on; 0: any")
+    parser.add_argument(
+        "--announce", nargs="*", default=[], metavar="ADDRESS", help="multiaddresses of this peer"
+    )
+    parser.add_argument(
+        "--behind-firewall", action="store_true", help="call others, never be called"
+    )
+    parser.add_argument("--threads", type=int, help="processor threads; else as many as cores")
+    parser.add_argument("--verbose", action="store_true", help="show the library's log as well")
+
+
+def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
+    """Start a supervised process, or be one."""
+    run = load(options.run)
+    folder = options.folder or default_folder(run, options.command)
+    if os.environ.get("TRAINING_SUPERVISOR") == str(os.getppid()):
+        from training import worker
+
+        make_work = {"join": _make_join, "monitor": _make_monitor}[options.command]
+        worker.run(make_work(run, folder, options), folder, options.verbose)
+    stop = threading.Event()
+    supervisor.stop_on_signals(stop)
+    return supervisor.supervise(supervisor.Worker(arguments, folder, options.threads), stop)
+
+
+def default_folder(run: RunFile, role: str) -> Path:
+    """Give the folder of a run and role in the user's own state folder."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "training-transformers-together" / run.name / role
+
+
+Work = Callable[[threading.Event], None]
+
+
+def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
+    from training import peer
+
+    chosen = peer.PeerOptions(
+        name=options.name or getpass.getuser(),
+        folder=folder,
+        endpoint=_make_endpoint(options),
+        micro_batch_size=options.micro_batch,
+        delayed_step=not options.no_delay,
+    )
+    return lambda stop: peer.join(run, chosen, stop)
+
+
+def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
+    from training import monitor
+
+    chosen = monitor.MonitorOptions(
+        folder=folder,
+        live=options.live or folder / "live" / run.name,
+        source=options.run,
+        endpoint=_make_endpoint(options),
+        minutes=options.minutes,
+    )
+    return lambda stop: monitor.watch(run, chosen, stop)
+
+
+def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
+    from training.network import Endpoint
+
+    return Endpoint(
+        host=options.host,
+        port=options.port,
+        announce=tuple(options.announce),
+        reachable=not options.behind_firewall,
+    )
+
+
+def _rehearse(options: argparse.Namespace) -> int:
+    from training import rehearsal
+
+    chosen = rehearsal.RehearsalOptions(
+        minutes=options.minutes,
+        peers=options.peers,
+        recipe=options.recipe,
+        folder=options.folder,
+        incidents=not options.calm,
+    )
+    return rehearsal.rehearse(chosen)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,293 @@
+"""The optimizer that the volunteers share: hivemind's, with deadlines and a look at what arrives.
+
+`hivemind.Optimizer` gathers gradients of all peers until the target batch is full, averages
+them and makes one step everywhere. Three things are added: downloading the state ends at a
+deadline instead of trying for ever; a state is looked at before it is used; and the same state
+can be taken from a file.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import hivemind
+import torch
+from hivemind.averaging import DecentralizedAverager
+from hivemind.optim.grad_averager import GradientAverager
+from hivemind.optim.state_averager import TrainingStateAverager, dump_optimizer_state
+
+from training import lamb
+from training.network import Network
+from training.recipes import Recipe
+from training.wire import WireCompression, WireFormat, expected_bytes
+
+SHUTDOWN_SECONDS = 20.0
+PROGRESS_EXPIRATION_SECONDS = 30.0  # after so long without news a peer no longer counts
+
+
+class StateUnavailableError(RuntimeError):
+    """No peer sent a usable state before the deadline."""
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Everything that a peer needs to go on from a global step.
+
+    Attributes:
+        epoch: the global step.
+        optimizer_metadata: the optimizer's state without its tensors, as hivemind flattens it.
+        tensors: the parameters in the model's order, then the optimizer's tensors.
+    """
+
+    epoch: int
+    optimizer_metadata: list[dict[str, Any]]
+    tensors: list[torch.Tensor]
+
+    def is_finite(self) -> bool:
+        """Tell whether no floating-point tensor holds an infinity or NaN."""
+        return are_finite(self.tensors)
+
+
+def are_finite(tensors: list[torch.Tensor]) -> bool:
+    """Tell whether all floating-point tensors are finite."""
+    return all(bool(t.isfinite().all()) for t in tensors if t.is_floating_point())
+
+
+class StateDownload(DecentralizedAverager):
+    """Fetches the newest state from a peer: within a deadline, and never a broken one.
+
+    `offered` is a state to take instead of a peer's.
+    """
+
+    offered: TrainingState | None = None
+
+    @classmethod
+    def _get_handle_name(cls, namespace: str | None, method_name: str) -> str:
+        """Answer to the name of hivemind's own class, whatever the subclass is called."""
+        return f"{namespace}::{TrainingStateAverager.__name__}.{method_name}"
+
+    def load_state_from_peers(
+        self, wait: bool = True, timeout: float | None = None
+    ) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
+        """Give the metadata and the tensors of a state, None when nobody sent a usable one.
+
+        Raises:
+            TimeoutError: when it takes longer than `timeout` seconds.
+        """
+        if self.offered is not None:
+            state = self.offered
+            metadata = {"epoch": state.epoch, "optimizer_metadata": state.optimizer_metadata}
+            return metadata, state.tensors
+        deadline = time.monotonic() + timeout if timeout is not None else float("inf")
+        future = super().load_state_from_peers(wait=False, timeout=timeout)
+        while not future.done():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no state after {timeout:.0f} seconds")
+            time.sleep(0.1)
+        loaded: tuple[dict[str, Any], list[torch.Tensor]] | None = future.result()
+        return loaded if loaded is not None and are_finite(loaded[1]) else None
+
+
+class StateAverager(TrainingStateAverager, StateDownload):
+    """Hivemind's state averager, whose download is `StateDownload`'s."""
+
+
+class SwarmOptimizer(hivemind.Optimizer):
+    """`hivemind.Optimizer` that does not wait for ever."""
+
+    state_averager: StateAverager
+    downloads = 0  # states taken from elsewhere: gradients of before then counted for nothing
+
+    def _make_state_averager(self, **options: Any) -> StateAverager:
+        return StateAverager(
+            dht=self.dht,
+            prefix=state_prefix(self.run_id),
+            min_matchmaking_time=self.matchmaking_time,
+            allreduce_timeout=self.allreduce_timeout,
+            shutdown_timeout=self.shutdown_timeout,
+            offload_optimizer=self.offload_optimizer,
+            custom_gradients=self.offload_optimizer,
+            status_loglevel=self.status_loglevel,
+            next_chunk_timeout=self.next_chunk_timeout,
+            client_mode=self.client_mode,
+            auxiliary=self.auxiliary,
+            start=True,
+            **options,
+        )
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the others are at a later step, so that our gradients would be of no use."""
+        return bool(self.local_epoch < self.tracker.global_epoch)
+
+    def load_state_from_peers(self, **_options: Any) -> None:
+        """Take the newest state of a peer; called by `step` when this peer fell behind.
+
+        Raises:
+            StateUnavailableError: when no usable state came within `load_state_timeout` seconds.
+        """
+        self._leave_running_rounds()
+        deadline = time.monotonic() + self.load_state_timeout
+        with self.tracker.pause_updates():
+            while not self._try_download(deadline):
+                if time.monotonic() >= deadline:
+                    seconds = self.load_state_timeout
+                    raise StateUnavailableError(f"no peer sent a usable state in {seconds:.0f} s")
+                time.sleep(0.5)
+            self._start_over()
+
+    def adopt(self, state: TrainingState) -> None:
+        """Go on from a state that comes from a file, whatever step this peer is at."""
+        self._leave_running_rounds()
+        with self.tracker.pause_updates():
+            self.state_averager.local_epoch = 0  # else an older state is refused
+            self.state_averager.offered = state
+            try:
+                self.state_averager.load_state_from_peers()
+            finally:
+                self.state_averager.offered = None
+            self._start_over()
+
+    def current_state(self) -> TrainingState:
+        """A copy of the state as of the last finished step."""
+        self.state_averager.step(wait_for_delayed_updates=True)
+        metadata, tensors, _ = self.state_averager.get_current_state()
+        copies = [tensor.detach().clone() for tensor in tensors]
+        return TrainingState(metadata["epoch"], metadata["optimizer_metadata"], copies)
+
+    def with_parameters(self, epoch: int, parameters: list[torch.Tensor]) -> TrainingState:
+        """The state with these parameters at that step and the optimizer's present tensors."""
+        optimizer_metadata, optimizer_tensors = dump_optimizer_state(self.opt)
+        tensors = [*parameters, *(tensor.clone() for tensor in optimizer_tensors)]
+        return TrainingState(epoch, optimizer_metadata, tensors)
+
+    def discard_gradients(self) -> None:
+        """Forget what was accumulated for the next step."""
+        self.grad_averager.reset_accumulated_grads_()
+        self.tracker.report_local_progress(self.local_epoch, samples_accumulated=0)
+
+    def close(self) -> bool:
+        """Say goodbye to the others; False when that did not end in time and was left behind."""
+        thread = threading.Thread(target=self.shutdown, daemon=True)
+        thread.start()
+        thread.join(SHUTDOWN_SECONDS)
+        return not thread.is_alive()
+
+    def _leave_running_rounds(self) -> None:
+        if self.scheduled_grads is not None and not self.scheduled_grads.done():
+            # cancelling would make the others look for a group again
+            self._tag_along_with_zero_weight(self.scheduled_grads)
+        self.scheduled_grads = None
+        self.state_averager.step(wait_for_delayed_updates=True)
+
+    def _try_download(self, deadline: float) -> bool:
+        epoch = self.local_epoch
+        try:
+            timeout = max(1.0, deadline - time.monotonic())
+            self.state_averager.load_state_from_peers(timeout=timeout)
+        except TimeoutError:
+            return False
+        newest = self.tracker.global_epoch
+        return bool(self.local_epoch > epoch or self.local_epoch >= newest - 1)
+
+    def _start_over(self) -> None:
+        self.downloads += 1
+        newest = self.tracker.global_epoch
+        if newest - 1 <= self.local_epoch < newest:
+            self.state_averager.local_epoch = newest  # the step that is being made right now
+        self.tracker.report_local_progress(self.local_epoch, samples_accumulated=0)
+        self.grad_averager.reset_accumulated_grads_()
+        if not self.client_mode:
+            self.state_averager.state_sharing_priority = self.local_epoch
+
+
+def open_optimizer(
+    network: Network,
+    recipe: Recipe,
+    model: torch.nn.Module,
+    micro_batch_size: int,
+    wire_format: WireFormat = WireFormat.ADAPTIVE,
+    delayed_step: bool = True,
+) -> SwarmOptimizer:
+    """Open the shared optimizer of a run over a model's parameters.
+
+    Its states and the update are in main memory; with `delayed_step` the update runs while the
+    next gradients are computed, which are then one step old.
+    """
+    swarm = recipe.swarm
+    wire = WireCompression(wire_format, swarm.compression_threshold)
+    # a request must be answered well before the time to find a group is over, or two peers
+    # that ask each other wait in vain
+    group = {
+        "request_timeout": min(3.0, swarm.matchmaking_seconds / 2),
+        "target_group_size": swarm.group_size,
+    }
+    shortest, longest = swarm.progress_refresh
+    return SwarmOptimizer(
+        dht=network.dht,
+        run_id=network.run,
+        target_batch_size=swarm.target_batch_size,
+        batch_size_per_step=micro_batch_size,
+        params=lamb.parameter_groups(model, recipe),
+        optimizer=partial(lamb.build_optimizer, recipe),
+        scheduler=partial(lamb.build_schedule, recipe),
+        matchmaking_time=swarm.matchmaking_seconds,
+        averaging_timeout=swarm.averaging_timeout,
+        allreduce_timeout=swarm.allreduce_timeout,
+        next_chunk_timeout=max(5.0, swarm.matchmaking_seconds),
+        load_state_timeout=swarm.state_download_timeout,
+        reuse_grad_buffers=True,
+        offload_optimizer=True,
+        delay_optimizer_step=delayed_step,
+        client_mode=network.dht.client_mode,
+        grad_compression=wire,
+        grad_averager_factory=partial(GradientAverager, **group),
+        state_averaging_compression=wire,
+        load_state_compression=exact_or_float16(wire),
+        averager_opts=group,
+        tracker_opts={
+            "private_key": network.key,
+            "min_refresh_period": shortest,
+            "max_refresh_period": longest,
+            "default_refresh_period": min(3.0, longest),
+            "metadata_expiration": PROGRESS_EXPIRATION_SECONDS,
+        },
+    )
+
+
+def ordered_parameters(model: torch.nn.Module, recipe: Recipe) -> list[torch.nn.Parameter]:
+    """The model's parameters in the order in which the peers exchange them."""
+    return [p for group in lamb.parameter_groups(model, recipe) for p in group["params"]]
+
+
+def state_bytes(optimizer: SwarmOptimizer, wire_format: WireFormat) -> int:
+    """Size of a whole training state on the wire."""
+    _, tensors = dump_optimizer_state(optimizer.opt)
+    wire = exact_or_float16(WireCompression(wire_format, threshold=1))
+    return expected_bytes([*optimizer.state_averager.main_parameters, *tensors], wire)
+
+
+def exact_or_float16(wire: WireCompression) -> WireCompression:
+    """How whole states travel: a newcomer's first weights should not be rounded to 8 bits."""
+    if wire.wire_format is WireFormat.EXACT:
+        return wire
+    return WireCompression(WireFormat.FLOAT16, wire.threshold)
+
+
+def state_prefix(run: str) -> str:
+    """The DHT prefix under which peers offer their state."""
+    return f"{run}_state_averager"
+
+
+def open_download(network: Network) -> StateDownload:
+    """Open a member of the run that fetches states and neither trains nor shares."""
+    return StateDownload(
+        averaged_tensors=[torch.zeros(1)],
+        dht=network.dht,
+        prefix=state_prefix(network.run),
+        client_mode=True,
+        next_chunk_timeout=15.0,
+        start=True,
+    )

@@ -1,0 +1,46 @@
+"""A volunteer's own copy of the training state: to come back with, or to go back to."""
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from training import atomic
+from training.averaging import TrainingState
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a volunteer keeps: the training state and its place in the data."""
+
+    state: TrainingState
+    stream: dict[str, Any]
+
+
+def save(path: Path, backup: Backup) -> None:
+    """Write a backup to disk at once; a crash leaves the one before."""
+    content = {
+        "epoch": backup.state.epoch,
+        "optimizer_metadata": backup.state.optimizer_metadata,
+        "tensors": backup.state.tensors,
+        "stream": backup.stream,
+    }
+    with atomic.replacing(path) as temporary:
+        torch.save(content, temporary)
+
+
+def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
+    """Read the backup; None where there is none, or it is broken or of another model."""
+    if not path.exists():
+        return None
+    try:
+        content = torch.load(path, weights_only=True)
+        state = TrainingState(content["epoch"], content["optimizer_metadata"], content["tensors"])
+    except (KeyError, OSError, RuntimeError, pickle.UnpicklingError):
+        return None
+    shapes = [tensor.shape for tensor in state.tensors[: len(parameters)]]
+    fits = shapes == [parameter.shape for parameter in parameters]
+    return Backup(state, content["stream"]) if fits and state.is_finite() else None

@@ -1,0 +1,226 @@
+"""The monitor: a fixed entry point that counts, keeps checkpoints and writes the live data.
+
+It does not train. When it dies the run goes on without it; started again it has the same
+identity and port, finds the volunteers it knew, and continues its books.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from hivemind.utils import get_dht_time
+
+from training import atomic, checkpoint, gallery, metrics
+from training import status as status_file
+from training.averaging import open_download, ordered_parameters
+from training.live import LiveFolder, PeerState, ProgressLine, RunCard, timestamp
+from training.model import build_model
+from training.network import Endpoint, Identity, Network, alone_in
+from training.runfile import RunFile
+from training.tally import Tally
+
+logger = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 15.0
+ADDRESS_BOOK_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class MonitorOptions:
+    """What the organisers choose.
+
+    Attributes:
+        folder: where identity, books and address book are kept.
+        live: the folder of the live data, to be served by any static host.
+        source: path or address of the run file, as volunteers are to give it.
+        minutes: end the run so long after the first volunteer came; None: with its schedule.
+    """
+
+    folder: Path
+    live: Path
+    source: str
+    endpoint: Endpoint
+    minutes: float | None = None
+
+
+def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
+    """Keep the books of a run until it is over or `stop` is set.
+
+    Raises:
+        CannotConnectError: when the network daemon does not start, say because the port is taken.
+        InputError: when the folder is in use.
+    """
+    with alone_in(options.folder):
+        monitor = Monitor(run, options)
+        try:
+            while not (stop.is_set() or monitor.is_over):
+                with _going_on("looking at the run"):
+                    monitor.look()
+                stop.wait(monitor.recipe.swarm.poll_seconds)
+            if not stop.is_set():
+                monitor.finish()
+        finally:
+            monitor.close()
+
+
+@contextlib.contextmanager
+def _going_on(what: str) -> Iterator[None]:
+    """Note a failure and go on: a monitor that stops at the first one is no use."""
+    try:
+        yield
+    except Exception:
+        logger.exception("%s failed; going on", what)
+
+
+class Monitor:
+    """Looks at the run now and then, and writes what it sees."""
+
+    def __init__(self, run: RunFile, options: MonitorOptions) -> None:
+        self.run, self.options, self.recipe = run, options, run.get_recipe()
+        self.model = build_model(self.recipe).eval()
+        self.live = LiveFolder(options.live)
+        self.tally = Tally(self.recipe.swarm.target_batch_size, self.live.last_step())
+        saved = atomic.read_json(options.folder / "tally.json")
+        if saved is not None:
+            self.tally.restore(saved)
+        self._first_seen: float | None = None
+        self._book_read = -ADDRESS_BOOK_SECONDS
+        self._last_line: ProgressLine | None = None
+        identity = Identity.read(options.folder)
+        self.network = Network(
+            run.name, identity, run.initial_peers, options.endpoint, may_be_alone=True
+        )
+        self.download = open_download(self.network)
+        self._background = ThreadPoolExecutor(max_workers=1)
+        self._job: Future[None] | None = None
+        self._checkpoint_step = max((e.step for e in self.live.read_checkpoints()), default=0)
+        self.network.dial(self._known_peers())
+        self.live.start(self._make_card())
+        self._write_status()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the schedule, or the time given, has come to its end."""
+        minutes = self.options.minutes
+        since = time.monotonic() - (self._first_seen or time.monotonic())
+        late = minutes is not None and since > 60 * minutes
+        return late or self.tally.last_step >= self.recipe.schedule.total_steps
+
+    def look(self) -> None:
+        """Collect the volunteers' reports once and write what is new."""
+        reports = metrics.collect(self.network.dht, self.run.name, ANSWER_SECONDS)
+        now = get_dht_time()
+        if reports and self._first_seen is None:
+            self._first_seen = time.monotonic()
+        self.tally.observe(reports, now)
+        for line in self.tally.finished_lines(now):
+            self.live.append(line)
+            self._last_line = line
+            logger.info(_in_words(line))
+        self.live.write_peers(self.tally.contributors())
+        atomic.write_json(self.options.folder / "tally.json", self.tally.state())
+        self._write_status()
+        with _going_on("writing the address book"):
+            self._remember_peers()
+        due = self.tally.last_step >= self._checkpoint_step + self.recipe.swarm.checkpoint_every
+        if due and (self._job is None or self._job.done()):
+            self._job = self._background.submit(self._make_checkpoint)
+
+    def finish(self) -> None:
+        """End the run: a last look, a last checkpoint, and the page becomes an archive."""
+        with _going_on("the last look"):
+            self.look()
+        if self._job is not None:
+            self._job.result()
+        if self.tally.last_step > self._checkpoint_step:
+            self._make_checkpoint()
+        self.live.finish(timestamp(get_dht_time()))
+
+    def close(self) -> None:
+        """Leave the network."""
+        self._background.shutdown(wait=False, cancel_futures=True)
+        self.download.shutdown()
+        self.network.close()
+
+    def _make_checkpoint(self) -> None:
+        with _going_on("making a checkpoint"):
+            step = self._download_weights()
+            if step <= self._checkpoint_step:
+                return
+            time_now = timestamp(get_dht_time())
+            loss = self._last_line.loss if self._last_line else None
+            checkpoint.publish(self.live, self.model, step, loss, time_now)
+            self._checkpoint_step = step
+            logger.info("checkpoint of step %d", step)
+            pictures = gallery.draw_prompts(self.model, self.recipe)
+            self.live.add_samples(step, time_now, self.recipe.generation.prompts, pictures)
+
+    def _download_weights(self) -> int:
+        """Take the newest weights from a volunteer; the step that they are of.
+
+        Raises:
+            RuntimeError: when no volunteer sent a usable state.
+        """
+        state = self.download.load_state_from_peers(timeout=self.recipe.swarm.state_download_timeout)
+        if state is None:
+            raise RuntimeError("no volunteer sent a usable state")
+        metadata, tensors = state
+        with torch.no_grad():
+            for parameter, tensor in zip(ordered_parameters(self.model, self.recipe), tensors):
+                parameter.copy_(tensor)
+        return int(metadata["epoch"])
+
+    def _known_peers(self) -> tuple[str, ...]:
+        book = atomic.read_json(self.options.folder / "peers.json") or []
+        return (*book, *self.run.initial_peers)
+
+    def _remember_peers(self) -> None:
+        """Keep an address book, to find the volunteers again after a restart."""
+        if time.monotonic() - self._book_read < ADDRESS_BOOK_SECONDS:
+            return
+        self._book_read = time.monotonic()
+        connections = self.network.connections()
+        if connections:
+            atomic.write_json(self.options.folder / "peers.json", list(connections))
+
+    def _write_status(self) -> None:
+        content: dict[str, Any] = {
+            "started": True,
+            "addresses": list(self.network.addresses()),
+            "step": self.tally.last_step,
+            "training": self.tally.count(PeerState.TRAINING),
+        }
+        status_file.write(self.options.folder, content)
+
+    def _make_card(self) -> RunCard:
+        recipe = self.recipe
+        schedule = asdict(recipe.schedule) | {
+            "target_batch_size": recipe.swarm.target_batch_size,
+            "learning_rate": recipe.optimizer.learning_rate,
+        }
+        return RunCard(
+            name=self.run.name,
+            title=self.run.title or self.run.name,
+            recipe=recipe.name,
+            model=asdict(recipe.model),
+            parameters=sum(parameter.numel() for parameter in self.model.parameters()),
+            schedule=schedule,
+            start=timestamp(get_dht_time()),
+            join=f"python -m training join {self.options.source}",
+            links=self.run.links,
+        )
+
+
+def _in_words(line: ProgressLine) -> str:
+    loss = "no loss reported" if line.loss is None else f"loss {line.loss:.3f}"
+    return (
+        f"step {line.step}: {loss}, {line.samples} samples, {line.samples_per_second:.0f} a second, "
+        f"{line.training} training, {line.syncing} syncing, {line.left} left"
+    )

@@ -1,0 +1,221 @@
+"""Finding the others: identity, entry points, and what to do when the line goes down."""
+
+import asyncio
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import hivemind
+from hivemind.dht import DHTNode
+from hivemind.dht.crypto import RSASignatureValidator
+from hivemind.p2p import P2P, PeerID
+from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
+from hivemind.proto import crypto_pb2
+from hivemind.utils.crypto import RSAPrivateKey
+from hivemind.utils.multiaddr import Multiaddr
+
+from calculator.errors import InputError
+from training import metrics
+
+START_SECONDS = 60.0
+ANSWER_SECONDS = 10.0
+
+
+class CannotConnectError(ConnectionError):
+    """The run's network cannot be reached; the message says in plain words what to look at."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a peer listens.
+
+    Attributes:
+        host: address to listen on: 127.0.0.1 for this machine alone, 0.0.0.0 for all.
+        port: TCP port, 0 for any.
+        announce: multiaddresses to tell others where the own ones are not reachable.
+        reachable: False behind a firewall: this peer then calls others and is never called.
+    """
+
+    host: str = "0.0.0.0"
+    port: int = 0
+    announce: tuple[str, ...] = ()
+    reachable: bool = True
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The key that names a peer in the network and signs what it reports.
+
+    A volunteer who comes back with the same key is recognised as the same.
+    """
+
+    path: Path
+    key: RSAPrivateKey
+
+    @classmethod
+    def read(cls, folder: Path) -> "Identity":
+        """Read the key in a peer's folder; make one where there is none."""
+        path = folder / "identity.key"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            P2P.generate_identity(str(path))
+        protobuf = crypto_pb2.PrivateKey.FromString(path.read_bytes())
+        key = RSAPrivateKey()
+        key.__setstate__({"_private_key": protobuf.data})
+        return cls(path, key)
+
+    @property
+    def subkey(self) -> bytes:
+        """The subkey of the peer's records: it carries the public key."""
+        subkey: bytes = RSASignatureValidator(self.key).local_public_key
+        return subkey
+
+
+class Network:
+    """A membership in a run's network.
+
+    Args:
+        run: the run's name. identity: who we are.
+        entry_points: multiaddresses of peers to begin with; with none, others come to us.
+        may_be_alone: do not insist that an entry point answers.
+
+    Raises:
+        CannotConnectError: when no entry point answers.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        identity: Identity,
+        entry_points: tuple[str, ...],
+        endpoint: Endpoint,
+        may_be_alone: bool = False,
+    ) -> None:
+        self.run, self.entry_points = run, entry_points
+        self.key, self.subkey = identity.key, identity.subkey
+        self.dht = self._open(identity.path, endpoint, [] if may_be_alone else list(entry_points))
+
+    def _open(self, identity: Path, endpoint: Endpoint, initial_peers: list[str]) -> hivemind.DHT:
+        dht = hivemind.DHT(
+            initial_peers=initial_peers or None,
+            start=True,
+            await_ready=False,
+            client_mode=not endpoint.reachable,
+            host_maddrs=[f"/ip4/{endpoint.host}/tcp/{endpoint.port}"],
+            announce_maddrs=list(endpoint.announce) or None,
+            identity_path=str(identity),
+            check_if_identity_free=False,
+            startup_timeout=START_SECONDS / 2,
+            record_validators=metrics.make_validators(self.run, self.key),
+        )
+        try:
+            dht.wait_until_ready(START_SECONDS)
+        except (P2PDaemonError, RuntimeError, TimeoutError) as error:
+            dht.shutdown()
+            raise CannotConnectError(_explain(error, initial_peers, endpoint)) from error
+        return dht
+
+    def addresses(self) -> tuple[str, ...]:
+        """Multiaddresses under which others can enter the run through this peer."""
+        return tuple(str(address) for address in self.dht.get_visible_maddrs(latest=True))
+
+    def connections(self) -> tuple[str, ...]:
+        """Multiaddresses of the peers we are connected with now; empty when the line is down.
+
+        Raises:
+            TimeoutError: when the network daemon does not answer.
+        """
+        future = self.dht.run_coroutine(_list_peers, return_future=True)
+        found: tuple[str, ...] = future.result(ANSWER_SECONDS)
+        return found
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether no peer at all is connected with us."""
+        try:
+            return not self.connections()
+        except TimeoutError:
+            return False  # a daemon too busy to answer is busy with others
+
+    def dial(self, addresses: tuple[str, ...]) -> int:
+        """Try to reach peers again, after an outage of ours or theirs; says how many answered."""
+        coroutine = partial(_dial, addresses=addresses)
+        future = self.dht.run_coroutine(coroutine, return_future=True)
+        answered: int = future.result(ANSWER_SECONDS * max(1, len(addresses)))
+        return answered
+
+    def close(self) -> None:
+        """Leave the network and end its daemon."""
+        self.dht.shutdown()
+
+
+# The library keeps no reference to what it runs for us, and asyncio only weak ones: without
+# these, a coroutine that waits for the daemon may be collected as garbage.
+_running: set[asyncio.Task[Any] | None] = set()
+
+
+@contextlib.contextmanager
+def _kept() -> Iterator[None]:
+    task = asyncio.current_task()
+    _running.add(task)
+    try:
+        yield
+    finally:
+        _running.discard(task)
+
+
+async def _list_peers(_dht: hivemind.DHT, node: DHTNode) -> tuple[str, ...]:
+    with _kept():
+        peers = await node.p2p.list_peers()
+    return tuple(f"{peer.addrs[0]}/p2p/{peer.peer_id}" for peer in peers if peer.addrs)
+
+
+async def _dial(_dht: hivemind.DHT, node: DHTNode, addresses: tuple[str, ...]) -> int:
+    with _kept():
+        answers = [await _dial_one(node, Multiaddr(address)) for address in addresses]
+    return sum(answers)
+
+
+async def _dial_one(node: DHTNode, address: Multiaddr) -> bool:
+    peer = PeerID.from_base58(address["p2p"])
+    if peer == node.peer_id:
+        return False
+    try:
+        route = address.decapsulate(Multiaddr(f"/p2p/{peer}"))
+        await asyncio.wait_for(node.p2p._client.connect(peer, [route]), ANSWER_SECONDS / 2)
+        return await node.protocol.call_ping(peer) is not None
+    except (P2PDaemonError, P2PHandlerError, OSError, TimeoutError, ValueError):
+        return False  # it may answer later
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold a peer's folder: two processes with one identity would disturb each other.
+
+    Raises:
+        InputError: when another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            rule = "must not be in use: another process is running in it"
+            raise InputError("folder", folder, rule) from error
+        yield
+
+
+def _explain(error: Exception, initial_peers: list[str], endpoint: Endpoint) -> str:
+    text = str(error) or type(error).__name__
+    if "initial_peers" in text or "bootstrap" in text:
+        return (
+            f"none of the run's entry points answered ({', '.join(initial_peers)}). Either they "
+            "are down, or a firewall lies between, or the run does not admit this peer."
+        )
+    if "address already in use" in text:
+        return f"port {endpoint.port} is taken on this machine: choose another with --port"
+    return f"the network daemon did not start: {text}"

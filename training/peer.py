@@ -1,0 +1,215 @@
+"""A volunteer: computes gradients and makes every global step together with the others."""
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from training import data, fitting, traffic
+from training.averaging import (
+    StateUnavailableError,
+    SwarmOptimizer,
+    are_finite,
+    open_optimizer,
+    state_bytes,
+)
+from training.contribution import Contribution
+from training.live import PeerState
+from training.model import build_model
+from training.network import Endpoint, Identity, Network, alone_in
+from training.recipes import Recipe
+from training.recovery import Recovery
+from training.reporter import Reporter
+from training.runfile import RunFile
+from training.status import Stage, StatusBoard
+from training.wire import WireFormat
+
+CONNECTION_CHECK_SECONDS = 10.0
+SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
+FIRST_NEWS_SECONDS = 10.0  # a newcomer waits so long to hear how far the others are
+
+
+@dataclass(frozen=True)
+class PeerOptions:
+    """What a volunteer chooses.
+
+    Attributes:
+        name: how the volunteer appears among the contributors.
+        folder: where the identity, the backup and the status are kept.
+        micro_batch_size: sequences computed at once; None: what fits, at most the recipe's.
+        delayed_step: compute on while the update is made, with gradients one step old.
+        wire_format: how tensors are sent.
+    """
+
+    name: str
+    folder: Path
+    endpoint: Endpoint = Endpoint()
+    micro_batch_size: int | None = None
+    delayed_step: bool = True
+    wire_format: WireFormat = WireFormat.ADAPTIVE
+
+
+def join(run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
+    """Take part in a run until its schedule is over or `stop` is set.
+
+    Raises:
+        CannotConnectError: when no entry point answers.
+        InputError: when the folder is in use, or nothing fits into this device's memory.
+    """
+    with alone_in(options.folder):
+        volunteer = Volunteer(run, options, StatusBoard(options.folder))
+        try:
+            volunteer.train(stop)
+        finally:
+            volunteer.leave()
+
+
+class Volunteer:
+    """One device in a run: its model, its share of the data, its membership."""
+
+    def __init__(self, run: RunFile, options: PeerOptions, board: StatusBoard) -> None:
+        self.run, self.board = run, board
+        self.recipe: Recipe = run.get_recipe()
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        board.show()
+        choice = fitting.choose_micro_batch(self.recipe, self.device, options.micro_batch_size)
+        board.say(choice.reason)
+        identity = Identity.read(options.folder)
+        self.stream = data.stream(self.recipe, identity.subkey, run.data or None, choice.size)
+        self.model = build_model(self.recipe).to(self.device).train()
+        self._warm_up()
+        traffic.start_counting()
+        board.status.stage = Stage.CONNECTING
+        board.show()
+        self.network = Network(run.name, identity, run.initial_peers, options.endpoint)
+        self.optimizer: SwarmOptimizer = open_optimizer(
+            self.network,
+            self.recipe,
+            self.model,
+            choice.size,
+            options.wire_format,
+            options.delayed_step,
+        )
+        self.contribution = Contribution(options.name)
+        size = state_bytes(self.optimizer, options.wire_format)
+        self.reporter = Reporter(
+            board, self.network, self.optimizer, self.contribution, self.recipe, size
+        )
+        self.recovery = Recovery(
+            self.optimizer, self.stream, self.recipe, run.live, options.folder, board.say
+        )
+        self._last_check = time.monotonic()
+
+    def train(self, stop: threading.Event) -> None:
+        """Compute and step until the schedule ends or `stop` is set."""
+        self.reporter.start()
+        self.recovery.restore_backup()
+        self._catch_up()
+        for batch in self._batches(stop):
+            self._keep_connected(stop)
+            self.reporter.stage = Stage.COMPUTING
+            loss = self._compute(batch)
+            if loss is None:
+                self.contribution.rejected += 1
+                self.board.say("a micro-batch's loss was not finite: it is left out")
+            else:
+                self._step(len(batch["image_codes"]), loss)
+        if not stop.is_set():
+            self.board.say("the run is over; others may still take its result from here")
+            self.reporter.stage = Stage.SHARING
+            stop.wait(SHARING_SECONDS)
+
+    def leave(self) -> None:
+        """Keep a backup, tell the others and close everything, within bounded time."""
+        self.reporter.stage = Stage.LEAVING
+        if self.optimizer.local_epoch > 0:
+            self.recovery.save_backup()
+        self.reporter.close()
+        if not self.optimizer.close():
+            self.board.say("the goodbye took too long and was cut short")
+        self.network.close()
+        self.board.status.stage = Stage.DONE
+        self.board.show()
+
+    def _batches(self, stop: threading.Event) -> Iterator[dict[str, torch.Tensor]]:
+        for batch in self.stream:
+            over = self.optimizer.local_epoch >= self.recipe.schedule.total_steps
+            if over or stop.is_set():
+                return
+            yield batch
+
+    def _compute(self, batch: dict[str, torch.Tensor]) -> float | None:
+        """Add the gradients of a micro-batch; its loss, or None when it is not finite."""
+        moved = {key: tensor.to(self.device) for key, tensor in batch.items()}
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            loss: torch.Tensor = self.model(**moved).loss
+        value = loss.item()
+        if not math.isfinite(value):
+            return None
+        loss.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    def _step(self, samples: int, loss: float) -> None:
+        """Hand the gradients in; with the others' they may make the next global step."""
+        optimizer = self.optimizer
+        epoch, downloads = optimizer.local_epoch, optimizer.downloads
+        self.contribution.add(samples, loss)
+        self.reporter.stage = Stage.WAITING
+        try:
+            optimizer.step(batch_size=samples)
+        except StateUnavailableError as error:
+            self.board.say(str(error))
+            self.recovery.take_checkpoint()
+        if optimizer.downloads > downloads:
+            self.contribution.discard()
+        elif optimizer.local_epoch > epoch:
+            self.contribution.finish_step(optimizer.local_epoch)
+            self._check_weights()
+            self.reporter.publish(PeerState.TRAINING)
+
+    def _check_weights(self) -> None:
+        if not are_finite(list(self.model.parameters())):
+            self.contribution.rejected += 1
+            self.recovery.roll_back()
+        elif self.optimizer.local_epoch % self.recipe.swarm.backup_every == 0:
+            self.recovery.save_backup()
+
+    def _catch_up(self) -> None:
+        """Before the first gradient: take the others' state, else the published checkpoint."""
+        tracker = self.optimizer.tracker
+        tracker.fetched_global_progress_this_epoch.wait(FIRST_NEWS_SECONDS)
+        if self.optimizer.is_behind:
+            self.reporter.stage = Stage.DOWNLOADING
+            self.recovery.download()
+        elif tracker.global_progress.num_peers == 0:
+            self.recovery.take_checkpoint()
+
+    def _keep_connected(self, stop: threading.Event) -> None:
+        """Wait out an outage: gradients computed alone would be thrown away."""
+        if time.monotonic() - self._last_check < CONNECTION_CHECK_SECONDS:
+            return
+        alone = bool(self.run.initial_peers) and self.network.is_cut_off
+        while alone and not stop.is_set():
+            self.reporter.stage = Stage.DISCONNECTED
+            alone = self.network.dial(self.run.initial_peers) == 0
+            if alone:
+                stop.wait(5.0)
+            else:
+                self.optimizer.discard_gradients()
+                self.contribution.discard()
+                self._catch_up()
+        self._last_check = time.monotonic()
+
+    def _warm_up(self) -> None:
+        """Run every operator once before the library forks: its children find them initialised."""
+        model = self.recipe.model
+        batch = {
+            "text_ids": torch.zeros(1, model.text_length, dtype=torch.long),
+            "image_codes": torch.zeros(1, model.image_side**2, dtype=torch.long),
+        }
+        self._compute(batch)
+        self.model.zero_grad(set_to_none=True)

@@ -1,0 +1,219 @@
+"""A rehearsal: a monitor and volunteers as separate processes on this machine.
+
+Everything is as in a real run, only the distances are short. One volunteer is killed after a
+third of the time and another one joins at half of it, unless the rehearsal is to be calm.
+"""
+
+import os
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from calculator.errors import InputError
+from training import atomic, data, gallery, status, supervisor
+from training.live import LiveFolder
+from training.recipes import find_recipe
+from training.runfile import RunFile
+from training.supervisor import Worker
+
+NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+START_SECONDS = 240.0  # for a busy machine; one start that hangs is tried again within
+GIVE_UP_SECONDS = 180.0  # the monitor ends the run by itself; if not, so long after its time
+DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the time
+
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """What to rehearse.
+
+    Attributes:
+        minutes: of training, from the first volunteer's appearance on.
+        peers: volunteers at the start.
+        recipe: what they train.
+        folder: where everything goes; it must not hold another rehearsal.
+        incidents: whether a volunteer is killed and another one joins late.
+    """
+
+    minutes: float = 5.0
+    peers: int = 3
+    recipe: str = "rehearsal"
+    folder: Path | None = None
+    incidents: bool = True
+
+    def __post_init__(self) -> None:
+        find_recipe(self.recipe)
+        if not self.minutes > 0:
+            raise InputError("minutes", self.minutes, "must be more than 0")
+        if self.peers < 1:
+            raise InputError("peers", self.peers, "must be at least 1")
+
+
+def rehearse(options: RehearsalOptions) -> int:
+    """Run a whole swarm here; 0 when it trained and drew pictures."""
+    folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
+    if (folder / "run.toml").exists():
+        raise InputError("folder", folder, "must not hold another rehearsal")
+    recipe = find_recipe(options.recipe)
+    if recipe.data.source == "shapes":
+        print("preparing the captioned shapes", flush=True)
+        data.prepare_shapes(recipe, quiet=False)
+    stop = threading.Event()
+    supervisor.stop_on_signals(stop)
+    rehearsal = Rehearsal(options, folder.resolve(), stop)
+    try:
+        rehearsal.run()
+    finally:
+        rehearsal.stop_all()
+    return rehearsal.conclude()
+
+
+@dataclass
+class Rehearsal:
+    """The processes of a rehearsal and what is seen of them."""
+
+    options: RehearsalOptions
+    folder: Path
+    stop: threading.Event
+    volunteers: dict[str, Worker] = field(default_factory=dict)
+    lines_shown: int = 0
+    first_line_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self.run_file = self.folder / "run.toml"
+        self.live = LiveFolder(self.folder / "live")
+        self.planned = [name_of(index) for index in range(self.options.peers + 1)]
+        monitor = ["monitor", str(self.run_file), "--folder", str(self.folder / "monitor")]
+        monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
+        monitor += ["--host", "127.0.0.1", "--port", str(free_port())]
+        self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))
+
+    def run(self) -> None:
+        """Start everybody and look on until the monitor ends the run."""
+        run = RunFile(
+            name=f"rehearsal-{os.getpid()}",
+            recipe=self.options.recipe,
+            title="Rehearsal on one machine",
+            live=str(self.live.path),
+        )
+        atomic.write_bytes(self.run_file, run.to_toml().encode())
+        self.monitor.start()
+        told = self._await_start(self.monitor, "the monitor")
+        run = replace(run, initial_peers=tuple(told["addresses"]))
+        atomic.write_bytes(self.run_file, run.to_toml().encode())
+        for name in self.planned[: self.options.peers]:
+            self._start(name)
+        self._look_on()
+
+    def stop_all(self) -> None:
+        """End all processes, and what they started."""
+        workers = [*self.volunteers.values(), self.monitor]
+        with ThreadPoolExecutor(max_workers=len(workers)) as pool:
+            list(pool.map(Worker.stop, workers))
+
+    def conclude(self) -> int:
+        """Say what came of it."""
+        lines = self.live.progress.read()
+        if not lines:
+            print(f"no global step was made; the logs are in {self.folder}", flush=True)
+            return 1
+        first, last = lines[0], lines[-1]
+        print(f"\n{len(lines)} steps, loss {_loss(first)} -> {_loss(last)}")
+        for who in self.live.read_peers():
+            print(f"  {who.name:<12} {who.samples:>8,} samples in {who.steps:>4} steps")
+        print(f"live data: {self.live.path}")
+        sheet = self.folder / "pictures.png"
+        if not gallery.make_contact_sheet(self.live, sheet):
+            print("no pictures were drawn", flush=True)
+            return 1
+        print(f"pictures:  {sheet}", flush=True)
+        return 0
+
+    def _look_on(self) -> None:
+        deadline: float | None = None
+        while not self.stop.wait(1.0) and self.monitor.exit_code is None:
+            self._show_new_lines()
+            self._revive()
+            if self.first_line_at is None:
+                continue
+            seconds = 60 * self.options.minutes
+            passed = time.monotonic() - self.first_line_at
+            if self.options.incidents:
+                self._stage_incidents(passed / seconds)
+            deadline = deadline or self.first_line_at + seconds + GIVE_UP_SECONDS
+            if time.monotonic() > deadline:
+                print("the monitor did not end the run in time", flush=True)
+                return
+        self._show_new_lines()
+
+    def _stage_incidents(self, share: float) -> None:
+        victim, late = self.planned[min(1, self.options.peers - 1)], self.planned[-1]
+        if share > DEATH and victim in self.volunteers and self.options.peers > 1:
+            print(f"-- {victim}'s machine dies in the middle of its work", flush=True)
+            self.volunteers.pop(victim).kill()
+        if share > LATE_JOIN and late not in self.volunteers:
+            print(f"-- {late} joins late", flush=True)
+            self._start(late)
+
+    def _start(self, name: str) -> None:
+        folder = self.folder / "volunteers" / name
+        arguments = ["join", str(self.run_file), "--name", name, "--folder", str(folder)]
+        arguments += ["--host", "127.0.0.1"]
+        self.volunteers[name] = Worker(arguments, folder, 1, self._log(name))
+        self.volunteers[name].start()
+
+    def _revive(self) -> None:
+        """Start again whoever hangs in its start or has crashed."""
+        for name, worker in self.volunteers.items():
+            if worker.hangs or worker.exit_code not in (None, 0):
+                print(f"-- {name} did not start or ended unexpectedly: again", flush=True)
+                worker.kill()
+                worker.start()
+
+    def _await_start(self, worker: Worker, who: str) -> dict[str, Any]:
+        deadline = time.monotonic() + START_SECONDS
+        while not worker.has_started:
+            if worker.exit_code is not None or worker.hangs:
+                worker.kill()
+                worker.start()
+            if self.stop.wait(0.5) or time.monotonic() > deadline:
+                raise InputError("rehearsal", who, f"must start; see {worker.log}")
+        return status.read(worker.folder)
+
+    def _show_new_lines(self) -> None:
+        lines = self.live.progress.read()
+        for line in lines[self.lines_shown :]:
+            print(
+                f"step {line['step']:>4}  loss {_loss(line)}  {line['samples']:>5} samples  "
+                f"{line['samples_per_second']:>6.0f} a second  {line['training']} training  "
+                f"{line['syncing']} syncing  {line['left']} left",
+                flush=True,
+            )
+        self.lines_shown = len(lines)
+        if lines and self.first_line_at is None:
+            self.first_line_at = time.monotonic()
+
+    def _log(self, name: str) -> Path:
+        path = self.folder / "logs" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def name_of(index: int) -> str:
+    """Give a volunteer's name."""
+    return NAMES[index] if index < len(NAMES) else f"volunteer-{index + 1}"
+
+
+def free_port() -> int:
+    """Find a TCP port that is free on this machine right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _loss(line: dict[str, Any]) -> str:
+    return "  -  " if line["loss"] is None else f"{line['loss']:.3f}"

@@ -1,0 +1,111 @@
+"""Tells what a volunteer does, to its owner and to the run, while the main thread works."""
+
+import math
+import threading
+import time
+from typing import Any
+
+from hivemind.averaging.control import AveragingStage
+from hivemind.utils import get_dht_time
+
+from training import metrics, traffic
+from training.averaging import SwarmOptimizer
+from training.contribution import Contribution
+from training.live import PeerState
+from training.network import Network
+from training.recipes import Recipe
+from training.status import Stage, StatusBoard
+
+BOARD_SECONDS = 0.5
+HEARTBEAT_SECONDS = 10.0
+
+
+class Reporter:
+    """A thread that shows the status and publishes a report every few seconds.
+
+    `stage` is for the main thread to set.
+
+    Args:
+        state_bytes: size of a whole state on the wire, to say how much of it has arrived.
+    """
+
+    def __init__(
+        self,
+        board: StatusBoard,
+        network: Network,
+        optimizer: SwarmOptimizer,
+        contribution: Contribution,
+        recipe: Recipe,
+        state_bytes: int,
+    ) -> None:
+        self.board, self.network, self.optimizer = board, network, optimizer
+        self.contribution, self.recipe, self.state_bytes = contribution, recipe, state_bytes
+        self._stage = Stage.CONNECTING
+        self._received_before = 0
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def stage(self) -> Stage:
+        """What the main thread does."""
+        return self._stage
+
+    @stage.setter
+    def stage(self, stage: Stage) -> None:
+        if stage is Stage.DOWNLOADING:
+            self._received_before = traffic.read().received
+        self._stage = stage
+
+    def start(self) -> None:
+        """Begin to report."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Report a last time, as one who left."""
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self.publish(PeerState.LEFT)
+        self.show()
+
+    def publish(self, state: PeerState) -> None:
+        """Send the figures so far to the run."""
+        rate = float(self.optimizer.tracker.performance_ema.samples_per_second)
+        step = self.optimizer.local_epoch
+        report = self.contribution.report(state, step, rate, traffic.read())
+        metrics.publish(self.network.dht, self.network.run, self.network.subkey, report)
+
+    def show(self) -> None:
+        """Bring the board up to date."""
+        status, progress = self.board.status, self.optimizer.tracker.global_progress
+        status.started = True
+        status.stage, status.percent = self._describe_stage()
+        status.step = self.optimizer.local_epoch
+        status.total_steps = self.recipe.schedule.total_steps
+        status.loss = self.contribution.loss
+        status.samples = self.contribution.samples
+        status.pending = self.contribution.pending_samples
+        status.target = self.recipe.swarm.target_batch_size
+        status.peers = max(1, progress.num_peers)
+        seconds = progress.eta_next_epoch - get_dht_time()
+        status.seconds_to_update = max(0.0, seconds) if math.isfinite(seconds) else None
+        self.board.show()
+
+    def _run(self) -> None:
+        last_heartbeat = -math.inf
+        while not self._closed.wait(BOARD_SECONDS):
+            self.show()
+            if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
+                last_heartbeat = time.monotonic()
+                syncing = self.stage in (Stage.CONNECTING, Stage.DOWNLOADING)
+                self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
+
+    def _describe_stage(self) -> tuple[Stage, int | None]:
+        if self.stage is Stage.DOWNLOADING:
+            received = traffic.read().received - self._received_before
+            return self.stage, min(100, 100 * received // max(1, self.state_bytes))
+        control: Any = self.optimizer.scheduled_grads
+        if self.stage is Stage.WAITING and control is not None:
+            exchanging = control.stage is AveragingStage.RUNNING_ALLREDUCE
+            return (Stage.AVERAGING if exchanging else Stage.WAITING), None
+        return self.stage, None
