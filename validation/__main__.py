@@ -14,13 +14,17 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 2 for bad input."""
     arguments = _parser().parse_args(words)
     try:
-        if arguments.device == "fake":
+        if arguments.command != "compare" and arguments.device == "fake":
             fake_device.load()
         match arguments.command:
             case "measure":
                 _measure(arguments)
             case "trace":
                 _trace(arguments)
+            case "grid":
+                _grid(arguments)
+            case "compare":
+                _compare(arguments)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -35,6 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     for command in (measure, trace):
         add_options(command)
         command.add_argument("--device", choices=("fake", "cpu", "cuda"), default="fake")
+    grid = commands.add_parser("grid", help="measure every configuration that has no row yet")
+    grid.add_argument("--device", choices=("fake", "cpu", "cuda"), default="fake")
+    grid.add_argument("--list", action="store_true", help="print the configurations and stop")
+    grid.add_argument("--part", default="0/1", help="I/N: every N-th configuration from the I-th")
+    compare = commands.add_parser("compare", help="the calculator against the committed rows")
+    compare.add_argument("--device", choices=("fake", "cpu", "cuda", "*"), default="fake")
+    compare.add_argument("--worst", type=int, default=20, help="how many rows to list")
     measure.add_argument("--json", action="store_true", help="print one object")
     trace.add_argument("--timeline", action="store_true", help="one layer's backward, op by op")
     return parser
@@ -52,6 +63,23 @@ def _trace(arguments: argparse.Namespace) -> None:
 
     for line in trace(from_arguments(arguments), arguments.device, arguments.timeline):
         print(line)
+
+
+def _grid(arguments: argparse.Namespace) -> None:
+    from validation.run import run
+
+    index, count = map(int, arguments.part.split("/"))
+    run(arguments.device, index, count, arguments.list)
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from validation.compare import compare, summary
+    from validation.rows import read_rows
+
+    comparisons = compare(read_rows(arguments.device))
+    if not comparisons:
+        raise InputError("device", arguments.device, "has no rows; measure some first")
+    print("\n".join(summary(comparisons, arguments.worst)))
 
 
 if __name__ == "__main__":

@@ -84,7 +84,9 @@ class Configuration:
                 case True:
                     words.append(flag)
                 case False:
-                    words.append("--untied-embeddings" if name == "tied_embeddings" else "--no-" + flag[2:])
+                    words.append(
+                        "--untied-embeddings" if name == "tied_embeddings" else "--no-" + flag[2:]
+                    )
                 case _ if name != "model":
                     words += [flag, str(value)]
         return " ".join(words)
@@ -98,10 +100,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             case "flag" if option.field == "tied_embeddings":
                 parser.add_argument(option.flag, action="store_true", default=None)
                 parser.add_argument(
-                    "--untied-embeddings", dest="tied_embeddings", action="store_false", default=None
+                    "--untied-embeddings",
+                    dest="tied_embeddings",
+                    action="store_false",
+                    default=None,
                 )
             case "flag":
-                parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, default=None)
+                parser.add_argument(
+                    option.flag, action=argparse.BooleanOptionalAction, default=None
+                )
             case _:
                 parser.add_argument(option.flag, help=option.help)
     parser.add_argument("--layers", type=int, help="layers of each stack, instead of the model's")

@@ -68,7 +68,13 @@ def fake_gpu() -> Iterator[None]:
     class FakeGpu(FakeTensorMode):
         """Fake tensors, of which every value that Python asks for is one."""
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # nothing is compiled here, and the guard against it costs time
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             if func is torch.ops.aten._local_scalar_dense.default:
                 return 1.0 if args[0].is_floating_point() else 1
             if func is torch.ops.aten._fused_sgd_.default:
@@ -91,6 +97,8 @@ def _replacements() -> list[tuple[str, Callable[..., Any]]]:
         # autocast switches itself off with a mere warning when it sees no GPU
         ("torch.cuda.amp.common.amp_definitely_not_available", lambda: False),
         ("torch.cuda.is_bf16_supported", always_true),
+        # a fake weight has no value to begin with
+        ("transformers.PreTrainedModel.initialize_weights", lambda _: None),
         # transformers takes fake tensors for tracing and then always builds a causal mask
         ("transformers.masking_utils.find_packed_sequence_indices", lambda _: None),
     ]

@@ -245,12 +245,19 @@ class Ledger(TorchDispatchMode):
         Source: torch (autograd/input_buffer.cpp, can_accumulate_inplace; checked with the
         profiler's memory events, which need no dispatch mode).
         """
-        if func is not torch.ops.aten.add.Tensor or self.moment not in (Moment.LOSS, Moment.BACKWARD):
+        if func is not torch.ops.aten.add.Tensor or self.moment not in (
+            Moment.LOSS,
+            Moment.BACKWARD,
+        ):
             return False
         if self.modules is None or self.modules.path or torch._C._current_autograd_node() is None:
             return False
         first, second = args[:2]
-        return isinstance(second, torch.Tensor) and first.shape == second.shape and not first._is_view()
+        return (
+            isinstance(second, torch.Tensor)
+            and first.shape == second.shape
+            and not first._is_view()
+        )
 
     def _part_of(self, func: Any, args: Sequence[Any]) -> Part:
         """16-bit copies of weights are made by a cast whose input is a weight."""
@@ -299,9 +306,7 @@ class Ledger(TorchDispatchMode):
         peak = self.peaks.get(self.moment)
         if peak is None or total > peak.total:
             parts = self.parts()
-            self.peaks[self.moment] = Peak(
-                total, self._exact, parts, operation, module, self.index
-            )
+            self.peaks[self.moment] = Peak(total, self._exact, parts, operation, module, self.index)
             if self.events is not None:
                 self.alive_at_peak[self.moment] = self.alive()
         if self.device != "cpu":

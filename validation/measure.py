@@ -11,9 +11,10 @@ from unittest.mock import patch
 import torch
 
 from validation.configuration import Configuration
-from validation.ledger import Event, Ledger, Modules, Moment, Part, Storage
-from validation.models import Task, build_task
-from validation.optimizers import Updater, make_updater
+from validation.ledger import Event, Ledger, Modules, Moment, Part, Storage, block_bytes
+from validation.models import Task, build_task, check_model
+from validation.optimizers import Updater, make_updater, optimizer_for
+from validation.rows import measure_command
 from validation.steps import autocast_for, enable_checkpointing, kernels, run_step
 
 VERSIONED = ("torch", "transformers", "bitsandbytes")
@@ -58,6 +59,12 @@ class Session:
     ledger: Ledger
     watcher: LedgerWatcher
 
+    @property
+    def buffers(self) -> int:
+        """Bytes of the model's tensors that are not trained; they count as weights."""
+        buffers = {id(item): item for item in self.task.model.buffers()}
+        return sum(block_bytes(item.nbytes) for item in buffers.values())
+
     def step(self) -> None:
         """One more step, from a fresh ledger."""
         self.ledger.restart()
@@ -81,6 +88,7 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
 
     `device` is ``fake`` (a fake GPU), ``cpu`` or ``cuda``.
     """
+    check(configuration)
     fake = device == "fake"
     place = "cuda" if fake else device
     with _setting(device), torch.autograd.set_multithreading_enabled(False):
@@ -96,9 +104,17 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
         ledger.enter(updater.state(), Part.OPTIMIZER, "state")
         made = Session(configuration, place, task, updater, ledger, LedgerWatcher(ledger))
         with ledger:
-            made.step()
+            _make_states(task, updater) if fake else made.step()
             ledger.enter(updater.state(), Part.OPTIMIZER, "state")
             yield made
+
+
+def _make_states(task: Task, updater: Updater) -> None:
+    """Let the optimizer make its states from gradients without a backward pass."""
+    for parameter in task.model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    updater.step()
+    task.model.zero_grad(set_to_none=True)
 
 
 @contextmanager
@@ -126,6 +142,17 @@ def _fused_dropout(
     return torch.native_dropout(input, p, True)[0]
 
 
+def check(configuration: Configuration) -> None:
+    """Refuse what no real class or library can run.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    plan = configuration.resolved
+    optimizer_for(plan)
+    check_model(configuration.architecture, plan)
+
+
 def measure(configuration: Configuration, device: str) -> dict[str, Any]:
     """One row: what the second step of this configuration needs, in bytes."""
     with session(configuration, device) as made:
@@ -138,9 +165,10 @@ def measure(configuration: Configuration, device: str) -> dict[str, Any]:
         highest = peaks[moment]
         return {
             "configuration": configuration.as_dict(),
-            "command": f"python -m validation measure {configuration.command} --device {device}",
+            "command": measure_command(configuration, device),
             "device": device,
             "parameters": parameters,
+            "buffers": made.buffers,
             "weights": start[Part.WEIGHTS],
             "gradients": watcher.gradients,
             "optimizer": start[Part.OPTIMIZER],

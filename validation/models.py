@@ -42,6 +42,18 @@ def build_task(configuration: Configuration, device: str) -> Task:
     return Task(model, _head(architecture, model), inputs)
 
 
+def check_model(architecture: Architecture, plan: ResolvedPlan) -> None:
+    """Refuse what the model's class has no code for.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    if architecture.family is Family.DALLE:
+        raise InputError("model", architecture.name, "has no class to measure")
+    if plan.reversible:
+        raise InputError("reversible", True, f"{architecture.name} has no reversible class")
+
+
 def _weight_type(configuration: Configuration) -> torch.dtype:
     if configuration.resolved.precision in (Precision.MIXED, Precision.HALF):
         return getattr(torch, configuration.half_type)  # type: ignore[no-any-return]

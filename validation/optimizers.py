@@ -1,7 +1,8 @@
 """The real optimizers, and the ways of training that stand between them and the weights."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, assert_never
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, assert_never
 
 import torch
 
@@ -9,7 +10,11 @@ from calculator.errors import InputError
 from calculator.techniques import Offload, Optimizer, Precision, ResolvedPlan, Update, default_bits
 
 
-def make_optimizer(parameters: Sequence[torch.Tensor], plan: ResolvedPlan) -> torch.optim.Optimizer:
+RATE: Final = 1e-4  # no size depends on it
+Make = Callable[[Sequence[torch.Tensor]], torch.optim.Optimizer]
+
+
+def optimizer_for(plan: ResolvedPlan) -> Make:
     """torch.optim for states in the weights' own format, bitsandbytes for other formats.
 
     Raises:
@@ -19,21 +24,21 @@ def make_optimizer(parameters: Sequence[torch.Tensor], plan: ResolvedPlan) -> to
     own = bits == default_bits(plan.precision)
     match plan.optimizer:
         case Optimizer.ADAM if own:
-            return torch.optim.AdamW(parameters, lr=1e-4, **_implementation(plan))
+            return partial(torch.optim.AdamW, lr=RATE, **_implementation(plan))
         case Optimizer.SGD:
-            return torch.optim.SGD(parameters, lr=1e-4, **_implementation(plan))
+            return partial(torch.optim.SGD, lr=RATE, **_implementation(plan))
         case Optimizer.MOMENTUM if own:
-            return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9, **_implementation(plan))
+            return partial(torch.optim.SGD, lr=RATE, momentum=0.9, **_implementation(plan))
         case Optimizer.ADAFACTOR if own and plan.update is not Update.FUSED:
             foreach = plan.update is Update.FOREACH
-            return torch.optim.Adafactor(parameters, lr=1e-4, foreach=foreach)
+            return partial(torch.optim.Adafactor, lr=RATE, foreach=foreach)
         case Optimizer.ADAFACTOR:
             raise InputError("optimizer_bits", bits, "PyTorch's Adafactor follows the weights' own")
         case _ if bits == 16:
             rule = f"no library keeps 16-bit states of {plan.optimizer} for these weights"
             raise InputError("optimizer_bits", bits, rule)
         case Optimizer.ADAM | Optimizer.LAMB | Optimizer.LION | Optimizer.MOMENTUM:
-            return _bitsandbytes(parameters, plan.optimizer, bits)
+            return _bitsandbytes(plan.optimizer, bits)
         case other:
             assert_never(other)
 
@@ -45,16 +50,12 @@ def _implementation(plan: ResolvedPlan) -> dict[str, bool]:
     }
 
 
-def _bitsandbytes(
-    parameters: Sequence[torch.Tensor], optimizer: Optimizer, bits: int
-) -> torch.optim.Optimizer:
+def _bitsandbytes(optimizer: Optimizer, bits: int) -> Make:
     from bitsandbytes import optim
 
-    if optimizer is Optimizer.MOMENTUM:
-        made = optim.SGD8bit if bits == 8 else optim.SGD32bit
-        return made(parameters, lr=1e-4, momentum=0.9)  # type: ignore[no-any-return]
-    name = {"adam": "Adam", "lamb": "LAMB", "lion": "Lion"}[optimizer]
-    return getattr(optim, f"{name}{bits}bit")(parameters, lr=1e-4)  # type: ignore[no-any-return]
+    names = {"adam": "Adam", "lamb": "LAMB", "lion": "Lion", "momentum": "SGD"}
+    options = {"momentum": 0.9} if optimizer is Optimizer.MOMENTUM else {}
+    return partial(getattr(optim, f"{names[optimizer]}{bits}bit"), lr=RATE, **options)
 
 
 class Updater(Protocol):
@@ -77,7 +78,7 @@ class PlainUpdater:
     to_gpu = 0
 
     def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
-        self.optimizer = make_optimizer(parameters, plan)
+        self.optimizer = optimizer_for(plan)(parameters)
 
     def step(self) -> None:
         """Update the weights."""
@@ -97,7 +98,7 @@ class MasterUpdater:
     def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
         self.parameters = parameters
         self.masters = [parameter.detach().float() for parameter in parameters]
-        self.optimizer = make_optimizer(self.masters, plan)
+        self.optimizer = optimizer_for(plan)(self.masters)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -128,7 +129,7 @@ class OffloadUpdater:
             parameter.detach().to("cpu", None if half else torch.float32, copy=True)
             for parameter in parameters
         ]
-        self.optimizer = make_optimizer(self.masters, plan)
+        self.optimizer = optimizer_for(plan)(self.masters)
         self.to_ram = self.to_gpu = 0
 
     @torch.no_grad()

@@ -90,9 +90,7 @@ def _timeline(configuration: Configuration, events: Sequence[Event]) -> Iterator
         for layer in sorted(name for name in layers if name.endswith(f".{middle}")):
             inside = [event.index for event in own if layer_of(event.module) == layer]
             yield f"\n## {moment} of {layer}, operation by operation\n"
-            yield from _events(
-                event for event in own if inside[0] <= event.index <= inside[-1] + 1
-            )
+            yield from _events(event for event in own if inside[0] <= event.index <= inside[-1] + 1)
     yield "\n## loss, operation by operation\n"
     yield from _events(event for event in events if event.moment is Moment.LOSS)
     for moment in (Moment.BACKWARD, Moment.UPDATE):

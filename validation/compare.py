@@ -1,0 +1,163 @@
+"""The calculator's figures beside the measured ones: no PyTorch needed."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from calculator.estimate import MemoryReport, estimate
+from validation.configuration import Configuration
+from validation.rows import Row
+
+EXACT: Final = ("weights", "gradients", "optimizer")
+CLOSE_MOMENTS: Final = 0.01  # below this difference of the two highest, either may be the peak
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One configuration, measured and calculated; sizes in bytes."""
+
+    configuration: Configuration
+    row: Row
+    report: MemoryReport
+
+    @property
+    def measured(self) -> int:
+        """The measured peak."""
+        return int(self.row["peak"])
+
+    @property
+    def predicted(self) -> int:
+        """The calculated peak."""
+        return self.report.gpu.total
+
+    @property
+    def error(self) -> float:
+        """Relative error of the peak."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def family(self) -> str:
+        """The model's family."""
+        return self.configuration.architecture.family.value
+
+    def moment_errors(self) -> dict[str, float]:
+        """Relative error of the most that is alive in each moment."""
+        found = {moment.value: memory.total for moment, memory in self.report.moments.items()}
+        return {
+            name: found[name] / measured["peak"] - 1
+            for name, measured in self.row["moments"].items()
+        }
+
+    def part_errors(self) -> dict[str, float]:
+        """Error of each part at the measured peak's moment, relative to the whole peak.
+
+        What is computed for the step and for no longer (activations, 16-bit copies, inputs,
+        temporaries) is one part, `step`.
+        """
+        moment = self.row["moment"]
+        memory = next(item for key, item in self.report.moments.items() if key.value == moment)
+        parts = self.row["moments"][moment]["parts"]
+        exact = {name: getattr(memory, name) - parts[name] for name in EXACT}
+        step = sum(size for name, size in parts.items() if name not in EXACT)
+        errors = {**exact, "step": memory.activations + memory.temporaries - step}
+        return {name: error / self.measured for name, error in errors.items()}
+
+    def static_errors(self) -> dict[str, int]:
+        """Bytes by which what lives from step to step is off; to be zero."""
+        update = next(item for key, item in self.report.moments.items() if key.value == "update")
+        return {name: getattr(update, name) - self.row[name] for name in EXACT}
+
+    @property
+    def moment_is_right(self) -> bool:
+        """Whether the highest moment is the measured one, or one that is nearly as high."""
+        peaks = {name: item["peak"] for name, item in self.row["moments"].items()}
+        named = peaks[self.report.peak_moment.value]
+        return bool(named >= self.measured * (1 - CLOSE_MOMENTS))
+
+    def techniques(self) -> list[str]:
+        """The options that differ from the defaults, as `name=value`."""
+        skipped = ("model", "batch_size", "sequence_length", "target_length", "layers")
+        options = self.configuration.as_dict()
+        named = [f"{name}={value}" for name, value in options.items() if name not in skipped]
+        return named or ["defaults"]
+
+
+def compare(rows: Iterable[Row]) -> list[Comparison]:
+    """Each row with the calculator's report for the same configuration.
+
+    Rows that the calculator has no option for (a padding mask) are left out.
+    """
+    comparisons = []
+    for row in rows:
+        configuration = Configuration.from_dict(row["configuration"])
+        if not configuration.padding:
+            report = estimate(configuration.architecture, configuration.plan)
+            comparisons.append(Comparison(configuration, row, report))
+    return comparisons
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Absolute relative errors of a group: how many, median, 90th percentile, worst."""
+
+    count: int
+    median: float
+    ninetieth: float
+    worst: float
+
+
+def spread(errors: Sequence[float]) -> Spread:
+    """The spread of at least one error; the 90th percentile is the nearest rank."""
+    ordered = sorted(abs(error) for error in errors)
+    rank = max(0, -(-9 * len(ordered) // 10) - 1)
+    return Spread(len(ordered), statistics.median(ordered), ordered[rank], ordered[-1])
+
+
+def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]:
+    """The lines that `python -m validation compare` prints."""
+    yield f"{len(comparisons)} configurations; relative errors of the peak, in %"
+    yield f"{'':<34}{'rows':>6}{'median':>9}{'90 %':>9}{'worst':>9}"
+    yield _line("all", [item.error for item in comparisons])
+    yield from _groups(comparisons, lambda item: [item.family])
+    yield from _groups(comparisons, lambda item: item.techniques())
+    yield "\nof the most alive in each moment"
+    for name in ("forward", "loss", "backward", "update"):
+        yield _line(name, [item.moment_errors()[name] for item in comparisons])
+    yield "\nof each part at the peak, relative to the peak"
+    for name in (*EXACT, "step"):
+        yield _line(name, [item.part_errors()[name] for item in comparisons])
+    yield "\n" + _static_line(comparisons)
+    right = sum(item.moment_is_right for item in comparisons)
+    yield f"moment of the peak right: {right} of {len(comparisons)}"
+    yield f"\nworst {worst}:"
+    for item in sorted(comparisons, key=lambda item: -abs(item.error))[:worst]:
+        moments = f"{item.row['moment']} / {item.report.peak_moment.value}"
+        yield f"{100 * item.error:+8.3f} {item.measured:>16,} {moments:<20} {item.configuration.command}"
+
+
+def _static_line(comparisons: Sequence[Comparison]) -> str:
+    wrong = [item for item in comparisons if any(item.static_errors().values())]
+    exact = len(comparisons) - len(wrong)
+    return f"weights, gradients and states exact to the byte: {exact} of {len(comparisons)}"
+
+
+def _groups(
+    comparisons: Sequence[Comparison], keys: Callable[[Comparison], list[str]]
+) -> Iterator[str]:
+    groups: dict[str, list[float]] = defaultdict(list)
+    for item in comparisons:
+        for key in keys(item):
+            groups[key].append(item.error)
+    yield ""
+    for key in sorted(groups):
+        yield _line(key, groups[key])
+
+
+def _line(name: str, errors: Sequence[float]) -> str:
+    found = spread(errors)
+    figures = "".join(
+        f"{100 * value:>9.3f}" for value in (found.median, found.ninetieth, found.worst)
+    )
+    return f"{name:<34}{found.count:>6}{figures}"
