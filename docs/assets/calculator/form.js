@@ -3,6 +3,8 @@
 
 /** @typedef {HTMLInputElement | HTMLSelectElement} Control */
 
+const NOT_ALL = "Choices in grey do not go with this model and the other options.";
+
 /** @param {Control} control */
 const fieldOf = (control) => control.dataset.for ?? control.name;
 
@@ -118,10 +120,11 @@ function fillControl(control, setting) {
 export function showAvailable(form, available) {
   for (const [field, values] of Object.entries(available)) {
     const allowed = new Set(values.map(String));
-    for (const control of controlsOf(form, field)) {
-      if (!(control instanceof HTMLSelectElement)) control.disabled = allowed.size < 2;
-      else for (const option of control.options) option.disabled = !allowed.has(option.value);
-    }
+    const control = form.elements.namedItem(field);
+    if (!(control instanceof HTMLSelectElement)) continue;
+    for (const option of control.options) option.disabled = !allowed.has(option.value);
+    const reason = form.querySelector(`[data-field="${CSS.escape(field)}"] [data-reason]`);
+    if (reason) reason.textContent = allowed.size < control.options.length ? NOT_ALL : "";
   }
 }
 
