@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_an_old_node_is_passed_over_for_the_wheels(
     found = node.find_node()
     assert asked == [Group.NODE]
     assert tmp_path in found.node.parents
+
+
+@pytest.fixture(autouse=True)
+def forget_chromium() -> Iterator[None]:
+    chromium.find_chromium.cache_clear()
+    yield
+    chromium.find_chromium.cache_clear()
 
 
 def test_a_named_chromium_that_does_not_start_is_refused(

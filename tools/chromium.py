@@ -1,5 +1,6 @@
 """A Chromium for the browser tests: the machine's, else Playwright's, else Debian's package."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -30,6 +31,7 @@ FLAGS = (
 )
 
 
+@functools.cache
 def find_chromium() -> Path:
     """The first Chromium that starts, installed if need be.
 
@@ -41,9 +43,10 @@ def find_chromium() -> Path:
         if not _starts(named):
             raise BuildError(f"CHROMIUM = {named}: must be a browser that starts.")
         return Path(named)
-    for candidate in (*_of_the_machine(), *_of_playwright()):
-        if _starts(candidate):
-            return Path(candidate)
+    for candidates in (_of_the_machine, _of_playwright):
+        for candidate in candidates():
+            if _starts(candidate):
+                return Path(candidate)
     for install in (_install_playwrights, _install_debians):
         if (installed := install()) is not None:
             return installed
@@ -60,10 +63,12 @@ def _of_the_machine() -> list[str]:
 
 def _of_playwright() -> list[str]:
     """Where Playwright keeps its own download, whether or not that is there."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        return [playwright.chromium.executable_path]
+    # In a process of its own: Playwright allows one instance in each, and tests have theirs.
+    program = (
+        "from playwright.sync_api import sync_playwright\n"
+        "with sync_playwright() as playwright: print(playwright.chromium.executable_path)"
+    )
+    return [run([sys.executable, "-c", program], "Playwright does not start.").strip()]
 
 
 def _install_playwrights() -> Path | None:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from tools.console import ROOT, BuildError, say
 from tools.environment import EVERYTHING, Group, ensure, venv_python
+from tools.serve import serve
+from tools.server import make_server
+from tools.website import SITE
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,10 +42,10 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace, rest: list[str]) -> int:
     match options.command:
         case "serve":
-            from tools.serve import serve
-
-            _build()
-            serve(options.port)
+            # The port first: whoever has it taken should not wait for a build to hear of it.
+            with make_server(SITE, options.port) as server:
+                _build()
+                serve(server)
             return 0
         case "build":
             _build()

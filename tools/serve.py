@@ -3,20 +3,18 @@
 import threading
 import time
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from tools.console import ROOT, BuildError, run, say
 from tools.environment import venv_python
-from tools.server import make_server
-from tools.website import SITE
 
 WATCHED = ("docs", "templates", "calculator", "tools", "mkdocs.yml")
 POLL_SECONDS = 0.7
 
 
-def serve(port: int) -> None:
-    """Serve site/ on 127.0.0.1:`port` until Ctrl-C; the site must have been built before."""
-    server = make_server(SITE, port)
+def serve(server: ThreadingHTTPServer) -> None:
+    """Serve the built site until Ctrl-C, and build it again when a source changes."""
     threading.Thread(target=server.serve_forever, daemon=True).start()
     say(f"\nThe site is at http://127.0.0.1:{server.server_port}/  (Ctrl-C ends)")
     try:

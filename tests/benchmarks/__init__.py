@@ -1,0 +1,1 @@
+"""`python3 build.py bench`: speed and size, measured and printed, never asserted."""

@@ -1,0 +1,62 @@
+"""A fresh Chromium with its processor time, and bare pages beside the site to compare with."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tools.chromium import FLAGS, find_chromium
+from tools.server import make_server
+from tools.website import SITE
+
+PAGES = Path(__file__).parent / "pages"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One page in a browser that has seen nothing before."""
+
+    browser: Browser
+    page: Page
+
+    def processor_seconds(self) -> float:
+        """The processor time of all of the browser's processes so far."""
+        session = self.browser.new_browser_cdp_session()
+        processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+        session.detach()
+        return sum(float(process["cpuTime"]) for process in processes)
+
+
+@contextmanager
+def fresh_visit() -> Iterator[Visit]:
+    """Start a browser with empty caches and open an empty page in it."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(find_chromium()), args=list(FLAGS))
+        try:
+            yield Visit(browser, browser.new_page())
+        finally:
+            browser.close()
+
+
+@contextmanager
+def site_with_bare_pages() -> Iterator[str]:
+    """Serve the site, and the pages of the folder pages/ under bare/; give the address."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for entry in SITE.iterdir():
+            (folder / entry.name).symlink_to(entry)
+        shutil.copytree(PAGES, folder / "bare")
+        server = make_server(folder, 0)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()

@@ -1,0 +1,41 @@
+"""How long one estimate, and one answer of the page, take in CPython and in the browser."""
+
+import json
+from pathlib import Path
+
+from tests.benchmarks import timing
+from tests.benchmarks.chromium import fresh_visit, site_with_bare_pages
+from tests.benchmarks.figures import Figure, Table
+
+TARGET_MILLISECONDS = 1.0
+
+
+def run(_quick: bool) -> Table:
+    """Time the same program twice."""
+    cpython = json.loads(timing.measure())
+    browser = _in_the_browser()
+    return Table(
+        "Time of one call (median)",
+        [
+            *(Figure(f"CPython   {name}", 1e3 * s, "ms") for name, s in cpython.items()),
+            *(
+                Figure(
+                    f"Chromium  {name}",
+                    1e3 * s,
+                    "ms",
+                    TARGET_MILLISECONDS if name.startswith("estimate") else None,
+                )
+                for name, s in browser.items()
+            ),
+        ],
+    )
+
+
+def _in_the_browser() -> dict[str, float]:
+    program = Path(timing.__file__).read_text("utf-8") + "\nmeasure()\n"
+    with site_with_bare_pages() as address, fresh_visit() as visit:
+        visit.page.set_default_timeout(60_000)
+        visit.page.goto(f"{address}bare/index.html?bytecode")
+        visit.page.wait_for_function("document.querySelector('#answer').textContent === '2'")
+        times = json.loads(visit.page.evaluate("(program) => globalThis.ask(program)", program))
+    return {str(name): float(seconds) for name, seconds in times.items()}

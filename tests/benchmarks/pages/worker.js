@@ -1,0 +1,18 @@
+// Pyodide and nothing else; each message is a program whose last value is sent back.
+const folder = new URL("../assets/pyodide/", import.meta.url).href;
+const library = location.search === "?stock" ? "python_stdlib.zip" : "python_stdlib_bytecode.zip";
+
+async function start() {
+  const { loadPyodide } = await import(`${folder}pyodide.mjs`);
+  return loadPyodide({ indexURL: folder, stdLibURL: folder + library });
+}
+
+const ready = start();
+onmessage = async (event) => {
+  const python = await ready;
+  if (event.data.includes("calculator")) {
+    const archive = await fetch(new URL("../assets/calculator.zip", import.meta.url));
+    python.unpackArchive(await archive.arrayBuffer(), "zip");
+  }
+  postMessage(python.runPython(event.data));
+};

@@ -1,0 +1,57 @@
+"""Times of the calculator's calls. The same text runs in CPython and, in the browser, in Pyodide.
+
+It imports nothing from outside the standard library and `calculator`.
+"""
+
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+from calculator.catalog import MODELS
+from calculator.estimate import estimate
+from calculator.protocol import handle
+from calculator.techniques import Plan
+
+ESTIMATED = ("bert-base", "t5-11b", "gpt2-l", "gpt3-175b", "dalle-together")
+ANSWERED = "gpt2-l"
+
+
+def batch_sizes() -> Iterator[int]:
+    """Ever other batch sizes, so that nothing can be answered from a cache of results."""
+    return itertools.cycle(range(1, 60_000))
+
+
+def seconds_per_call(call: Callable[[int], object], rounds: int = 7) -> float:
+    """The median over rounds of at least 50 ms: a browser's clock ticks in tenths of a ms."""
+    sizes = batch_sizes()
+    calls = 1
+    while _elapsed(call, sizes, calls) < 0.05:
+        calls *= 2
+    return statistics.median(_elapsed(call, sizes, calls) / calls for _ in range(rounds))
+
+
+def _elapsed(call: Callable[[int], object], sizes: Iterator[int], calls: int) -> float:
+    began = time.perf_counter()
+    for size in itertools.islice(sizes, calls):
+        call(size)
+    return time.perf_counter() - began
+
+
+def request(batch_size: int) -> str:
+    """What the page sends when its slider moves."""
+    params = {"model": ANSWERED, "batch_size": str(batch_size)}
+    return json.dumps({"id": 1, "method": "answer", "params": params})
+
+
+def measure() -> str:
+    """The seconds of each call, by name, as JSON."""
+    times = {
+        f"estimate {name}": seconds_per_call(
+            lambda size, model=MODELS[name]: estimate(model, Plan(batch_size=size))  # type: ignore[misc]
+        )
+        for name in ESTIMATED
+    }
+    times[f"answer {ANSWERED}, text to text"] = seconds_per_call(lambda size: handle(request(size)))
+    return json.dumps(times)
