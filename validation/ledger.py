@@ -183,6 +183,12 @@ class Ledger(TorchDispatchMode):
             if part is Part.WEIGHTS:
                 self._weight_keys.add(_key(tensor))
 
+    def adopt_leftovers(self) -> None:
+        """After a whole step: what is still alive are tables that stay, like the weights."""
+        for storage in list(self.live.values()):
+            if storage.part in (Part.TEMPORARIES, Part.ACTIVATIONS):
+                self._reclassify(storage, Part.WEIGHTS)
+
     def keep(self) -> None:
         """End of forward: what is alive now is kept for backward, not temporary."""
         kept = [item for item in self.live.values() if item.part is Part.TEMPORARIES]

@@ -31,6 +31,11 @@ class LedgerWatcher:
         self.start_micro_step = ledger.start_micro_step
         self.start = ledger.start
 
+    @property
+    def moment(self) -> Moment:
+        """The moment that the step is in."""
+        return self.ledger.moment
+
     def keep(self) -> None:
         """Forward is over."""
         self.ledger.keep()
@@ -104,7 +109,11 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
         ledger.enter(updater.state(), Part.OPTIMIZER, "state")
         made = Session(configuration, place, task, updater, ledger, LedgerWatcher(ledger))
         with ledger:
-            _make_states(task, updater) if fake else made.step()
+            if fake and not task.keeps_tables:
+                _make_states(task, updater)
+            else:
+                made.step()
+            ledger.adopt_leftovers()
             ledger.enter(updater.state(), Part.OPTIMIZER, "state")
             yield made
 

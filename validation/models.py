@@ -1,6 +1,9 @@
 """Real Hugging Face models from the calculator's architectures, without weights."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, assert_never
 
 import torch
@@ -19,16 +22,26 @@ from transformers import (
 from calculator.architecture import Architecture, Family
 from calculator.errors import InputError
 from calculator.techniques import Attention, Precision, ResolvedPlan
+from validation import text_to_image
 from validation.configuration import Configuration
+from validation.reversible import make_reversible
+
+
+OnLogits = Callable[[torch.Tensor], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A model with its loss, the module that makes the logits, and one micro-batch."""
+    """A model with its loss, and one micro-batch.
+
+    `watch` calls back when the logits exist. `keeps_tables` says that the first forward pass makes
+    tensors that stay.
+    """
 
     model: nn.Module
-    head: nn.Module
+    watch: Callable[[OnLogits], AbstractContextManager[None]]
     inputs: dict[str, torch.Tensor]
+    keeps_tables: bool = False
 
 
 def build_task(configuration: Configuration, device: str) -> Task:
@@ -37,9 +50,14 @@ def build_task(configuration: Configuration, device: str) -> Task:
     with torch.device(device):
         model = _build_model(architecture, plan, _weight_type(configuration))
         inputs = _inputs(architecture, plan, configuration.padding)
+    if architecture.family is Family.DALLE:
+        model.train()
+        return Task(model, partial(text_to_image.watch, model), inputs, True)
     _share(architecture, plan, model)
+    if plan.reversible:
+        make_reversible(model)
     model.train()
-    return Task(model, _head(architecture, model), inputs)
+    return Task(model, partial(_watch, _head(architecture, model)), inputs)
 
 
 def check_model(architecture: Architecture, plan: ResolvedPlan) -> None:
@@ -48,10 +66,13 @@ def check_model(architecture: Architecture, plan: ResolvedPlan) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    if architecture.family is Family.DALLE:
-        raise InputError("model", architecture.name, "has no class to measure")
-    if plan.reversible:
-        raise InputError("reversible", True, f"{architecture.name} has no reversible class")
+    match architecture.family:
+        case Family.DALLE:
+            text_to_image.check(architecture, plan)
+        case Family.BERT | Family.GPTJ | Family.T5 if plan.reversible:
+            raise InputError("reversible", True, f"{architecture.name} has no reversible class")
+        case _:
+            pass
 
 
 def _weight_type(configuration: Configuration) -> torch.dtype:
@@ -78,7 +99,7 @@ def _build_model(architecture: Architecture, plan: ResolvedPlan, weight_type: to
         case Family.T5:
             return T5ForConditionalGeneration._from_config(_t5(architecture, plan.dropout, common))
         case Family.DALLE:
-            raise InputError("model", architecture.name, "has no class to measure")
+            return text_to_image.build(architecture, plan, common)
         case other:
             assert_never(other)
 
@@ -156,7 +177,7 @@ def layer_lists(architecture: Architecture, model: Any) -> list[nn.ModuleList]:
         case Family.T5:
             return [model.encoder.block, model.decoder.block]
         case Family.DALLE:
-            return []
+            raise InputError("model", architecture.name, "shares its layers by itself")
         case other:
             assert_never(other)
 
@@ -169,19 +190,25 @@ def _share(architecture: Architecture, plan: ResolvedPlan, model: Any) -> None:
 
 
 def _head(architecture: Architecture, model: Any) -> nn.Module:
-    match architecture.family:
-        case Family.BERT:
-            return model.cls.predictions.decoder  # type: ignore[no-any-return]
-        case Family.GPT2 | Family.GPTJ | Family.T5:
-            return model.lm_head  # type: ignore[no-any-return]
-        case Family.DALLE:
-            return model.head  # type: ignore[no-any-return]
-        case other:
-            assert_never(other)
+    """The last module before the loss: it makes the logits."""
+    if architecture.family is Family.BERT:
+        return model.cls.predictions.decoder  # type: ignore[no-any-return]
+    return model.lm_head  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _watch(head: nn.Module, on_logits: OnLogits) -> Iterator[None]:
+    handle = head.register_forward_hook(lambda _module, _inputs, logits: on_logits(logits))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _inputs(architecture: Architecture, plan: ResolvedPlan, padding: bool) -> dict[str, Any]:
     """Token ids and labels, int64, (batch, sequence)."""
+    if architecture.family is Family.DALLE:
+        return text_to_image.inputs(architecture, plan)
     size = (plan.batch_size, plan.sequence_length)
     inputs = {"input_ids": torch.randint(0, architecture.vocabulary_size, size)}
     labels = (plan.batch_size, plan.target_length or plan.sequence_length)

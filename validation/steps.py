@@ -17,6 +17,10 @@ from validation.optimizers import Updater
 class Watcher(Protocol):
     """Who is told what the step is doing."""
 
+    @property
+    def moment(self) -> Moment:
+        """The moment that the step is in."""
+
     def start_micro_step(self) -> None:
         """A forward pass begins."""
 
@@ -55,20 +59,22 @@ def run_step(
 def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
     """Tell the watcher when the logits exist, when their gradient does, and each weight's."""
 
-    def logits_made(_module: nn.Module, _inputs: Any, logits: torch.Tensor) -> None:
-        watcher.start(Moment.LOSS)
+    def logits_made(logits: torch.Tensor) -> None:
+        if watcher.moment is Moment.FORWARD:  # two heads: the loss begins with the first
+            watcher.start(Moment.LOSS)
         logits.register_hook(logits_gradient_made)
 
     def logits_gradient_made(_gradient: torch.Tensor) -> None:
-        watcher.start(Moment.BACKWARD)
+        if watcher.moment is Moment.LOSS:
+            watcher.start(Moment.BACKWARD)
 
-    handles = [task.head.register_forward_hook(logits_made)]
-    handles += [
+    handles = [
         parameter.register_post_accumulate_grad_hook(watcher.gradient)
         for parameter in task.model.parameters()
     ]
     try:
-        yield
+        with task.watch(logits_made):
+            yield
     finally:
         for handle in handles:
             handle.remove()
