@@ -1,0 +1,73 @@
+"""The generated pages name everything that the code knows."""
+
+from pathlib import Path
+
+import pytest
+
+from calculator.catalog import GPUS, MODELS, SOURCES
+from calculator.tape import Moment, Part
+from calculator.techniques import OPTIONS
+from templates.calculator_page import FAMILIES, GROUPS, MOMENTS, PARTS, SLIDERS
+from templates.render import PAGES, render
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with all generated pages."""
+    folder = tmp_path_factory.mktemp("pages")
+    render(folder)
+    return folder
+
+
+def test_the_form_has_each_option_once() -> None:
+    fields = [field for group in GROUPS for field in group.fields]
+    assert sorted(fields) == sorted(OPTIONS)
+
+
+def test_the_words_cover_each_part_and_moment() -> None:
+    assert [part.key for part in PARTS] == [part.name.lower() for part in Part]
+    assert [moment.name for moment in MOMENTS] == [str(moment) for moment in Moment]
+
+
+def test_every_family_has_a_heading_in_the_form() -> None:
+    assert set(FAMILIES) == {model.family for model in MODELS.values()}
+
+
+def test_sliders_stay_in_their_options_ranges() -> None:
+    for field, (low, high, step) in SLIDERS.items():
+        assert OPTIONS[field].minimum <= low < high <= OPTIONS[field].maximum
+        assert (high - low) % step == 0
+
+
+def test_every_page_is_written(pages: Path) -> None:
+    assert {page.stem for page in pages.glob("*.md")} == set(PAGES)
+
+
+def test_the_calculator_names_every_model_gpu_and_choice(pages: Path) -> None:
+    page = (pages / "calculator.md").read_text("utf-8")
+    for model in MODELS.values():
+        assert page.count(f'value="{model.name}"') == 1
+        assert f">{model.title}</a>" in page
+    for gpu in GPUS.values():
+        assert f'value="{gpu.name}"' in page
+    for option in OPTIONS.values():
+        assert option.help in page
+        for name, words in option.choices:
+            assert f'<option value="{name}"' in page
+            assert words in page
+
+
+def test_the_page_of_numbers_names_every_model_and_source(pages: Path) -> None:
+    page = (pages / "numbers.md").read_text("utf-8")
+    for model in MODELS.values():
+        assert model.title in page
+        assert model.note in page
+    for key, source in SOURCES.items():
+        assert f'id="source-{key}"' in page
+        assert source.address in page
+
+
+def test_rendering_twice_gives_the_same_bytes(pages: Path, tmp_path: Path) -> None:
+    render(tmp_path)
+    for page in pages.glob("*.md"):
+        assert (tmp_path / page.name).read_bytes() == page.read_bytes()
