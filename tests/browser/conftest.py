@@ -1,19 +1,14 @@
-"""What the browser tests share: one Chromium, pages that note their requests, Python's answers."""
+"""One Chromium for the browser tests, and visitors to the built site."""
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from calculator import protocol
+from tests.browser.visits import PATIENCE_MS, Visit, Visitor
 from tools.chromium import FLAGS
-
-# Slow machines start Pyodide slowly; nothing here measures time.
-PATIENCE_MS = 120_000
 
 
 @pytest.fixture(scope="session")
@@ -23,24 +18,6 @@ def browser(chromium: Path) -> Iterator[Browser]:
         running = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield running
         running.close()
-
-
-@dataclass
-class Visit:
-    """A page, what it asked servers for, and what went wrong in it."""
-
-    page: Page
-    address: str
-    requests: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def open(self, path: str = "") -> Page:
-        """Go to a page of the site."""
-        self.page.goto(self.address + path)
-        return self.page
-
-
-Visitor = Callable[..., Visit]
 
 
 @pytest.fixture
@@ -60,22 +37,3 @@ def visit(browser: Browser, site_address: str) -> Iterator[Visitor]:
     yield make
     for context in contexts:
         context.close()
-
-
-def settled(page: Page) -> None:
-    """Wait until Python has answered the form's present state."""
-    page.wait_for_selector("#calculator-answer[aria-busy='false']")
-
-
-def open_calculator(visitor: Visit, query: str = "") -> Page:
-    """Open the calculator and wait for Python's first answer."""
-    page = visitor.open("calculator/" + (f"?{query}" if query else ""))
-    settled(page)
-    return page
-
-
-def python_answers(method: str, params: dict[str, str]) -> dict[str, Any]:
-    """What CPython answers to the page's request."""
-    request = json.dumps({"id": 1, "method": method, "params": params})
-    answer: dict[str, Any] = json.loads(protocol.handle(request))
-    return answer

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Visitor, open_calculator, python_answers, settled
 from tests.browser.states import random_states
+from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 
 pytestmark = pytest.mark.browser
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import Visitor
+from tests.browser.visits import Visitor
 from tools.console import ROOT
 
 pytestmark = pytest.mark.browser

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from calculator.catalog import MODELS
-from tests.browser.conftest import Visitor, open_calculator, python_answers, settled
+from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 
 pytestmark = pytest.mark.browser
 

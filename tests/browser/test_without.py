@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from calculator.catalog import GPUS, MODELS
-from tests.browser.conftest import Visitor, open_calculator, python_answers, settled
+from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 from tools.server import make_server
 
 pytestmark = pytest.mark.browser

@@ -1,1 +1,0 @@
-"""The built site in Chromium."""

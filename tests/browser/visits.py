@@ -1,0 +1,50 @@
+"""Visits to the built site: a page, what it asked servers for, and what went wrong in it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.sync_api import Page
+
+from calculator import protocol
+
+# Slow machines start Pyodide slowly; nothing here measures time.
+PATIENCE_MS = 120_000
+
+
+@dataclass
+class Visit:
+    """A page, what it asked servers for, and what went wrong in it."""
+
+    page: Page
+    address: str
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def open(self, path: str = "") -> Page:
+        """Go to a page of the site."""
+        self.page.goto(self.address + path)
+        return self.page
+
+
+Visitor = Callable[..., Visit]
+
+
+def settled(page: Page) -> None:
+    """Wait until Python has answered the form's present state."""
+    page.wait_for_selector("#calculator-answer[aria-busy='false']")
+
+
+def open_calculator(visitor: Visit, query: str = "") -> Page:
+    """Open the calculator and wait for Python's first answer."""
+    page = visitor.open("calculator/" + (f"?{query}" if query else ""))
+    settled(page)
+    return page
+
+
+def python_answers(method: str, params: dict[str, str]) -> dict[str, Any]:
+    """What CPython answers to the page's request."""
+    request = json.dumps({"id": 1, "method": method, "params": params})
+    answer: dict[str, Any] = json.loads(protocol.handle(request))
+    return answer
