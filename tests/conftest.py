@@ -29,7 +29,7 @@ def site() -> Path:
 def site_address(site: Path) -> Iterator[str]:
     """The address of the built site, served as `build.py serve` does; ends with a slash."""
     server = make_server(site, 0)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

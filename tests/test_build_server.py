@@ -19,7 +19,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         (tmp_path / name).touch()
     (tmp_path / "progress.jsonl").write_bytes(b"0123456789")
     server = make_server(tmp_path, 0)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

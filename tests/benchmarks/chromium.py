@@ -52,7 +52,7 @@ def site_with_bare_pages() -> Iterator[str]:
             (folder / entry.name).symlink_to(entry)
         shutil.copytree(PAGES, folder / "bare")
         server = make_server(folder, 0)
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/"
