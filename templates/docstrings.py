@@ -113,7 +113,7 @@ def _formula(name: str, module: str, docstring: str) -> Formula:
         module=module,
         summary=summary,
         equations=tuple(_mathml(part.strip("$ \n")) for part in equations),
-        words=tuple(words),
+        words=tuple(_subscripts(part) for part in words),
         example="\n".join(examples),
         sources=_sources(rest),
     )
@@ -122,6 +122,15 @@ def _formula(name: str, module: str, docstring: str) -> Formula:
 def _mathml(latex: str) -> str:
     """The equation as MathML, which browsers draw without any script."""
     return str(convert(latex, display="block"))
+
+
+def _subscripts(words: str) -> str:
+    """A formula's symbols such as n_ij, as the equation shows them.
+
+    >>> _subscripts("with n_ij the sizes; `max_bytes` stays")
+    'with <var>n<sub>ij</sub></var> the sizes; `max_bytes` stays'
+    """
+    return re.sub(r"\b([a-zA-Z])_([a-z0-9]{1,2})\b", r"<var>\1<sub>\2</sub></var>", words)
 
 
 def _sources(paragraphs: list[str]) -> str:

@@ -5,7 +5,7 @@
  */
 
 import { showAnswer, showBusy, showStale } from "./calculator/answer.js";
-import { clearErrors, edited, fillForm, modelsOwn, showAvailable, showError } from "./calculator/form.js";
+import { clearErrors, edited, fillForm, fillFromAddress, modelsOwn, showAvailable, showError } from "./calculator/form.js";
 import { ask, watch } from "./python.js";
 
 /** @typedef {Record<string, string>} State What was chosen, by option, as in the address. */
@@ -88,7 +88,10 @@ function mount(form) {
     status.dataset.stage = stage;
     if (stage === "broken") for (const set of form.querySelectorAll("fieldset")) set.disabled = true;
   });
-  if (location.search) showStale();
+  if (location.search) {
+    fillFromAddress(form, state);
+    showStale();
+  }
   request();
 }
 

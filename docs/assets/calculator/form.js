@@ -75,6 +75,18 @@ export const modelsOwn = (form) =>
   );
 
 /**
+ * Show what an address asks for, before Python has judged it.
+ *
+ * @param {HTMLFormElement} form
+ * @param {Record<string, string>} state
+ */
+export function fillFromAddress(form, state) {
+  for (const [field, setting] of Object.entries(state)) fillFor(form, field, setting);
+  if (state.gpu_memory) fillFor(form, "gpu", "");
+  showMemoryField(form, Boolean(state.gpu_memory));
+}
+
+/**
  * Show the plan that Python settled on; the control being typed in is left alone.
  *
  * @param {HTMLFormElement} form
@@ -92,9 +104,18 @@ export function fillForm(form, value) {
   for (const [field, setting] of Object.entries(settled)) {
     const frame = form.querySelector(`[data-field="${CSS.escape(field)}"]`);
     if (frame instanceof HTMLElement) frame.hidden = setting === null;
-    for (const control of controlsOf(form, field)) fillControl(control, setting);
+    fillFor(form, field, setting);
   }
   showMemoryField(form, Boolean(memory));
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {string} field
+ * @param {unknown} setting
+ */
+function fillFor(form, field, setting) {
+  for (const control of controlsOf(form, field)) fillControl(control, setting);
 }
 
 /**
@@ -103,7 +124,7 @@ export function fillForm(form, value) {
  */
 function fillControl(control, setting) {
   if (control instanceof HTMLInputElement && control.type === "checkbox") {
-    control.checked = setting === true;
+    control.checked = String(setting) === "true";
     return;
   }
   const typing = document.activeElement === control && control.type === "number";
