@@ -134,7 +134,8 @@ def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]
     yield f"\nworst {worst}:"
     for item in sorted(comparisons, key=lambda item: -abs(item.error))[:worst]:
         moments = f"{item.row['moment']} / {item.report.peak_moment.value}"
-        yield f"{100 * item.error:+8.3f} {item.measured:>16,} {moments:<20} {item.configuration.command}"
+        command = item.configuration.command
+        yield f"{100 * item.error:+8.3f} {item.measured:>16,} {moments:<20} {command}"
 
 
 def _static_line(comparisons: Sequence[Comparison]) -> str:

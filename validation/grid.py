@@ -72,7 +72,7 @@ def _models() -> Iterator[Configuration]:
 
 
 def _alone() -> Iterator[Configuration]:
-    """One model of each family with each value of each option; where bytes depend on it, in fp32."""
+    """One model of each family with each value of each option, some in fp32 too."""
     for model in REPRESENTATIVES:
         for name, choices in TECHNIQUES.items():
             for choice in choices:
@@ -119,7 +119,7 @@ def _shape(draw: random.Random, model: str) -> dict[str, Any]:
 
 def _valid(model: str, options: dict[str, Any]) -> Iterable[Configuration]:
     """The configuration where the model and a real optimizer have code for it."""
-    from validation.measure import check
+    from validation.session import check
 
     plain = Plan.parse(options)
     configuration = Configuration(model, plain)

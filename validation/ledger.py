@@ -6,7 +6,7 @@ itself (a workspace, flash attention's fp32 gradient of the queries) is not seen
 """
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -111,7 +111,7 @@ class Modules:
         return self._stack[-1] if self._stack else ""
 
     @contextmanager
-    def followed(self):  # type: ignore[no-untyped-def]  # a generator of nothing
+    def followed(self) -> Iterator[None]:
         """Follow the modules within the block."""
         hooks = torch.nn.modules.module
         before = hooks.register_module_forward_pre_hook(self._enter)
@@ -136,8 +136,8 @@ class Ledger(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         return False  # nothing is compiled here, and the guard against it costs time
 
-    def __init__(self, device: str, modules: Modules | None = None) -> None:
-        super().__init__()
+    def __init__(self, device: str, modules: Modules) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
         self.device = device
         self.modules = modules
         self.live: dict[int, Storage] = {}
@@ -267,15 +267,12 @@ class Ledger(TorchDispatchMode):
 
     def _part_of(self, func: Any, args: Sequence[Any]) -> Part:
         """16-bit copies of weights are made by a cast whose input is a weight."""
-        if func is torch.ops.aten._to_copy.default and self.moment is not Moment.UPDATE:
-            if _key(args[0]) in self._weight_keys:
-                return Part.COPIES
-        return Part.TEMPORARIES
+        is_cast = func is torch.ops.aten._to_copy.default and self.moment is not Moment.UPDATE
+        copies = is_cast and _key(args[0]) in self._weight_keys
+        return Part.COPIES if copies else Part.TEMPORARIES
 
     def _place(self) -> tuple[str, str]:
         """The module of this operation, and in backward the node of autograd's graph."""
-        if self.modules is None:
-            return "", ""
         node = torch._C._current_autograd_node()
         sequence = torch._C._autograd._get_sequence_nr()
         if node is None or self.modules.path:
@@ -330,7 +327,7 @@ class Ledger(TorchDispatchMode):
 
 
 def _key(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _with_kept(peak: Peak, kept: list[Storage], device: str) -> Peak:

@@ -1,195 +1,35 @@
-"""Run one configuration's training step and say what was alive when."""
+"""One configuration's training step as a row: what was alive when, in bytes."""
 
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
-from unittest.mock import patch
-
-import torch
+from typing import Any, Final
 
 from validation.configuration import Configuration
-from validation.ledger import Event, Ledger, Modules, Moment, Part, Storage, block_bytes
-from validation.models import Task, build_task, check_model
-from validation.optimizers import Updater, make_updater, optimizer_for
-from validation.rows import measure_command
-from validation.steps import autocast_for, enable_checkpointing, kernels, run_step
+from validation.ledger import Ledger, Moment, Part, block_bytes
+from validation.rows import Row, measure_command
+from validation.session import Session, session
 
-VERSIONED = ("torch", "transformers", "bitsandbytes")
+VERSIONED: Final = ("torch", "transformers", "bitsandbytes")
 
 
-class LedgerWatcher:
-    """Keeps the ledger's moments and parts while a step runs."""
+def measure(configuration: Configuration, device: str) -> Row:
+    """What a step of this configuration needs once the optimizer's states exist.
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-        self.kept: dict[Part, int] = {}
-        self.alive: list[tuple[Storage, Part]] = []
-        self.gradients = 0
-        self.start_micro_step = ledger.start_micro_step
-        self.start = ledger.start
-
-    @property
-    def moment(self) -> Moment:
-        """The moment that the step is in."""
-        return self.ledger.moment
-
-    def keep(self) -> None:
-        """Forward is over."""
-        self.ledger.keep()
-        self.kept = self.ledger.parts()
-        if self.ledger.events is not None:
-            self.alive = self.ledger.alive()
-
-    def gradient(self, parameter: torch.Tensor) -> None:
-        """A gradient is complete."""
-        assert parameter.grad is not None
-        self.ledger.enter([parameter.grad], Part.GRADIENTS)
-
-    def backward_done(self) -> None:
-        """All gradients exist."""
-        self.gradients = self.ledger.parts()[Part.GRADIENTS]
-
-
-@dataclass
-class Session:
-    """A model that has made its first step, so that the optimizer's states exist."""
-
-    configuration: Configuration
-    device: str
-    task: Task
-    updater: Updater
-    ledger: Ledger
-    watcher: LedgerWatcher
-
-    @property
-    def buffers(self) -> int:
-        """Bytes of the model's tensors that are not trained; they count as weights."""
-        buffers = {id(item): item for item in self.task.model.buffers()}
-        return sum(block_bytes(item.nbytes) for item in buffers.values())
-
-    def step(self) -> None:
-        """One more step, from a fresh ledger."""
-        self.ledger.restart()
-        plan = self.configuration.resolved
-        autocast = autocast_for(plan, self.device, self.configuration.half_type)
-        assert self.ledger.modules is not None
-        with self.ledger.modules.followed(), kernels(plan.attention):
-            run_step(self.task, self.updater, plan, autocast, self.watcher)
-
-    def step_logged(self) -> list[Event]:
-        """One more step with every operation written down, and all that lives at the peaks."""
-        self.ledger.events = []
-        self.step()
-        events, self.ledger.events = self.ledger.events, None
-        return events
-
-
-@contextmanager
-def session(configuration: Configuration, device: str) -> Iterator[Session]:
-    """Build the model, make the first step, and hand over for the next ones.
-
-    `device` is ``fake`` (a fake GPU), ``cpu`` or ``cuda``.
-    """
-    check(configuration)
-    fake = device == "fake"
-    place = "cuda" if fake else device
-    with _setting(device), torch.autograd.set_multithreading_enabled(False):
-        task = build_task(configuration, place)
-        plan = configuration.resolved
-        enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not fake)
-        updater = make_updater(task.model, plan)
-        modules = Modules(task.model)
-        ledger = Ledger(place, modules)
-        ledger.enter(task.model.parameters(), Part.WEIGHTS, "parameter")
-        ledger.enter(task.model.buffers(), Part.WEIGHTS, "buffer")
-        ledger.enter(task.inputs.values(), Part.INPUTS, "input")
-        ledger.enter(updater.state(), Part.OPTIMIZER, "state")
-        made = Session(configuration, place, task, updater, ledger, LedgerWatcher(ledger))
-        with ledger:
-            if fake and not task.keeps_tables:
-                _make_states(task, updater)
-            else:
-                made.step()
-            ledger.adopt_leftovers()
-            ledger.enter(updater.state(), Part.OPTIMIZER, "state")
-            yield made
-
-
-def _make_states(task: Task, updater: Updater) -> None:
-    """Let the optimizer make its states from gradients without a backward pass."""
-    for parameter in task.model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    updater.step()
-    task.model.zero_grad(set_to_none=True)
-
-
-@contextmanager
-def _setting(device: str) -> Iterator[None]:
-    match device:
-        case "fake":
-            from validation.fake_device import fake_gpu
-
-            with fake_gpu():
-                yield
-        case "cpu":
-            with patch("torch.nn.functional.dropout", _fused_dropout):
-                yield
-        case _:
-            with nullcontext():
-                yield
-
-
-def _fused_dropout(
-    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> torch.Tensor:
-    """Dropout as the GPU does it: one operation that keeps a mask of one byte an element."""
-    if p == 0 or not training:
-        return input
-    return torch.native_dropout(input, p, True)[0]
-
-
-def check(configuration: Configuration) -> None:
-    """Refuse what no real class or library can run.
+    `device` is ``fake``, ``cpu`` or ``cuda``; on a real GPU the peak is the allocator's.
 
     Raises:
-        InputError: naming the option and the rule.
+        InputError: for a configuration that no real class or library can run.
     """
-    plan = configuration.resolved
-    optimizer_for(plan)
-    check_model(configuration.architecture, plan)
-
-
-def measure(configuration: Configuration, device: str) -> dict[str, Any]:
-    """One row: what the second step of this configuration needs, in bytes."""
     with session(configuration, device) as made:
-        start = made.ledger.parts()
+        static = made.ledger.parts()
         host = made.ledger.parts("cpu") if made.device != "cpu" else {}
         made.step()
-        peaks, watcher = made.ledger.peaks, made.watcher
-        parameters = sum(item.numel() for item in made.task.model.parameters())
-        moment = max(peaks, key=lambda item: peaks[item].total)
-        highest = peaks[moment]
-        return {
+        row: Row = {
             "configuration": configuration.as_dict(),
             "command": measure_command(configuration, device),
             "device": device,
-            "parameters": parameters,
-            "buffers": made.buffers,
-            "weights": start[Part.WEIGHTS],
-            "gradients": watcher.gradients,
-            "optimizer": start[Part.OPTIMIZER],
-            "inputs": start[Part.INPUTS],
-            "activations": watcher.kept[Part.ACTIVATIONS],
-            "autocast_copies": watcher.kept[Part.COPIES],
-            "peak": highest.total,
-            "peak_without_rounding": highest.exact,
-            "moment": moment.value,
-            "operation": highest.operation,
-            "module": highest.module,
-            "moments": {item.value: _moment(made.ledger, item) for item in Moment},
+            **_static(made, static),
+            **_peaks(made.ledger),
             "ram": {
                 "peak": made.ledger.host_peak if made.device != "cpu" else 0,
                 "optimizer": host.get(Part.OPTIMIZER, 0),
@@ -197,6 +37,38 @@ def measure(configuration: Configuration, device: str) -> dict[str, Any]:
             "transfer": {"to_ram": made.updater.to_ram, "to_gpu": made.updater.to_gpu},
             "versions": versions(),
         }
+        if device == "cuda":
+            row |= {"ledger_peak": row["peak"]} | made.step_on_allocator()
+        return row
+
+
+def _static(made: Session, static: dict[Part, int]) -> dict[str, int]:
+    """What lives from step to step, and what is kept from forward to backward."""
+    parameters = list(made.task.model.parameters())
+    trained = sum(block_bytes(item.nbytes) for item in parameters)
+    return {
+        "parameters": sum(item.numel() for item in parameters),
+        "buffers": static[Part.WEIGHTS] - trained,
+        "weights": static[Part.WEIGHTS],
+        "gradients": made.watcher.gradients,
+        "optimizer": static[Part.OPTIMIZER],
+        "inputs": static[Part.INPUTS],
+        "activations": made.watcher.kept[Part.ACTIVATIONS],
+        "autocast_copies": made.watcher.kept[Part.COPIES],
+    }
+
+
+def _peaks(ledger: Ledger) -> dict[str, Any]:
+    moment = max(ledger.peaks, key=lambda item: ledger.peaks[item].total)
+    highest = ledger.peaks[moment]
+    return {
+        "peak": highest.total,
+        "peak_without_rounding": highest.exact,
+        "moment": moment.value,
+        "operation": highest.operation,
+        "module": highest.module,
+        "moments": {item.value: _moment(ledger, item) for item in Moment},
+    }
 
 
 def _moment(ledger: Ledger, moment: Moment) -> dict[str, Any]:

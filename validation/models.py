@@ -26,7 +26,6 @@ from validation import text_to_image
 from validation.configuration import Configuration
 from validation.reversible import make_reversible
 
-
 OnLogits = Callable[[torch.Tensor], None]
 
 
@@ -162,8 +161,8 @@ def _t5(shape: Architecture, dropout: float, common: dict[str, Any]) -> T5Config
         relative_attention_num_buckets=shape.relative_buckets,
         dropout_rate=dropout,
         pad_token_id=0,
-        decoder_start_token_id=0,
         **common,
+        decoder_start_token_id=0,  # taken, but missing from the class's signature
     )
 
 

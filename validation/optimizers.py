@@ -9,7 +9,6 @@ import torch
 from calculator.errors import InputError
 from calculator.techniques import Offload, Optimizer, Precision, ResolvedPlan, Update, default_bits
 
-
 RATE: Final = 1e-4  # no size depends on it
 Make = Callable[[Sequence[torch.Tensor]], torch.optim.Optimizer]
 
@@ -43,7 +42,7 @@ def optimizer_for(plan: ResolvedPlan) -> Make:
             assert_never(other)
 
 
-def _implementation(plan: ResolvedPlan) -> dict[str, bool]:
+def _implementation(plan: ResolvedPlan) -> dict[str, Any]:
     return {
         "foreach": plan.update is Update.FOREACH,
         "fused": plan.update is Update.FUSED,
@@ -171,7 +170,7 @@ def states(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """The optimizer's tensors that live from step to step."""
     kept: list[Any] = [value for state in optimizer.state.values() for value in state.values()]
     kept += getattr(optimizer, "name2qmap", {}).values()
-    return [value for value in _tensors(kept)]
+    return list(_tensors(kept))
 
 
 def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:

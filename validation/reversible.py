@@ -1,7 +1,7 @@
 """GPT-2 with reversible layers: attention and feed-forward add to two streams in turn.
 
-`training.reversible` does the work: y1 = x1 + attention(norm(x2)), y2 = x2 + feed_forward(norm(y1));
-both streams start as the embeddings and their mean is the output.
+`training.reversible` does the work: y1 = x1 + attention(x2), y2 = x2 + feed_forward(y1), each with
+its norm; both streams start as the embeddings and their mean is the output.
 """
 
 from functools import partial

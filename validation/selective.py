@@ -21,8 +21,9 @@ def checkpoint_attention(model: Any, preserve_rng: bool) -> None:
     """Make the model's attention core recompute itself in backward."""
     again = partial(checkpoint, use_reentrant=False, preserve_rng_state=preserve_rng)
     if isinstance(model, GPTJForCausalLM):
-        for block in model.transformer.h:
-            block.attn._attn = partial(again, type(block.attn)._attn, block.attn)
+        attentions: list[Any] = [block.attn for block in model.transformer.h]
+        for attention in attentions:
+            attention._attn = partial(again, type(attention)._attn, attention)
         return
     plain = model.config._attn_implementation
     name = PREFIX + plain

@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol, assert_never
 
 import torch
-from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from calculator.techniques import Attention, Checkpointing, Precision, ResolvedPlan

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from validation.configuration import Configuration
 from validation.ledger import Event, Moment, Part, Storage
-from validation.measure import session
+from validation.session import session
 
 STATIC = (Part.WEIGHTS, Part.OPTIMIZER, Part.GRADIENTS)
 LAYER = re.compile(r"^(.*?\.\d+)(\.|$)")

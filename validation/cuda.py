@@ -1,0 +1,91 @@
+"""What a real GPU's allocator and driver say about a step that the ledger has seen too."""
+
+import os
+import subprocess
+from typing import Any
+
+import torch
+
+from validation.ledger import Moment
+
+
+class AllocatorWatcher:
+    """The caching allocator's highest figure in each moment of a step."""
+
+    def __init__(self) -> None:
+        self.moment = Moment.FORWARD
+        self.peaks = dict.fromkeys(Moment, 0)
+        torch.cuda.reset_peak_memory_stats()
+
+    def start_micro_step(self) -> None:
+        """A forward pass begins."""
+        self.start(Moment.FORWARD)
+
+    def start(self, moment: Moment) -> None:
+        """Close the books of the moment that ends."""
+        self.close()
+        self.moment = moment
+
+    def close(self) -> None:
+        """Note the highest figure since the last call."""
+        highest = torch.cuda.max_memory_allocated()
+        self.peaks[self.moment] = max(self.peaks[self.moment], highest)
+        torch.cuda.reset_peak_memory_stats()
+
+    def keep(self) -> None:
+        """The allocator does not know what is kept."""
+
+    def gradient(self, parameter: torch.Tensor) -> None:
+        """The allocator does not know what a tensor is for."""
+
+    def backward_done(self) -> None:
+        """Backward's figure is noted when the update starts."""
+
+
+def card() -> dict[str, str]:
+    """The GPU, its driver and the CUDA version, for a row."""
+    properties = torch.cuda.get_device_properties(0)
+    return {
+        "card": properties.name,
+        "capability": f"{properties.major}.{properties.minor}",
+        "memory": str(properties.total_memory),
+        "driver": _nvidia_smi("--query-gpu=driver_version").partition("\n")[0],
+        "cuda": str(torch.version.cuda),
+    }
+
+
+def process_bytes() -> int | None:
+    """What the driver says this process holds; None where it does not tell (some containers)."""
+    for line in _nvidia_smi("--query-compute-apps=pid,used_memory").splitlines():
+        pid, _, mebibytes = line.partition(",")
+        if pid.strip() == str(os.getpid()) and mebibytes.strip().isdecimal():
+            return int(mebibytes) * 2**20
+    return None
+
+
+def _nvidia_smi(query: str) -> str:
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def allocator_figures(watcher: AllocatorWatcher, alive: int, reserved: int) -> dict[str, Any]:
+    """A row's figures of the allocator and the driver, in bytes.
+
+    `alive` is what the ledger knows to live after the step; what the allocator holds beyond it are
+    the libraries' workspaces (cuBLAS), which `peak` leaves out and `workspaces` tells.
+    """
+    watcher.close()
+    workspaces = torch.cuda.memory_allocated() - alive
+    peaks = {moment.value: peak - workspaces for moment, peak in watcher.peaks.items()}
+    return {
+        "peak": max(peaks.values()),
+        "moment": max(peaks, key=lambda name: peaks[name]),
+        "allocator_moments": peaks,
+        "workspaces": workspaces,
+        "reserved": reserved,
+        "driver_process": process_bytes(),
+        "gpu": card(),
+    }
