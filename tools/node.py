@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,15 +52,24 @@ def install_node_packages(node: Node) -> Path:
                     "--ignore-scripts",
                     "--loglevel=error",
                 ]
-                run(command, "npm could not fetch the pinned packages.", environment=_path(node))
+                run(
+                    command,
+                    "npm could not fetch the pinned packages.",
+                    environment=_environment(node),
+                )
             _STAMP.write_text(wanted)
     return NODE_MODULES
 
 
-def _path(node: Node) -> dict[str, str]:
-    """The environment for npm, which starts `node` by name."""
+def _environment(node: Node) -> dict[str, str]:
+    """The environment for npm: it starts `node` by name, and trusts what the machine trusts."""
     path = f"{node.node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, "PATH": path}
+    environment = {**os.environ, "PATH": path}
+    # Node.js brings a list of authorities of its own, which lacks a company's proxy.
+    bundle = ssl.get_default_verify_paths().cafile
+    if bundle is not None:
+        environment.setdefault("NODE_EXTRA_CA_CERTS", bundle)
+    return environment
 
 
 def _major_version(node: str) -> int:
