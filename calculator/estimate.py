@@ -130,11 +130,16 @@ def buffer_bytes(architecture: Architecture, plan: ResolvedPlan) -> int:
         case Family.BERT:
             return 2 * round_block(8 * position_count(architecture, plan))
         case Family.GPTJ:
-            positions = max(architecture.sequence_length, plan.sequence_length)
-            table = round_block(positions * architecture.rotary_size * plan.weight_bytes)
+            positions = rotary_positions(architecture, plan)
+            table = round_block(positions * architecture.rotary_size * 4)
             return table * min(plan.sharing_groups, architecture.layers)
         case Family.T5 | Family.GPT2 | Family.DALLE:
             return 0
+
+
+def rotary_positions(architecture: Architecture, plan: ResolvedPlan) -> int:
+    """Rows of the table of rotary angles."""
+    return max(architecture.sequence_length, plan.sequence_length)
 
 
 def structure_of(
@@ -180,6 +185,8 @@ def symbols_of(architecture: Architecture, plan: ResolvedPlan) -> dict[str, int]
         "V": architecture.vocabulary_size,
         "P": position_count(architecture, plan),
         "r": architecture.rotary_size,
+        "q": architecture.rotary_size // 2,
+        "Y": rotary_positions(architecture, plan),
         "R": architecture.relative_buckets,
         "U": architecture.token_types,
     }

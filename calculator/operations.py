@@ -35,10 +35,7 @@ def multiply(t: Tape, a: Tensor, b: Tensor) -> Tensor:
     wide = a if a.item >= b.item else b
     out = t.empty(_longer(a, b).elements, wide.item)
     saved = [x for x, other in ((a, b), (b, a)) if other.node is not None]
-    # each gradient is made in the result's shape and type before it is fitted to its factor
-    whole = (out.elements, out.item)
-    scratch = [whole for x in (a, b) if (x.elements, x.item) != whole and x.node is not None]
-    t.record([a, b], [out], saved, scratch=scratch)
+    t.record([a, b], [out], saved, product=(out.elements, out.item))
     return out
 
 

@@ -191,10 +191,21 @@ class Node:
 
     `rules` says for each input what its gradient is: new bytes of a shape (and whether PyTorch
     makes it a view of another tensor), or None for the output's gradient passed on. `scratch`
-    lives only while the node runs.
+    lives only while the node runs. With `product`, a shape, gradients are first made in that
+    shape and then fitted to their rules, as the engine does for broadcast and mixed types.
     """
 
-    __slots__ = ("edges", "layer", "outputs", "rules", "saved", "scratch", "sequence", "special")
+    __slots__ = (
+        "edges",
+        "layer",
+        "outputs",
+        "product",
+        "rules",
+        "saved",
+        "scratch",
+        "sequence",
+        "special",
+    )
 
     def __init__(
         self,
@@ -204,7 +215,9 @@ class Node:
         rules: Sequence[Rule],
         scratch: Sequence[Shape] = (),
         special: Callable[[Gradients], Gradients] | None = None,
+        product: Shape | None = None,
     ) -> None:
+        self.product = product
         self.sequence = sequence
         self.layer = layer
         self.edges = edges
@@ -224,13 +237,19 @@ class Node:
             if edge is None:
                 results.append(None)
             elif rule is not None:
-                results.append(tape.empty(*rule))
+                results.append(tape.empty(*(self.product or rule)))
             else:
                 passed = gradients[0]
                 assert passed is not None
                 results.append(tape.alias(passed))
         del scratch
         return results
+
+    def fit(self, tape: "Tape", results: Gradients) -> None:
+        """Bring gradients made in the product's shape into their inputs' shapes and types."""
+        for place, rule in enumerate(self.rules if self.product else ()):
+            if results[place] is not None and rule is not None and rule[:2] != self.product:
+                results[place] = tape.empty(*rule)
 
 
 class Leaf(Tensor):
@@ -340,7 +359,8 @@ class Tape:
         """The same bytes as a tensor that gets a gradient without being a weight."""
         order = len(self._leaves)
         leaf = Leaf(tensor.storage, tensor.elements, tensor.item, False, order)
-        self._leaves[id(leaf.node)] = leaf
+        if self._recomputing is None:  # gradients flow to the first one, not to its copy
+            self._leaves[id(leaf.node)] = leaf
         return leaf
 
     @property
@@ -381,6 +401,7 @@ class Tape:
         rules: Sequence[Rule] | None = None,
         scratch: Sequence[Shape] = (),
         special: Callable[[Gradients], Gradients] | None = None,
+        product: Shape | None = None,
     ) -> None:
         """One differentiable operation; by default each input's gradient is new bytes."""
         if not self.recording:
@@ -391,7 +412,7 @@ class Tape:
         if rules is None:
             rules = [(x.elements, x.item, False) for x in inputs]
         self._sequence += 1
-        node = Node(self._sequence, self.layer, edges, rules, scratch, special)
+        node = Node(self._sequence, self.layer, edges, rules, scratch, special, product)
         node.outputs = len(outputs)
         for index, output in enumerate(outputs):
             output.node = node
@@ -500,6 +521,10 @@ class Tape:
         for saved in node.saved:
             saved.unpack()
         results = node.run(self, gradients)
+        for saved in node.saved:
+            if saved.frame is not None:  # what was computed again goes as soon as it is used
+                saved.free()
+        node.fit(self, results)
         gradients.clear()
         for saved in node.saved:
             saved.free()

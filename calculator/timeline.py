@@ -1,6 +1,6 @@
 """The moments of a step and what lives at each: a tape's symbols turned into bytes.
 
-A tape holds at most three layers of each run of equal layers. What one more layer of a run adds
+A tape holds at most four layers of each run of equal layers. What one more layer of a run adds
 to the living bytes, forward and backward, is added for each layer that was left out; inside the
 run the total then goes straight up or down, so no layer left out can be the peak.
 """
@@ -13,7 +13,7 @@ from math import prod
 
 from calculator.allocator import round_block
 from calculator.families import programs
-from calculator.families.structure import SIMULATED, Structure
+from calculator.families.structure import REPEATED, SIMULATED, Structure
 from calculator.tape import Ledger, Mark, Moment, Part, Tape
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +142,15 @@ def _events(
 
 
 def _repeats(marks: dict[Mark, int], structure: Structure) -> Iterator[tuple[int, int, int]]:
-    """The middle layer of each full run, forward and backward: where it starts and ends."""
+    """The layer of each full run that stands for those left out, forward and backward: where it starts and ends."""
     run_number = 0
     for stack, runs in (("layers", structure.runs), ("decoder", structure.decoder_runs)):
         position = 0
         for run in runs:
             if len(run.slots) == SIMULATED:
-                middle = position + 1
-                yield marks[stack, middle, False], marks[stack, middle + 1, False], run_number
-                yield marks[stack, middle, True], marks[stack, middle - 1, True], run_number
+                layer = position + REPEATED
+                yield marks[stack, layer, False], marks[stack, layer + 1, False], run_number
+                yield marks[stack, layer, True], marks[stack, layer - 1, True], run_number
             position += len(run.slots)
             run_number += 1
 

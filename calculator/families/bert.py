@@ -4,7 +4,7 @@ Source: transformers (models/bert/modeling_bert.py).
 """
 
 from calculator import operations as op
-from calculator.families.cores import attend, eager_core
+from calculator.families.cores import Attended, attend, eager_core
 from calculator.families.loss import cross_entropy
 from calculator.families.structure import Structure, self_heads
 from calculator.tape import Moment, Tape, Tensor, Weight
@@ -73,21 +73,21 @@ def stack(t: Tape, s: Structure, layers: list[Layer], x: Tensor) -> Tensor:
 
 def block(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:
     """One layer; its norms come after the sums."""
-    attended = attention(t, s, w, x)
+    attended, _probabilities = attention(t, s, w, x)
     return feed_forward(t, s, w, attended)
 
 
-def attention(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:
+def attention(t: Tape, s: Structure, w: Layer, x: Tensor) -> Attended:
     """Self-attention, its output layer, sum and norm."""
     heads = self_heads(s)
     q, k, v = (op.linear(t, x, w[n], "N*a", w[f"{n}.bias"]) for n in ("query", "key", "value"))
 
-    def eager(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def eager(q: Tensor, k: Tensor, v: Tensor) -> Attended:
         return eager_core(t, s, heads, q, k, v)
 
-    out = attend(t, s, heads, q, k, v, eager, causal=False)
+    out, probabilities = attend(t, s, heads, q, k, v, eager, causal=False)
     del q, k, v
-    return output(t, s, w, "output", "attention_norm", out, x)
+    return output(t, s, w, "output", "attention_norm", out, x), probabilities
 
 
 def output(

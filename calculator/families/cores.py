@@ -11,15 +11,17 @@ from calculator.operations import Heads
 from calculator.tape import Tape, Tensor
 from calculator.techniques import Attention, Checkpointing
 
-Core = Callable[[Tensor, Tensor, Tensor], Tensor]
+# the weighted sum, and the probabilities where the code hands them on
+Attended = tuple[Tensor, Tensor | None]
+Core = Callable[[Tensor, Tensor, Tensor], Attended]
 
 
 def attend(
     t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor, eager: Core, causal: bool
-) -> Tensor:
+) -> Attended:
     """Attention without a bias: the model's own eager code, or one of PyTorch's kernels."""
 
-    def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def core(q: Tensor, k: Tensor, v: Tensor) -> Attended:
         match s.attention:
             case Attention.EAGER:
                 return eager(q, k, v)
@@ -27,13 +29,13 @@ def attend(
                 return math_core(t, s, heads, q, k, v, t.empty("S*S", 4) if causal else None)
             case Attention.SDPA | Attention.FLASH | Attention.EFFICIENT:
                 if s.flash:
-                    return op.flash_attention(t, q, k, v, heads)
-                return op.efficient_attention(t, q, k, v, heads)
+                    return op.flash_attention(t, q, k, v, heads), None
+                return op.efficient_attention(t, q, k, v, heads), None
 
     return selectively(t, s, core, q, k, v)
 
 
-def selectively(t: Tape, s: Structure, core: Core, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def selectively(t: Tape, s: Structure, core: Core, q: Tensor, k: Tensor, v: Tensor) -> Attended:
     """Under selective checkpointing the core's own tensors are computed again.
 
     Source: korthikanti
@@ -52,7 +54,7 @@ def eager_core(
     v: Tensor,
     added: tuple[Tensor | None, ...] = (),
     cast_back: bool = False,
-) -> Tensor:
+) -> Attended:
     """Scores, what is added to them, softmax and weighted sum in plain operations."""
     scores = op.attention_scores(t, q, k, heads)
     scores = op.scale(t, scores)
@@ -64,12 +66,12 @@ def eager_core(
         scores = t.cast(scores, v.item)
     scores = op.dropout(t, scores, s.dropout)
     out = op.weighted_sum(t, scores, v, heads)
-    return op.copy(t, out)
+    return op.copy(t, out), scores
 
 
 def math_core(
     t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
-) -> Tensor:
+) -> Attended:
     """PyTorch's reference kernel: in 32 bits, whatever comes in; a mask is added in place."""
     item = q.item
     q, k, v = (t.cast(x, 4) for x in (q, k, v))
@@ -81,4 +83,4 @@ def math_core(
     out = op.weighted_sum(t, scores, v, heads)
     t.autocast_item = outer
     out = t.cast(out, item)
-    return op.copy(t, out)
+    return op.copy(t, out), None

@@ -4,7 +4,7 @@ Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.
 """
 
 from calculator import operations as op
-from calculator.families.cores import attend, eager_core
+from calculator.families.cores import Attended, attend, eager_core
 from calculator.families.loss import causal_loss
 from calculator.families.structure import Structure, self_heads
 from calculator.tape import Tape, Tensor, Weight
@@ -72,25 +72,25 @@ def stack(
 def block(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -> Tensor:
     """One layer."""
     normed = op.layer_norm(t, x, w["ln_1.weight"], w["ln_1.bias"], "N")
-    attended = attention(t, s, w, normed, mask)
+    attended, _probabilities = attention(t, s, w, normed, mask)
     x = op.add(t, attended, x)
     normed = op.layer_norm(t, x, w["ln_2.weight"], w["ln_2.bias"], "N")
     forwarded = feed_forward(t, s, w, normed)
     return op.add(t, x, forwarded)
 
 
-def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -> Tensor:
+def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -> Attended:
     """Causal self-attention with one product for queries, keys and values."""
     heads = self_heads(s)
     joined = op.linear(t, x, w["c_attn.weight"], "3*N*a", w["c_attn.bias"], transposed=False)
     q, k, v = op.split(t, joined, ["N*a"] * 3)
 
-    def eager(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def eager(q: Tensor, k: Tensor, v: Tensor) -> Attended:
         return eager_core(t, s, heads, q, k, v, (mask,), cast_back=True)
 
-    out = attend(t, s, heads, q, k, v, eager, causal=True)
+    out, probabilities = attend(t, s, heads, q, k, v, eager, causal=True)
     out = op.linear(t, out, w["attn.c_proj.weight"], "N*d", w["attn.c_proj.bias"], transposed=False)
-    return op.dropout(t, out, s.dropout)
+    return op.dropout(t, out, s.dropout), probabilities
 
 
 def feed_forward(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ Source: transformers (models/gptj/modeling_gptj.py).
 """
 
 from calculator import operations as op
-from calculator.families.cores import selectively
+from calculator.families.cores import Attended, selectively
 from calculator.families.gpt2 import gelu_new
 from calculator.families.loss import causal_loss
 from calculator.families.structure import Structure, self_heads
@@ -65,26 +65,26 @@ def stack(
 def block(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor) -> Tensor:
     """One layer: attention and feed-forward side by side after one norm."""
     normed = op.layer_norm(t, x, w["norm"], w["norm.bias"], "N")
-    attended = attention(t, s, w, normed, mask)
+    attended, _probabilities = attention(t, s, w, normed, mask)
     forwarded = feed_forward(t, s, w, normed)
     return op.add(t, op.add(t, attended, forwarded), x)
 
 
-def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor) -> Tensor:
+def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor) -> Attended:
     """Causal self-attention with rotary positions in the first r channels of each head."""
     heads = self_heads(s)
     q, k, v = (op.linear(t, x, w[name], "N*a") for name in ("query", "key", "value"))
-    table = t.empty("P*r", t.weight_item)  # the model's table, copied for this layer
+    table = t.empty("Y*r", 4)  # the table, which stays in 32 bits, copied for this layer
     repeated = t.empty("S*r", 8)
-    sines = t.empty("S*r", t.weight_item)
+    sines = t.empty("S*r", 4)
     sines = t.cast(sines, k.item)
     q, k = rotated(t, k, sines), rotated(t, q, sines)
-    out = selectively(t, s, lambda q, k, v: core(t, s, heads, q, k, v, mask), q, k, v)
+    out, probabilities = selectively(t, s, lambda q, k, v: core(t, s, heads, q, k, v, mask), q, k, v)
     out = op.copy(t, out)  # heads side by side
     out = op.linear(t, out, w["output"], "N*d")
     out = op.dropout(t, out, s.dropout)
     del table, repeated, sines, q, k, v
-    return out
+    return out, probabilities
 
 
 def rotated(t: Tape, x: Tensor, sines: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def rotated(t: Tape, x: Tensor, sines: Tensor) -> Tensor:
 
 def core(
     t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
-) -> Tensor:
+) -> Attended:
     """Scores in 32 bits where autocast lets them, softmax, weighted sum."""
     q, k = t.cast(q, 4), t.cast(k, 4)
     scores = op.attention_scores(t, q, k, heads)
@@ -114,7 +114,7 @@ def core(
     scores = op.softmax(t, scores)
     scores = t.cast(scores, v.item)
     scores = op.dropout(t, scores, s.dropout)
-    return op.weighted_sum(t, scores, v, heads)
+    return op.weighted_sum(t, scores, v, heads), scores
 
 
 def feed_forward(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:

@@ -6,8 +6,10 @@ from calculator.architecture import Family
 from calculator.operations import Heads
 from calculator.techniques import Attention, Checkpointing, Precision
 
-# at most this many layers of a run are put on the tape
-SIMULATED = 3
+# at most this many layers of a run are put on the tape, and the one that stands for those left out:
+# the first two and the last may differ from the rest (what all layers share ends with the second)
+SIMULATED = 4
+REPEATED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +27,20 @@ def layer_runs(layers: int, groups: int, own_last: bool) -> tuple[tuple[Run, ...
     the runs and, for each, how many layers are left out of the tape.
     """
     shared = layers - int(own_last)
-    if groups >= shared:
-        counts = [(shared, 0)]
-    elif shared >= 2 * groups:
-        counts = [(groups, 0), (shared - 2 * groups, 0), (groups, 0)]
-    else:
-        single = shared - groups
-        counts = [(single, 0), (2 * groups - shared, SIMULATED), (single, 0)]
-    runs = [
-        (Run(tuple(range(first, first + min(count, SIMULATED)))), max(0, count - SIMULATED))
-        for count, first in counts
-        if count
-    ]
+    single = min(groups, shared - groups) if groups < shared else shared
+    counts = [single]  # layers that make a copy of their weights, which others use later
+    if groups < shared:
+        counts += [abs(shared - 2 * groups), single]
+    runs = []
+    for number, count in enumerate(counts):
+        # weights used only once in a stack stand between those used first and those used last
+        once = number == 1 and shared < 2 * groups
+        cycle = SIMULATED if once else min(single, SIMULATED)
+        slots = (place % cycle + once * SIMULATED for place in range(min(count, SIMULATED)))
+        runs.append((Run(tuple(slots)), max(0, count - SIMULATED)))
     if own_last:
         runs.append((Run((2 * SIMULATED,)), 0))
+    runs = [(run, left_out) for run, left_out in runs if run.slots]
     return tuple(run for run, _ in runs), tuple(left_out for _, left_out in runs)
 
 

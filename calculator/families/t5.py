@@ -6,7 +6,7 @@ Source: transformers (models/t5/modeling_t5.py, integrations/sdpa_attention.py).
 from dataclasses import dataclass
 
 from calculator import operations as op
-from calculator.families.cores import eager_core, math_core, selectively
+from calculator.families.cores import Attended, eager_core, math_core, selectively
 from calculator.families.loss import cross_entropy
 from calculator.families.structure import Structure
 from calculator.operations import Heads
@@ -49,8 +49,9 @@ def forward(t: Tape, s: Structure) -> Tensor:
     encoded = run_stack(t, s, ENCODER, shared, ids, None)
     shifted = t.empty("M", 8)
     decoded = run_stack(t, s, DECODER, shared, shifted, encoded)
+    scaled = op.scale(t, decoded)
     with t.in_layer("head", 0):
-        logits = op.linear(t, decoded, head, "M*V")
+        logits = op.linear(t, scaled, head, "M*V")
     t.ledger.begin(Moment.LOSS)
     return cross_entropy(t, logits, labels)
 
@@ -109,23 +110,23 @@ class Block:
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Self-attention, in the decoder attention to the encoder, feed-forward."""
         length = self.side.length
-        x, bias = self.attend("self", x, None, bias, length)
+        x, bias, _probabilities = self.attend("self", x, None, bias, length)
         if encoded is not None:
-            x, cross_bias = self.attend("cross", x, encoded, cross_bias, "S")
+            x, cross_bias, _probabilities = self.attend("cross", x, encoded, cross_bias, "S")
         return self.feed_forward(x), bias, cross_bias
 
     def attend(
         self, kind: str, x: Tensor, encoded: Tensor | None, bias: Tensor | None, keys: str
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """x + dropout(attention(norm(x)))."""
         t, s = self.t, self.s
         normed = op.rms_norm(t, x, self.w[f"{kind}.norm"], self.side.tokens)
-        out, bias = self.attention(kind, normed, encoded, bias, keys)
-        return op.add(t, x, op.dropout(t, out, s.dropout)), bias
+        out, bias, probabilities = self.attention(kind, normed, encoded, bias, keys)
+        return op.add(t, x, op.dropout(t, out, s.dropout)), bias, probabilities
 
     def attention(
         self, kind: str, x: Tensor, encoded: Tensor | None, bias: Tensor | None, keys: str
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """One attention with a position bias."""
         t, w, rows = self.t, self.w, self.side.tokens
         key_rows = "M" if keys == "T" else "N"
@@ -138,10 +139,10 @@ class Block:
         made = bias
         heads = self.heads(keys)
         mask = self.mask if kind == "self" else None
-        out = selectively(
+        out, probabilities = selectively(
             t, self.s, lambda q, k, v: self.core(heads, q, k, v, made, mask, kind), q, k, v
         )
-        return op.linear(t, out, w[f"{kind}.o"], f"{rows}*d"), bias
+        return op.linear(t, out, w[f"{kind}.o"], f"{rows}*d"), bias, probabilities
 
     def heads(self, keys: str) -> Heads:
         """Shapes of an attention of this stack's tokens to `keys`."""
@@ -174,7 +175,7 @@ class Block:
         bias: Tensor,
         mask: Tensor | None,
         kind: str,
-    ) -> Tensor:
+    ) -> Attended:
         """Attention in the chosen kernel; fused ones get the bias as a mask of their own."""
         t, s = self.t, self.s
         bias = t.alias(bias, f"h*{self.side.length}*{heads.scores[-1]}")
@@ -189,7 +190,7 @@ class Block:
         added = t.cast(added, q.item)
         if s.attention is Attention.MATH:
             return math_core(t, s, heads, q, k, v, added)
-        return op.efficient_attention(t, q, k, v, heads, added)
+        return op.efficient_attention(t, q, k, v, heads, added), None
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """x + dropout(Wo dropout(relu(Wi norm(x))))."""
