@@ -34,13 +34,14 @@ class Task:
     """A model with its loss, and one micro-batch.
 
     `watch` calls back when the logits exist. `keeps_tables` says that the first forward pass makes
-    tensors that stay.
+    tensors that stay; `unused` names parameters that never get a gradient.
     """
 
     model: nn.Module
     watch: Callable[[OnLogits], AbstractContextManager[None]]
     inputs: dict[str, torch.Tensor]
     keeps_tables: bool = False
+    unused: tuple[str, ...] = ()
 
 
 def build_task(configuration: Configuration, device: str) -> Task:
@@ -56,7 +57,14 @@ def build_task(configuration: Configuration, device: str) -> Task:
     if plan.reversible:
         make_reversible(model)
     model.train()
-    return Task(model, partial(_watch, _head(architecture, model)), inputs)
+    watch = partial(_watch, _head(architecture, model))
+    return Task(model, watch, inputs, unused=_unused(architecture, plan))
+
+
+def _unused(architecture: Architecture, plan: ResolvedPlan) -> tuple[str, ...]:
+    """BERT's head has two biases, which are one when the embeddings are tied."""
+    untied_bert = architecture.family is Family.BERT and not plan.tied_embeddings
+    return ("cls.predictions.bias",) if untied_bert else ()
 
 
 def check_model(architecture: Architecture, plan: ResolvedPlan) -> None:

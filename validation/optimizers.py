@@ -103,8 +103,8 @@ class MasterUpdater:
     def step(self) -> None:
         """Widen the gradients, update the masters, narrow them into the weights."""
         for master, parameter in zip(self.masters, self.parameters, strict=True):
-            assert parameter.grad is not None
-            master.grad = parameter.grad.float()
+            if parameter.grad is not None:
+                master.grad = parameter.grad.float()
         self.optimizer.step()
         for master, parameter in zip(self.masters, self.parameters, strict=True):
             parameter.copy_(master)
@@ -136,10 +136,10 @@ class OffloadUpdater:
         """Fetch the gradients, update in RAM, send the weights."""
         self.to_ram = self.to_gpu = 0
         for master, parameter in zip(self.masters, self.parameters, strict=True):
-            assert parameter.grad is not None
-            gradient = parameter.grad.to("cpu")
-            self.to_ram += gradient.nbytes
-            master.grad = gradient.to(master.dtype)
+            if parameter.grad is not None:
+                gradient = parameter.grad.to("cpu")
+                self.to_ram += gradient.nbytes
+                master.grad = gradient.to(master.dtype)
         self.optimizer.step()
         for master, parameter in zip(self.masters, self.parameters, strict=True):
             weight = master.to(parameter.dtype)

@@ -121,8 +121,9 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
 
 def _make_states(task: Task, updater: Updater) -> None:
     """Let the optimizer make its states from gradients without a backward pass."""
-    for parameter in task.model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
+    for name, parameter in task.model.named_parameters():
+        if name not in task.unused:
+            parameter.grad = torch.zeros_like(parameter)
     updater.step()
     task.model.zero_grad(set_to_none=True)
 
