@@ -14,6 +14,11 @@ from tools.chromium import FLAGS, find_chromium
 from tools.server import make_server
 from tools.website import SITE
 
+# Figures that Python has put into the calculator's page, and into a bare page. Selectors, since the
+# site's policy refuses a string of JavaScript.
+ANSWERED = "#calculator-answer:not([data-answer-id='0'])"
+BARE_ANSWERED = "#answer:not(:empty)"
+
 PAGES = Path(__file__).parent / "pages"
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Request
 
-from tests.benchmarks.chromium import fresh_visit, site_with_bare_pages
+from tests.benchmarks.chromium import ANSWERED, fresh_visit, site_with_bare_pages
 from tests.benchmarks.figures import Figure, Table
 from tools.website import SITE
 
@@ -22,9 +22,7 @@ def run(_quick: bool) -> Table:
         visit.page.context.on("request", remember)
         visit.page.set_default_timeout(60_000)
         visit.page.goto(f"{address}calculator/")
-        visit.page.wait_for_function(
-            "Number(document.querySelector('#calculator-answer').dataset.answerId) >= 1"
-        )
+        visit.page.wait_for_selector(ANSWERED)
         visit.page.wait_for_load_state("networkidle")
     sizes: dict[str, tuple[int, int]] = {}
     for path in sorted(asked):

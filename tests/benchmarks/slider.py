@@ -1,6 +1,6 @@
 """How long it takes from a slider's movement to the new figures in the page."""
 
-from tests.benchmarks.chromium import fresh_visit, site_with_bare_pages
+from tests.benchmarks.chromium import ANSWERED, fresh_visit, site_with_bare_pages
 from tests.benchmarks.figures import Figure, Table, median, percentile
 
 FRAME_MILLISECONDS = 16.7
@@ -50,9 +50,7 @@ def run(quick: bool) -> Table:
         page = visit.page
         page.set_default_timeout(60_000)
         page.goto(f"{address}calculator/")
-        page.wait_for_function(
-            "Number(document.querySelector('#calculator-answer').dataset.answerId) >= 1"
-        )
+        page.wait_for_selector(ANSWERED)
         page.evaluate(ONE_BY_ONE, 30)  # the browser compiles what runs often
         times = page.evaluate(ONE_BY_ONE, count)
         answered = page.evaluate(DRAG, count)
