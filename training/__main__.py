@@ -94,13 +94,14 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
     run = load(options.run)
     folder = options.folder or default_folder(run, options.command)
     if os.environ.get("TRAINING_SUPERVISOR") == str(os.getppid()):
-        from training import worker
+        from training import worker as inside
 
         make_work = {"join": _make_join, "monitor": _make_monitor}[options.command]
-        worker.run(make_work(run, folder, options), folder, options.verbose)
+        inside.run(make_work(run, folder, options), folder, options.verbose)
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
-    return supervisor.supervise(supervisor.Worker(arguments, folder, options.threads), stop)
+    worker = supervisor.Worker([*supervisor.COMMAND, *arguments], folder, options.threads)
+    return supervisor.supervise(worker, stop)
 
 
 def default_folder(run: RunFile, role: str) -> Path:

@@ -238,6 +238,7 @@ def open_optimizer(
         allreduce_timeout=swarm.allreduce_timeout,
         next_chunk_timeout=max(5.0, swarm.matchmaking_seconds),
         load_state_timeout=swarm.state_download_timeout,
+        average_state_every=swarm.average_state_every,
         reuse_grad_buffers=True,
         offload_optimizer=True,
         delay_optimizer_step=delayed_step,

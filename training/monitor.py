@@ -29,7 +29,6 @@ from training.tally import Tally
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15.0
-ADDRESS_BOOK_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Monitor:
         if saved is not None:
             self.tally.restore(saved)
         self._first_seen: float | None = None
-        self._book_read = -ADDRESS_BOOK_SECONDS
+        self._remembered: tuple[str, ...] = ()
         self._last_line: ProgressLine | None = None
         identity = Identity.read(options.folder)
         self.network = Network(
@@ -183,12 +182,10 @@ class Monitor:
 
     def _remember_peers(self) -> None:
         """Keep an address book, to find the volunteers again after a restart."""
-        if time.monotonic() - self._book_read < ADDRESS_BOOK_SECONDS:
-            return
-        self._book_read = time.monotonic()
         connections = self.network.connections()
-        if connections:
+        if connections and connections != self._remembered:
             atomic.write_json(self.options.folder / "peers.json", list(connections))
+            self._remembered = connections
 
     def _write_status(self) -> None:
         content: dict[str, Any] = {

@@ -133,19 +133,30 @@ class Network:
         found: tuple[str, ...] = future.result(ANSWER_SECONDS)
         return found
 
-    @property
-    def is_cut_off(self) -> bool:
-        """Whether no peer at all is connected with us."""
+    def keep_entry_points(self) -> bool:
+        """See to it that an entry point is connected; False when nobody at all is.
+
+        Peers who know each other but no entry point would not be found by newcomers, who would
+        then make a second run of the same name.
+        """
         try:
-            return not self.connections()
+            connections = self.connections()
         except TimeoutError:
-            return False  # a daemon too busy to answer is busy with others
+            return True  # a daemon too busy to answer is busy with others
+        connected = {Multiaddr(address)["p2p"] for address in connections}
+        entry_points = {Multiaddr(address)["p2p"] for address in self.entry_points}
+        if not connected & entry_points and self.dial(self.entry_points):
+            return True
+        return bool(connected) or not entry_points
 
     def dial(self, addresses: tuple[str, ...]) -> int:
         """Try to reach peers again, after an outage of ours or theirs; says how many answered."""
         coroutine = partial(_dial, addresses=addresses)
         future = self.dht.run_coroutine(coroutine, return_future=True)
-        answered: int = future.result(ANSWER_SECONDS * max(1, len(addresses)))
+        try:
+            answered: int = future.result(ANSWER_SECONDS * max(1, len(addresses)))
+        except TimeoutError:
+            return 0
         return answered
 
     def close(self) -> None:

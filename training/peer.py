@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from training import data, fitting, traffic
+from training import data, fitting, metrics, traffic
 from training.averaging import (
     StateUnavailableError,
     SwarmOptimizer,
@@ -28,9 +28,8 @@ from training.runfile import RunFile
 from training.status import Stage, StatusBoard
 from training.wire import WireFormat
 
-CONNECTION_CHECK_SECONDS = 10.0
 SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
-FIRST_NEWS_SECONDS = 10.0  # a newcomer waits so long to hear how far the others are
+FIRST_NEWS_SECONDS = 20.0  # a newcomer waits so long to hear how far the others are
 
 
 @dataclass(frozen=True)
@@ -102,13 +101,12 @@ class Volunteer:
         self.recovery = Recovery(
             self.optimizer, self.stream, self.recipe, run.live, options.folder, board.say
         )
-        self._last_check = time.monotonic()
 
     def train(self, stop: threading.Event) -> None:
         """Compute and step until the schedule ends or `stop` is set."""
         self.reporter.start()
         self.recovery.restore_backup()
-        self._catch_up()
+        self._catch_up(stop)
         for batch in self._batches(stop):
             self._keep_connected(stop)
             self.reporter.stage = Stage.COMPUTING
@@ -178,31 +176,44 @@ class Volunteer:
         elif self.optimizer.local_epoch % self.recipe.swarm.backup_every == 0:
             self.recovery.save_backup()
 
-    def _catch_up(self) -> None:
-        """Before the first gradient: take the others' state, else the published checkpoint."""
-        tracker = self.optimizer.tracker
-        tracker.fetched_global_progress_this_epoch.wait(FIRST_NEWS_SECONDS)
-        if self.optimizer.is_behind:
-            self.reporter.stage = Stage.DOWNLOADING
-            self.recovery.download()
-        elif tracker.global_progress.num_peers == 0:
-            self.recovery.take_checkpoint()
+    def _catch_up(self, stop: threading.Event) -> None:
+        """Before the first gradient: take the others' state, else the published checkpoint.
+
+        Whoever finds nobody waits a little before it begins alone: a newcomer who just does not
+        see the others yet would make a second run beside theirs.
+        """
+        self.reporter.stage = Stage.SEARCHING
+        self.reporter.publish(PeerState.SYNCING)
+        deadline = time.monotonic() + FIRST_NEWS_SECONDS
+        while time.monotonic() < deadline and not stop.wait(0.5):
+            if self.optimizer.is_behind:
+                self.reporter.stage = Stage.DOWNLOADING
+                self.recovery.download()
+                return
+            if self._are_others_here():
+                return
+        self.recovery.take_checkpoint()
+
+    def _are_others_here(self) -> bool:
+        """Whether others are in the run, none of them further than we are."""
+        try:
+            reports = metrics.collect(self.network.dht, self.run.name, FIRST_NEWS_SECONDS)
+        except TimeoutError:
+            return False
+        own = metrics.contributor_id(self.network.subkey)
+        steps = [report.step for identity, report in reports.items() if identity != own]
+        return bool(steps) and max(steps) <= self.optimizer.local_epoch
 
     def _keep_connected(self, stop: threading.Event) -> None:
         """Wait out an outage: gradients computed alone would be thrown away."""
-        if time.monotonic() - self._last_check < CONNECTION_CHECK_SECONDS:
+        if self.reporter.is_connected:
             return
-        alone = bool(self.run.initial_peers) and self.network.is_cut_off
-        while alone and not stop.is_set():
-            self.reporter.stage = Stage.DISCONNECTED
-            alone = self.network.dial(self.run.initial_peers) == 0
-            if alone:
-                stop.wait(5.0)
-            else:
-                self.optimizer.discard_gradients()
-                self.contribution.discard()
-                self._catch_up()
-        self._last_check = time.monotonic()
+        self.reporter.stage = Stage.DISCONNECTED
+        self.optimizer.discard_gradients()
+        self.contribution.discard()
+        while not self.reporter.is_connected and not stop.wait(1.0):
+            pass
+        self._catch_up(stop)
 
     def _warm_up(self) -> None:
         """Run every operator once before the library forks: its children find them initialised."""

@@ -68,6 +68,8 @@ class SwarmSettings:
         matchmaking_seconds: time to find a group before averaging.
         allreduce_timeout: longest exchange within a group.
         averaging_timeout: longest averaging round, matchmaking included.
+        average_state_every: global steps between two averagings of the weights themselves,
+            which drift apart a little where gradients travel in 8 bits.
         group_size: peers in a group, a power of two; None lets all meet in one.
         metrics_expiration: how long a peer's published metrics count.
         progress_refresh: shortest and longest time between two looks at the others' progress.
@@ -83,6 +85,7 @@ class SwarmSettings:
     matchmaking_seconds: float = 15.0
     allreduce_timeout: float = 60.0
     averaging_timeout: float = 180.0
+    average_state_every: int = 1
     compression_threshold: int = 2**16
     group_size: int | None = None
     metrics_expiration: float = 600.0
@@ -228,6 +231,7 @@ REHEARSAL = Recipe(
         matchmaking_seconds=2.0,
         allreduce_timeout=20.0,
         averaging_timeout=30.0,
+        average_state_every=5,
         metrics_expiration=60.0,
         progress_refresh=(0.25, 2.0),
         state_download_timeout=60.0,
@@ -262,6 +266,7 @@ TINY = Recipe(
         matchmaking_seconds=1.5,
         allreduce_timeout=15.0,
         averaging_timeout=20.0,
+        average_state_every=5,
         compression_threshold=2**10,
         metrics_expiration=30.0,
         progress_refresh=(0.2, 1.0),

@@ -19,7 +19,7 @@ from training import atomic, data, gallery, status, supervisor
 from training.live import LiveFolder
 from training.recipes import find_recipe
 from training.runfile import RunFile
-from training.supervisor import Worker
+from training.supervisor import COMMAND, Worker
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 START_SECONDS = 240.0  # for a busy machine; one start that hangs is tried again within
@@ -87,7 +87,7 @@ class Rehearsal:
         self.run_file = self.folder / "run.toml"
         self.live = LiveFolder(self.folder / "live")
         self.planned = [name_of(index) for index in range(self.options.peers + 1)]
-        monitor = ["monitor", str(self.run_file), "--folder", str(self.folder / "monitor")]
+        monitor = [*COMMAND, "monitor", str(self.run_file), "--folder", str(self.folder / "monitor")]
         monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
         monitor += ["--host", "127.0.0.1", "--port", str(free_port())]
         self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))
@@ -161,9 +161,9 @@ class Rehearsal:
 
     def _start(self, name: str) -> None:
         folder = self.folder / "volunteers" / name
-        arguments = ["join", str(self.run_file), "--name", name, "--folder", str(folder)]
-        arguments += ["--host", "127.0.0.1"]
-        self.volunteers[name] = Worker(arguments, folder, 1, self._log(name))
+        command = [*COMMAND, "join", str(self.run_file), "--name", name, "--folder", str(folder)]
+        command += ["--host", "127.0.0.1"]
+        self.volunteers[name] = Worker(command, folder, 1, self._log(name))
         self.volunteers[name].start()
 
     def _revive(self) -> None:

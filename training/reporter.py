@@ -18,12 +18,14 @@ from training.status import Stage, StatusBoard
 
 BOARD_SECONDS = 0.5
 HEARTBEAT_SECONDS = 10.0
+_LONG_SECONDS = 86_400.0  # the tracker's guesses before it has seen a micro-batch are longer
 
 
 class Reporter:
     """A thread that shows the status and publishes a report every few seconds.
 
-    `stage` is for the main thread to set.
+    `stage` is for the main thread to set. The thread also keeps an entry point connected;
+    `is_connected` says whether anybody is.
 
     Args:
         state_bytes: size of a whole state on the wire, to say how much of it has arrived.
@@ -40,6 +42,7 @@ class Reporter:
     ) -> None:
         self.board, self.network, self.optimizer = board, network, optimizer
         self.contribution, self.recipe, self.state_bytes = contribution, recipe, state_bytes
+        self.is_connected = True
         self._stage = Stage.CONNECTING
         self._received_before = 0
         self._closed = threading.Event()
@@ -88,7 +91,7 @@ class Reporter:
         status.target = self.recipe.swarm.target_batch_size
         status.peers = max(1, progress.num_peers)
         seconds = progress.eta_next_epoch - get_dht_time()
-        status.seconds_to_update = max(0.0, seconds) if math.isfinite(seconds) else None
+        status.seconds_to_update = max(0.0, seconds) if seconds < _LONG_SECONDS else None
         self.board.show()
 
     def _run(self) -> None:
@@ -97,7 +100,8 @@ class Reporter:
             self.show()
             if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
                 last_heartbeat = time.monotonic()
-                syncing = self.stage in (Stage.CONNECTING, Stage.DOWNLOADING)
+                self.is_connected = self.network.keep_entry_points()
+                syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
                 self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
 
     def _describe_stage(self) -> tuple[Stage, int | None]:

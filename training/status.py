@@ -16,6 +16,7 @@ class Stage(StrEnum):
 
     STARTING = "starting"
     CONNECTING = "looking for the run"
+    SEARCHING = "asking how far the others are"
     DOWNLOADING = "downloading the state"
     COMPUTING = "computing"
     WAITING = "waiting for the others"

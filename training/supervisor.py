@@ -28,11 +28,14 @@ CANNOT_CONNECT = 75  # the code that mail servers use for "try again later"
 PAUSE_SECONDS = {CANNOT_CONNECT: 15.0}
 
 
+COMMAND = (sys.executable, "-m", "training")
+
+
 class Worker:
-    """A `python -m training` command in a session of its own.
+    """A command in a session of its own.
 
     Args:
-        arguments: what follows ``python -m training``.
+        command: the program and its arguments.
         folder: the peer's folder, where it writes its status.
         threads: processor threads to compute with; None: as many as torch takes.
         log: where its output goes; None: to this terminal.
@@ -40,26 +43,25 @@ class Worker:
 
     def __init__(
         self,
-        arguments: Sequence[str],
+        command: Sequence[str],
         folder: Path,
         threads: int | None = None,
         log: Path | None = None,
     ) -> None:
-        self.arguments, self.folder, self.threads, self.log = list(arguments), folder, threads, log
+        self.command, self.folder, self.threads, self.log = list(command), folder, threads, log
         self.process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
 
     def start(self) -> None:
         """Start the process."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "training", *self.arguments]
         environment = os.environ | {"TRAINING_SUPERVISOR": str(os.getpid())}
         if self.threads is not None:
             environment["OMP_NUM_THREADS"] = str(self.threads)
         with contextlib.ExitStack() as stack:
             output = stack.enter_context(self.log.open("ab")) if self.log else None
             self.process = subprocess.Popen(
-                command,
+                self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -1,0 +1,78 @@
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from training.runfile import MAX_BYTES, RunFile, load, parse
+
+GOOD = 'name = "our-run"\nrecipe = "tiny"\n'
+PEER = "/ip4/203.0.113.5/tcp/31337/p2p/12D3KooWEEEBMcahCALVmBwG84VQaLzQ4XSA3gm9TKBQsZv9NwDm"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ('recipe = "tiny"', "name", ""),
+        ('name = "our-run"', "recipe", ""),
+        ('name = "Our run"\nrecipe = "tiny"', "name", "Our run"),
+        ('name = "a.b"\nrecipe = "tiny"', "name", "a.b"),
+        ('name = "our-run"\nrecipe = "tny"', "recipe", "tny"),
+        (GOOD + 'initial_peer = "x"', "field", "initial_peer"),
+        (GOOD + 'initial_peers = "x"', "initial_peers", "x"),
+        (GOOD + 'initial_peers = ["127.0.0.1:31337"]', "initial_peers", "127.0.0.1:31337"),
+        (GOOD + "title = 5", "title", "5"),
+        (GOOD + 'organisation = "two words"', "organisation", "two words"),
+        (GOOD + 'authority = "ftp://example.org"', "authority", "ftp://example.org"),
+        (GOOD + 'links = "x"', "links", "x"),
+        (GOOD + '[links]\npaper = "x"', "links.paper", "x"),
+        ("name = ", "run", "run file"),
+    ],
+)
+def test_an_error_names_field_and_value(text: str, field: str, value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(text)
+    assert (caught.value.field, caught.value.value) == (field, value)
+    assert caught.value.rule
+
+
+def test_a_misspelt_recipe_gets_a_hint() -> None:
+    with pytest.raises(InputError, match="did you mean 'tiny'"):
+        parse('name = "our-run"\nrecipe = "tny"')
+
+
+def test_a_file_that_is_not_there_or_too_long_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        load(str(tmp_path / "run.toml"))
+    assert caught.value.field == "run"
+    (tmp_path / "run.toml").write_text(GOOD + "#" * MAX_BYTES)
+    with pytest.raises(InputError, match="at most 65536 bytes"):
+        load(str(tmp_path / "run.toml"))
+
+
+def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
+    run = RunFile(
+        name="our-run",
+        recipe="tiny",
+        initial_peers=(PEER, PEER),
+        title='A "title"',
+        organisation="training-transformers-together",
+        authority="https://example.org/authority",
+        live="live",
+        data="shards",
+        links={"the paper": "https://arxiv.org/abs/2207.03481"},
+    )
+    empty = RunFile(name="x", recipe="tiny")
+    assert all(
+        getattr(run, f.name) != getattr(empty, f.name) for f in fields(run) if f.name != "recipe"
+    )
+    (tmp_path / "run.toml").write_text(run.to_toml())
+    assert load(str(tmp_path / "run.toml")) == run
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
+def test_any_title_survives_the_round_trip(title: str) -> None:
+    run = RunFile(name="our-run", recipe="tiny", title=title)
+    assert parse(run.to_toml()) == run
