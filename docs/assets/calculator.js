@@ -43,6 +43,7 @@ function mount(form) {
   /** @param {any} value */
   function settle(value) {
     modelChanged = false;
+    status.textContent = "";
     state = Object.fromEntries(new URLSearchParams(value.query));
     showAvailable(form, value.available);
     fillForm(form, value);

@@ -49,5 +49,22 @@ ready.then(
 
 addEventListener("message", async (event) => {
   const handle = await ready;
-  postMessage(handle(event.data));
+  postMessage(answer(handle, event.data));
 });
+
+/**
+ * A request that Python fails at is answered, too: else the page would wait for ever.
+ *
+ * @param {(request: string) => string} handle
+ * @param {string} request
+ */
+function answer(handle, request) {
+  try {
+    return handle(request);
+  } catch (error) {
+    console.error(error);
+    const message = "Python failed at this one; the browser's console has its words.";
+    const { id } = JSON.parse(request);
+    return JSON.stringify({ id, kind: "error", error: { type: "PythonError", field: null, message } });
+  }
+}

@@ -135,6 +135,16 @@ def test_the_command_can_be_copied(visit: Visitor) -> None:
 
 def test_instant_navigation_keeps_one_python_for_all_pages(visit: Visitor) -> None:
     visitor = visit()
+    # Material navigates without reloading to what the sitemap lists; a build that knows its
+    # address (SITE_URL, as in publishing) lists every page.
+    pages = "".join(
+        f"<url><loc>{visitor.address}{path}</loc></url>" for path in ("", "calculator/")
+    )
+    sitemap = f"<?xml version='1.0'?><urlset>{pages}</urlset>"
+    visitor.page.route(
+        "**/sitemap.xml",
+        lambda route: route.fulfill(content_type="application/xml", body=sitemap),
+    )
     page = open_calculator(visitor)
     for _ in range(2):
         page.locator(".site-footer").get_by_role("link", name="Home").click()
