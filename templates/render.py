@@ -1,0 +1,49 @@
+"""What is generated from the code: each template in pages/ becomes a Markdown page.
+
+MkDocs then reads these pages like hand-written ones, so the site needs no hooks.
+"""
+
+import sys
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from templates import calculator_page, home_page, numbers_page
+
+FOLDER = Path(__file__).resolve().parent
+PAGES = {
+    "index": home_page.context,
+    "calculator": calculator_page.context,
+    "numbers": numbers_page.context,
+}
+
+
+def render(staging: Path) -> None:
+    """Write every generated page into `staging`, the folder that MkDocs reads.
+
+    Raises:
+        jinja2.UndefinedError: when a template names what its context does not have.
+    """
+    environment = Environment(
+        loader=FileSystemLoader([FOLDER / "pages", FOLDER / "fragments"]),
+        undefined=StrictUndefined,
+        autoescape=False,  # Markdown; contexts hold our own words, and templates escape the rest
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name, context in PAGES.items():
+        page = environment.get_template(f"{name}.md.j2").render(**context())
+        (staging / f"{name}.md").write_text(_without_empty_html_lines(page), "utf-8")
+
+
+def _without_empty_html_lines(page: str) -> str:
+    """`page` with runs of empty lines made one: loops of the template leave many."""
+    lines: list[str] = []
+    for line in page.splitlines():
+        if line.strip() or (lines and lines[-1]):
+            lines.append(line.rstrip())
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    render(Path(sys.argv[1]))
