@@ -40,7 +40,10 @@ class CodeModel:
         reasons = []
         for subfolder in (None, "vqvae", "vqmodel"):
             try:
-                return cls(VQModel.from_pretrained(folder, subfolder=subfolder), device)
+                model = VQModel.from_pretrained(
+                    folder, subfolder=subfolder, low_cpu_mem_usage=False
+                )
+                return cls(model, device)
             except (OSError, ValueError) as error:
                 reasons.append(str(error).splitlines()[0])
         raise InputError("codes", source, f"must be a diffusers VQModel ({reasons[0]})")

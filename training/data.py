@@ -17,8 +17,6 @@ from datasets import IterableDataset, load_dataset
 
 from calculator.errors import InputError
 from training.captions import load_tokenizer
-from training.codes import CodeModel
-from training.encode import encode
 from training.recipes import Recipe
 from training.shards import is_kept, list_shards, unpack_codes
 
@@ -179,6 +177,10 @@ def prepare_shapes(recipe: Recipe, count: int = SHAPES_COUNT, quiet: bool = True
     Shards are written as a whole and are the same whoever makes them, so that processes that do
     it at once do not disturb each other.
     """
+    # diffusers takes seconds to import: only those who encode wait for it.
+    from training.codes import CodeModel
+    from training.encode import encode
+
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "training-transformers-together" / f"shapes-{count}"
     settings = recipe.data

@@ -30,6 +30,7 @@ class ModelSettings:
     convolution_kernel: int = 11
     token_shift: bool = True
     image_loss_weight: float = 7.0
+    layer_scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +217,19 @@ REHEARSAL = Recipe(
         text_length=10,
         image_vocabulary_size=128,
         image_side=8,
-        hidden_size=128,
-        num_hidden_layers=6,
-        num_attention_heads=4,
+        hidden_size=96,
+        num_hidden_layers=4,
+        num_attention_heads=3,
         head_size=32,
-        sharing_groups=4,
+        sharing_groups=2,
         convolution_kernel=5,
+        layer_scale=0.5,
     ),
-    optimizer=OptimizerSettings(learning_rate=3e-2),
-    schedule=ScheduleSettings(total_steps=1_000, warmup_steps=30),
+    # Few global steps fit into minutes, so each goes far: a high rate, a short warm-up.
+    optimizer=OptimizerSettings(learning_rate=5e-2),
+    schedule=ScheduleSettings(total_steps=400, warmup_steps=10),
     swarm=SwarmSettings(
-        target_batch_size=256,
+        target_batch_size=128,
         micro_batch_size=32,
         matchmaking_seconds=2.0,
         allreduce_timeout=20.0,

@@ -12,7 +12,7 @@ from diffusers import VQModel
 from torch.nn import functional
 from tqdm import tqdm
 
-from training.codes import SHAPES_FOLDER, CodeModel, to_tensor
+from training.codes import SHAPES_FOLDER, CodeModel, to_image, to_tensor
 from training.shapes import draw_sample
 
 _PIXELS = 32
@@ -23,7 +23,7 @@ def new_model(seed: int = 0) -> VQModel:
     """A VQModel with new weights: 32 x 32 pixels to 8 x 8 codes of 128."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = VQModel(
+        return VQModel(
             down_block_types=("DownEncoderBlock2D",) * 3,
             up_block_types=("UpDecoderBlock2D",) * 3,
             block_out_channels=(16, 32, 32),
@@ -32,13 +32,14 @@ def new_model(seed: int = 0) -> VQModel:
             num_vq_embeddings=128,
             norm_num_groups=8,
         )
-    return model
 
 
 def draw_batch(start: int, count: int, seed: int = 0) -> torch.Tensor:
-    """Pictures `start` to `start + count` of the shapes: float32 [count, 3, 32, 32]."""
+    """Varied pictures `start` to `start + count` of the shapes: float32 [count, 3, 32, 32]."""
     indices = range(start, start + count)
-    return torch.stack([to_tensor(draw_sample(index, _PIXELS, seed).image) for index in indices])
+    return torch.stack(
+        [to_tensor(draw_sample(index, _PIXELS, seed, varied=True).image) for index in indices]
+    )
 
 
 def train(model: VQModel, steps: int, batch_size: int, learning_rate: float = 2e-3) -> None:
@@ -67,7 +68,7 @@ def evaluate(model: VQModel, count: int = 256) -> tuple[float, int]:
     pictures = draw_batch(0, count, _HELD_OUT_SEED)
     with torch.no_grad():
         error = functional.mse_loss(model(pictures).sample.clamp(-1, 1), pictures)
-    images = [draw_sample(index, _PIXELS, _HELD_OUT_SEED).image for index in range(count)]
+    images = [to_image(picture) for picture in pictures]
     return _psnr(error), len(codes.encode(images, _PIXELS).unique())
 
 
