@@ -43,12 +43,9 @@ def _stage_plotly(assets: Path, node_modules: Path) -> None:
 
 def _render_templates() -> None:
     """Let templates/ write what is generated, before MkDocs sees the folder."""
-    if (ROOT / "templates" / "render.py").is_file():
-        from templates.render import render
+    from templates.render import render
 
-        render(STAGING)
-    elif not (STAGING / "index.md").exists():
-        (STAGING / "index.md").write_text("# Training Transformers Together\n")
+    render(STAGING)
 
 
 def _run_mkdocs() -> None:
