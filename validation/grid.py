@@ -16,6 +16,10 @@ DRAWN_PAIRS: Final = 130
 DRAWN_TRIPLES: Final = 130
 REPRESENTATIVES: Final = ("bert-large", "t5-base", "gpt2-m", "gpt-j-6b", "dalle-together")
 
+# Options are tried on shallow stacks, which cost less to measure and show a wrong layer more clearly;
+# models and shapes at full depth.
+DEPTHS: Final = (5, 6, 7, 9)
+
 BATCHES: Final = (1, 2, 3, 4, 8)
 LENGTHS: Final = (64, 100, 128, 256, 384, 500, 512, 768, 1000, 1024, 1536, 2048)
 
@@ -56,7 +60,7 @@ TECHNIQUES: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 def grid() -> list[Configuration]:
     """All configurations, each once, in an order that never changes and soon shows all kinds."""
     listed = (*_models(), *_alone(), *_shapes(), *_drawn())
-    found = {(item.model, item.resolved): item for item in reversed(listed)}
+    found = {(item.architecture, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
     random.Random(SEED).shuffle(configurations)
     return configurations
@@ -76,9 +80,10 @@ def _alone() -> Iterator[Configuration]:
     for model in REPRESENTATIVES:
         for name, choices in TECHNIQUES.items():
             for choice in choices:
-                yield from _valid(model, choice)
+                yield from _valid(model, choice, DEPTHS[1])
                 if name in ("attention", "checkpointing", "dropout", "sharing_groups"):
-                    yield from _valid(model, {"batch_size": 2, "precision": "fp32", **choice})
+                    fp32 = {"batch_size": 2, "precision": "fp32", **choice}
+                    yield from _valid(model, fp32, DEPTHS[1])
 
 
 def _shapes() -> Iterator[Configuration]:
@@ -102,7 +107,7 @@ def _combinations(draw: random.Random, count: int) -> Iterator[Configuration]:
         options = _shape(draw, model)
         for name in draw.sample(list(TECHNIQUES), count):
             options |= draw.choice(TECHNIQUES[name])
-        yield from _valid(model, options)
+        yield from _valid(model, options, draw.choice(DEPTHS))
 
 
 def _shape(draw: random.Random, model: str) -> dict[str, Any]:
@@ -117,12 +122,13 @@ def _shape(draw: random.Random, model: str) -> dict[str, Any]:
     return shape
 
 
-def _valid(model: str, options: dict[str, Any]) -> Iterable[Configuration]:
+def _valid(
+    model: str, options: dict[str, Any], layers: int | None = None
+) -> Iterable[Configuration]:
     """The configuration where the model and a real optimizer have code for it."""
     from validation.session import check
 
-    plain = Plan.parse(options)
-    configuration = Configuration(model, plain)
+    configuration = Configuration(model, Plan.parse(options), layers)
     try:
         check(configuration)
     except InputError:

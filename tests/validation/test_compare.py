@@ -1,0 +1,52 @@
+"""The calculator against the committed rows: fails when it drifts. The targets are issue 3's."""
+
+import functools
+
+import pytest
+
+from validation.compare import Comparison, Spread, compare, spread
+from validation.rows import read_rows
+
+
+@functools.cache
+def comparisons() -> tuple[Comparison, ...]:
+    return tuple(compare(read_rows("fake")))
+
+
+def test_there_are_at_least_400_measured_configurations() -> None:
+    assert len(comparisons()) >= 400
+
+
+def test_the_peak_is_within_one_percent_and_its_median_within_a_fifth() -> None:
+    found = spread([item.error for item in comparisons()])
+    assert found.median <= 0.002
+    worst = max(comparisons(), key=lambda item: abs(item.error))
+    assert found.worst <= 0.01, worst.configuration.command
+
+
+def test_weights_gradients_and_states_are_exact_to_the_byte() -> None:
+    wrong = [
+        (item.configuration.command, item.static_errors())
+        for item in comparisons()
+        if any(item.static_errors().values())
+    ]
+    assert wrong == []
+
+
+def test_what_a_step_keeps_is_within_one_percent_of_the_peak() -> None:
+    assert spread([item.part_errors()["step"] for item in comparisons()]).worst <= 0.01
+
+
+def test_the_moment_of_the_peak_is_right_in_99_of_100() -> None:
+    right = [item.moment_is_right for item in comparisons()]
+    assert sum(right) >= 0.99 * len(right)
+
+
+@pytest.mark.parametrize("name", ["to_ram", "to_gpu"])
+def test_bytes_over_the_bus_are_exact(name: str) -> None:
+    for item in comparisons():
+        assert getattr(item.report, name) == item.row["transfer"][name], item.configuration.command
+
+
+def test_a_spread_is_of_absolute_errors() -> None:
+    assert spread([-0.3, 0.1, 0.2, -0.1, 0.0]) == Spread(5, 0.1, 0.3, 0.3)

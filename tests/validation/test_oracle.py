@@ -1,0 +1,66 @@
+"""Real PyTorch, measured while the tests run, so that the oracle itself stays alive."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from validation.compare import compare
+
+pytestmark = pytest.mark.oracle
+
+Measure = Callable[..., dict[str, Any]]
+SMALL = "--layers 2 --batch-size 2 --sequence-length 96"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        f"gpt2-s {SMALL} --precision fp32 --attention eager",
+        f"bert-base {SMALL} --precision fp32 --attention eager --optimizer-bits 8",
+        f"t5-small {SMALL} --precision fp32 --attention eager --checkpointing full",
+    ],
+)
+def test_fake_tensors_count_what_real_tensors_on_the_cpu_need(
+    measure: Measure, options: str
+) -> None:
+    fake, real = measure(options), measure(options, "cpu")
+    for name in ("weights", "gradients", "activations"):
+        assert fake[name] == real[name]
+    # on the CPU, PyTorch keeps each tensor's step count on the same device: 512 B a tensor
+    assert real["peak"] == pytest.approx(fake["peak"], rel=0.001)
+    assert fake["moment"] == real["moment"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        f"gpt2-s {SMALL}",
+        f"gpt2-s {SMALL} --precision half --checkpointing full",
+        f"bert-base {SMALL} --optimizer lamb --optimizer-bits 8",
+        f"t5-small {SMALL} --target-length 80 --precision mixed",
+        f"gpt-j-6b {SMALL} --update fused",
+    ],
+)
+def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:
+    (comparison,) = compare([measure(options)])
+    assert abs(comparison.error) <= 0.01
+
+
+def test_parameters_are_the_real_class_own(measure: Measure) -> None:
+    # transformers' GPT2LMHeadModel with the sizes of "gpt2": 124,439,808 parameters (issue 2)
+    row = measure("gpt2-s --sequence-length 16")
+    assert row["parameters"] == 124_439_808
+    assert row["weights"] == 4 * 124_439_808  # every tensor is a multiple of 512 bytes
+    assert row["optimizer"] == 8 * 124_439_808
+
+
+def test_autocast_is_on_and_copies_the_weights_in_16_bits(measure: Measure) -> None:
+    # 2 layers: 12 d^2 weights in matrix products, and the head's V d, two bytes each
+    row = measure(f"gpt2-s {SMALL}")
+    assert row["autocast_copies"] == 2 * (2 * 12 * 768**2 + 50257 * 768)  # whole 512 B blocks
+
+
+def test_what_no_library_implements_is_refused(measure: Measure) -> None:
+    with pytest.raises(AssertionError, match="optimizer_bits"):
+        measure(f"gpt2-s {SMALL} --optimizer lion --optimizer-bits 16")

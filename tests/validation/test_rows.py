@@ -1,0 +1,53 @@
+import json
+from pathlib import Path
+
+from calculator.techniques import Plan
+from validation.configuration import Configuration
+from validation.rows import RowFile, measure_command, read_rows
+
+SMALL = Configuration("gpt2-s", Plan(batch_size=2))
+
+
+def row(configuration: Configuration) -> dict[str, object]:
+    return {"command": measure_command(configuration, "fake"), "peak": 1}
+
+
+def test_a_row_file_knows_what_it_holds(tmp_path: Path) -> None:
+    file = RowFile("fake", "gpt2", tmp_path)
+    assert SMALL not in file
+    file.append(row(SMALL))
+    assert SMALL in file
+    assert SMALL in RowFile("fake", "gpt2", tmp_path)
+
+
+def test_a_row_that_a_crash_cut_off_is_dropped(tmp_path: Path) -> None:
+    file = RowFile("fake", "gpt2", tmp_path)
+    file.append(row(SMALL))
+    with file.path.open("a") as opened:
+        opened.write('{"command": "python -m validation mea')
+    again = RowFile("fake", "gpt2", tmp_path)
+    again.append(row(Configuration("gpt2-m", Plan())))
+    assert [found["peak"] for found in read_rows("fake", tmp_path)] == [1, 1]
+
+
+def test_rows_of_other_devices_are_left_alone(tmp_path: Path) -> None:
+    RowFile("cpu", "gpt2", tmp_path).append(row(SMALL))
+    assert not list(read_rows("fake", tmp_path))
+
+
+def test_a_committed_row_is_made_again_by_its_command() -> None:
+    for found in read_rows("fake"):
+        configuration = Configuration.from_dict(found["configuration"])
+        assert found["command"] == measure_command(configuration, "fake")
+
+
+def test_no_configuration_is_measured_twice() -> None:
+    commands = [found["command"] for found in read_rows("fake")]
+    assert len(commands) == len(set(commands))
+
+
+def test_a_measured_peak_is_the_sum_of_its_parts() -> None:
+    for found in read_rows("fake"):
+        for moment in found["moments"].values():
+            assert sum(moment["parts"].values()) == moment["peak"], json.dumps(found)
+        assert found["peak"] == max(moment["peak"] for moment in found["moments"].values())
