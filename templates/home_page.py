@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from calculator.catalog import GPUS, MODELS, SOURCES, find_gpu, find_model
 from calculator.units import format_bytes
 from templates.calculator_page import PARTS, ask
+from templates.numbers_page import accuracy
 
 MODEL = find_model("dalle-together")
 GPU = find_gpu("t4")
@@ -86,6 +87,8 @@ def context() -> dict[str, object]:
     """The names that `pages/index.md.j2` uses."""
     bars = stairs()
     parameters = ask("answer", **PLAIN)["report"]["parameters"]
+    shared = ask("answer", model=MODEL.name)["report"]["parameters"]
+    _, (measured, *_) = accuracy()[0]
     return {
         "stairs": bars,
         "largest": max(GPU.memory, *(stair.bytes for stair in bars)),
@@ -93,9 +96,10 @@ def context() -> dict[str, object]:
         "gpu_memory": format_bytes(GPU.memory),
         "parts": PARTS,
         "unshared": f"{parameters / 1e9:.1f} billion",
+        "shared": f"{shared / 1e6:.0f} million",
+        "measured": measured,
         "large": large_model(),
         "model_count": len(MODELS),
         "gpu_count": len(GPUS),
         "paper": SOURCES["together"],
-        "ways": [],
     }

@@ -1,10 +1,54 @@
 """What 'How the numbers are made' needs: the formulas' docstrings, the models, the sources."""
 
+from dataclasses import dataclass
+
 from calculator import operations
 from calculator.catalog import MODELS, SOURCES
 from calculator.units import format_count
-from templates.calculator_page import MOMENTS, PARTS, ask
+from templates.calculator_page import FAMILIES, MOMENTS, PARTS, ask
 from templates.docstrings import chapters, summaries
+from validation.compare import Comparison, compare, spread
+from validation.rows import read_rows
+
+
+# What the rows in validation/measurements were measured on.
+DEVICES = {
+    "fake": "PyTorch's own code on GPU tensors without numbers",
+    "cuda": "a real GPU",
+    "cpu": "a processor",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Relative errors of the peak in one group of measured steps, as texts in per cent."""
+
+    name: str
+    count: int
+    median: str
+    ninetieth: str
+    worst: str
+
+
+def accuracy() -> list[tuple[str, list[Accuracy]]]:
+    """For each device that was measured on: all steps together, then each family."""
+    found = []
+    for device, words in DEVICES.items():
+        comparisons = compare(read_rows(device))
+        if not comparisons:
+            continue
+        rows = [_accuracy("All", comparisons)]
+        for family, title in FAMILIES.items():
+            if members := [item for item in comparisons if item.family == family]:
+                rows.append(_accuracy(title, members))
+        found.append((words, rows))
+    return found
+
+
+def _accuracy(name: str, comparisons: list[Comparison]) -> Accuracy:
+    errors = spread([item.error for item in comparisons])
+    figures = (f"{100 * error:.2f} %" for error in (errors.median, errors.ninetieth, errors.worst))
+    return Accuracy(name, errors.count, *figures)
 
 
 def notes() -> dict[str, list[str]]:
@@ -24,6 +68,7 @@ def context() -> dict[str, object]:
         "operations": summaries(operations),
         "models": MODELS.values(),
         "parameters": {name: format_count(count) for name, count in counts.items()},
+        "accuracy": accuracy(),
         "notes": notes(),
         "moments": MOMENTS,
         "parts": PARTS,

@@ -69,8 +69,8 @@ function mount(form) {
 
   form.addEventListener("input", (event) => {
     const change = edited(form, /** @type {HTMLInputElement} */ (event.target));
-    if (change.field === "model") {
-      modelChanged = true;
+    modelChanged = change.field === "model";
+    if (modelChanged) {
       for (const field of modelsOwn(form)) delete state[field];
     }
     Object.assign(state, change.set);
