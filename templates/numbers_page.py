@@ -10,13 +10,14 @@ from templates.docstrings import chapters, summaries
 from validation.compare import Comparison, compare, spread
 from validation.rows import read_rows
 
-
 # What the rows in validation/measurements were measured on.
 DEVICES = {
     "fake": "PyTorch's own code on GPU tensors without numbers",
     "cuda": "a real GPU",
     "cpu": "a processor",
 }
+# A hundredth of a per cent: what a table in per cent shows as 0.00 or 0.01.
+NEARLY_EXACT = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Accuracy:
 
     name: str
     count: int
+    nearly_exact: int
     median: str
     ninetieth: str
     worst: str
@@ -48,7 +50,8 @@ def accuracy() -> list[tuple[str, list[Accuracy]]]:
 def _accuracy(name: str, comparisons: list[Comparison]) -> Accuracy:
     errors = spread([item.error for item in comparisons])
     figures = (f"{100 * error:.2f} %" for error in (errors.median, errors.ninetieth, errors.worst))
-    return Accuracy(name, errors.count, *figures)
+    nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
+    return Accuracy(name, errors.count, nearly_exact, *figures)
 
 
 def notes() -> dict[str, list[str]]:
