@@ -36,7 +36,7 @@ def main() -> None:
         words = machine(visit.browser.version)
     path = ROOT / (f"benchmarks/{options.record}.json" if options.record else "bench/latest.json")
     write_json(path, tables, words)
-    say(f"{words['processor']}, {words['cores']} cores, {words['system']}.")
+    say(", ".join(f"{what}: {words[what]}" for what in ("processor", "cores", "system", "load")))
     say(f"Written to {path.relative_to(ROOT)}.")
 
 

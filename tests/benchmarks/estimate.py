@@ -15,7 +15,7 @@ def run(_quick: bool) -> Table:
     cpython = json.loads(timing.measure())
     browser = _in_the_browser()
     return Table(
-        "Time of one call (median)",
+        "Time of one call (the fastest of 15 rounds)",
         [
             *(Figure(f"CPython   {name}", 1e3 * s, "ms") for name, s in cpython.items()),
             *(
