@@ -1,0 +1,51 @@
+"""The built site: what the browser's Python needs is there, and it can live under any path."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.browser_python import RUNTIME_FILES
+from tools.console import ROOT
+
+
+def modules(archive: Path, suffix: str) -> set[str]:
+    with zipfile.ZipFile(archive) as opened:
+        return {name.removesuffix(suffix) for name in opened.namelist() if name.endswith(suffix)}
+
+
+@pytest.mark.parametrize("name", RUNTIME_FILES)
+def test_pyodide_is_served_as_published(site: Path, name: str) -> None:
+    published = ROOT / "node_modules" / "pyodide" / name
+    assert (site / "assets" / "pyodide" / name).read_bytes() == published.read_bytes()
+
+
+def test_the_compiled_library_lacks_no_module_of_the_stock_one(site: Path) -> None:
+    folder = site / "assets" / "pyodide"
+    compiled = modules(folder / "python_stdlib_bytecode.zip", ".pyc")
+    assert compiled == modules(folder / "python_stdlib.zip", ".py")
+    assert modules(folder / "python_stdlib_bytecode.zip", ".py") == set()
+
+
+def test_every_module_of_calculator_is_packed(site: Path) -> None:
+    sources = {
+        path.relative_to(ROOT).with_suffix("").as_posix()
+        for path in (ROOT / "calculator").rglob("*.py")
+    }
+    assert modules(site / "assets" / "calculator.zip", ".pyc") == sources
+
+
+def test_the_lock_lists_no_packages_since_none_are_served(site: Path) -> None:
+    lock = json.loads((site / "assets" / "pyodide" / "pyodide-lock.json").read_text("utf-8"))
+    assert lock["packages"] == {}
+    assert lock["info"]["arch"] == "wasm32"
+
+
+def test_pages_use_relative_addresses_only(site: Path) -> None:
+    absolute = re.compile(r"""(?:href|src|action)=["']?(/[^"'\s>]*)""")
+    pages = [page for page in site.rglob("*.html") if page.name != "404.html"]
+    assert len(pages) >= 3
+    found = {page.name: absolute.findall(page.read_text("utf-8")) for page in pages}
+    assert {name: addresses for name, addresses in found.items() if addresses} == {}
