@@ -175,12 +175,12 @@ def _text(value: object) -> str:
 
 
 def figures(value: Mapping[str, Any]) -> dict[str, str]:
-    """Every number and word of an answer as text, by its dotted path.
+    """Every figure and word that the page shows, as text by its dotted path in the answer.
 
     Sizes also stand under ``exact.`` to the byte.
     """
     texts: dict[str, str] = {}
-    for path, leaf in _leaves(value, ""):
+    for path, leaf in _leaves(value):
         match leaf:
             case bool() | None:
                 continue
@@ -194,13 +194,14 @@ def figures(value: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-_SHOWN: Final = ("parameters", "gpu", "ram", "moments", "transfer")
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
+    """What the page shows as text; it draws a moment's parts by their bytes alone."""
     for side in ("report", "baseline"):
-        for name in _SHOWN:
+        for name in ("parameters", "gpu", "transfer"):
             yield from _walk(value[side][name], f"{side}.{name}")
+        yield f"{side}.ram.peak", value[side]["ram"]["peak"]
+    for number, moment in enumerate(value["report"]["moments"]):
+        yield f"report.moments.{number}.gpu", moment["gpu"]
     for name in ("savings", "gpu", "verdict"):
         yield from _walk(value[name], name)
 
