@@ -25,6 +25,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 _grid(arguments)
             case "compare":
                 _compare(arguments)
+            case "check":
+                _check(arguments)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -43,6 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     grid.add_argument("--device", choices=("fake", "cpu", "cuda"), default="fake")
     grid.add_argument("--list", action="store_true", help="print the configurations and stop")
     grid.add_argument("--part", default="0/1", help="I/N: every N-th configuration from the I-th")
+    check = commands.add_parser("check", help="measure on your GPU, beside the prediction")
+    add_options(check)
+    check.add_argument("--device", choices=("fake", "cpu", "cuda"), default="cuda")
     compare = commands.add_parser("compare", help="the calculator against the committed rows")
     compare.add_argument("--device", choices=("fake", "cpu", "cuda", "*"), default="fake")
     compare.add_argument("--worst", type=int, default=20, help="how many rows to list")
@@ -80,6 +85,19 @@ def _compare(arguments: argparse.Namespace) -> None:
     if not comparisons:
         raise InputError("device", arguments.device, "has no rows; measure some first")
     print("\n".join(summary(comparisons, arguments.worst)))
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    import torch
+
+    from validation.check import check
+    from validation.measure import measure
+
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        rule = "PyTorch finds no GPU here; --device fake counts without one"
+        raise InputError("device", arguments.device, rule)
+    configuration = from_arguments(arguments)
+    print("\n".join(check(configuration, measure(configuration, arguments.device))))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ DRAWN_PAIRS: Final = 130
 DRAWN_TRIPLES: Final = 130
 REPRESENTATIVES: Final = ("bert-large", "t5-base", "gpt2-m", "gpt-j-6b", "dalle-together")
 
-# Options are tried on shallow stacks, which cost less to measure and show a wrong layer more clearly;
-# models and shapes at full depth.
+# Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
+# more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
 
 BATCHES: Final = (1, 2, 3, 4, 8)

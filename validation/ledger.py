@@ -5,6 +5,7 @@ returns it and struck out when its last reference goes. What a kernel allocates 
 itself (a workspace, flash attention's fp32 gradient of the queries) is not seen.
 """
 
+import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -256,7 +257,7 @@ class Ledger(TorchDispatchMode):
             Moment.BACKWARD,
         ):
             return False
-        if self.modules is None or self.modules.path or torch._C._current_autograd_node() is None:
+        if torch._C._current_autograd_node() is None or not _called_by_engine():
             return False
         first, second = args[:2]
         return (
@@ -324,6 +325,12 @@ class Ledger(TorchDispatchMode):
         self.events.append(
             Event(self.index, self.moment, operation, module, node, total, change, new)
         )
+
+
+def _called_by_engine() -> bool:
+    """Whether no Python code stands between autograd's engine and this operation."""
+    caller = sys._getframe(3)  # this function, the ledger's method, its dispatch, then the caller
+    return caller.f_code.co_name == "_engine_run_backward"
 
 
 def _key(tensor: torch.Tensor) -> int:

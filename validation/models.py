@@ -158,6 +158,7 @@ def _gptj(shape: Architecture, dropout: float, common: dict[str, Any]) -> GPTJCo
 
 
 def _t5(shape: Architecture, dropout: float, common: dict[str, Any]) -> T5Config:
+    special: dict[str, Any] = {"decoder_start_token_id": 0}  # not in the class's signature
     return T5Config(
         vocab_size=shape.vocabulary_size,
         d_model=shape.hidden_size,
@@ -169,8 +170,8 @@ def _t5(shape: Architecture, dropout: float, common: dict[str, Any]) -> T5Config
         relative_attention_num_buckets=shape.relative_buckets,
         dropout_rate=dropout,
         pad_token_id=0,
+        **special,
         **common,
-        decoder_start_token_id=0,  # taken, but missing from the class's signature
     )
 
 

@@ -16,6 +16,7 @@ def run(device: str, first: int, step: int, only_list: bool) -> None:
     if only_list:
         print("\n".join(item.command for item in chosen))
         return
+    gc.freeze()  # what is loaded stays; only models are to be collected
     files: dict[str, RowFile] = {}
     for number, configuration in enumerate(chosen, 1):
         family = configuration.architecture.family.value
