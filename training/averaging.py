@@ -243,6 +243,7 @@ def open_optimizer(
         offload_optimizer=True,
         delay_optimizer_step=delayed_step,
         client_mode=network.dht.client_mode,
+        verbose=True,  # into the log file
         grad_compression=wire,
         grad_averager_factory=partial(GradientAverager, **group),
         state_averaging_compression=wire,

@@ -32,6 +32,7 @@ class Contribution:
     _samples: int = 0
     _loss: float = 0.0
     _mini_steps: int = 0
+    _traffic: Traffic = Traffic(0, 0)
 
     def add(self, samples: int, loss: float) -> None:
         """Count a micro-batch towards the next global step."""
@@ -43,8 +44,8 @@ class Contribution:
         """Forget what was counted towards a step that was made without us."""
         self._samples, self._loss, self._mini_steps = 0, 0.0, 0
 
-    def finish_step(self, step: int) -> None:
-        """Note that a global step was made with what was counted."""
+    def finish_step(self, step: int, traffic: Traffic) -> None:
+        """Note that a global step was made with what was counted, and the traffic until now."""
         if self._mini_steps:
             report = StepReport(
                 step=step,
@@ -52,16 +53,17 @@ class Contribution:
                 samples=self._samples,
                 loss=self._loss,
                 mini_steps=self._mini_steps,
+                bytes_sent=traffic.sent - self._traffic.sent,
+                bytes_received=traffic.received - self._traffic.received,
             )
+            self._traffic = traffic
             self.recent.append(report)
             self.samples += self._samples
             self.steps += 1
             self.loss = self._loss / self._mini_steps
         self.discard()
 
-    def report(
-        self, state: PeerState, step: int, samples_per_second: float, traffic: Traffic
-    ) -> PeerReport:
+    def report(self, state: PeerState, step: int, samples_per_second: float) -> PeerReport:
         """Make the record to publish."""
         return PeerReport(
             name=self.name,
@@ -72,8 +74,6 @@ class Contribution:
             samples=self.samples,
             samples_per_second=samples_per_second,
             steps=self.steps,
-            bytes_sent=traffic.sent,
-            bytes_received=traffic.received,
             rejected=self.rejected,
             recent=list(self.recent),
         )

@@ -58,7 +58,8 @@ class ProgressLine:
         samples: training sequences that this step was made of.
         samples_per_second: of all volunteers together, as each measures it while computing.
         training, syncing, left: volunteers by what they are doing; `left` counts since the start.
-        bytes_sent, bytes_received: exchanged by all volunteers since the line before.
+        bytes_sent, bytes_received: gradients, weights and states that the volunteers exchanged
+            for this step.
         rejected: reports and micro-batches not counted since the line before, such as those
             whose loss was not finite.
     """

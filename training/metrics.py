@@ -27,13 +27,18 @@ _Amount = confloat(ge=0.0, lt=math.inf, strict=True)
 
 
 class StepReport(BaseModel):
-    """A volunteer's part in one global step, finished at `time`; `loss` sums its `mini_steps`."""
+    """A volunteer's part in one global step, which it finished at `time`.
+
+    `loss` is the sum over its `mini_steps`, bytes are those since its step before.
+    """
 
     step: _Count  # type: ignore[valid-type]
     time: _Amount  # type: ignore[valid-type]
     samples: _Count  # type: ignore[valid-type]
     loss: _Amount  # type: ignore[valid-type]
     mini_steps: _Count  # type: ignore[valid-type]
+    bytes_sent: _Count  # type: ignore[valid-type]
+    bytes_received: _Count  # type: ignore[valid-type]
 
 
 class PeerReport(BaseModel):
@@ -47,8 +52,6 @@ class PeerReport(BaseModel):
     samples: _Count  # type: ignore[valid-type]
     samples_per_second: _Amount  # type: ignore[valid-type]
     steps: _Count  # type: ignore[valid-type]
-    bytes_sent: _Count  # type: ignore[valid-type]
-    bytes_received: _Count  # type: ignore[valid-type]
     rejected: _Count  # type: ignore[valid-type]
     recent: conlist(StepReport, max_items=RECENT_STEPS)  # type: ignore[valid-type]
 

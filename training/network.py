@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import hivemind
 from hivemind.dht import DHTNode
@@ -19,7 +18,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 from hivemind.utils.multiaddr import Multiaddr
 
 from calculator.errors import InputError
-from training import metrics
+from training import metrics, tasks
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
@@ -97,6 +96,7 @@ class Network:
     ) -> None:
         self.run, self.entry_points = run, entry_points
         self.key, self.subkey = identity.key, identity.subkey
+        tasks.keep_tasks()
         self.dht = self._open(identity.path, endpoint, [] if may_be_alone else list(entry_points))
 
     def _open(self, identity: Path, endpoint: Endpoint, initial_peers: list[str]) -> hivemind.DHT:
@@ -121,7 +121,7 @@ class Network:
 
     def addresses(self) -> tuple[str, ...]:
         """Multiaddresses under which others can enter the run through this peer."""
-        return tuple(str(address) for address in self.dht.get_visible_maddrs(latest=True))
+        return tuple(str(address) for address in self.dht.get_visible_maddrs())
 
     def connections(self) -> tuple[str, ...]:
         """Multiaddresses of the peers we are connected with now; empty when the line is down.
@@ -164,30 +164,13 @@ class Network:
         self.dht.shutdown()
 
 
-# The library keeps no reference to what it runs for us, and asyncio only weak ones: without
-# these, a coroutine that waits for the daemon may be collected as garbage.
-_running: set[asyncio.Task[Any] | None] = set()
-
-
-@contextlib.contextmanager
-def _kept() -> Iterator[None]:
-    task = asyncio.current_task()
-    _running.add(task)
-    try:
-        yield
-    finally:
-        _running.discard(task)
-
-
 async def _list_peers(_dht: hivemind.DHT, node: DHTNode) -> tuple[str, ...]:
-    with _kept():
-        peers = await node.p2p.list_peers()
+    peers = await node.p2p.list_peers()
     return tuple(f"{peer.addrs[0]}/p2p/{peer.peer_id}" for peer in peers if peer.addrs)
 
 
 async def _dial(_dht: hivemind.DHT, node: DHTNode, addresses: tuple[str, ...]) -> int:
-    with _kept():
-        answers = [await _dial_one(node, Multiaddr(address)) for address in addresses]
+    answers = [await _dial_one(node, Multiaddr(address)) for address in addresses]
     return sum(answers)
 
 

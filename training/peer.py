@@ -165,7 +165,7 @@ class Volunteer:
         if optimizer.downloads > downloads:
             self.contribution.discard()
         elif optimizer.local_epoch > epoch:
-            self.contribution.finish_step(optimizer.local_epoch)
+            self.contribution.finish_step(optimizer.local_epoch, traffic.read())
             self._check_weights()
             self.reporter.publish(PeerState.TRAINING)
 

@@ -75,7 +75,7 @@ class Reporter:
         """Send the figures so far to the run."""
         rate = float(self.optimizer.tracker.performance_ema.samples_per_second)
         step = self.optimizer.local_epoch
-        report = self.contribution.report(state, step, rate, traffic.read())
+        report = self.contribution.report(state, step, rate)
         metrics.publish(self.network.dht, self.network.run, self.network.subkey, report)
 
     def show(self) -> None:

@@ -19,8 +19,6 @@ class Totals:
     samples: int = 0
     seconds: float = 0.0
     steps: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
     rejected: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
@@ -64,7 +62,7 @@ class Tally:
         self._members: dict[str, Member] = {}
         self._steps: dict[int, dict[str, StepReport]] = {}
         self._first_seen: dict[int, float] = {}
-        self._written = Totals()
+        self._rejected = 0
 
     def observe(self, reports: Mapping[str, PeerReport], now: float) -> None:
         """Take in the newest report of each volunteer."""
@@ -97,13 +95,13 @@ class Tally:
     def state(self) -> dict[str, Any]:
         """What a new process needs to go on, as JSON has it."""
         members = {key: asdict(member) for key, member in self._members.items()}
-        return {"members": members, "written": asdict(self._written), "refused": self.refused}
+        return {"members": members, "rejected": self._rejected, "refused": self.refused}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
         members = state["members"].items()
         self._members = {key: Member.from_dict(value) for key, value in members}
-        self._written = Totals(**state["written"])
+        self._rejected = state["rejected"]
         self.refused = state["refused"]
 
     def _take(self, identity: str, report: PeerReport) -> None:
@@ -125,8 +123,6 @@ class Tally:
             samples=report.samples,
             seconds=report.time - report.session,
             steps=report.steps,
-            bytes_sent=report.bytes_sent,
-            bytes_received=report.bytes_received,
             rejected=report.rejected,
         )
 
@@ -163,7 +159,7 @@ class Tally:
         time = statistics.median_high([report.time for report in reports.values()])
         samples = sum(report.samples for report in reports.values())
         mini_steps = sum(report.mini_steps for report in reports.values())
-        total, before = self._sum(), self._written
+        rejected = sum(m.before.rejected + m.now.rejected for m in self._members.values())
         line = ProgressLine(
             step=step,
             time=timestamp(time),
@@ -173,11 +169,11 @@ class Tally:
             training=self.count(PeerState.TRAINING),
             syncing=self.count(PeerState.SYNCING),
             left=self.count(PeerState.LEFT),
-            bytes_sent=max(0, total.bytes_sent - before.bytes_sent),
-            bytes_received=max(0, total.bytes_received - before.bytes_received),
-            rejected=max(0, total.rejected - before.rejected) + self.refused,
+            bytes_sent=sum(report.bytes_sent for report in reports.values()),
+            bytes_received=sum(report.bytes_received for report in reports.values()),
+            rejected=max(0, rejected - self._rejected) + self.refused,
         )
-        self._written, self.refused = total, 0
+        self._rejected, self.refused = rejected, 0
         self.last_step, self.last_step_time = step, time
         self._first_seen.pop(step)
         return line
@@ -187,12 +183,6 @@ class Tally:
         if self.last_step_time is None or step != self.last_step + 1:
             return 0.0
         return round(samples / max(time - self.last_step_time, 0.001), 3)
-
-    def _sum(self) -> Totals:
-        total = Totals()
-        for member in self._members.values():
-            total = total + member.before + member.now
-        return total
 
 
 def _make_contributor(identity: str, member: Member) -> Contributor:
