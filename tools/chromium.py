@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.console import BuildError, run, step
+from tools.console import BuildError, run, say, step
 
 NAMES = (
     "chromium",
@@ -107,3 +107,11 @@ def _starts(program: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return finished.returncode == 0
+
+
+if __name__ == "__main__":
+    try:
+        find_chromium()
+    except BuildError as error:
+        say(f"build.py: {error}")
+        sys.exit(1)

@@ -54,14 +54,15 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
         case "test":
             ensure(EVERYTHING)
             _build()
-            return _in_venv("-m", "pytest", *rest)
+            # Before the tests: fetching a browser takes a while, and pytest would hide it.
+            return _in_venv("-m", "tools.chromium") or _in_venv("-m", "pytest", *rest)
         case "check":
             ensure(EVERYTHING)
             return _in_venv("-m", "tools.checks")
         case "bench":
             ensure(EVERYTHING)
             _build()
-            return _in_venv("-m", "tests.benchmarks", *rest)
+            return _in_venv("-m", "tools.chromium") or _in_venv("-m", "tests.benchmarks", *rest)
         case "lock":
             ensure([Group.CHECK])
             return _in_venv("-m", "tools.lock")
