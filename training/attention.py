@@ -3,6 +3,7 @@
 Shapes: B sequences, S positions, H heads of K channels, D = hidden size.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
 from typing import assert_never
@@ -86,8 +87,12 @@ def _block_mask(
 
 
 @lru_cache(maxsize=1)
-def _compiled_flex_attention() -> object:
-    return torch.compile(flex_attention)
+def _compiled_flex_attention() -> Callable[..., torch.Tensor]:
+    compiled: Callable[..., torch.Tensor] = torch.compile(flex_attention)
+    return compiled
+
+
+_flex_attention: Callable[..., torch.Tensor] = flex_attention  # it may also give statistics back
 
 
 @lru_cache(maxsize=32)
@@ -196,7 +201,8 @@ class Attention(nn.Module):
             mixed = scaled_dot_product_attention(queries, keys, values)
         else:
             mixed = attend(queries, keys, values, kind, layout, kernel_side, kernel)
-        return self.output(mixed.transpose(1, 2).reshape(batch, length, -1))
+        out: torch.Tensor = self.output(mixed.transpose(1, 2).reshape(batch, length, -1))
+        return out
 
 
 def attend(
@@ -213,7 +219,7 @@ def attend(
     match kernel:
         case Kernel.FLEX:
             block_mask = _block_mask(kind, layout, kernel_side, device, length)
-            compute = _compiled_flex_attention() if device.type == "cuda" else flex_attention
+            compute = _compiled_flex_attention() if device.type == "cuda" else _flex_attention
             return compute(queries, keys, values, block_mask=block_mask)
         case Kernel.SDPA:
             mask = attention_mask(kind, layout, kernel_side, device)[:length, :length]
@@ -222,6 +228,7 @@ def attend(
             mask = attention_mask(kind, layout, kernel_side, device)[:length, :length]
             scores = queries @ keys.transpose(-1, -2) * queries.shape[-1] ** -0.5
             weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1, dtype=torch.float32)
-            return weights.to(values.dtype) @ values
+            mixed: torch.Tensor = weights.to(values.dtype) @ values
+            return mixed
         case _:
             assert_never(kernel)

@@ -47,14 +47,21 @@ class ShiftCache:
             self._recent[:, (start + offset) % side] = x_BSD[:, offset, :half]
 
 
-class DecodingCache:
-    """Keys, values and shift inputs of every layer, and the next position to read."""
+class LayerCache:
+    """What one depth keeps: keys and values, and the inputs of its two token shifts."""
 
     def __init__(self, config: TextToImageConfig, batch: int) -> None:
         layout = config.layout
-        shape = (batch, config.num_attention_heads, layout.positions, config.head_size)
-        depths = range(config.num_hidden_layers)
+        self.keys_values = KeyValueCache(
+            (batch, config.num_attention_heads, layout.positions, config.head_size)
+        )
+        self.attention_shift = ShiftCache(layout)
+        self.feed_forward_shift = ShiftCache(layout)
+
+
+class DecodingCache:
+    """The caches of all depths, and the next position to read."""
+
+    def __init__(self, config: TextToImageConfig, batch: int) -> None:
         self.position = 0
-        self.keys_values = [KeyValueCache(shape) for _ in depths]
-        self.attention_shifts = [ShiftCache(layout) for _ in depths]
-        self.feed_forward_shifts = [ShiftCache(layout) for _ in depths]
+        self.layers = [LayerCache(config, batch) for _ in range(config.num_hidden_layers)]

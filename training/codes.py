@@ -75,7 +75,7 @@ class CodeModel:
             return torch.empty((0, (pixels // self.reduction) ** 2), dtype=torch.int64)
         batch = torch.stack([to_tensor(square(image, pixels)) for image in images])
         latents = self.model.encode(batch.to(self.device)).latents
-        codes = self.model.quantize(latents)[2][2]
+        codes: torch.Tensor = self.model.quantize(latents)[2][2]
         return codes.reshape(len(images), -1).cpu()
 
     @torch.no_grad()

@@ -1,6 +1,6 @@
 """The shape of a text-to-image transformer, saved beside its weights as `config.json`."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig
 
@@ -41,7 +41,7 @@ class TextToImageConfig(PreTrainedConfig):
     """
 
     model_type = "text-to-image-transformer"
-    attribute_map = {"vocab_size": "vocabulary_size"}
+    attribute_map: ClassVar[dict[str, str]] = {"vocab_size": "vocabulary_size"}
 
     text_vocabulary_size: int = 32100
     text_length: int = 256
@@ -65,7 +65,7 @@ class TextToImageConfig(PreTrainedConfig):
     padding_id: int = 0
 
     def __post_init__(self, **kwargs: Any) -> None:
-        super().__post_init__(**kwargs)
+        super().__post_init__(**kwargs)  # type: ignore[no-untyped-call]
         self.attention_kinds = tuple(AttentionKind(kind) for kind in self.attention_kinds)
         self.last_attention_kind = AttentionKind(self.last_attention_kind)
         for field in _POSITIVE:

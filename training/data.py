@@ -21,6 +21,7 @@ from training.recipes import Recipe
 from training.shards import is_kept, list_shards, unpack_codes
 
 Batch = dict[str, torch.Tensor]
+Rows = Generator[dict[str, Any], None, None]
 SHAPES_COUNT = 20_480  # pictures of the shapes that are encoded where a run names no folder
 
 
@@ -53,7 +54,7 @@ class SampleStream(Iterator[Batch]):
         self._dataset = kept.shuffle(
             seed=peer_seed(peer_key), buffer_size=1, max_buffer_input_shards=1
         )
-        self._rows: Generator[dict[str, Any], None, None] | None = None
+        self._rows: Rows | None = None
         self._buffer: list[dict[str, Any]] = []
 
     def __next__(self) -> Batch:
@@ -88,10 +89,9 @@ class SampleStream(Iterator[Batch]):
 
     def _draw(self) -> dict[str, Any]:
         """Take a random row out of the shuffle buffer, which the next rows fill up again."""
-        if self._rows is None:
-            self._open()
+        rows = self._rows or self._open()
         while len(self._buffer) < self.recipe.data.shuffle_buffer:
-            row = next(self._rows, None)
+            row = next(rows, None)
             if row is None:
                 break
             self._buffer.append(row)
@@ -103,10 +103,12 @@ class SampleStream(Iterator[Batch]):
         self._buffer[place], self._buffer[-1] = self._buffer[-1], self._buffer[place]
         return self._buffer.pop()
 
-    def _open(self) -> None:
+    def _open(self) -> Rows:
         """Start to read; what is open is closed before the interpreter takes its modules apart."""
-        self._rows = iter(self._dataset)
-        weakref.finalize(self, self._rows.close)
+        rows: Rows = iter(self._dataset)
+        weakref.finalize(self, rows.close)
+        self._rows = rows
+        return rows
 
     def _start_epoch(self) -> None:
         if self._drawn_in_epoch == 0:

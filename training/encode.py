@@ -92,7 +92,7 @@ def encode(
         raise InputError("count", count, "must be given: the shapes never end")
     if codes.codebook_size > 2**15:
         raise InputError("codes", codes.codebook_size, "must be at most 32,768 to fit in int16")
-    template = {
+    template: dict[str, Any] = {
         "codes": str(settings.codes),
         "pixels": settings.image_pixels,
         "codebook_size": codes.codebook_size,

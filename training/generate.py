@@ -178,11 +178,13 @@ def load_model(checkpoint: str) -> TextToImageTransformer:
         InputError: there is none.
     """
     try:
-        model = TextToImageTransformer.from_pretrained(checkpoint)
+        model: TextToImageTransformer = TextToImageTransformer.from_pretrained(checkpoint)
     except (OSError, ValueError) as error:
         rule = f"must be a folder or Hub name of a checkpoint ({str(error).splitlines()[0]})"
         raise InputError("checkpoint", checkpoint, rule) from error
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    torch.nn.Module.to(model, "cuda" if torch.cuda.is_available() else "cpu")
+    torch.nn.Module.eval(model)
+    return model
 
 
 if __name__ == "__main__":

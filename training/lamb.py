@@ -45,7 +45,7 @@ class Lamb(torch.optim.Optimizer):
         super().__init__(params, defaults)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; gradients are left as they are."""
         loss = None
         if closure is not None:
@@ -164,5 +164,6 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int) -> float:
 def _global_norm(gradients: list[torch.Tensor]) -> torch.Tensor:
     if not gradients:
         return torch.zeros(())
-    norms = [gradient.norm(dtype=torch.float32).cpu() for gradient in gradients]
-    return torch.stack(norms).norm()
+    norms = [torch.linalg.vector_norm(gradient, dtype=torch.float32) for gradient in gradients]
+    total: torch.Tensor = torch.linalg.vector_norm(torch.stack([norm.cpu() for norm in norms]))
+    return total

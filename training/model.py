@@ -21,21 +21,19 @@ Shapes: B sequences, T text tokens, I image codes, S positions, D hidden size.
 """
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from calculator.errors import InputError
-from training.attention import Attention, Kernel
-from training.cache import DecodingCache, ShiftCache
+from training.cache import DecodingCache
 from training.configuration import TextToImageConfig
-from training.layout import token_shift
-from training.reversible import ReversibleLayer, run_layers
+from training.layers import DepthWeights, SharedWeights
+from training.reversible import run_layers
 
 if TYPE_CHECKING:
     from training.recipes import Recipe
@@ -60,40 +58,6 @@ class TextToImageOutput(ModelOutput):
     image_logits: torch.Tensor | None = None
 
 
-class FeedForward(nn.Module):
-    """GEGLU: half of the inner channels gate the other half (Shazeer 2020, arXiv:2002.05202)."""
-
-    def __init__(self, hidden_size: int, multiplier: int) -> None:
-        super().__init__()
-        self.expand = nn.Linear(hidden_size, 2 * multiplier * hidden_size)
-        self.contract = nn.Linear(multiplier * hidden_size, hidden_size)
-
-    def forward(self, x_BSD: torch.Tensor) -> torch.Tensor:
-        """Outputs of the same shape."""
-        values, gates = self.expand(x_BSD).chunk(2, dim=-1)
-        return self.contract(values * functional.gelu(gates))
-
-
-class SharedWeights(nn.Module):
-    """The matrices of a distinct layer, used by every depth of its group."""
-
-    def __init__(self, config: TextToImageConfig) -> None:
-        super().__init__()
-        self.attention = Attention(config.hidden_size, config.num_attention_heads, config.head_size)
-        self.feed_forward = FeedForward(config.hidden_size, config.feed_forward_multiplier)
-
-
-class DepthWeights(nn.Module):
-    """What each depth has for itself: norms before its two branches and scales after them."""
-
-    def __init__(self, config: TextToImageConfig) -> None:
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(config.hidden_size)
-        self.attention_scale = nn.Parameter(torch.empty(config.hidden_size))
-        self.feed_forward_norm = nn.LayerNorm(config.hidden_size)
-        self.feed_forward_scale = nn.Parameter(torch.empty(config.hidden_size))
-
-
 class TextToImageTransformer(PreTrainedModel):
     """Decoder-only transformer that reads a caption and predicts the codes of its picture."""
 
@@ -110,11 +74,13 @@ class TextToImageTransformer(PreTrainedModel):
         self.text_embedding = nn.Embedding(text_tokens, config.hidden_size)
         self.image_embedding = nn.Embedding(config.image_vocabulary_size, config.hidden_size)
         self.groups = nn.ModuleList(SharedWeights(config) for _ in range(config.group_count))
-        self.depths = nn.ModuleList(DepthWeights(config) for _ in range(config.num_hidden_layers))
+        self.depths = nn.ModuleList(
+            DepthWeights(config, depth) for depth in range(config.num_hidden_layers)
+        )
         self.final_norm = nn.LayerNorm(config.hidden_size)
         self.text_bias = nn.Parameter(torch.empty(text_tokens))
         self.image_bias = nn.Parameter(torch.empty(config.image_vocabulary_size))
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -211,55 +177,16 @@ class TextToImageTransformer(PreTrainedModel):
         return torch.where(text_ids == self.config.padding_id, padding, text_ids)
 
     def _decode(self, x_BSD: torch.Tensor, cache: DecodingCache | None = None) -> torch.Tensor:
-        layers = [self._layer(depth, cache) for depth in range(self.config.num_hidden_layers)]
+        start = cache.position if cache else 0
+        layers = []
+        for depth, own in enumerate(cast(list[DepthWeights], self.depths)):
+            shared = cast(SharedWeights, self.groups[self.config.group(depth)])
+            layers.append(own.with_shared(shared, cache.layers[depth] if cache else None, start))
         x1, x2 = run_layers(layers, x_BSD, x_BSD, self.config.reversible)
         if cache is not None:
             cache.position += x_BSD.shape[1]
-        return self.final_norm((x1 + x2) / 2)
-
-    def _layer(self, depth: int, cache: DecodingCache | None) -> ReversibleLayer:
-        own, shared = self.depths[depth], self.groups[self.config.group(depth)]
-        return ReversibleLayer(
-            f=partial(self._attention_branch, depth, cache),
-            g=partial(self._feed_forward_branch, depth, cache),
-            f_parameters=_trained(own.attention_norm, shared.attention, own.attention_scale),
-            g_parameters=_trained(
-                own.feed_forward_norm, shared.feed_forward, own.feed_forward_scale
-            ),
-        )
-
-    def _attention_branch(
-        self, depth: int, cache: DecodingCache | None, x_BSD: torch.Tensor
-    ) -> torch.Tensor:
-        config, own = self.config, self.depths[depth]
-        start = cache.position if cache else 0
-        x_BSD = self._shift(
-            own.attention_norm(x_BSD), cache and cache.attention_shifts[depth], start
-        )
-        out = self.groups[config.group(depth)].attention(
-            x_BSD,
-            config.attention_kind(depth),
-            config.layout,
-            config.convolution_kernel,
-            Kernel(config._attn_implementation),
-            cache and cache.keys_values[depth],
-            start,
-        )
-        return out * own.attention_scale
-
-    def _feed_forward_branch(
-        self, depth: int, cache: DecodingCache | None, x_BSD: torch.Tensor
-    ) -> torch.Tensor:
-        own, start = self.depths[depth], cache.position if cache else 0
-        shift = cache and cache.feed_forward_shifts[depth]
-        x_BSD = self._shift(own.feed_forward_norm(x_BSD), shift, start)
-        shared = self.groups[self.config.group(depth)]
-        return shared.feed_forward(x_BSD) * own.feed_forward_scale
-
-    def _shift(self, x_BSD: torch.Tensor, cache: ShiftCache | None, start: int) -> torch.Tensor:
-        if not self.config.token_shift:
-            return x_BSD
-        return token_shift(x_BSD, self.config.layout) if cache is None else cache(x_BSD, start)
+        out: torch.Tensor = self.final_norm((x1 + x2) / 2)
+        return out
 
 
 def build_model(recipe: "Recipe") -> TextToImageTransformer:
@@ -267,13 +194,6 @@ def build_model(recipe: "Recipe") -> TextToImageTransformer:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         return TextToImageTransformer(recipe.model_config())
-
-
-def _trained(*parts: nn.Module | nn.Parameter) -> tuple[nn.Parameter, ...]:
-    parameters: list[nn.Parameter] = []
-    for part in parts:
-        parameters += part.parameters() if isinstance(part, nn.Module) else [part]
-    return tuple(parameter for parameter in parameters if parameter.requires_grad)
 
 
 def _check_length(field: str, tokens: torch.Tensor, length: int) -> None:

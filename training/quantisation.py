@@ -56,9 +56,10 @@ def dequantise(tensor: QuantisedTensor, signed: bool, block_size: int) -> torch.
     if has_bitsandbytes():
         from bitsandbytes.functional import dequantize_blockwise
 
-        return dequantize_blockwise(
+        values: torch.Tensor = dequantize_blockwise(
             tensor.codes, absmax=tensor.scales, code=dynamic_levels(signed), blocksize=block_size
         )
+        return values
     return dequantise_plainly(tensor, signed, block_size)
 
 

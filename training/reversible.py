@@ -118,7 +118,7 @@ def run_layers(
         return x1, x2
     tape = _Tape()
     for number, layer in enumerate(layers):
-        x1, x2 = _ReversibleFunction.apply(
+        x1, x2 = _ReversibleFunction.apply(  # type: ignore[no-untyped-call]
             layer, number, tape, x1, x2, *layer.f_parameters, *layer.g_parameters
         )
     tape.put(len(layers) - 1, (x1.detach(), x2.detach()))

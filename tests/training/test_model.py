@@ -217,7 +217,7 @@ def test_reversible_activations_are_flat_in_depth(
 
 def test_run_layers_without_gradients_keeps_nothing(model: TextToImageTransformer) -> None:
     x = torch.randn(1, 21, 32)
-    layers = [model._layer(depth, None) for depth in range(6)]
+    layers = [model.depths[i].with_shared(model.groups[i % 4], None, 0) for i in range(6)]
     with torch.no_grad():
         y1, y2 = run_layers(layers, x, x, reversible=True)
     assert not y1.requires_grad
