@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from calculator.errors import InputError
 from validation import fake_device
@@ -50,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--device", choices=("fake", "cpu", "cuda"), default="cuda")
     compare = commands.add_parser("compare", help="the calculator against the committed rows")
     compare.add_argument("--device", choices=("fake", "cpu", "cuda", "*"), default="fake")
+    compare.add_argument("--json", action="store_true", help="print one object for a page")
+    compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
     compare.add_argument("--worst", type=int, default=20, help="how many rows to list")
     measure.add_argument("--json", action="store_true", help="print one object")
     trace.add_argument("--timeline", action="store_true", help="one layer's backward, op by op")
@@ -78,13 +81,19 @@ def _grid(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from validation.compare import compare, summary
-    from validation.rows import read_rows
+    from validation.compare import as_json, compare, summary
+    from validation.figure import draw
+    from validation.rows import read_rows, write_whole
 
     comparisons = compare(read_rows(arguments.device))
     if not comparisons:
         raise InputError("device", arguments.device, "has no rows; measure some first")
-    print("\n".join(summary(comparisons, arguments.worst)))
+    if arguments.figure:
+        write_whole(arguments.figure, draw(comparisons))
+    if arguments.json:
+        print(json.dumps(as_json(comparisons)))
+    else:
+        print("\n".join(summary(comparisons, arguments.worst)))
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -3,8 +3,8 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from calculator.estimate import MemoryReport, estimate
 from validation.configuration import Configuration
@@ -98,6 +98,9 @@ def compare(rows: Iterable[Row]) -> list[Comparison]:
     return comparisons
 
 
+Keys = Callable[[Comparison], list[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Absolute relative errors of a group: how many, median, 90th percentile, worst."""
@@ -138,22 +141,49 @@ def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]
         yield f"{100 * item.error:+8.3f} {item.measured:>16,} {moments:<20} {command}"
 
 
+def as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """The same for a page: spreads by family and technique, and every configuration."""
+    return {
+        "families": _spreads(comparisons, lambda item: [item.family]),
+        "techniques": _spreads(comparisons, lambda item: item.techniques()),
+        "all": asdict(spread([item.error for item in comparisons])),
+        "moments_right": sum(item.moment_is_right for item in comparisons),
+        "statics_exact": sum(not any(item.static_errors().values()) for item in comparisons),
+        "rows": [
+            {
+                "command": item.configuration.command,
+                "family": item.family,
+                "measured": item.measured,
+                "predicted": item.predicted,
+            }
+            for item in comparisons
+        ],
+    }
+
+
+def _spreads(comparisons: Sequence[Comparison], keys: Keys) -> dict[str, dict[str, Any]]:
+    groups = _grouped(comparisons, keys)
+    return {key: asdict(spread(errors)) for key, errors in sorted(groups.items())}
+
+
+def _grouped(comparisons: Sequence[Comparison], keys: Keys) -> dict[str, list[float]]:
+    groups: dict[str, list[float]] = defaultdict(list)
+    for item in comparisons:
+        for key in keys(item):
+            groups[key].append(item.error)
+    return groups
+
+
 def _static_line(comparisons: Sequence[Comparison]) -> str:
     wrong = [item for item in comparisons if any(item.static_errors().values())]
     exact = len(comparisons) - len(wrong)
     return f"weights, gradients and states exact to the byte: {exact} of {len(comparisons)}"
 
 
-def _groups(
-    comparisons: Sequence[Comparison], keys: Callable[[Comparison], list[str]]
-) -> Iterator[str]:
-    groups: dict[str, list[float]] = defaultdict(list)
-    for item in comparisons:
-        for key in keys(item):
-            groups[key].append(item.error)
+def _groups(comparisons: Sequence[Comparison], keys: Keys) -> Iterator[str]:
     yield ""
-    for key in sorted(groups):
-        yield _line(key, groups[key])
+    for key, errors in sorted(_grouped(comparisons, keys).items()):
+        yield _line(key, errors)
 
 
 def _line(name: str, errors: Sequence[float]) -> str:

@@ -50,9 +50,14 @@ class RowFile:
         text = self._text()
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
-            temporary = self.path.with_suffix(".tmp")
-            temporary.write_text(whole)
-            temporary.replace(self.path)
+            write_whole(self.path, whole)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one go: a reader sees the old text or the new."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def measure_command(configuration: Configuration, device: str) -> str:
