@@ -61,6 +61,20 @@ class SiteHandler(SimpleHTTPRequestHandler):
                 self.wfile.write(file.read(last - first + 1))
         return None
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """The site's own page for what is not there, as static hosts show it."""
+        page = Path(self.directory) / "404.html"
+        if code != HTTPStatus.NOT_FOUND or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        content = page.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
     def end_headers(self) -> None:
         """Caching allowed, but only after asking: a rebuilt page is seen at the next reload."""
         self.send_header("Cache-Control", "no-cache")
