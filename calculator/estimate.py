@@ -2,21 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture, Family
+from calculator.families.programs import input_shapes
 from calculator.families.structure import Run, Structure, layer_runs
 from calculator.notes import notes_for
 from calculator.overhead import Overhead, estimate_overhead
 from calculator.parameters import count_parameters, parameter_tensors, position_count
 from calculator.states import Statics, statics
-from calculator.tape import Moment, Part
+from calculator.tape import Moment
 from calculator.techniques import Plan, ResolvedPlan, resolve
-from calculator.timeline import Peak, measure, record
+from calculator.timeline import measure, parse_size, record, size_bytes
 
-PART_NAMES: Final = tuple(part.name.lower() for part in Part)
+# kinds of attention in our text-to-image transformer, training/attention.py
+MASK_KINDS: Final = ("row", "column", "convolutional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,8 @@ def estimate(
 
 def _update(static: Statics, structure: Structure, symbols: Mapping[str, int]) -> Memory:
     """Token ids stay alive; everything else of the step is gone."""
-    labels = symbols["M"] if structure.family is Family.T5 else symbols["N"]
-    inputs = round_block(8 * symbols["N"]) + round_block(8 * labels)
+    shapes = input_shapes(structure.family)
+    inputs = sum(size_bytes(parse_size(shape, 8), symbols) for shape in shapes)
     return Memory(static.weights, static.gradients, static.optimizer, inputs, static.update)
 
 
@@ -133,7 +134,13 @@ def buffer_bytes(architecture: Architecture, plan: ResolvedPlan) -> int:
             positions = rotary_positions(architecture, plan)
             table = round_block(positions * architecture.rotary_size * 4)
             return table * min(plan.sharing_groups, architecture.layers)
-        case Family.T5 | Family.GPT2 | Family.DALLE:
+        case Family.DALLE:
+            # a mask for each kind of attention, angles, and where shifted channels come from
+            length = plan.sequence_length
+            masks = len(MASK_KINDS) * round_block(length * length)
+            angles = 2 * round_block(4 * length * architecture.head_size // 2)
+            return masks + angles + 2 * round_block(8 * length)
+        case Family.T5 | Family.GPT2:
             return 0
 
 
@@ -171,6 +178,7 @@ def structure_of(
 def symbols_of(architecture: Architecture, plan: ResolvedPlan) -> dict[str, int]:
     """Elements for each symbol that the tapes use."""
     batch, length, target = plan.batch_size, plan.sequence_length, plan.target_length or 0
+    text, side = architecture.text_length, architecture.image_side
     return {
         "B": batch,
         "S": length,
@@ -178,9 +186,12 @@ def symbols_of(architecture: Architecture, plan: ResolvedPlan) -> dict[str, int]
         "N": batch * length,
         "M": batch * target,
         "d": architecture.hidden_size,
+        "e": architecture.hidden_size // 2,
+        "w": architecture.hidden_size // 4,
         "h": architecture.heads,
-        "k": architecture.head_size,
         "a": architecture.attention_size,
+        "z": architecture.attention_size // 2,
+        "x": architecture.head_size // 2,
         "f": architecture.feed_forward_size,
         "V": architecture.vocabulary_size,
         "P": position_count(architecture, plan),
@@ -189,4 +200,11 @@ def symbols_of(architecture: Architecture, plan: ResolvedPlan) -> dict[str, int]
         "Y": rotary_positions(architecture, plan),
         "R": architecture.relative_buckets,
         "U": architecture.token_types,
+        "t": text,
+        "u": text + 1,
+        "i": side**2,
+        "j": side**2 - 1,
+        "y": length + 1,
+        "W": architecture.vocabulary_size + text,
+        "I": architecture.image_vocabulary_size,
     }

@@ -211,6 +211,12 @@ def concatenate(t: Tape, parts: Sequence[Tensor], elements: str) -> Tensor:
     return out
 
 
+def subtract_products(t: Tape, a: Tensor, x: Tensor, b: Tensor, y: Tensor) -> Tensor:
+    """a x - b y (or a x + b y)."""
+    left, right = multiply(t, a, x), multiply(t, b, y)
+    return add(t, left, right)
+
+
 @dataclass(frozen=True, slots=True)
 class Heads:
     """The shapes of one attention: queries, keys and values, scores, rows of scores."""

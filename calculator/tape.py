@@ -335,6 +335,7 @@ class Tape:
 
     def __init__(self, weight_item: int, autocast_item: int, gradients_exist: bool) -> None:
         self.ledger = Ledger()
+        self.static = Storage(self.ledger, 0, Part.WEIGHTS)
         self.weight_item = weight_item
         self.autocast_item = autocast_item
         self.gradients_exist = gradients_exist
@@ -346,18 +347,20 @@ class Tape:
         self._leaves: dict[int, Leaf] = {}
         self._frame: Frame | None = None
         self._recomputing: Frame | None = None
+        self._captured: dict[int, Tensor] | None = None
+        self.cache_casts = True
 
     def weight(self, elements: str) -> Weight:
         """A parameter of that many elements."""
-        static = Storage(self.ledger, 0, Part.WEIGHTS)
         order = len(self._leaves)
-        weight = Weight(static, elements, self.weight_item, self.gradients_exist, order)
+        weight = Weight(self.static, elements, self.weight_item, self.gradients_exist, order)
         self._leaves[id(weight.node)] = weight
         return weight
 
     def leaf(self, tensor: Tensor) -> Leaf:
         """The same bytes as a tensor that gets a gradient without being a weight."""
-        order = len(self._leaves)
+        self._sequence += 1
+        order = self._sequence + (1 << 40)
         leaf = Leaf(tensor.storage, tensor.elements, tensor.item, False, order)
         if self._recomputing is None:  # gradients flow to the first one, not to its copy
             self._leaves[id(leaf.node)] = leaf
@@ -372,6 +375,10 @@ class Tape:
         """New bytes."""
         storage = Storage(self.ledger, self.ledger.size_id(elements, item), Part.TEMPORARIES)
         return Tensor(storage, elements, item, is_view=is_view)
+
+    def forget(self, leaf: Leaf) -> None:
+        """The leaf's gradient has been asked for; it is not needed any more."""
+        self._leaves.pop(id(leaf.node), None)
 
     def input(self, elements: str) -> Tensor:
         """Token ids of 8 bytes, which the training loop holds through the step."""
@@ -440,9 +447,11 @@ class Tape:
 
     def lower(self, tensor: Tensor) -> Tensor:
         """What autocast hands to a matrix product: 16 bits, weights cast once a forward pass."""
-        if tensor.item <= self.autocast_item:
+        if not self.autocasting or tensor.item <= self.autocast_item:
             return tensor
         if not isinstance(tensor, Weight):
+            return self.cast(tensor, self.autocast_item)
+        if not self.cache_casts:
             return self.cast(tensor, self.autocast_item)
         key = id(tensor)
         if key not in self._casts:
@@ -483,6 +492,17 @@ class Tape:
         self._casts, self._recomputing = casts, outer
         self.layer, self.recording = layer, recording
 
+    def gradients_of(
+        self, output: Tensor, gradient: Tensor, inputs: Sequence[Tensor]
+    ) -> list[Tensor | None]:
+        """The gradients of `inputs`, handed back instead of kept (torch.autograd.grad)."""
+        outer, self._captured = self._captured, {}
+        layer = self.layer
+        self.backward([output], [gradient])
+        captured, self._captured = self._captured, outer
+        self.layer = layer
+        return [captured.pop(id(x.node), None) for x in inputs]
+
     def backward(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
         """Walk the graph from `outputs`, latest node first, as torch's engine does."""
         roots = [(tensor.node, tensor.index) for tensor in outputs]
@@ -513,7 +533,10 @@ class Tape:
         if node.sequence >= ACCUMULATE:
             gradient = gradients[0]
             assert gradient is not None
-            self._leaves[id(node)].accumulate(gradient)
+            if self._captured is not None:
+                self._captured[id(node)] = gradient
+            else:
+                self._leaves[id(node)].accumulate(gradient)
             return []
         if node.layer is not None and node.layer != self.layer:
             self.layer = node.layer

@@ -475,11 +475,7 @@ def _resolve_groups(architecture: Architecture, plan: Plan) -> int:
 
 
 def _resolve_reversible(architecture: Architecture, plan: Plan) -> bool:
-    reversible = architecture.reversible if plan.reversible is None else plan.reversible
-    if reversible and plan.checkpointing is not Checkpointing.NONE:
-        rule = "reversible layers keep nothing to checkpoint: must be none"
-        raise InputError("checkpointing", plan.checkpointing, rule)
-    return reversible
+    return architecture.reversible if plan.reversible is None else plan.reversible
 
 
 def without_techniques(architecture: Architecture, plan: Plan) -> Plan:

@@ -75,7 +75,7 @@ def _chunked(ledger: Ledger, structure: Structure) -> Trace:
     moments = dict(ledger.moments)
     moments[marks["head", 0, True]] = Moment.BACKWARD
     repeats = {end: (start, end, run) for start, end, run in _repeats(marks, structure)}
-    sizes = [_parse(*size) for size in ledger.sizes]
+    sizes = [parse_size(*size) for size in ledger.sizes]
     late = _late_deaths(ledger, marks, repeats, sizes)
     edges = {0, len(ledger.events), *moments, *repeats, *(start for start, _, _ in repeats.values())}
     order = sorted(edges)
@@ -155,7 +155,7 @@ def _repeats(marks: dict[Mark, int], structure: Structure) -> Iterator[tuple[int
             run_number += 1
 
 
-def _parse(elements: str, item: int) -> Size:
+def parse_size(elements: str, item: int) -> Size:
     """``"3*N*d"`` of 2 bytes is Size(3, ("N", "d"), 2)."""
     factors = elements.split("*")
     numbers = [int(factor) for factor in factors if factor.isdecimal()]
@@ -174,7 +174,7 @@ def measure(
         left_out: for each run, layers that are not on the tape.
         static: bytes by part that live through the whole step.
     """
-    sizes = [_bytes(size, symbols, left_out) for size in trace.sizes]
+    sizes = [size_bytes(size, symbols, left_out) for size in trace.sizes]
     signed = [0, *sizes, *(-size for size in reversed(sizes))]
     highest: dict[Moment, tuple[int, int, int]] = {}
     total = 0
@@ -195,7 +195,8 @@ def measure(
     }
 
 
-def _bytes(size: Size, symbols: Mapping[str, int], left_out: Sequence[int]) -> int:
+def size_bytes(size: Size, symbols: Mapping[str, int], left_out: Sequence[int] = ()) -> int:
+    """Bytes that the allocator gives for a size."""
     elements = size.factor * prod(map(symbols.__getitem__, size.symbols))
     times = 1 if size.run is None else left_out[size.run]
     return round_block(elements * size.item) * times

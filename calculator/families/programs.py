@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from calculator.architecture import Family
-from calculator.families import bert, gpt2, gptj, t5
+from calculator.families import bert, dalle, gpt2, gptj, t5
 from calculator.families.structure import Structure
 from calculator.tape import Moment, Tape, Tensor
 
@@ -11,10 +11,23 @@ from calculator.tape import Moment, Tape, Tensor
 def step(t: Tape, s: Structure) -> None:
     """Forward, loss and backward of one micro-batch, on token ids and labels of 8 bytes each."""
     t.ledger.begin(Moment.FORWARD)
-    t.inputs = (t.input("N"), t.input("M" if s.family is Family.T5 else "N"))
+    t.inputs = tuple(t.input(elements) for elements in input_shapes(s.family))
     loss = _forward(t, s)
     t.end_autocast()
     t.backward([loss], [t.like(loss)])
+
+
+def input_shapes(family: Family) -> tuple[str, str]:
+    """Token ids and labels; DALL-E reads text tokens and image codes."""
+    match family:
+        case Family.T5:
+            return "N", "M"
+        case Family.DALLE:
+            return "B*t", "B*i"
+        case Family.BERT | Family.GPT2 | Family.GPTJ:
+            return "N", "N"
+        case _:
+            assert_never(family)
 
 
 def _forward(t: Tape, s: Structure) -> Tensor:
@@ -27,5 +40,7 @@ def _forward(t: Tape, s: Structure) -> Tensor:
             return t5.forward(t, s)
         case Family.GPTJ:
             return gptj.forward(t, s)
+        case Family.DALLE:
+            return dalle.forward(t, s)
         case _:
             assert_never(s.family)
