@@ -148,9 +148,15 @@ def context() -> dict[str, object]:
         style = ";".join(f"--{name}:{look_up(value, path):d}" for name, path in pairs)
         return f'data-lengths="{names_and_paths}" style="{style}"'
 
+    plan = value["report"]["plan"]
+
+    def words(field: str) -> str:
+        return dict(OPTIONS[field].choices)[plan[field]]
+
     return {
         "value": value,
-        "plan": value["report"]["plan"],
+        "plan": plan,
+        "words": words,
         "parts": PARTS,
         "moment_rows": MOMENTS,
         "other_rows": OTHER_ROWS,

@@ -12,7 +12,7 @@ import { ask, watch } from "./python.js";
 
 /** @type {Record<string, string>} */
 const STAGES = {
-  loading: "Loading Python, about 4 MB the first time. Until it is there, the figures are those of the defaults.",
+  loading: "Loading Python, which takes longest the first time. Until it is there, the figures are those of the defaults.",
   starting: "Starting Python …",
   ready: "",
   broken: "Python could not be loaded, so the form cannot answer. The figures shown are those of the defaults.",
