@@ -1,6 +1,7 @@
 """What 'How the numbers are made' needs: the formulas' docstrings, the models, the sources."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from calculator import operations
 from calculator.catalog import MODELS, SOURCES
@@ -32,6 +33,7 @@ class Accuracy:
     worst: str
 
 
+@cache  # some hundred steps, asked for by two pages
 def accuracy() -> list[tuple[str, list[Accuracy]]]:
     """For each device that was measured on: all steps together, then each family."""
     found = []
