@@ -210,9 +210,14 @@ class Monitor:
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             schedule=schedule,
             start=timestamp(get_dht_time()),
-            join=f"python -m training join {self.options.source}",
+            join=f"python -m training join {_public_name(self.options.source)}",
             links=self.run.links,
         )
+
+
+def _public_name(source: str) -> str:
+    """Give a run file as others would name it: paths of this machine say nothing to them."""
+    return source if "://" in source else Path(source).name
 
 
 def _in_words(line: ProgressLine) -> str:

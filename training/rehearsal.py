@@ -4,7 +4,6 @@ Everything is as in a real run, only the distances are short. One volunteer is k
 third of the time and another one joins at half of it, unless the rehearsal is to be calm.
 """
 
-import os
 import socket
 import threading
 import time
@@ -95,7 +94,7 @@ class Rehearsal:
     def run(self) -> None:
         """Start everybody and look on until the monitor ends the run."""
         run = RunFile(
-            name=f"rehearsal-{os.getpid()}",
+            name="rehearsal",
             recipe=self.options.recipe,
             title="Rehearsal on one machine",
             live=str(self.live.path),

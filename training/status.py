@@ -56,6 +56,8 @@ class Status:
 
     def in_words(self) -> str:
         """One line for the terminal."""
+        if not self.started:
+            return self.stage.value
         parts = [f"step {self.step:,} of {self.total_steps:,}"]
         if self.loss is not None:
             parts.append(f"loss {self.loss:.3f}")
