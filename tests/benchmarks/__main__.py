@@ -8,11 +8,19 @@ from tests.benchmarks.chromium import fresh_visit
 from tests.benchmarks.figures import Table, machine, write_json
 from tools.console import ROOT, say
 
+
+def _lamb(quick: bool) -> Table:
+    from tests.benchmarks import lamb  # torch is imported by those who measure it only
+
+    return lamb.run(quick)
+
+
 PARTS: dict[str, Callable[[bool], Table]] = {
     "estimate": estimate.run,
     "slider": slider.run,
     "start": start.run,
     "size": size.run,
+    "lamb": _lamb,
 }
 
 
