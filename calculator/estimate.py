@@ -190,6 +190,8 @@ def symbols_of(architecture: Architecture, plan: ResolvedPlan) -> dict[str, int]
         "w": architecture.hidden_size // 4,
         "h": architecture.heads,
         "a": architecture.attention_size,
+        "K": -(-architecture.head_size // 32) * 32,
+        "c": -(-length // 128) * 128,
         "z": architecture.attention_size // 2,
         "x": architecture.head_size // 2,
         "f": architecture.feed_forward_size,

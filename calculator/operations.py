@@ -247,12 +247,16 @@ def weighted_sum(t: Tape, probabilities: Tensor, v: Tensor, heads: Heads) -> Ten
 def flash_attention(t: Tape, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
     """One kernel: keeps q, k, v, the output, a logarithm a row and the random state.
 
-    Backward adds up dq in 32 bits and a number a row, both thrown away at once.
+    Backward adds up dq in 32 bits and a number a row, for lengths rounded up to 128 (c) and heads
+    rounded up to 32 (K); both are thrown away at once.
+
+    Source: torch (transformers/cuda/flash_attn/flash_api.cpp, mha_bwd)
     """
     out = t.like(q)
     logarithms = t.empty(heads.rows, 4)
     seed, offset = t.empty("2", 8), t.empty("1", 8)
-    t.record([q, k, v], [out], [q, k, v, out, logarithms, seed, offset])
+    scratch = [("B*h*c", 4), ("B*c*h*K", 4)]
+    t.record([q, k, v], [out], [q, k, v, out, logarithms, seed, offset], scratch=scratch)
     return out
 
 

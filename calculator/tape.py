@@ -348,6 +348,7 @@ class Tape:
         self._frame: Frame | None = None
         self._recomputing: Frame | None = None
         self._captured: dict[int, Tensor] | None = None
+        self._stops: set[Node] = set()
         self.cache_casts = True
 
     def weight(self, elements: str) -> Weight:
@@ -497,16 +498,17 @@ class Tape:
     ) -> list[Tensor | None]:
         """The gradients of `inputs`, handed back instead of kept (torch.autograd.grad)."""
         outer, self._captured = self._captured, {}
+        stops, self._stops = self._stops, {x.node for x in inputs if x.node is not None}
         layer = self.layer
         self.backward([output], [gradient])
         captured, self._captured = self._captured, outer
-        self.layer = layer
+        self.layer, self._stops = layer, stops
         return [captured.pop(id(x.node), None) for x in inputs]
 
     def backward(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
         """Walk the graph from `outputs`, latest node first, as torch's engine does."""
         roots = [(tensor.node, tensor.index) for tensor in outputs]
-        waiting = _count_uses([node for node, _ in roots if node is not None])
+        waiting = _count_uses([node for node, _ in roots if node is not None], self._stops)
         buffers: dict[Node, Gradients] = {}
         ready: list[tuple[int, Node]] = []
         for (node, index), gradient in zip(roots, gradients, strict=True):
@@ -517,7 +519,7 @@ class Tape:
         while ready:
             _, node = heapq.heappop(ready)
             results = self._run(node, buffers.pop(node))
-            for place, edge in enumerate(node.edges):
+            for place, edge in enumerate(() if node in self._stops else node.edges):
                 if edge is None:
                     continue
                 target, index = edge
@@ -530,7 +532,7 @@ class Tape:
                 del result
 
     def _run(self, node: Node, gradients: Gradients) -> Gradients:
-        if node.sequence >= ACCUMULATE:
+        if node.sequence >= ACCUMULATE or node in self._stops:
             gradient = gradients[0]
             assert gradient is not None
             if self._captured is not None:
@@ -567,13 +569,14 @@ class Tape:
             buffer[index] = self.like(present)
 
 
-def _count_uses(roots: Sequence[Node]) -> dict[Node, int]:
-    """How many gradients each node of the graph waits for."""
+def _count_uses(roots: Sequence[Node], stops: set[Node]) -> dict[Node, int]:
+    """How many gradients each node of the graph waits for; the walk ends at `stops`."""
     uses: dict[Node, int] = {}
     seen = set(roots)
     stack = list(roots)
     while stack:
-        for edge in stack.pop().edges:
+        found = stack.pop()
+        for edge in () if found in stops else found.edges:
             if edge is not None:
                 node = edge[0]
                 uses[node] = uses.get(node, 0) + 1

@@ -227,6 +227,10 @@ class Ledger(TorchDispatchMode):
             return args[0]
         if func is torch.ops.prim.device.default and type(args[0]) is FakeTensor:
             return args[0].fake_device  # three of four dispatches only ask this
+        if func is torch.ops.aten._safe_softmax.default:
+            with self:
+                return _safe_softmax(*args)
+        scratch = self._scratch(func, args)
         result = func(*args, **(kwargs or {}))
         if func.namespace != "aten" or func is torch.ops.aten._local_scalar_dense.default:
             return result
@@ -240,9 +244,26 @@ class Ledger(TorchDispatchMode):
                 made.append(storage)
         if made:
             self._note_peak(str(func), module)
+        del scratch
         if self.events is not None:
             self._log(str(func), module, node, made)
         return result
+
+    def _scratch(self, func: Any, args: Sequence[Any]) -> list[torch.Tensor]:
+        """What a kernel allocates and frees inside itself, where its source says so.
+
+        Flash attention's backward adds up the queries' gradient in fp32.
+        Source: torch (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd).
+        """
+        if func is not torch.ops.aten._scaled_dot_product_flash_attention_backward.default:
+            return []
+        batch, heads, length, size = args[1].shape
+        rows, width = -(-length // 128) * 128, -(-size // 32) * 32
+        shapes = ((batch, heads, rows), (batch, rows, heads, width))
+        made = [torch.empty(shape, device=args[1].device) for shape in shapes]
+        for tensor in made:
+            self._add(tensor, str(func), Part.TEMPORARIES)
+        return made
 
     def _adds_in_place(self, func: Any, args: Sequence[Any]) -> bool:
         """Whether autograd's engine, without a dispatch mode, would add into the first tensor.
@@ -325,6 +346,17 @@ class Ledger(TorchDispatchMode):
         self.events.append(
             Event(self.index, self.moment, operation, module, node, total, change, new)
         )
+
+
+def _safe_softmax(scores: torch.Tensor, dim: int, dtype: Any = None) -> torch.Tensor:
+    """The operations inside of the math kernel's softmax, which a dispatch mode does not enter.
+
+    Source: torch (aten/src/ATen/native/SoftMax.cpp, _safe_softmax).
+    """
+    result = torch.ops.aten._softmax.default(scores, dim, False)
+    hidden = scores.eq(float("-inf"))
+    rows = hidden.all(dim=dim, keepdim=True)
+    return torch.where(rows, torch.zeros((), dtype=result.dtype, device=result.device), result)
 
 
 def _called_by_engine() -> bool:

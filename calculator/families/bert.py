@@ -4,27 +4,28 @@ Source: transformers (models/bert/modeling_bert.py).
 """
 
 from calculator import operations as op
+from calculator.families import reversible
 from calculator.families.cores import Attended, attend, eager_core
 from calculator.families.loss import cross_entropy
+from calculator.families.reversible import Coupling, split_weights
+from calculator.families.stacks import run_stack
 from calculator.families.structure import Structure, self_heads
 from calculator.tape import Moment, Tape, Tensor, Weight
-from calculator.techniques import Checkpointing
 
 Layer = dict[str, Weight]
 
 
 def layer_weights(t: Tape) -> Layer:
     """The weights of one layer."""
-    weights = {}
+    weights: Layer = {}
     for name in ("query", "key", "value"):
         weights[name] = t.weight("a*d")
         weights[f"{name}.bias"] = t.weight("a")
-    for name, shape in (("output", "a*d"), ("intermediate", "d*f"), ("contract", "d*f")):
-        weights[name] = t.weight(shape)
-        weights[f"{name}.bias"] = t.weight("f" if name == "intermediate" else "d")
-    for name in ("attention_norm", "output_norm"):
-        weights[name], weights[f"{name}.bias"] = t.weight("d"), t.weight("d")
-    return weights
+    weights |= {"output": t.weight("a*d"), "output.bias": t.weight("d")}
+    weights |= {"attention_norm": t.weight("d"), "attention_norm.bias": t.weight("d")}
+    weights |= {"intermediate": t.weight("d*f"), "intermediate.bias": t.weight("f")}
+    weights |= {"contract": t.weight("d*f"), "contract.bias": t.weight("d")}
+    return weights | {"output_norm": t.weight("d"), "output_norm.bias": t.weight("d")}
 
 
 def forward(t: Tape, s: Structure) -> Tensor:
@@ -60,15 +61,19 @@ def embed(t: Tape, s: Structure, weights: list[Weight], ids: Tensor) -> Tensor:
 
 def stack(t: Tape, s: Structure, layers: list[Layer], x: Tensor) -> Tensor:
     """All layers."""
-    for position, slot in enumerate(slots := s.layer_slots()):
-        weights = layers[slot]
-        with t.in_layer("layers", position):
-            if s.checkpointing is Checkpointing.FULL:
-                x = t.checkpoint(lambda y, w=weights: block(t, s, w, y), x)
-            else:
-                x = block(t, s, weights, x)
-    t.ledger.mark("layers", len(slots), backward=False)
-    return x
+    ws = [layers[slot] for slot in s.layer_slots()]
+    if s.reversible:
+        return reversible.run(t, [couplings(t, s, w) for w in ws], x, "layers")
+    return run_stack(t, s, [lambda y, w=w: block(t, s, w, y) for w in ws], x)
+
+
+def couplings(t: Tape, s: Structure, w: Layer) -> list[Coupling]:
+    """The layer as two branches of reversible streams, each with its own norm at the end."""
+    first, second = split_weights(w, "intermediate")
+    return [
+        Coupling(lambda x: attention(t, s, w, x, alone=True)[0], first),
+        Coupling(lambda x: feed_forward(t, s, w, x, alone=True), second),
+    ]
 
 
 def block(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:
@@ -77,8 +82,8 @@ def block(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:
     return feed_forward(t, s, w, attended)
 
 
-def attention(t: Tape, s: Structure, w: Layer, x: Tensor) -> Attended:
-    """Self-attention, its output layer, sum and norm."""
+def attention(t: Tape, s: Structure, w: Layer, x: Tensor, alone: bool = False) -> Attended:
+    """Self-attention, its output layer, sum with the input (unless `alone`) and norm."""
     heads = self_heads(s)
     q, k, v = (op.linear(t, x, w[n], "N*a", w[f"{n}.bias"]) for n in ("query", "key", "value"))
 
@@ -87,23 +92,24 @@ def attention(t: Tape, s: Structure, w: Layer, x: Tensor) -> Attended:
 
     out, probabilities = attend(t, s, heads, q, k, v, eager, causal=False)
     del q, k, v
-    return output(t, s, w, "output", "attention_norm", out, x), probabilities
+    return output(t, s, w, "output", "attention_norm", out, None if alone else x), probabilities
 
 
 def output(
-    t: Tape, s: Structure, w: Layer, dense: str, norm: str, h: Tensor, x: Tensor
+    t: Tape, s: Structure, w: Layer, dense: str, norm: str, h: Tensor, x: Tensor | None
 ) -> Tensor:
     """LayerNorm(dropout(W h) + x)."""
     out = op.linear(t, h, w[dense], "N*d", w[f"{dense}.bias"])
     out = op.dropout(t, out, s.dropout)
-    return op.layer_norm(t, op.add(t, out, x), w[norm], w[f"{norm}.bias"], "N")
+    total = out if x is None else op.add(t, out, x)
+    return op.layer_norm(t, total, w[norm], w[f"{norm}.bias"], "N")
 
 
-def feed_forward(t: Tape, s: Structure, w: Layer, x: Tensor) -> Tensor:
-    """Two products with GELU between, sum and norm."""
+def feed_forward(t: Tape, s: Structure, w: Layer, x: Tensor, alone: bool = False) -> Tensor:
+    """Two products with GELU between, sum with the input (unless `alone`) and norm."""
     h = op.linear(t, x, w["intermediate"], "N*f", w["intermediate.bias"])
     h = op.keep_input(t, h)
-    return output(t, s, w, "contract", "output_norm", h, x)
+    return output(t, s, w, "contract", "output_norm", h, None if alone else x)
 
 
 def predict(t: Tape, transform: list[Weight], decoder: Weight, bias: Weight, x: Tensor) -> Tensor:

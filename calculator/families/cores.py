@@ -72,15 +72,16 @@ def eager_core(
 def math_core(
     t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 ) -> Attended:
-    """PyTorch's reference kernel: in 32 bits, whatever comes in; a mask is added in place."""
-    item = q.item
-    q, k, v = (t.cast(x, 4) for x in (q, k, v))
-    q, k = op.scale(t, q), op.scale(t, k)
+    """PyTorch's reference kernel, which computes in 32 bits whatever comes in."""
+    wide_q, wide_k, wide_v = (t.cast(x, 4) for x in (q, k, v))
     outer, t.autocast_item = t.autocast_item, 4
-    scores = op.attention_scores(t, q, k, heads)
+    scaled_q, scaled_k = op.scale(t, wide_q), op.scale(t, wide_k)
+    scores = op.attention_scores(t, scaled_q, scaled_k, heads)
+    if mask is not None:
+        scores = op.add(t, scores, mask)
     scores = op.safe_softmax(t, scores)
-    scores = op.dropout(t, scores, s.dropout)
-    out = op.weighted_sum(t, scores, v, heads)
+    dropped = op.dropout(t, scores, s.dropout)
+    out = op.weighted_sum(t, dropped, wide_v, heads)
     t.autocast_item = outer
-    out = t.cast(out, item)
+    out = t.cast(out, q.item)
     return op.copy(t, out), None

@@ -201,9 +201,8 @@ def masked_core(t: Tape, s: Structure, heads: Heads, q: Tensor, k: Tensor, v: Te
     hidden = t.empty("S*S", 1)
     filled = t.like(scores)
     t.record([scores], [filled], [hidden])
-    del scores
-    weights = t.like(filled, 4)
-    t.record([filled], [weights], [weights])
+    del hidden
+    weights = op.keep_output(t, t.cast(filled, 4))
     del filled
     out = op.weighted_sum(t, t.cast(weights, v.item), v, heads)
     return op.copy(t, out), None

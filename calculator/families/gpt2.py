@@ -4,11 +4,14 @@ Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.
 """
 
 from calculator import operations as op
+from calculator.families import reversible
 from calculator.families.cores import Attended, attend, eager_core
 from calculator.families.loss import causal_loss
+from calculator.families.reversible import Coupling, split_weights
+from calculator.families.stacks import run_stack
 from calculator.families.structure import Structure, self_heads
 from calculator.tape import Tape, Tensor, Weight
-from calculator.techniques import Attention, Checkpointing
+from calculator.techniques import Attention
 
 Layer = dict[str, Weight]
 
@@ -58,15 +61,25 @@ def stack(
     t: Tape, s: Structure, layers: list[Layer], x: Tensor, mask: Tensor | None
 ) -> Tensor:
     """All layers."""
-    for position, slot in enumerate(slots := s.layer_slots()):
-        weights = layers[slot]
-        with t.in_layer("layers", position):
-            if s.checkpointing is Checkpointing.FULL:
-                x = t.checkpoint(lambda y, w=weights: block(t, s, w, y, mask), x)
-            else:
-                x = block(t, s, weights, x, mask)
-    t.ledger.mark("layers", len(slots), backward=False)
-    return x
+    ws = [layers[slot] for slot in s.layer_slots()]
+    if s.reversible:
+        return reversible.run(t, [couplings(t, s, w, mask) for w in ws], x, "layers")
+    return run_stack(t, s, [lambda y, w=w: block(t, s, w, y, mask) for w in ws], x)
+
+
+def couplings(t: Tape, s: Structure, w: Layer, mask: Tensor | None) -> list[Coupling]:
+    """The layer as two branches of reversible streams."""
+    first, second = split_weights(w, "ln_2.weight")
+
+    def attend(x: Tensor) -> Tensor:
+        normed = op.layer_norm(t, x, w["ln_1.weight"], w["ln_1.bias"], "N")
+        return attention(t, s, w, normed, mask)[0]
+
+    def forwards(x: Tensor) -> Tensor:
+        normed = op.layer_norm(t, x, w["ln_2.weight"], w["ln_2.bias"], "N")
+        return feed_forward(t, s, w, normed)
+
+    return [Coupling(attend, first), Coupling(forwards, second)]
 
 
 def block(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor | None) -> Tensor:

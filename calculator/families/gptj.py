@@ -4,13 +4,15 @@ Source: transformers (models/gptj/modeling_gptj.py).
 """
 
 from calculator import operations as op
+from calculator.families import reversible
 from calculator.families.cores import Attended, selectively
 from calculator.families.gpt2 import gelu_new
 from calculator.families.loss import causal_loss
+from calculator.families.reversible import Coupling
+from calculator.families.stacks import run_stack
 from calculator.families.structure import Structure, self_heads
 from calculator.operations import Heads
 from calculator.tape import Tape, Tensor, Weight
-from calculator.techniques import Checkpointing
 
 Layer = dict[str, Weight]
 
@@ -49,17 +51,26 @@ def forward(t: Tape, s: Structure) -> Tensor:
 def stack(
     t: Tape, s: Structure, layers: list[Layer], x: Tensor, mask: Tensor, positions: Tensor
 ) -> Tensor:
-    """All layers."""
-    for position, slot in enumerate(slots := s.layer_slots()):
-        weights = layers[slot]
-        with t.in_layer("layers", position):
-            if s.checkpointing is Checkpointing.FULL:
-                x = t.checkpoint(lambda y, w=weights: block(t, s, w, y, mask), x)
-            else:
-                x = block(t, s, weights, x, mask)
-    t.ledger.mark("layers", len(slots), backward=False)
-    del positions
-    return x
+    """All layers; `positions` are only held."""
+    ws = [layers[slot] for slot in s.layer_slots()]
+    if s.reversible:
+        return reversible.run(t, [couplings(t, s, w, mask) for w in ws], x, "layers")
+    return run_stack(t, s, [lambda y, w=w: block(t, s, w, y, mask) for w in ws], x)
+
+
+def couplings(t: Tape, s: Structure, w: Layer, mask: Tensor) -> list[Coupling]:
+    """The layer as two branches of reversible streams, which share the layer's one norm."""
+    norm = [w["norm"], w["norm.bias"]]
+    first = [w[name] for name in ("key", "value", "query", "output")]
+    second = [w[name] for name in ("expand", "expand.bias", "contract", "contract.bias")]
+
+    def normed(x: Tensor) -> Tensor:
+        return op.layer_norm(t, x, w["norm"], w["norm.bias"], "N")
+
+    return [
+        Coupling(lambda x: attention(t, s, w, normed(x), mask)[0], [*norm, *first]),
+        Coupling(lambda x: feed_forward(t, s, w, normed(x)), [*norm, *second]),
+    ]
 
 
 def block(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor) -> Tensor:

@@ -6,11 +6,11 @@ runs one branch again at a time and subtracts it.
 Source: training/reversible.py, revnet
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calculator import operations as op
-from calculator.tape import Gradients, Tape, Tensor, Weight
+from calculator.tape import Gradients, Tape, Tensor
 
 Branch = Callable[[Tensor], Tensor]
 
@@ -21,6 +21,15 @@ class Coupling:
 
     branch: Branch
     weights: Sequence[Tensor]
+
+
+def split_weights(
+    weights: Mapping[str, Tensor], first_of_second: str
+) -> tuple[list[Tensor], list[Tensor]]:
+    """A layer's weights, those of its attention and those from `first_of_second` on."""
+    names = list(weights)
+    place = names.index(first_of_second)
+    return [weights[n] for n in names[:place]], [weights[n] for n in names[place:]]
 
 
 class Streams:

@@ -6,8 +6,10 @@ Source: transformers (models/t5/modeling_t5.py, integrations/sdpa_attention.py).
 from dataclasses import dataclass
 
 from calculator import operations as op
+from calculator.families import reversible
 from calculator.families.cores import Attended, eager_core, math_core, selectively
 from calculator.families.loss import cross_entropy
+from calculator.families.reversible import Coupling
 from calculator.families.structure import Structure
 from calculator.operations import Heads
 from calculator.tape import Moment, Tape, Tensor, Weight
@@ -68,14 +70,28 @@ def run_stack(
     if side.decoder and s.attention is Attention.EAGER:
         mask = t.empty("B*T*T", embedded.item)
     x = op.dropout(t, embedded, s.dropout)
-    bias = cross_bias = None
-    for position, slot in enumerate(slots):
-        with t.in_layer(side.stack, position):
-            block = Block(t, s, side, layers[slot], bias_table, mask)
-            x, bias, cross_bias = block.run(x, bias, cross_bias, encoded)
-    t.ledger.mark(side.stack, len(slots), backward=False)
+    blocks = [Block(t, s, side, layers[slot], bias_table, mask) for slot in slots]
+    x = run_reversible(t, blocks, x, encoded) if s.reversible else run_blocks(t, blocks, x, encoded)
     x = op.rms_norm(t, x, norm, side.tokens)
     return op.dropout(t, x, s.dropout)
+
+
+def run_blocks(t: Tape, blocks: list["Block"], x: Tensor, encoded: Tensor | None) -> Tensor:
+    """All layers; the first one's position biases serve the others too."""
+    bias = cross_bias = None
+    stack = blocks[0].side.stack
+    for position, block in enumerate(blocks):
+        with t.in_layer(stack, position):
+            x, bias, cross_bias = block.run(x, bias, cross_bias, encoded)
+    t.ledger.mark(stack, len(blocks), backward=False)
+    return x
+
+
+def run_reversible(t: Tape, blocks: list["Block"], x: Tensor, encoded: Tensor | None) -> Tensor:
+    """All layers as branches of two streams, which share position biases made before them."""
+    bias, cross_bias = blocks[0].biases(x, encoded)
+    couplings = [block.couplings(bias, cross_bias, encoded) for block in blocks]
+    return reversible.run(t, couplings, x, blocks[0].side.stack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +130,40 @@ class Block:
         if encoded is not None:
             x, cross_bias, _probabilities = self.attend("cross", x, encoded, cross_bias, "S")
         return self.feed_forward(x), bias, cross_bias
+
+    def biases(self, x: Tensor, encoded: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The position biases of self-attention and, in the decoder, of attention to the encoder."""
+        bias = self.make_bias("self", x, self.side.length)
+        return bias, None if encoded is None else self.make_bias("cross", x, "S")
+
+    def couplings(
+        self, bias: Tensor, cross_bias: Tensor | None, encoded: Tensor | None
+    ) -> list[Coupling]:
+        """The layer as branches: self-attention, in the decoder cross-attention, feed-forward."""
+
+        def self_attention(x: Tensor) -> Tensor:
+            return self.branch("self", x, None, bias, self.side.length)
+
+        def cross_attention(x: Tensor) -> Tensor:
+            return self.branch("cross", x, encoded, cross_bias, "S")
+
+        found = [Coupling(self_attention, [*self.weights_of("self"), bias])]
+        if encoded is not None:
+            found.append(Coupling(cross_attention, [*self.weights_of("cross"), encoded]))
+        names = ("wi", "wo", "norm")
+        return [*found, Coupling(self.feed_branch, [self.w[name] for name in names])]
+
+    def weights_of(self, kind: str) -> list[Tensor]:
+        """The weights of one attention."""
+        return [weight for name, weight in self.w.items() if name.startswith(f"{kind}.")]
+
+    def branch(
+        self, kind: str, x: Tensor, encoded: Tensor | None, bias: Tensor | None, keys: str
+    ) -> Tensor:
+        """One attention with its norm and dropout."""
+        normed = op.rms_norm(self.t, x, self.w[f"{kind}.norm"], self.side.tokens)
+        out, _, _ = self.attention(kind, normed, encoded, bias, keys)
+        return op.dropout(self.t, out, self.s.dropout)
 
     def attend(
         self, kind: str, x: Tensor, encoded: Tensor | None, bias: Tensor | None, keys: str
@@ -194,10 +244,13 @@ class Block:
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """x + dropout(Wo dropout(relu(Wi norm(x))))."""
-        t, s, w, rows = self.t, self.s, self.w, self.side.tokens
-        normed = op.rms_norm(t, x, w["norm"], rows)
+        return op.add(self.t, x, self.feed_branch(x))
+
+    def feed_branch(self, x: Tensor) -> Tensor:
+        """The feed-forward branch with its norm and dropout."""
+        normed = op.rms_norm(self.t, x, self.w["norm"], self.side.tokens)
         out = self.dense(normed)
-        return op.add(t, x, op.dropout(t, out, s.dropout))
+        return op.dropout(self.t, out, self.s.dropout)
 
     def dense(self, x: Tensor) -> Tensor:
         """Two products with ReLU between; the class widens to the second weight's format."""
