@@ -4,7 +4,7 @@
  * and into the address. No formula and no list of models lives here.
  */
 
-import { showAnswer, showBusy, showStale } from "./calculator/answer.js";
+import { showAnswer, showBusy, showRefused, showStale } from "./calculator/answer.js";
 import { clearErrors, edited, fillForm, fillFromAddress, modelsOwn, showAvailable, showError } from "./calculator/form.js";
 import { ask, watch } from "./python.js";
 
@@ -63,8 +63,8 @@ function mount(form) {
       return request();
     }
     clearErrors(form);
-    showStale();
-    if (!showError(form, field, failure.message)) status.textContent = failure.message;
+    showRefused(failure.message);
+    showError(form, field, failure.message);
   }
 
   form.addEventListener("input", (event) => {

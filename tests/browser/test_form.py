@@ -88,6 +88,24 @@ def test_an_error_stands_beside_its_field_and_goes_when_it_is_mended(visit: Visi
     assert peak(page) == python_peak(batch_size="3")
 
 
+def test_figures_of_a_refused_state_are_marked_as_not_its_own(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("#batch_size").fill("0")
+    settled(page)
+    message = python_answers("answer", {"batch_size": "0"})["error"]["message"]
+    expect(page.locator("#calculator-refused")).to_contain_text(message)
+    expect(page.locator("#calculator-answer[data-stale]")).to_have_count(1)
+    page.locator("#batch_size").fill("1")
+    settled(page)
+    expect(page.locator("#calculator-refused")).to_be_hidden()
+    expect(page.locator("#calculator-answer[data-stale]")).to_have_count(0)
+
+
+def test_an_unknown_option_in_the_address_is_named(visit: Visitor) -> None:
+    page = open_calculator(visit(), "colour=red")
+    expect(page.locator("#calculator-refused")).to_contain_text("colour")
+
+
 def test_an_unknown_model_in_the_address_is_named_with_a_suggestion(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=gpt2-larg")
     expect(page.locator("#model-error")).to_contain_text("gpt2-l")

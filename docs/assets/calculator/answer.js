@@ -38,12 +38,25 @@ export function showAnswer(value) {
   find("#calculator-command").textContent = value.command;
   const answer = find("#calculator-answer");
   answer.removeAttribute("data-stale");
+  find("#calculator-refused").hidden = true;
   answer.dataset.answerId = String(Number(answer.dataset.answerId) + 1);
 }
 
 /** Dim figures that are not those of the form's present state. */
 export function showStale() {
   find("#calculator-answer").dataset.stale = "";
+}
+
+/**
+ * Say above the figures why they are not those of the form's present state.
+ *
+ * @param {string} message
+ */
+export function showRefused(message) {
+  showStale();
+  const place = find("#calculator-refused");
+  place.textContent = `These are not the figures of your choices. ${message}`;
+  place.hidden = false;
 }
 
 /**

@@ -159,7 +159,7 @@ export function clearErrors(form) {
 }
 
 /**
- * Put a message beside its field; false when the form has no such field.
+ * Put a message beside its field, where the form has that field.
  *
  * @param {HTMLFormElement} form
  * @param {string} field
@@ -167,11 +167,10 @@ export function clearErrors(form) {
  */
 export function showError(form, field, message) {
   const place = form.querySelector(`#${CSS.escape(field)}-error`);
-  if (!(place instanceof HTMLElement)) return false;
+  if (!(place instanceof HTMLElement)) return;
   place.textContent = message;
   place.hidden = false;
   const folded = place.closest("details");
   if (folded) folded.open = true;
   for (const control of controlsOf(form, field)) control.setAttribute("aria-invalid", "true");
-  return true;
 }
