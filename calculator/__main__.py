@@ -52,7 +52,11 @@ def _architecture(name: str) -> Architecture:
 
 def _print_models(as_json: bool) -> None:
     if as_json:
-        print(json.dumps([{"name": m.name, "title": m.title, "family": m.family} for m in MODELS.values()]))
+        print(
+            json.dumps(
+                [{"name": m.name, "title": m.title, "family": m.family} for m in MODELS.values()]
+            )
+        )
         return
     for model in MODELS.values():
         print(f"{model.name:<16}{format_count(estimate(model).parameters):>18}  {model.title}")

@@ -257,7 +257,6 @@ MODELS: Final[dict[str, Architecture]] = {
             positions=0,
             sequence_length=1280,
             dropout=0.0,
-            tied_embeddings=False,
             text_length=256,
             image_side=32,
             image_vocabulary_size=8192,

@@ -14,14 +14,16 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Every option of `Plan`; values are checked by `Plan`, not here."""
     for option in OPTIONS.values():
         if option.kind == "flag":
-            names = [option.flag]
             negative = UNTIED if option.field == "tied_embeddings" else f"--no-{option.flag[2:]}"
             group = parser.add_mutually_exclusive_group()
-            group.add_argument(*names, dest=option.field, action="store_const", const=True, help=option.help)
+            group.add_argument(
+                option.flag, dest=option.field, action="store_const", const=True, help=option.help
+            )
             group.add_argument(negative, dest=option.field, action="store_const", const=False)
         else:
             names = " ".join(name for name, _ in option.choices)
-            parser.add_argument(option.flag, metavar=option.kind.upper(), help=f"{option.help} {names}".strip())
+            words = f"{option.help} {names}".strip()
+            parser.add_argument(option.flag, metavar=option.kind.upper(), help=words)
 
 
 def plan_from(arguments: argparse.Namespace) -> Plan:

@@ -2,7 +2,15 @@
 
 from calculator.architecture import Architecture, Family
 from calculator.states import from_torch, state_count
-from calculator.techniques import Attention, Offload, Optimizer, Precision, ResolvedPlan, Update
+from calculator.techniques import (
+    Attention,
+    Checkpointing,
+    Offload,
+    Optimizer,
+    Precision,
+    ResolvedPlan,
+    Update,
+)
 
 
 def notes_for(architecture: Architecture, plan: ResolvedPlan) -> tuple[str, ...]:
@@ -26,6 +34,13 @@ def _plan_notes(architecture: Architecture, plan: ResolvedPlan) -> list[str]:
         )
     if plan.update is not Update.FOREACH and not from_torch(plan):
         notes.append("This optimizer comes from bitsandbytes, whose kernels need no temporaries.")
+    if plan.reversible and plan.checkpointing is not Checkpointing.NONE:
+        notes.append("Reversible layers keep nothing to checkpoint: checkpointing changes nothing.")
+    if plan.reversible and architecture.family in (Family.BERT, Family.GPTJ, Family.T5):
+        notes.append(
+            "No class of this model has reversible layers; counted as our own for GPT-2 are, each "
+            "branch of a layer added to one of two streams in turn."
+        )
     if plan.optimizer is Optimizer.SGD:
         notes.append("Plain SGD keeps no states.")
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:

@@ -10,7 +10,8 @@ Source: torch (tools/autograd/derivatives.yaml), autocast.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calculator.tape import Gradients, Rule, Tape, Tensor, Weight
+from calculator.graph import Gradients, Rule, Tensor, Weight
+from calculator.tape import Tape
 
 
 def add(t: Tape, a: Tensor, b: Tensor) -> Tensor:

@@ -13,11 +13,12 @@ from calculator.techniques import ResolvedPlan
 
 @dataclass(frozen=True, slots=True)
 class ParameterTensor:
-    """`copies` tensors of the same shape."""
+    """`copies` tensors of the same shape; one that is not `trained` never gets a gradient."""
 
     name: str
     shape: tuple[int, ...]
     copies: int = 1
+    trained: bool = True
 
     @property
     def elements(self) -> int:
@@ -98,6 +99,8 @@ def _bert(m: Architecture, plan: ResolvedPlan) -> list[ParameterTensor]:
     tensors += _norm("layer.output_norm", d, n)
     tensors += _linear("head.dense", d, d, 1) + _norm("head.norm", d)
     tensors.append(ParameterTensor("head.bias", (m.vocabulary_size,)))
+    if not plan.tied_embeddings:  # the class then has a second bias, which it does not use
+        tensors.append(ParameterTensor("head.unused_bias", (m.vocabulary_size,), trained=False))
     return tensors + _untied_head(m, plan)
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from calculator.architecture import Architecture
+from calculator.architecture import Architecture, Family
 from calculator.catalog import GPUS, MODELS, Gpu, find_gpu, find_model
 from calculator.commandline import command_for
 from calculator.errors import InputError, unknown_name
@@ -140,13 +140,17 @@ def _available(architecture: Architecture, report: MemoryReport) -> dict[str, li
     """Values that this model can take, for options where it cannot take them all."""
     kernels = [str(kernel) for kernel in attention_kernels(architecture, report.plan.precision)]
     bits = ["32", "16"] if report.plan.optimizer == "adafactor" else ["32", "16", "8"]
-    updates = ["foreach", "loop"] if report.plan.optimizer == "adafactor" else ["foreach", "fused", "loop"]
-    checkpointing = ["none"] if report.plan.reversible else ["none", "selective", "full"]
+    updates = (
+        ["foreach", "loop"]
+        if report.plan.optimizer == "adafactor"
+        else ["foreach", "fused", "loop"]
+    )
+    tied = ["true"] if architecture.family is Family.DALLE else ["true", "false"]
     return {
         "attention": kernels,
         "optimizer_bits": bits,
         "update": updates,
-        "checkpointing": checkpointing,
+        "tied_embeddings": tied,
     }
 
 
@@ -217,26 +221,22 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def models(_: Params) -> list[dict[str, Any]]:
-    """The table of all models at the default plan."""
-    rows = []
-    for architecture in MODELS.values():
-        report = estimate(architecture)
-        rows.append(
-            {
-                "name": architecture.name,
-                "title": architecture.title,
-                "family": str(architecture.family),
-                "parameters": report.parameters,
-                "parameters_text": format_count(report.parameters),
-                "sequence_length": report.plan.sequence_length,
-                "peak": report.gpu.total,
-                "peak_text": format_bytes(report.gpu.total),
-                "moment": str(report.peak_moment),
-                "note": architecture.note,
-            }
-        )
-    return rows
+def models(_: Params) -> list[dict[str, str]]:
+    """The table of all models at the default plan, as texts."""
+    return [_model_row(architecture) for architecture in MODELS.values()]
+
+
+def _model_row(architecture: Architecture) -> dict[str, str]:
+    report = estimate(architecture)
+    return {
+        "name": architecture.name,
+        "title": architecture.title,
+        "parameters": format_count(report.parameters),
+        "tokens": format_count(report.plan.sequence_length),
+        "weights": format_bytes(report.gpu.weights),
+        "peak": format_bytes(report.gpu.total),
+        "moment": str(report.peak_moment),
+    }
 
 
 def describe(_: Params) -> dict[str, Any]:

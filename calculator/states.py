@@ -24,7 +24,7 @@ def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
 
 
 def state_count(optimizer: Optimizer) -> int:
-    """Numbers that an optimizer keeps for each weight; Adafactor's are factored, see `adafactor`."""
+    """Numbers that an optimizer keeps for each weight; for Adafactor see `adafactor_bytes`."""
     match optimizer:
         case Optimizer.ADAM | Optimizer.LAMB:
             return 2
@@ -136,8 +136,8 @@ class Statics:
 
     weights: int
     gradients: int
-    optimizer: int
-    update: int
+    optimizer: int = 0
+    update: int = 0
     ram_weights: int = 0
     ram_gradients: int = 0
     ram_optimizer: int = 0
@@ -146,9 +146,7 @@ class Statics:
     to_gpu: int = 0
 
 
-def statics(
-    tensors: Sequence[ParameterTensor], buffers: int, plan: ResolvedPlan
-) -> Statics:
+def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: ResolvedPlan) -> Statics:
     """Weights, gradients and states, where they live, for a plan.
 
     `mixed` keeps fp32 master weights with the optimizer and widens the gradients for the update.
@@ -157,20 +155,36 @@ def statics(
 
     Source: mixed, offload
     """
-    weights = tensors_bytes(tensors, plan.weight_bytes)
-    states = state_bytes(tensors, plan)
-    temporaries = update_bytes(tensors, plan)
-    updated = tensors_bytes(tensors, updated_item(plan))
+    weights = tensors_bytes(tensors, plan.weight_bytes) + buffers
+    copies = tensors_bytes(tensors, updated_item(plan))
+    trained = [tensor for tensor in tensors if tensor.trained]
+    gradients = tensors_bytes(trained, plan.weight_bytes)
+    widened = tensors_bytes(trained, updated_item(plan))
+    states = state_bytes(trained, plan)
+    temporaries = update_bytes(trained, plan)
     match plan.offload:
         case Offload.OPTIMIZER:
-            moved = plan.weight_bytes * sum(item.elements * item.copies for item in tensors)
             return Statics(
-                weights + buffers, weights, 0, 0, updated, updated, states, temporaries, moved, moved
+                weights=weights,
+                gradients=gradients,
+                ram_weights=copies,
+                ram_gradients=widened,
+                ram_optimizer=states,
+                ram_update=temporaries,
+                to_ram=plan.weight_bytes * _numbers(trained),
+                to_gpu=plan.weight_bytes * _numbers(tensors),
             )
         case Offload.NONE:
-            masters = updated if plan.has_master_weights else 0
+            masters = plan.has_master_weights
             return Statics(
-                weights + buffers, weights, states + masters, temporaries + masters
+                weights=weights,
+                gradients=gradients,
+                optimizer=states + masters * copies,
+                update=temporaries + masters * widened,
             )
         case _:
             assert_never(plan.offload)
+
+
+def _numbers(tensors: Sequence[ParameterTensor]) -> int:
+    return sum(tensor.elements * tensor.copies for tensor in tensors)

@@ -392,6 +392,7 @@ def resolve(architecture: Architecture, plan: Plan) -> ResolvedPlan:
     """
     _check_lengths(architecture, plan)
     _check_attention(architecture, plan)
+    _check_dalle(architecture, plan)
     return ResolvedPlan(
         batch_size=plan.batch_size,
         sequence_length=plan.sequence_length or architecture.sequence_length,
@@ -420,8 +421,22 @@ def _check_lengths(architecture: Architecture, plan: Plan) -> None:
     fixed = architecture.sequence_length
     if architecture.family is Family.DALLE and plan.sequence_length not in (None, fixed):
         codes = architecture.image_side**2
-        rule = f"must be {fixed:,}: {architecture.text_length} text tokens and {codes:,} image codes"
+        rule = (
+            f"must be {fixed:,}: {architecture.text_length} text tokens and {codes:,} image codes"
+        )
         raise InputError("sequence_length", plan.sequence_length, rule)
+
+
+def _check_dalle(architecture: Architecture, plan: Plan) -> None:
+    """What our text-to-image transformer has no code for."""
+    if architecture.family is not Family.DALLE:
+        return
+    if plan.dropout:
+        rule = f"{architecture.name} has no dropout: must be 0"
+        raise InputError("dropout", plan.dropout, rule)
+    if plan.tied_embeddings is False:
+        rule = f"{architecture.name} always ties its embeddings: must be true"
+        raise InputError("tied_embeddings", False, rule)
 
 
 def _check_attention(architecture: Architecture, plan: Plan) -> None:

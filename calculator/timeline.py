@@ -8,18 +8,22 @@ run the total then goes straight up or down, so no layer left out can be the pea
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import prod
 
 from calculator.allocator import round_block
 from calculator.families import programs
 from calculator.families.structure import REPEATED, SIMULATED, Structure
-from calculator.tape import Ledger, Mark, Moment, Part, Tape
+from calculator.ledger import Ledger, Mark, Moment, Part
+from calculator.tape import Tape
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A symbolic size: `factor` times the symbols, `item` bytes each, once for each left-out layer
-    of `run` where that is given."""
+    """A symbolic size: `factor` times the symbols, `item` bytes each.
+
+    With `run`, that size once for each left-out layer of the run.
+    """
 
     factor: int
     symbols: tuple[str, ...]
@@ -77,12 +81,18 @@ def _chunked(ledger: Ledger, structure: Structure) -> Trace:
     repeats = {end: (start, end, run) for start, end, run in _repeats(marks, structure)}
     sizes = [parse_size(*size) for size in ledger.sizes]
     late = _late_deaths(ledger, marks, repeats, sizes)
-    edges = {0, len(ledger.events), *moments, *repeats, *(start for start, _, _ in repeats.values())}
+    edges = {
+        0,
+        len(ledger.events),
+        *moments,
+        *repeats,
+        *(start for start, _, _ in repeats.values()),
+    }
     order = sorted(edges)
     place = {at: number for number, at in enumerate(order)}
     chunks = []
     moment = Moment.FORWARD
-    for start, end in zip(order, order[1:], strict=False):
+    for start, end in pairwise(order):
         moment = moments.get(start, moment)
         left_out = repeats.get(end)
         repeated = left_out and (place[left_out[0]], place[left_out[1]], left_out[2])
@@ -142,7 +152,7 @@ def _events(
 
 
 def _repeats(marks: dict[Mark, int], structure: Structure) -> Iterator[tuple[int, int, int]]:
-    """The layer of each full run that stands for those left out, forward and backward: where it starts and ends."""
+    """Where the layer starts and ends that stands for a run's left-out layers, both ways."""
     run_number = 0
     for stack, runs in (("layers", structure.runs), ("decoder", structure.decoder_runs)):
         position = 0

@@ -3,6 +3,8 @@
 Source: transformers (models/bert/modeling_bert.py).
 """
 
+from functools import partial
+
 from calculator import operations as op
 from calculator.families import reversible
 from calculator.families.cores import Attended, attend, eager_core
@@ -10,7 +12,9 @@ from calculator.families.loss import cross_entropy
 from calculator.families.reversible import Coupling, split_weights
 from calculator.families.stacks import run_stack
 from calculator.families.structure import Structure, self_heads
-from calculator.tape import Moment, Tape, Tensor, Weight
+from calculator.graph import Tensor, Weight
+from calculator.ledger import Moment
+from calculator.tape import Tape
 
 Layer = dict[str, Weight]
 
@@ -64,7 +68,7 @@ def stack(t: Tape, s: Structure, layers: list[Layer], x: Tensor) -> Tensor:
     ws = [layers[slot] for slot in s.layer_slots()]
     if s.reversible:
         return reversible.run(t, [couplings(t, s, w) for w in ws], x, "layers")
-    return run_stack(t, s, [lambda y, w=w: block(t, s, w, y) for w in ws], x)
+    return run_stack(t, s, [partial(block, t, s, w) for w in ws], x)
 
 
 def couplings(t: Tape, s: Structure, w: Layer) -> list[Coupling]:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from calculator import operations as op
 from calculator.families.structure import Structure
+from calculator.graph import Tensor
 from calculator.operations import Heads
-from calculator.tape import Tape, Tensor
+from calculator.tape import Tape
 from calculator.techniques import Attention, Checkpointing
 
 # the weighted sum, and the probabilities where the code hands them on

@@ -5,12 +5,14 @@ Source: training/model.py, training/attention.py, training/layout.py.
 
 from calculator import operations as op
 from calculator.families import reversible
-from calculator.families.cores import Attended, eager_core, math_core, selectively
+from calculator.families.cores import Attended, math_core, selectively
 from calculator.families.loss import cross_entropy
 from calculator.families.reversible import Coupling
 from calculator.families.structure import Structure, self_heads
+from calculator.graph import Tensor, Weight
+from calculator.ledger import Moment
 from calculator.operations import Heads
-from calculator.tape import Gradients, Moment, Tape, Tensor, Weight
+from calculator.tape import Tape
 from calculator.techniques import Attention, Checkpointing
 
 Layer = dict[str, Weight]

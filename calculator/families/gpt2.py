@@ -3,6 +3,8 @@
 Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.py).
 """
 
+from functools import partial
+
 from calculator import operations as op
 from calculator.families import reversible
 from calculator.families.cores import Attended, attend, eager_core
@@ -10,7 +12,8 @@ from calculator.families.loss import causal_loss
 from calculator.families.reversible import Coupling, split_weights
 from calculator.families.stacks import run_stack
 from calculator.families.structure import Structure, self_heads
-from calculator.tape import Tape, Tensor, Weight
+from calculator.graph import Tensor, Weight
+from calculator.tape import Tape
 from calculator.techniques import Attention
 
 Layer = dict[str, Weight]
@@ -57,14 +60,12 @@ def forward(t: Tape, s: Structure) -> Tensor:
     return causal_loss(t, logits, labels)
 
 
-def stack(
-    t: Tape, s: Structure, layers: list[Layer], x: Tensor, mask: Tensor | None
-) -> Tensor:
+def stack(t: Tape, s: Structure, layers: list[Layer], x: Tensor, mask: Tensor | None) -> Tensor:
     """All layers."""
     ws = [layers[slot] for slot in s.layer_slots()]
     if s.reversible:
         return reversible.run(t, [couplings(t, s, w, mask) for w in ws], x, "layers")
-    return run_stack(t, s, [lambda y, w=w: block(t, s, w, y, mask) for w in ws], x)
+    return run_stack(t, s, [partial(block, t, s, w, mask=mask) for w in ws], x)
 
 
 def couplings(t: Tape, s: Structure, w: Layer, mask: Tensor | None) -> list[Coupling]:

@@ -3,6 +3,8 @@
 Source: transformers (models/gptj/modeling_gptj.py).
 """
 
+from functools import partial
+
 from calculator import operations as op
 from calculator.families import reversible
 from calculator.families.cores import Attended, selectively
@@ -11,8 +13,9 @@ from calculator.families.loss import causal_loss
 from calculator.families.reversible import Coupling
 from calculator.families.stacks import run_stack
 from calculator.families.structure import Structure, self_heads
+from calculator.graph import Tensor, Weight
 from calculator.operations import Heads
-from calculator.tape import Tape, Tensor, Weight
+from calculator.tape import Tape
 
 Layer = dict[str, Weight]
 
@@ -55,7 +58,7 @@ def stack(
     ws = [layers[slot] for slot in s.layer_slots()]
     if s.reversible:
         return reversible.run(t, [couplings(t, s, w, mask) for w in ws], x, "layers")
-    return run_stack(t, s, [lambda y, w=w: block(t, s, w, y, mask) for w in ws], x)
+    return run_stack(t, s, [partial(block, t, s, w, mask=mask) for w in ws], x)
 
 
 def couplings(t: Tape, s: Structure, w: Layer, mask: Tensor) -> list[Coupling]:
@@ -90,7 +93,9 @@ def attention(t: Tape, s: Structure, w: Layer, x: Tensor, mask: Tensor) -> Atten
     sines = t.empty("S*r", 4)
     sines = t.cast(sines, k.item)
     q, k = rotated(t, k, sines), rotated(t, q, sines)
-    out, probabilities = selectively(t, s, lambda q, k, v: core(t, s, heads, q, k, v, mask), q, k, v)
+    out, probabilities = selectively(
+        t, s, lambda q, k, v: core(t, s, heads, q, k, v, mask), q, k, v
+    )
     out = op.copy(t, out)  # heads side by side
     out = op.linear(t, out, w["output"], "N*d")
     out = op.dropout(t, out, s.dropout)

@@ -3,7 +3,9 @@
 Source: transformers (loss/loss_utils.py), torch (log_softmax, nll_loss).
 """
 
-from calculator.tape import Moment, Tape, Tensor
+from calculator.graph import Tensor
+from calculator.ledger import Moment
+from calculator.tape import Tape
 
 
 def causal_loss(t: Tape, logits: Tensor, labels: Tensor) -> Tensor:

@@ -5,7 +5,9 @@ from typing import assert_never
 from calculator.architecture import Family
 from calculator.families import bert, dalle, gpt2, gptj, t5
 from calculator.families.structure import Structure
-from calculator.tape import Moment, Tape, Tensor
+from calculator.graph import Tensor
+from calculator.ledger import Moment
+from calculator.tape import Tape
 
 
 def step(t: Tape, s: Structure) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calculator import operations as op
-from calculator.tape import Gradients, Tape, Tensor
+from calculator.graph import Gradients, Tensor
+from calculator.tape import Tape
 
 Branch = Callable[[Tensor], Tensor]
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from calculator.families.structure import Structure
-from calculator.tape import Tape, Tensor
+from calculator.graph import Tensor
+from calculator.tape import Tape
 from calculator.techniques import Checkpointing
 
 
@@ -16,9 +17,6 @@ def run_stack(
     """
     for position, block in enumerate(blocks):
         with t.in_layer("layers", position):
-            if s.checkpointing is Checkpointing.FULL:
-                x = t.checkpoint(block, x)
-            else:
-                x = block(x)
+            x = t.checkpoint(block, x) if s.checkpointing is Checkpointing.FULL else block(x)
     t.ledger.mark("layers", len(blocks), backward=False)
     return x

@@ -11,8 +11,10 @@ from calculator.families.cores import Attended, eager_core, math_core, selective
 from calculator.families.loss import cross_entropy
 from calculator.families.reversible import Coupling
 from calculator.families.structure import Structure
+from calculator.graph import Tensor, Weight
+from calculator.ledger import Moment
 from calculator.operations import Heads
-from calculator.tape import Moment, Tape, Tensor, Weight
+from calculator.tape import Tape
 from calculator.techniques import Attention, Checkpointing
 
 Layer = dict[str, Weight]
@@ -132,7 +134,7 @@ class Block:
         return self.feed_forward(x), bias, cross_bias
 
     def biases(self, x: Tensor, encoded: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The position biases of self-attention and, in the decoder, of attention to the encoder."""
+        """The position biases of self-attention and, in the decoder, of cross-attention."""
         bias = self.make_bias("self", x, self.side.length)
         return bias, None if encoded is None else self.make_bias("cross", x, "S")
 
@@ -233,10 +235,7 @@ class Block:
             return eager_core(t, s, heads, q, k, v, (bias, mask))
         added = bias
         if kind == "self":
-            if self.side.decoder:
-                added = op.choose(t, t.empty("T*T", 1), bias)
-            else:
-                added = op.copy(t, bias)
+            added = op.choose(t, t.empty("T*T", 1), bias) if self.side.decoder else op.copy(t, bias)
         added = t.cast(added, q.item)
         if s.attention is Attention.MATH:
             return math_core(t, s, heads, q, k, v, added)
