@@ -98,6 +98,7 @@ class SwarmOptimizer(hivemind.Optimizer):
     """`hivemind.Optimizer` that does not wait for ever."""
 
     state_averager: StateAverager
+    scheduled_grads: Any
     downloads = 0  # states taken from elsewhere: gradients of before then counted for nothing
 
     def _make_state_averager(self, **options: Any) -> StateAverager:

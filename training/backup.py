@@ -39,7 +39,7 @@ def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
     try:
         content = torch.load(path, weights_only=True)
         state = TrainingState(content["epoch"], content["optimizer_metadata"], content["tensors"])
-    except (KeyError, OSError, RuntimeError, pickle.UnpicklingError):
+    except (EOFError, KeyError, OSError, RuntimeError, pickle.UnpicklingError):
         return None
     shapes = [tensor.shape for tensor in state.tensors[: len(parameters)]]
     fits = shapes == [parameter.shape for parameter in parameters]

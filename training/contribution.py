@@ -32,7 +32,7 @@ class Contribution:
     _samples: int = 0
     _loss: float = 0.0
     _mini_steps: int = 0
-    _traffic: Traffic = Traffic(0, 0)
+    _traffic: Traffic = field(default_factory=lambda: Traffic(0, 0))
 
     def add(self, samples: int, loss: float) -> None:
         """Count a micro-batch towards the next global step."""
@@ -82,4 +82,3 @@ class Contribution:
     def pending_samples(self) -> int:
         """Samples computed towards the step that is not finished yet."""
         return self._samples
-

@@ -22,9 +22,7 @@ def draw_prompts(model: TextToImageTransformer, recipe: Recipe) -> list[list[byt
     prompts, codes = recipe.generation.prompts, recipe.data.codes
     if not prompts or codes is None:
         return []
-    pictures = generate.draw(
-        model, CodeModel.load(codes), prompts, recipe
-    )
+    pictures = generate.draw(model, CodeModel.load(codes), prompts, recipe)
     return [[_to_png(picture) for picture in row] for row in pictures]
 
 
@@ -49,4 +47,3 @@ def _to_png(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
-

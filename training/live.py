@@ -134,8 +134,8 @@ class LiveFolder:
 
     def append(self, line: ProgressLine) -> None:
         """Add a step to `progress.jsonl`; a loss that is not finite is written as null."""
-        finite = line.loss is not None and math.isfinite(line.loss)
-        self.progress.append(asdict(line) | {"loss": round(line.loss, 6) if finite else None})
+        loss = math.nan if line.loss is None else round(line.loss, 6)
+        self.progress.append(asdict(line) | {"loss": loss if math.isfinite(loss) else None})
 
     def write_peers(self, contributors: list[Contributor]) -> None:
         """Replace `peers.json`."""
@@ -169,7 +169,9 @@ class LiveFolder:
         for row, images in zip(names, pictures, strict=True):
             for name, image in zip(row, images, strict=True):
                 atomic.write_bytes(self.path / name, image)
-        others = [entry for entry in read_samples(self.path)["checkpoints"] if entry["step"] != step]
+        others = [
+            entry for entry in read_samples(self.path)["checkpoints"] if entry["step"] != step
+        ]
         entry = {"step": step, "time": time, "images": names}
         checkpoints = sorted([*others, entry], key=lambda entry: int(entry["step"]))
         content = {"prompts": list(prompts), "checkpoints": checkpoints}

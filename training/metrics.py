@@ -59,7 +59,7 @@ class PeerReport(BaseModel):
 class MetricsSchema(BaseModel):
     """The shape of everything under the key ``{run}_metrics``."""
 
-    metrics: dict[BytesWithPublicKey, PeerReport | None]  # type: ignore[valid-type]
+    metrics: dict[BytesWithPublicKey, PeerReport | None]
 
 
 def make_validators(run: str, key: RSAPrivateKey) -> list[RecordValidatorBase]:

@@ -83,7 +83,8 @@ class Monitor:
 
     def __init__(self, run: RunFile, options: MonitorOptions) -> None:
         self.run, self.options, self.recipe = run, options, run.get_recipe()
-        self.model = build_model(self.recipe).eval()
+        self.model = build_model(self.recipe)
+        self.model.train(mode=False)
         self.live = LiveFolder(options.live)
         self.tally = Tally(self.recipe.swarm.target_batch_size, self.live.last_step())
         saved = atomic.read_json(options.folder / "tally.json")
@@ -167,12 +168,15 @@ class Monitor:
         Raises:
             RuntimeError: when no volunteer sent a usable state.
         """
-        state = self.download.load_state_from_peers(timeout=self.recipe.swarm.state_download_timeout)
+        state = self.download.load_state_from_peers(
+            timeout=self.recipe.swarm.state_download_timeout
+        )
         if state is None:
             raise RuntimeError("no volunteer sent a usable state")
         metadata, tensors = state
+        parameters = ordered_parameters(self.model, self.recipe)
         with torch.no_grad():
-            for parameter, tensor in zip(ordered_parameters(self.model, self.recipe), tensors):
+            for parameter, tensor in zip(parameters, tensors[: len(parameters)], strict=True):
                 parameter.copy_(tensor)
         return int(metadata["epoch"])
 
@@ -223,6 +227,7 @@ def _public_name(source: str) -> str:
 def _in_words(line: ProgressLine) -> str:
     loss = "no loss reported" if line.loss is None else f"loss {line.loss:.3f}"
     return (
-        f"step {line.step}: {loss}, {line.samples} samples, {line.samples_per_second:.0f} a second, "
+        f"step {line.step}: {loss}, {line.samples} samples, "
+        f"{line.samples_per_second:.0f} a second, "
         f"{line.training} training, {line.syncing} syncing, {line.left} left"
     )

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -46,7 +46,7 @@ class PeerOptions:
 
     name: str
     folder: Path
-    endpoint: Endpoint = Endpoint()
+    endpoint: Endpoint = field(default_factory=Endpoint)
     micro_batch_size: int | None = None
     delayed_step: bool = True
     wire_format: WireFormat = WireFormat.ADAPTIVE
@@ -79,7 +79,8 @@ class Volunteer:
         board.say(choice.reason)
         identity = Identity.read(options.folder)
         self.stream = data.stream(self.recipe, identity.subkey, run.data or None, choice.size)
-        self.model = build_model(self.recipe).to(self.device).train()
+        self.model = build_model(self.recipe).train()
+        self.model.to(self.device)
         self._warm_up()
         traffic.start_counting()
         board.status.stage = Stage.CONNECTING
@@ -148,7 +149,7 @@ class Volunteer:
         value = loss.item()
         if not math.isfinite(value):
             return None
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return value
 
     def _step(self, samples: int, loss: float) -> None:

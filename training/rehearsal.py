@@ -86,7 +86,13 @@ class Rehearsal:
         self.run_file = self.folder / "run.toml"
         self.live = LiveFolder(self.folder / "live")
         self.planned = [name_of(index) for index in range(self.options.peers + 1)]
-        monitor = [*COMMAND, "monitor", str(self.run_file), "--folder", str(self.folder / "monitor")]
+        monitor = [
+            *COMMAND,
+            "monitor",
+            str(self.run_file),
+            "--folder",
+            str(self.folder / "monitor"),
+        ]
         monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
         monitor += ["--host", "127.0.0.1", "--port", str(free_port())]
         self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))

@@ -1,9 +1,9 @@
 """Run files: what a volunteer must know to join a run. A TOML file without any secret.
 
-    name = "rehearsal"
-    recipe = "rehearsal"
-    initial_peers = ["/ip4/127.0.0.1/tcp/31337/p2p/12D3KooW..."]
-    live = "https://example.org/live/rehearsal/"
+name = "rehearsal"
+recipe = "rehearsal"
+initial_peers = ["/ip4/127.0.0.1/tcp/31337/p2p/12D3KooW..."]
+live = "https://example.org/live/rehearsal/"
 """
 
 import re
@@ -63,7 +63,9 @@ class RunFile:
             _require(_ADDRESS.fullmatch(address), "initial_peers", address, rule)
         if self.organisation:
             rule = "the name of a Hugging Face organisation"
-            _require(_ORGANISATION.fullmatch(self.organisation), "organisation", self.organisation, rule)
+            _require(
+                _ORGANISATION.fullmatch(self.organisation), "organisation", self.organisation, rule
+            )
         if self.authority:
             _require(_is_web(self.authority), "authority", self.authority, "an http(s) address")
         for name, address in self.links.items():
@@ -122,7 +124,9 @@ def _read(source: str) -> str:
                 content = file.read(MAX_BYTES + 1)
     except (OSError, URLError) as error:
         raise InputError("run", source, f"must be {rule}: {error}") from error
-    _require(len(content) <= MAX_BYTES, "run", source, f"must be {rule} of at most {MAX_BYTES} bytes")
+    _require(
+        len(content) <= MAX_BYTES, "run", source, f"must be {rule} of at most {MAX_BYTES} bytes"
+    )
     try:
         return content.decode()
     except UnicodeDecodeError as error:

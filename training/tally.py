@@ -121,7 +121,7 @@ class Tally:
         member.step = report.step
         member.now = Totals(
             samples=report.samples,
-            seconds=report.time - report.session,
+            seconds=float(report.time) - float(report.session),
             steps=report.steps,
             rejected=report.rejected,
         )
@@ -149,9 +149,7 @@ class Tally:
         self._first_seen.setdefault(report.step, now)
 
     def _is_settled(self, step: int, now: float) -> bool:
-        training = [
-            key for key, m in self._members.items() if m.state == PeerState.TRAINING.value
-        ]
+        training = [key for key, m in self._members.items() if m.state == PeerState.TRAINING.value]
         complete = all(key in self._steps[step] for key in training)
         return complete or now - self._first_seen[step] > SETTLING_SECONDS
 

@@ -26,7 +26,7 @@ def keep_tasks() -> None:
 
 def _make_loop() -> asyncio.AbstractEventLoop:
     loop: asyncio.AbstractEventLoop = switch_to_uvloop()
-    loop.set_task_factory(_create_task)
+    loop.set_task_factory(_create_task)  # type: ignore[arg-type]  # options vary by version
     return loop
 
 

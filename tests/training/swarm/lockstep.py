@@ -46,7 +46,9 @@ def make_batch(step: int, index: int) -> dict[str, torch.Tensor]:
     """Make sixteen sequences, the same in every process; codes follow from the text."""
     generator = torch.Generator().manual_seed(1000 * step + index)
     model = RECIPE.model
-    text = torch.randint(model.text_vocabulary_size, (BATCH, model.text_length), generator=generator)
+    text = torch.randint(
+        model.text_vocabulary_size, (BATCH, model.text_length), generator=generator
+    )
     codes = (text[:, :1] + torch.arange(model.image_side**2)) % model.image_vocabulary_size
     return {"text_ids": text, "image_codes": codes}
 
@@ -57,7 +59,9 @@ def held_out_loss(model: TextToImageTransformer) -> float:
         return float(model(**make_batch(-1, 0)).loss)
 
 
-def make_step(optimizer: SwarmOptimizer, model: TextToImageTransformer, step: int, index: int) -> None:
+def make_step(
+    optimizer: SwarmOptimizer, model: TextToImageTransformer, step: int, index: int
+) -> None:
     """Compute this volunteer's quarter, wait for the others' and make the step with them."""
     model(**make_batch(step, index)).loss.backward()
     # told before it is handed in, so that handing in already finds the batch complete

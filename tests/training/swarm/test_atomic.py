@@ -9,9 +9,14 @@ from training import atomic
 def test_a_failure_while_writing_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(RuntimeError, match="power cut"), atomic.replacing(path) as temporary:
-        temporary.write_text("half of the ne")
-        raise RuntimeError("power cut")
+
+    def write_half() -> None:
+        with atomic.replacing(path) as temporary:
+            temporary.write_text("half of the ne")
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_half()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

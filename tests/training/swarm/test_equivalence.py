@@ -34,9 +34,7 @@ def train_alone() -> list[float]:
     """The plain loop: a batch of 64, the same optimizer, nobody else."""
     lockstep = load_lockstep()
     model = build_model(lockstep.RECIPE)
-    optimizer = lamb.build_optimizer(
-        lockstep.RECIPE, lamb.parameter_groups(model, lockstep.RECIPE)
-    )
+    optimizer = lamb.build_optimizer(lockstep.RECIPE, lamb.parameter_groups(model, lockstep.RECIPE))
     schedule = lamb.build_schedule(lockstep.RECIPE, optimizer)
     losses = []
     for step in range(STEPS):

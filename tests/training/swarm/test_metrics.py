@@ -27,7 +27,9 @@ def make_record(value: dict[str, Any], owner: RSAPrivateKey) -> DHTRecord:
 
 
 def is_accepted(record: DHTRecord, signer: RSAPrivateKey) -> bool:
-    signed = replace(record, value=CompositeValidator(make_validators("run", signer)).sign_value(record))
+    signed = replace(
+        record, value=CompositeValidator(make_validators("run", signer)).sign_value(record)
+    )
     return CompositeValidator(make_validators("run", RSAPrivateKey())).validate(signed)
 
 

@@ -1,7 +1,7 @@
+import json
 from dataclasses import replace
 from typing import Any
 
-import json
 import pytest
 
 from training.live import PeerState, ProgressLine
