@@ -14,7 +14,8 @@ from calculator.overhead import Overhead, estimate_overhead
 from calculator.parameters import count_parameters, parameter_tensors
 from calculator.states import Statics, statics
 from calculator.techniques import Plan, ResolvedPlan, resolve
-from calculator.timeline import measure, parse_size, record, size_bytes
+from calculator.timeline import measure, size_bytes
+from calculator.trace import parse_size, record
 
 
 @dataclass(frozen=True, slots=True)
