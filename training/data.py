@@ -18,7 +18,7 @@ from datasets import IterableDataset, load_dataset
 from calculator.errors import InputError
 from training.captions import load_tokenizer
 from training.recipes import Recipe
-from training.shards import is_kept, list_shards, unpack_codes
+from training.shards import kept_rows, list_shards, unpack_codes
 
 Batch = dict[str, torch.Tensor]
 Rows = Generator[dict[str, Any], None, None]
@@ -48,7 +48,12 @@ class SampleStream(Iterator[Batch]):
         self._drawn_in_epoch = 0
         self._tokenizer = load_tokenizer(recipe)
         self._random = np.random.default_rng(peer_seed(peer_key))
-        kept = dataset.filter(is_kept, fn_kwargs={"settings": recipe.data})
+        kept = dataset.filter(
+            kept_rows,
+            batched=True,
+            batch_size=recipe.data.preprocessing_batch,
+            fn_kwargs={"settings": recipe.data},
+        )
         # Only the order of the shards: the buffer is ours, to be saved, and the library's reading
         # of several shards at once starts threads, which must not live when peers fork.
         self._dataset = kept.shuffle(

@@ -109,7 +109,7 @@ class DataSettings:
             None: the run file names it.
         image_pixels: side of the pictures that the VQ-GAN reads.
         shuffle_buffer: samples among which the next one is drawn.
-        preprocessing_batch: samples unpacked and tokenised at a time.
+        preprocessing_batch: samples filtered at a time.
         shortest_caption: characters a caption must have.
         largest_aspect_ratio: longest side over shortest.
         allowed_labels: values of the NSFW label that are kept; None keeps pictures without one.
@@ -182,7 +182,7 @@ PAPER = Recipe(
     ),
     optimizer=OptimizerSettings(learning_rate=2.5e-3),
     schedule=ScheduleSettings(total_steps=31_250, warmup_steps=3_125),
-    swarm=SwarmSettings(target_batch_size=4096, micro_batch_size=1),
+    swarm=SwarmSettings(target_batch_size=4096, micro_batch_size=8),
     # The 2021 data set has been withdrawn, so a run file must name its own.
     data=DataSettings(source=None, tokenizer="google-t5/t5-small", codes=None, image_pixels=256),
     generation=GenerationSettings(top_p=0.75, images_per_prompt=128),

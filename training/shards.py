@@ -69,6 +69,13 @@ def is_kept(row: dict[str, Any], settings: DataSettings) -> bool:
     )
 
 
+def kept_rows(columns: dict[str, list[Any]], settings: DataSettings) -> list[bool]:
+    """`is_kept` of each row of a batch, given as columns."""
+    names = [name for name in COLUMNS.names if name != "code"]
+    rows = zip(*(columns[name] for name in names), strict=True)
+    return [is_kept(dict(zip(names, row, strict=True)), settings) for row in rows]
+
+
 def pack_codes(codes: torch.Tensor) -> bytes:
     """One picture's codes, int64 [I] below 2^15, as int16 bytes."""
     return codes.numpy().astype("<i2").tobytes()
