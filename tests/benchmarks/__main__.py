@@ -1,27 +1,14 @@
 """`python3 build.py bench [PART ...]`: print the tables and write them to bench/."""
 
 import argparse
-from collections.abc import Callable
+from importlib import import_module
 
-from tests.benchmarks import estimate, size, slider, start
 from tests.benchmarks.chromium import fresh_visit
 from tests.benchmarks.figures import Table, machine, write_json
 from tools.console import ROOT, say
 
-
-def _lamb(quick: bool) -> Table:
-    from tests.benchmarks import lamb  # torch is imported by those who measure it only
-
-    return lamb.run(quick)
-
-
-PARTS: dict[str, Callable[[bool], Table]] = {
-    "estimate": estimate.run,
-    "slider": slider.run,
-    "start": start.run,
-    "size": size.run,
-    "lamb": _lamb,
-}
+# Each is a module here with run(quick) -> Table; imported when measured, since some need PyTorch.
+PARTS = ("estimate", "slider", "start", "size", "lamb", "wire", "swarm")
 
 
 def main() -> None:
@@ -33,17 +20,17 @@ def main() -> None:
         "--record", metavar="NAME", help="write benchmarks/NAME.json, which git keeps"
     )
     options = parser.parse_args()
-    unknown = set(options.parts) - PARTS.keys()
+    unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"PART = {', '.join(sorted(unknown))}: must be one of {', '.join(PARTS)}")
-    tables = []
-    for name in options.parts or PARTS:
-        tables.append(PARTS[name](options.quick))
-        say(str(tables[-1]))
+    path = ROOT / (f"benchmarks/{options.record}.json" if options.record else "bench/latest.json")
     with fresh_visit() as visit:
         words = machine(visit.browser.version)
-    path = ROOT / (f"benchmarks/{options.record}.json" if options.record else "bench/latest.json")
-    write_json(path, tables, words)
+    tables: list[Table] = []
+    for name in options.parts or PARTS:
+        tables.append(import_module(f"tests.benchmarks.{name}").run(options.quick))
+        say(str(tables[-1]))
+        write_json(path, tables, words)  # at once, so that a later part's failure loses nothing
     say(", ".join(f"{what}: {words[what]}" for what in ("processor", "cores", "system", "load")))
     say(f"Written to {path.relative_to(ROOT)}.")
 
