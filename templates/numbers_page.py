@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import cache
 
-from calculator import operations
+from calculator import operations, overhead
 from calculator.catalog import MODELS, SOURCES
-from calculator.units import format_count
+from calculator.units import format_bytes, format_count
 from templates.calculator_page import FAMILIES, MOMENTS, PARTS, ask
 from templates.docstrings import chapters, summaries
 from validation.compare import Comparison, compare, spread
@@ -73,6 +73,10 @@ def context() -> dict[str, object]:
         "operations": summaries(operations),
         "models": MODELS.values(),
         "parameters": {name: format_count(count) for name, count in counts.items()},
+        "context_memory": format_bytes(overhead.CONTEXT_BYTES),
+        "workspace": format_bytes(overhead.WORKSPACE_BYTES),
+        "hopper_workspace": format_bytes(overhead.HOPPER_WORKSPACE_BYTES),
+        "slack": f"{overhead.SLACK_PERCENT} %",
         "accuracy": accuracy(),
         "notes": notes(),
         "moments": MOMENTS,
