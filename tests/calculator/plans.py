@@ -1,0 +1,87 @@
+"""Models and plans that hypothesis draws: every one of them is one that the calculator takes."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from calculator.architecture import Architecture, Family
+from calculator.catalog import MODELS
+from calculator.estimate import MemoryReport, estimate
+from calculator.techniques import OPTIONS, Optimizer, Plan, Precision, attention_kernels
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, perhaps with fewer layers than the catalog's, and a plan that it can have."""
+
+    architecture: Architecture
+    plan: Plan
+
+    @property
+    def report(self) -> MemoryReport:
+        """What the calculator answers."""
+        return estimate(self.architecture, self.plan)
+
+    def but(self, **options: Any) -> "Case":
+        """The same case with other options."""
+        return Case(self.architecture, replace(self.plan, **options))
+
+
+def names(field: str) -> list[str]:
+    """The values of an option that has choices."""
+    return [name for name, _ in OPTIONS[field].choices]
+
+
+@st.composite
+def architectures(draw: st.DrawFn, catalog_only: bool = False) -> Architecture:
+    """A model of the catalog, with 2 to 12 layers in each stack unless `catalog_only`."""
+    model = draw(st.sampled_from(list(MODELS.values())))
+    if catalog_only:
+        return model
+    layers = draw(st.integers(2, 12))
+    return replace(model, layers=layers, decoder_layers=layers if model.decoder_layers else 0)
+
+
+@st.composite
+def cases(draw: st.DrawFn, catalog_only: bool = False, **fixed: Any) -> Case:
+    """Any model under any plan; `fixed` options are not drawn."""
+    model = draw(architectures(catalog_only))
+    options: dict[str, Any] = {
+        "batch_size": draw(st.integers(1, 6)),
+        "accumulation": draw(st.integers(1, 3)),
+        **{name: draw(st.sampled_from(names(name))) for name in _FREE},
+        **draw(_lengths(model)),
+        **draw(_update(fixed.get("optimizer"))),
+        "sharing_groups": draw(st.none() | st.integers(1, model.layers)),
+        "reversible": draw(st.sampled_from([None, True, False])),
+        **fixed,
+    }
+    kernels = attention_kernels(model, Precision(options["precision"]))
+    options.setdefault("attention", draw(st.sampled_from(kernels)))
+    return Case(model, Plan(**options))
+
+
+_FREE = ("precision", "checkpointing", "offload")
+
+
+@st.composite
+def _lengths(draw: st.DrawFn, model: Architecture) -> dict[str, Any]:
+    """Lengths, dropout and tying; our text-to-image transformer has its own."""
+    if model.family is Family.DALLE:
+        return {}
+    lengths = {"sequence_length": draw(st.integers(1, 700))}
+    if model.family is Family.T5:
+        lengths["target_length"] = draw(st.integers(1, 700))
+    tied = draw(st.sampled_from([None, True, False]))
+    return {**lengths, "dropout": draw(st.sampled_from([None, 0.0, 0.1])), "tied_embeddings": tied}
+
+
+@st.composite
+def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
+    """An optimizer with bits and an implementation that it has."""
+    chosen = Optimizer(optimizer or draw(st.sampled_from(names("optimizer"))))
+    factored = chosen is Optimizer.ADAFACTOR
+    bits = draw(st.sampled_from([None, 32, 16] if factored else [None, 32, 16, 8]))
+    update = draw(st.sampled_from(["foreach", "loop"] if factored else names("update")))
+    return {"optimizer": chosen, "optimizer_bits": bits, "update": update}

@@ -1,0 +1,114 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calculator.catalog import MODELS
+from calculator.parameters import count_parameters, parameter_tensors
+from calculator.techniques import Plan, resolve
+from tests.calculator.plans import Case, architectures, cases
+
+# the sizes of the catalog in transformers 5.23's BertForMaskedLM, T5ForConditionalGeneration,
+# GPT2LMHeadModel and GPTJForCausalLM: sum(p.numel() for p in model.parameters())
+HUGGING_FACE = {
+    "bert-base": 109_514_298,
+    "bert-large": 335_174_458,
+    "t5-small": 60_506_624,
+    "t5-base": 222_903_552,
+    "t5-large": 737_668_096,
+    "t5-3b": 2_851_598_336,
+    "t5-11b": 11_307_321_344,
+    "gpt2-s": 124_439_808,
+    "gpt2-m": 354_823_168,
+    "gpt2-l": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "gpt3-s": 125_226_240,
+    "gpt3-m": 355_871_744,
+    "gpt3-3b": 2_651_553_280,
+    "gpt3-7b": 6_658_404_352,
+    "gpt3-175b": 174_604_259_328,
+    "gpt-j-6b": 6_050_882_784,
+}
+
+
+def count(model: str, **options: Any) -> int:
+    architecture = MODELS[model]
+    return count_parameters(architecture, resolve(architecture, Plan(**options)))
+
+
+@pytest.mark.parametrize(("model", "parameters"), HUGGING_FACE.items())
+def test_the_count_is_that_of_the_real_class(model: str, parameters: int) -> None:
+    assert count(model) == parameters
+
+
+def test_sharing_makes_the_text_to_image_model_almost_nine_times_smaller() -> None:
+    # counted from the shapes of the published checkpoint; the paper says about 8 times
+    assert count("dalle-together") == 125_894_244
+    assert count("dalle-together", sharing_groups=64) == 1_116_354_148
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name.startswith("gpt3")])
+def test_gpt_is_counted_by_the_formula(model: str) -> None:
+    # (V + P) d + L (12 d^2 + 13 d) + 2 d, from the shapes of GPT-2's layers (Radford et al.)
+    m = MODELS[model]
+    d, tables = m.hidden_size, m.vocabulary_size + m.positions
+    assert count(model) == tables * d + m.layers * (12 * d**2 + 13 * d) + 2 * d
+
+
+@pytest.mark.parametrize("model", ["t5-small", "t5-base", "gpt2-s", "gpt3-xl"])
+def test_untying_adds_a_second_table_of_words(model: str) -> None:
+    m = MODELS[model]
+    added = count(model, tied_embeddings=False) - count(model, tied_embeddings=True)
+    assert added == m.vocabulary_size * m.hidden_size
+
+
+@pytest.mark.parametrize("model", ["bert-base", "gpt2-s"])
+def test_a_longer_sequence_enlarges_learned_positions(model: str) -> None:
+    m = MODELS[model]
+    longer = count(model, sequence_length=m.positions + 100)
+    assert longer - count(model) == 100 * m.hidden_size
+    assert count(model, sequence_length=16) == count(model)
+
+
+@pytest.mark.parametrize("groups", [1, 3, 11, 12])
+def test_a_shared_layer_counts_once(groups: int) -> None:
+    # a layer of GPT-2 Small has 12 d^2 + 13 d numbers
+    layer = 12 * 768**2 + 13 * 768
+    assert count("gpt2-s", sharing_groups=groups) == 124_439_808 - (12 - groups) * layer
+
+
+def test_t5_shares_within_each_stack() -> None:
+    # an encoder layer of T5 Small: 4 d a + 2 d f + 2 d; a decoder layer: 8 d a + 2 d f + 3 d
+    encoder = 4 * 512**2 + 2 * 512 * 2048 + 2 * 512
+    decoder = 8 * 512**2 + 2 * 512 * 2048 + 3 * 512
+    assert count("t5-small", sharing_groups=2) == 60_506_624 - 4 * (encoder + decoder)
+
+
+def test_stacks_of_different_depths_keep_all_their_layers() -> None:
+    shallow = MODELS["t5-small"]
+    deep = replace(shallow, layers=shallow.layers + 1)
+    encoder = 4 * 512**2 + 2 * 512 * 2048 + 2 * 512
+    assert count_parameters(deep, resolve(deep, Plan())) == 60_506_624 + encoder
+
+
+@given(cases(catalog_only=True))
+@settings(max_examples=60)
+def test_the_count_is_the_sum_over_tensors(case: Case) -> None:
+    plan = resolve(case.architecture, case.plan)
+    tensors = parameter_tensors(case.architecture, plan)
+    assert all(tensor.elements > 0 and tensor.copies > 0 for tensor in tensors)
+    total = sum(tensor.elements * tensor.copies for tensor in tensors)
+    assert count_parameters(case.architecture, plan) == total
+
+
+@given(architectures(), st.data())
+@settings(max_examples=60)
+def test_fewer_groups_never_count_more(model: Any, data: st.DataObject) -> None:
+    groups = data.draw(st.integers(2, model.layers))
+    fewer, more = (
+        count_parameters(model, resolve(model, Plan(sharing_groups=number)))
+        for number in (groups - 1, groups)
+    )
+    assert fewer <= more
