@@ -1,5 +1,6 @@
 """The moments of a step and what lives at each: a trace's symbols turned into bytes."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -43,7 +44,8 @@ def measure(
         levels = list(accumulate(map(signed.__getitem__, chunk.events), initial=total))
         top = max(levels)
         if chunk.moment not in highest or top > highest[chunk.moment][0]:
-            highest[chunk.moment] = (top, number, levels.index(top))
+            at = levels.index(top)
+            highest[chunk.moment] = (top, number, chunk.origins[at - 1] if at else 0)
         changes.append(levels[-1] - total)
         total = levels[-1]
         if chunk.repeats is not None:
@@ -83,10 +85,8 @@ def _parts(
             first, last, run = chunk.repeats
             for repeated in changes[first:last]:
                 _add(parts, repeated, left_out[run])
-    for event_at, part, size in trace.chunks[number].part_events:
-        if event_at > at:
-            break
-        parts[part] += signed[size]
+    for part, (places, changed) in enumerate(trace.chunks[number].part_events):
+        parts[part] += sum(map(signed.__getitem__, changed[: bisect_right(places, at)]))
     return tuple(parts)
 
 

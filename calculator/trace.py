@@ -14,7 +14,7 @@ from math import prod
 
 from calculator.families import programs
 from calculator.families.structure import REPEATED, SIMULATED, Structure
-from calculator.ledger import Ledger, Mark, Moment
+from calculator.ledger import Ledger, Mark, Moment, Part
 from calculator.tape import Tape
 
 
@@ -35,14 +35,17 @@ class Size:
 class Chunk:
     """Events between two boundaries, all of one moment.
 
-    `events` are signed numbers of sizes; `part_events` are (events before it, part, signed size);
-    `net` is what is left of them at the end, as (part, size, how often). `repeats` names the
-    chunks, from and to, that each left-out layer of a run repeats after it, and the run.
+    `events` are signed numbers of sizes, without the valleys that change no peak, and `origins`
+    how many of all events had happened at each. `part_events` has for each part the events before
+    each of its changes, and the changes as signed numbers of sizes; `net` is what is left at the
+    end, as (part, size, how often). `repeats` names the chunks, from and to, that each left-out
+    layer of a run repeats after it, and the run.
     """
 
     moment: Moment
     events: tuple[int, ...]
-    part_events: tuple[tuple[int, int, int], ...]
+    origins: tuple[int, ...]
+    part_events: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     net: tuple[tuple[int, int, int], ...]
     repeats: tuple[int, int, int] | None
 
@@ -86,7 +89,8 @@ def _chunked(ledger: Ledger, structure: Structure) -> Trace:
         left_out = repeats.get(end)
         repeated = left_out and (place[left_out[0]], place[left_out[1]], left_out[2])
         events, parts = _events(ledger, late, start, end)
-        chunks.append(Chunk(moment, events, parts, _net(parts), repeated))
+        peaks, origins = _without_valleys(events)
+        chunks.append(Chunk(moment, peaks, origins, _by_part(parts), _net(parts), repeated))
     return Trace(tuple(sizes), tuple(chunks))
 
 
@@ -168,3 +172,62 @@ def _net(part_events: Sequence[tuple[int, int, int]]) -> tuple[tuple[int, int, i
     for _, part, size in part_events:
         counts[part, abs(size)] += 1 if size > 0 else -1
     return tuple((part, size, count) for (part, size), count in counts.items() if count)
+
+
+def _by_part(
+    part_events: Sequence[tuple[int, int, int]],
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    found: list[tuple[list[int], list[int]]] = [([], []) for _ in Part]
+    for at, part, size in part_events:
+        found[part][0].append(at)
+        found[part][1].append(size)
+    return tuple((tuple(places), tuple(sizes)) for places, sizes in found)
+
+
+@dataclass(slots=True)
+class _Slope:
+    """Events that all go up or all go down, and how many had happened at its end."""
+
+    up: bool
+    sizes: Counter[int]
+    end: int
+
+
+def _without_valleys(events: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The events without what goes down and comes up again right after.
+
+    Between two tops only their difference matters, so sizes that a descent and the ascent after
+    it have in common are left out of both. Returns the events, and for each how many of the
+    given ones had happened by the end of its slope.
+    """
+    slopes: list[_Slope] = []
+    for at, event in enumerate(events):
+        if not slopes or slopes[-1].up is not (event > 0):
+            slopes.append(_Slope(event > 0, Counter(), at))
+        slopes[-1].sizes[abs(event)] += 1
+        slopes[-1].end = at + 1
+    kept: list[_Slope] = []
+    for slope in slopes:
+        _append(kept, slope)
+    flat = [
+        (size if slope.up else -size, slope.end)
+        for slope in kept
+        for size in slope.sizes.elements()
+    ]
+    return tuple(event for event, _ in flat), tuple(end for _, end in flat)
+
+
+def _append(kept: list[_Slope], slope: _Slope) -> None:
+    """Put a slope after the others, cancelling it against the descent before it."""
+    while slope.sizes:
+        if kept and kept[-1].up is slope.up:
+            before = kept.pop()
+            slope = _Slope(slope.up, before.sizes + slope.sizes, slope.end)
+        elif slope.up and kept and (common := kept[-1].sizes & slope.sizes):
+            kept[-1].sizes -= common
+            slope.sizes -= common
+            if not kept[-1].sizes:
+                kept.pop()
+        else:
+            kept.append(slope)
+            return
