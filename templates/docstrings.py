@@ -18,7 +18,19 @@ from calculator.catalog import SOURCES
 NO_FORMULAS = {"calculator.__main__", "calculator.protocol", "calculator.errors"}
 # How a step is counted comes before what is counted. These explain themselves; of the others
 # only those with formulas are shown, by name.
-ORDER = ("tape", "timeline", "families", "parameters", "states", "allocator", "overhead")
+ORDER = (
+    "tape",
+    "graph",
+    "engine",
+    "ledger",
+    "trace",
+    "timeline",
+    "families",
+    "parameters",
+    "states",
+    "allocator",
+    "overhead",
+)
 
 
 @dataclass(frozen=True, slots=True)

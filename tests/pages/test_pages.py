@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from calculator.catalog import GPUS, MODELS, SOURCES
-from calculator.tape import Moment, Part
+from calculator.ledger import Moment, Part
 from calculator.techniques import OPTIONS
 from templates.calculator_page import FAMILIES, GROUPS, MOMENTS, PARTS, SLIDERS
 from templates.render import PAGES, render

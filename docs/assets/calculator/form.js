@@ -4,6 +4,7 @@
 /** @typedef {HTMLInputElement | HTMLSelectElement} Control */
 
 const NOT_ALL = "Choices in grey do not go with this model and the other options.";
+const FIXED = "This model leaves no choice here.";
 
 /** @param {Control} control */
 const fieldOf = (control) => control.dataset.for ?? control.name;
@@ -142,10 +143,16 @@ export function showAvailable(form, available) {
   for (const [field, values] of Object.entries(available)) {
     const allowed = new Set(values.map(String));
     const control = form.elements.namedItem(field);
-    if (!(control instanceof HTMLSelectElement)) continue;
-    for (const option of control.options) option.disabled = !allowed.has(option.value);
+    let words = "";
+    if (control instanceof HTMLSelectElement) {
+      for (const option of control.options) option.disabled = !allowed.has(option.value);
+      if (allowed.size < control.options.length) words = NOT_ALL;
+    } else if (control instanceof HTMLInputElement) {
+      control.disabled = allowed.size < 2;
+      if (control.disabled) words = FIXED;
+    }
     const reason = form.querySelector(`[data-field="${CSS.escape(field)}"] [data-reason]`);
-    if (reason) reason.textContent = allowed.size < control.options.length ? NOT_ALL : "";
+    if (reason) reason.textContent = words;
   }
 }
 
