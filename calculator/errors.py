@@ -21,8 +21,21 @@ class InputError(ValueError):
 
 
 def unknown_name(field: str, value: object, known: Iterable[str]) -> InputError:
-    """The error for a name that is not on a list, with the closest name that is."""
+    """The error for a name that is not on a list, with the likeliest name that is."""
     names = list(known)
-    close = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'? " if close else ""
+    close = _likeliest(str(value).lower(), names)
+    hint = f"did you mean '{close}'? " if close else ""
     return InputError(field, value, f"{hint}must be one of: {', '.join(names)}")
+
+
+def _likeliest(typed: str, names: list[str]) -> str | None:
+    """A name that is the typed one longer or shorter, else one that is spelled much alike.
+
+    >>> _likeliest("gpt2-large", ["t5-large", "gpt2-s", "gpt2-l"])
+    'gpt2-l'
+    """
+    begun = [name for name in names if typed and (name.startswith(typed) or typed.startswith(name))]
+    if begun:
+        return max(begun, key=len) if typed.startswith(begun[0]) else begun[0]
+    alike = difflib.get_close_matches(typed, names, n=1, cutoff=0.5)
+    return alike[0] if alike else None

@@ -479,14 +479,13 @@ def _resolve_update(plan: Plan) -> Update:
 
 
 def _resolve_groups(architecture: Architecture, plan: Plan) -> int:
-    layers = architecture.shared_layers
-    if architecture.decoder_layers:
-        layers = min(layers, architecture.decoder_layers)
-    groups = plan.sharing_groups or architecture.sharing_groups or architecture.layers
-    if plan.sharing_groups is not None and groups > architecture.layers:
+    """Distinct layers of the longest stack; a shorter one has at most its own."""
+    layers = max(architecture.shared_layers, architecture.decoder_layers)
+    most = max(architecture.layers, architecture.decoder_layers)
+    if plan.sharing_groups is not None and plan.sharing_groups > most:
         rule = f"{architecture.name} has {layers} layers to share: must be from 1 to {layers}"
-        raise InputError("sharing_groups", groups, rule)
-    return min(groups, layers)
+        raise InputError("sharing_groups", plan.sharing_groups, rule)
+    return min(plan.sharing_groups or architecture.sharing_groups or most, layers)
 
 
 def _resolve_reversible(architecture: Architecture, plan: Plan) -> bool:
