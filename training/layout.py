@@ -63,6 +63,13 @@ def shift_sources(layout: Layout, device: torch.device) -> tuple[torch.Tensor, t
     return torch.where(text, before, above), torch.where(text, before, left)
 
 
+@lru_cache(maxsize=32)
+def _padded_sources(layout: Layout, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """`shift_sources` in a sequence that a row of zeros precedes; every layer uses the same."""
+    first, second = shift_sources(layout, device)
+    return first + 1, second + 1
+
+
 def token_shift(x_BSD: torch.Tensor, layout: Layout) -> torch.Tensor:
     """Replace the first half of each token's channels by its neighbours' (see `shift_sources`).
 
@@ -74,7 +81,7 @@ def token_shift(x_BSD: torch.Tensor, layout: Layout) -> torch.Tensor:
     """
     quarter = x_BSD.shape[-1] // 4
     length = x_BSD.shape[1]
-    first, second = (source[:length] + 1 for source in shift_sources(layout, x_BSD.device))
+    first, second = (places[:length] for places in _padded_sources(layout, x_BSD.device))
     padded = torch.nn.functional.pad(x_BSD[..., : 2 * quarter], (0, 0, 1, 0))
     return torch.cat(
         [

@@ -1,3 +1,4 @@
+import gc
 import math
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -184,9 +185,15 @@ def test_a_second_backward_pass_is_refused_in_words(
         loss.backward()
 
 
+def living_tensors() -> list[torch.Tensor]:
+    gc.collect()
+    return [thing for thing in gc.get_objects() if type(thing) is torch.Tensor]
+
+
 def kept_bytes(model: TextToImageTransformer, forward: Callable[[], object]) -> int:
-    """Bytes that autograd keeps for backward, parameters aside; each storage counts once."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    """Bytes that a forward pass leaves: what autograd saved, and what Python still holds."""
+    before = [*model.parameters(), *living_tensors()]
+    own = {tensor.untyped_storage().data_ptr() for tensor in before}
     kept: dict[int, torch.Tensor] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -196,6 +203,8 @@ def kept_bytes(model: TextToImageTransformer, forward: Callable[[], object]) -> 
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         result = forward()
+    for tensor in living_tensors():  # such as those on the tape of the reversible layers
+        keep(tensor)
     total = sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
     del result
     return total
@@ -211,6 +220,8 @@ def test_reversible_activations_are_flat_in_depth(
             model = TextToImageTransformer(TextToImageConfig(**shaped))
             kept[reversible, depth] = kept_bytes(model, lambda m=model: m(text_ids, image_codes))
     assert kept[True, 16] == kept[True, 64]
+    streams = 2 * 3 * 21 * 32 * 4  # two of [3, 21, 32] in float32 are on the tape
+    assert streams < kept[True, 16]
     assert kept[False, 64] > 3 * kept[False, 16]
     assert kept[True, 16] < kept[False, 16] / 10
 
