@@ -71,6 +71,7 @@ class SwarmSettings:
         averaging_timeout: longest averaging round, matchmaking included.
         average_state_every: global steps between two averagings of the weights themselves,
             which drift apart a little where gradients travel in 8 bits.
+        delayed_step: compute on while the update is made, with gradients one step old.
         group_size: peers in a group, a power of two; None lets all meet in one.
         metrics_expiration: how long a peer's published metrics count.
         progress_refresh: shortest and longest time between two looks at the others' progress.
@@ -88,6 +89,7 @@ class SwarmSettings:
     averaging_timeout: float = 180.0
     average_state_every: int = 1
     compression_threshold: int = 2**16
+    delayed_step: bool = True
     group_size: int | None = None
     metrics_expiration: float = 600.0
     progress_refresh: tuple[float, float] = (0.5, 30.0)
@@ -231,6 +233,7 @@ REHEARSAL = Recipe(
     swarm=SwarmSettings(
         target_batch_size=128,
         micro_batch_size=32,
+        delayed_step=False,  # at so high a rate old gradients cost more than waiting does
         matchmaking_seconds=2.0,
         allreduce_timeout=20.0,
         averaging_timeout=30.0,
