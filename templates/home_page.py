@@ -88,7 +88,7 @@ def context() -> dict[str, object]:
     bars = stairs()
     parameters = ask("answer", **PLAIN)["report"]["parameters"]
     shared = ask("answer", model=MODEL.name)["report"]["parameters"]
-    measured_on, (measured, *_) = accuracy()[0]
+    measured = accuracy()[0]
     return {
         "stairs": bars,
         "largest": max(GPU.memory, *(stair.bytes for stair in bars)),
@@ -97,8 +97,8 @@ def context() -> dict[str, object]:
         "parts": PARTS,
         "unshared": f"{parameters / 1e9:.1f} billion",
         "shared": f"{shared / 1e6:.0f} million",
-        "measured": measured,
-        "measured_on": measured_on,
+        "measured": measured.rows[0],
+        "measured_on": measured.device,
         "large": large_model(),
         "model_count": len(MODELS),
         "gpu_count": len(GPUS),

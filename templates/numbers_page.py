@@ -9,6 +9,7 @@ from calculator.units import format_bytes, format_count
 from templates.calculator_page import FAMILIES, MOMENTS, PARTS, ask
 from templates.docstrings import chapters, summaries
 from validation.compare import Comparison, compare, spread
+from validation.figure import draw
 from validation.rows import read_rows
 
 # What the rows in validation/measurements were measured on.
@@ -33,9 +34,18 @@ class Accuracy:
     worst: str
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The steps measured on one device: all together, then each family, and all in a figure."""
+
+    device: str
+    rows: list[Accuracy]
+    figure: str
+
+
 @cache  # some hundred steps, asked for by two pages
-def accuracy() -> list[tuple[str, list[Accuracy]]]:
-    """For each device that was measured on: all steps together, then each family."""
+def accuracy() -> list[Measured]:
+    """The calculator beside the measured rows of each device."""
     found = []
     for device, words in DEVICES.items():
         comparisons = compare(read_rows(device))
@@ -45,7 +55,7 @@ def accuracy() -> list[tuple[str, list[Accuracy]]]:
         for family, title in FAMILIES.items():
             if members := [item for item in comparisons if item.family == family]:
                 rows.append(_accuracy(title, members))
-        found.append((words, rows))
+        found.append(Measured(words, rows, draw(comparisons)))
     return found
 
 

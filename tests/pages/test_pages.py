@@ -9,6 +9,8 @@ from calculator.ledger import Moment, Part
 from calculator.techniques import OPTIONS
 from templates.calculator_page import FAMILIES, GROUPS, MOMENTS, PARTS, SLIDERS
 from templates.render import PAGES, render
+from validation.compare import compare
+from validation.rows import read_rows
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +73,11 @@ def test_rendering_twice_gives_the_same_bytes(pages: Path, tmp_path: Path) -> No
     render(tmp_path)
     for page in pages.glob("*.md"):
         assert (tmp_path / page.name).read_bytes() == page.read_bytes()
+
+
+def test_the_page_of_numbers_hides_no_error(pages: Path) -> None:
+    page = (pages / "numbers.md").read_text("utf-8")
+    errors = [abs(item.error) for item in compare(read_rows("fake"))]
+    assert errors
+    assert f"| All | {len(errors)} | " in page
+    assert f"| {100 * max(errors):.2f} % |" in page
