@@ -119,7 +119,6 @@ def _t5(c: _Reader, name: str) -> Architecture:
         sequence_length=length,
         target_length=length,
         dropout=c.probability("dropout_rate", 0.1),
-        tied_embeddings=c.tied(),
         relative_buckets=c.size("relative_attention_num_buckets", 32),
         source="transformers",
     )

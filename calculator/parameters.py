@@ -123,7 +123,6 @@ def _t5(m: Architecture, plan: ResolvedPlan) -> list[ParameterTensor]:
         ParameterTensor("feed_forward.expand", (f, d), encoder + decoder),
         ParameterTensor("feed_forward.contract", (d, f), encoder + decoder),
         ParameterTensor("norm", (d,), 2 * encoder + 3 * decoder + 2),
-        *_untied_head(m, plan),
     ]
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.catalog import GPUS, MODELS, Gpu, find_gpu, find_model
 from calculator.commandline import command_for
 from calculator.errors import InputError, unknown_name
@@ -20,6 +20,7 @@ from calculator.techniques import (
     OPTIONS,
     Plan,
     attention_kernels,
+    can_untie,
     plain_value,
     techniques,
     without_techniques,
@@ -145,7 +146,7 @@ def _available(architecture: Architecture, report: MemoryReport) -> dict[str, li
         if report.plan.optimizer == "adafactor"
         else ["foreach", "fused", "loop"]
     )
-    tied = ["true"] if architecture.family is Family.DALLE else ["true", "false"]
+    tied = ["true", "false"] if can_untie(architecture) else ["true"]
     return {
         "attention": kernels,
         "optimizer_bits": bits,

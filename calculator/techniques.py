@@ -392,7 +392,8 @@ def resolve(architecture: Architecture, plan: Plan) -> ResolvedPlan:
     """
     _check_lengths(architecture, plan)
     _check_attention(architecture, plan)
-    _check_dalle(architecture, plan)
+    _check_embeddings(architecture, plan)
+    _check_dropout(architecture, plan)
     return ResolvedPlan(
         batch_size=plan.batch_size,
         sequence_length=plan.sequence_length or architecture.sequence_length,
@@ -427,16 +428,20 @@ def _check_lengths(architecture: Architecture, plan: Plan) -> None:
         raise InputError("sequence_length", plan.sequence_length, rule)
 
 
-def _check_dalle(architecture: Architecture, plan: Plan) -> None:
-    """What our text-to-image transformer has no code for."""
-    if architecture.family is not Family.DALLE:
-        return
-    if plan.dropout:
-        rule = f"{architecture.name} has no dropout: must be 0"
-        raise InputError("dropout", plan.dropout, rule)
-    if plan.tied_embeddings is False:
-        rule = f"{architecture.name} always ties its embeddings: must be true"
+def can_untie(architecture: Architecture) -> bool:
+    """Whether the model's class has an output layer with weights of its own."""
+    return architecture.family not in (Family.T5, Family.DALLE)
+
+
+def _check_embeddings(architecture: Architecture, plan: Plan) -> None:
+    if plan.tied_embeddings is False and not can_untie(architecture):
+        rule = f"{architecture.name}'s class always ties its embeddings: must be true"
         raise InputError("tied_embeddings", False, rule)
+
+
+def _check_dropout(architecture: Architecture, plan: Plan) -> None:
+    if plan.dropout and architecture.family is Family.DALLE:
+        raise InputError("dropout", plan.dropout, f"{architecture.name} has no dropout: must be 0")
 
 
 def _check_attention(architecture: Architecture, plan: Plan) -> None:

@@ -8,6 +8,8 @@ from calculator.families.structure import Run, Structure, layer_runs
 from calculator.parameters import position_count
 from calculator.techniques import ResolvedPlan
 
+# a row of a mask must start at a multiple of this many numbers for the efficient kernel
+MASK_MULTIPLE: Final = 8
 # kinds of attention in our text-to-image transformer, training/attention.py
 MASK_KINDS: Final = ("row", "column", "convolutional")
 
@@ -31,6 +33,11 @@ def buffer_bytes(architecture: Architecture, plan: ResolvedPlan) -> int:
             return 0
         case _:
             assert_never(architecture.family)
+
+
+def _padded_lengths(plan: ResolvedPlan) -> frozenset[str]:
+    lengths = {"S": plan.sequence_length, "T": plan.target_length or 0}
+    return frozenset(name for name, length in lengths.items() if length % MASK_MULTIPLE)
 
 
 def rotary_positions(architecture: Architecture, plan: ResolvedPlan) -> int:
@@ -62,6 +69,7 @@ def structure_of(
         runs=runs,
         decoder_runs=decoder_runs,
         gated=architecture.gated,
+        padded=_padded_lengths(plan),
     )
     return structure, left_out
 
@@ -83,6 +91,10 @@ def symbols_of(architecture: Architecture, plan: ResolvedPlan) -> dict[str, int]
         "a": architecture.attention_size,
         "K": -(-architecture.head_size // 32) * 32,
         "c": -(-length // 128) * 128,
+        "E": -(-length // 32) * 32,
+        "F": -(-target // 32) * 32,
+        "G": -(-length // MASK_MULTIPLE) * MASK_MULTIPLE,
+        "H": -(-target // MASK_MULTIPLE) * MASK_MULTIPLE,
         "z": architecture.attention_size // 2,
         "x": architecture.head_size // 2,
         "f": architecture.feed_forward_size,

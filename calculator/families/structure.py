@@ -49,7 +49,8 @@ class Structure:
     """Everything about model and plan that changes the operations of a step.
 
     `runs` are the layers of a stack (an encoder and a decoder alike), `one_sequence` is a
-    micro-batch of one, for which matmul need not copy heads.
+    micro-batch of one, for which matmul need not copy heads; `padded` names the lengths (S, T)
+    that the efficient kernel rounds up in its mask.
     """
 
     family: Family
@@ -65,7 +66,7 @@ class Structure:
     decoder_runs: tuple[Run, ...] = ()
     gated: bool = False
     token_shift: bool = False
-    padded_heads: bool = False
+    padded: frozenset[str] = frozenset()
 
     @property
     def weight_item(self) -> int:
@@ -83,6 +84,13 @@ class Structure:
         wanted = self.attention in (Attention.SDPA, Attention.FLASH)
         return wanted and self.precision is not Precision.FP32
 
+    @property
+    def efficient(self) -> bool:
+        """Whether attention runs the memory-efficient kernel, whose rows come in thirty-twos."""
+        return self.attention is Attention.EFFICIENT or (
+            self.attention is Attention.SDPA and not self.flash
+        )
+
     def layer_slots(self, decoder: bool = False) -> list[int]:
         """The weights' slot of every layer on the tape, in order."""
         runs = self.decoder_runs if decoder else self.runs
@@ -96,6 +104,6 @@ def self_heads(structure: Structure, length: str = "S") -> Heads:
         queries=f"{rows}*a",
         keys=f"{rows}*a",
         scores=f"B*h*{length}*{length}",
-        rows=f"{rows}*h",
+        rows="B*h*E" if structure.efficient else f"{rows}*h",
         one_sequence=structure.one_sequence,
     )

@@ -30,6 +30,9 @@ class Side:
     decoder: bool
 
 
+# symbols of lengths rounded up to what the efficient kernel's mask must be a multiple of
+PADDED = {"S": "G", "T": "H"}
+
 ENCODER = Side("layers", "N", "S", decoder=False)
 DECODER = Side("decoder", "M", "T", decoder=True)
 
@@ -49,13 +52,12 @@ def forward(t: Tape, s: Structure) -> Tensor:
     """The loss of one micro-batch."""
     ids, labels = t.inputs
     shared = t.weight("V*d")
-    head = shared if s.tied else t.weight("V*d")
     encoded = run_stack(t, s, ENCODER, shared, ids, None)
     shifted = t.empty("M", 8)
     decoded = run_stack(t, s, DECODER, shared, shifted, encoded)
     scaled = op.scale(t, decoded)
     with t.in_layer("head", 0):
-        logits = op.linear(t, scaled, head, "M*V")
+        logits = op.linear(t, scaled, shared, "M*V")
     t.ledger.begin(Moment.LOSS)
     return cross_entropy(t, logits, labels)
 
@@ -203,7 +205,7 @@ class Block:
             queries=f"{rows}*a",
             keys=f"{'M' if keys == 'T' else 'N'}*a",
             scores=f"h*{length}*{keys}" if self.s.one_sequence else f"B*h*{length}*{keys}",
-            rows=f"{rows}*h",
+            rows=f"B*h*{'F' if length == 'T' else 'E'}",
             one_sequence=self.s.one_sequence,
         )
 
@@ -237,6 +239,9 @@ class Block:
         if kind == "self":
             added = op.choose(t, t.empty("T*T", 1), bias) if self.side.decoder else op.copy(t, bias)
         added = t.cast(added, q.item)
+        keys = heads.scores[-1]
+        if keys in s.padded and s.attention is not Attention.MATH:
+            added = op.pad(t, added, f"h*{self.side.length}*{PADDED[keys]}")
         if s.attention is Attention.MATH:
             return math_core(t, s, heads, q, k, v, added)
         return op.efficient_attention(t, q, k, v, heads, added), None
