@@ -1,10 +1,12 @@
 """What 'How the numbers are made' needs: the formulas' docstrings, the models, the sources."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
 from calculator import operations, overhead
 from calculator.catalog import MODELS, SOURCES
+from calculator.errors import InputError
 from calculator.units import format_bytes, format_count
 from templates.calculator_page import FAMILIES, MOMENTS, PARTS, ask
 from templates.docstrings import chapters, summaries
@@ -48,7 +50,7 @@ def accuracy() -> list[Measured]:
     """The calculator beside the measured rows of each device."""
     found = []
     for device, words in DEVICES.items():
-        comparisons = compare(read_rows(device))
+        comparisons = comparisons_on(device)
         if not comparisons:
             continue
         rows = [_accuracy("All", comparisons)]
@@ -56,6 +58,15 @@ def accuracy() -> list[Measured]:
             if members := [item for item in comparisons if item.family == family]:
                 rows.append(_accuracy(title, members))
         found.append(Measured(words, rows, draw(comparisons)))
+    return found
+
+
+def comparisons_on(device: str) -> list[Comparison]:
+    """The device's rows, but for those with options that the calculator refuses for the model."""
+    found = []
+    for row in read_rows(device):
+        with suppress(InputError):
+            found += compare([row])
     return found
 
 

@@ -8,8 +8,8 @@ from calculator.catalog import GPUS, MODELS, SOURCES
 from calculator.ledger import Moment, Part
 from calculator.techniques import OPTIONS
 from templates.calculator_page import FAMILIES, GROUPS, MOMENTS, PARTS, SLIDERS
+from templates.numbers_page import comparisons_on
 from templates.render import PAGES, render
-from validation.compare import compare
 from validation.rows import read_rows
 
 
@@ -77,7 +77,7 @@ def test_rendering_twice_gives_the_same_bytes(pages: Path, tmp_path: Path) -> No
 
 def test_the_page_of_numbers_hides_no_error(pages: Path) -> None:
     page = (pages / "numbers.md").read_text("utf-8")
-    errors = [abs(item.error) for item in compare(read_rows("fake"))]
-    assert errors
+    errors = [abs(item.error) for item in comparisons_on("fake")]
+    assert len(errors) > 0.9 * len(list(read_rows("fake")))
     assert f"| All | {len(errors)} | " in page
     assert f"| {100 * max(errors):.2f} % |" in page
