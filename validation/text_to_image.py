@@ -14,7 +14,12 @@ from training import attention, layout
 from training.configuration import TextToImageConfig
 from training.model import TextToImageTransformer
 
-TABLES = (attention.attention_mask, attention.rotary_table, layout.shift_sources)
+TABLES = (
+    attention.attention_mask,
+    attention.rotary_table,
+    layout.shift_sources,
+    layout._padded_sources,
+)
 
 
 def check(architecture: Architecture, plan: ResolvedPlan) -> None:

@@ -179,7 +179,7 @@ def token_shift(t: Tape, x: Tensor) -> Tensor:
     quarters = []
     for half in halves:
         quarter = t.empty("N*w", x.item)
-        t.record([half], [quarter], [t.empty("S", 8)])
+        t.record([half], [quarter])
         quarters.append(quarter)
     return op.concatenate(t, [*quarters, kept], "N*d")
 

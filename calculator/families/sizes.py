@@ -28,7 +28,7 @@ def buffer_bytes(architecture: Architecture, plan: ResolvedPlan) -> int:
             length = plan.sequence_length
             masks = len(MASK_KINDS) * round_block(length * length)
             angles = 2 * round_block(4 * length * architecture.head_size // 2)
-            return masks + angles + 2 * round_block(8 * length)
+            return masks + angles + 4 * round_block(8 * length)
         case Family.T5 | Family.GPT2:
             return 0
         case _:
