@@ -58,6 +58,7 @@ def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
     """
     with alone_in(options.folder):
         monitor = Monitor(run, options)
+        monitor.introduce()
         try:
             while not (stop.is_set() or monitor.is_over):
                 with _going_on("looking at the run"):
@@ -105,6 +106,12 @@ class Monitor:
         self.live.start(self._make_card())
         self._write_status()
 
+    def introduce(self) -> None:
+        """Say how others get here."""
+        addresses = ", ".join(f'"{address}"' for address in self.network.addresses())
+        print(f"for the run file:  initial_peers = [{addresses}]")
+        print(f"live data:         {self.options.live}", flush=True)
+
     @property
     def is_over(self) -> bool:
         """Whether the schedule, or the time given, has come to its end."""
@@ -123,7 +130,7 @@ class Monitor:
         for line in self.tally.finished_lines(now):
             self.live.append(line)
             self._last_line = line
-            logger.info(_in_words(line))
+            print(_in_words(line), flush=True)
         self.live.write_peers(self.tally.contributors())
         atomic.write_json(self.options.folder / "tally.json", self.tally.state())
         self._write_status()
@@ -158,7 +165,7 @@ class Monitor:
             loss = self._last_line.loss if self._last_line else None
             checkpoint.publish(self.live, self.model, step, loss, time_now)
             self._checkpoint_step = step
-            logger.info("checkpoint of step %d", step)
+            print(f"checkpoint of step {step}", flush=True)
             pictures = gallery.draw_prompts(self.model, self.recipe)
             self.live.add_samples(step, time_now, self.recipe.generation.prompts, pictures)
 

@@ -40,7 +40,7 @@ class PeerOptions:
         name: how the volunteer appears among the contributors.
         folder: where the identity, the backup and the status are kept.
         micro_batch_size: sequences computed at once; None: what fits, at most the recipe's.
-        delayed_step: compute on while the update is made, with gradients one step old.
+        delayed_step: follow the recipe; False waits for each update even where it does not.
         wire_format: how tensors are sent.
     """
 
@@ -92,7 +92,7 @@ class Volunteer:
             self.model,
             choice.size,
             options.wire_format,
-            options.delayed_step,
+            options.delayed_step and self.recipe.swarm.delayed_step,
         )
         self.contribution = Contribution(options.name)
         size = state_bytes(self.optimizer, options.wire_format)
@@ -113,8 +113,7 @@ class Volunteer:
             self.reporter.stage = Stage.COMPUTING
             loss = self._compute(batch)
             if loss is None:
-                self.contribution.rejected += 1
-                self.board.say("a micro-batch's loss was not finite: it is left out")
+                self._leave_out()
             else:
                 self._step(len(batch["image_codes"]), loss)
         if not stop.is_set():
@@ -170,6 +169,15 @@ class Volunteer:
             self._check_weights()
             self.reporter.publish(PeerState.TRAINING)
 
+    def _leave_out(self) -> None:
+        """Go on without a micro-batch whose loss is not finite, if it is not the weights' fault."""
+        self.contribution.rejected += 1
+        if are_finite(list(self.model.parameters())):
+            self.board.say("a micro-batch's loss was not finite: it is left out")
+        else:
+            self.contribution.discard()
+            self.recovery.roll_back()
+
     def _check_weights(self) -> None:
         if not are_finite(list(self.model.parameters())):
             self.contribution.rejected += 1
@@ -185,7 +193,8 @@ class Volunteer:
         """
         self.reporter.stage = Stage.SEARCHING
         self.reporter.publish(PeerState.SYNCING)
-        deadline = time.monotonic() + FIRST_NEWS_SECONDS
+        patience = FIRST_NEWS_SECONDS if self.run.initial_peers else 0.0
+        deadline = time.monotonic() + patience
         while time.monotonic() < deadline and not stop.wait(0.5):
             if self.optimizer.is_behind:
                 self.reporter.stage = Stage.DOWNLOADING

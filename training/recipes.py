@@ -229,7 +229,7 @@ REHEARSAL = Recipe(
     ),
     # Few global steps fit into minutes, so each goes far: a high rate, a short warm-up.
     optimizer=OptimizerSettings(learning_rate=5e-2),
-    schedule=ScheduleSettings(total_steps=400, warmup_steps=10),
+    schedule=ScheduleSettings(total_steps=300, warmup_steps=10),
     swarm=SwarmSettings(
         target_batch_size=128,
         micro_batch_size=32,

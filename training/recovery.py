@@ -69,7 +69,7 @@ class Recovery:
             self.say(f"going on from the published checkpoint of step {step}")
 
     def roll_back(self) -> None:
-        """Leave broken weights for the backup, or else for the first weights of the run.
+        """Leave broken weights for the backup, else for the published checkpoint or a new start.
 
         The next `step` finds the peer behind and downloads what the others have by then.
         """
@@ -80,3 +80,4 @@ class Recovery:
             return
         parameters = [p.detach() for p in ordered_parameters(build_model(self.recipe), self.recipe)]
         self.optimizer.adopt(self.optimizer.with_parameters(0, parameters))
+        self.take_checkpoint()

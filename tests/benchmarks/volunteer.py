@@ -1,0 +1,57 @@
+"""`python volunteer.py TARGET plain|join|monitor ...`: a process of the swarm's benchmark.
+
+`join` and `monitor` are `python -m training`'s, with the rehearsal's recipe under the name
+`benchmark` and another target batch; `plain` is the loop without a swarm.
+"""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from training.__main__ import main
+from training.recipes import RECIPES, Recipe
+
+SECONDS = 40.0
+
+
+def make_recipe(target: int) -> Recipe:
+    """Take the rehearsal's recipe with another target batch."""
+    rehearsal = RECIPES["rehearsal"]
+    swarm = replace(rehearsal.swarm, target_batch_size=target, poll_seconds=1.0)
+    return replace(rehearsal, name="benchmark", swarm=swarm)
+
+
+def measure_plain_loop(recipe: Recipe, volunteers: int) -> float:
+    """Samples a second of computing and stepping alone, each step on one volunteer's share."""
+    from training import data, lamb
+    from training.model import build_model
+
+    model = build_model(recipe).train()
+    optimizer = lamb.build_optimizer(recipe, lamb.parameter_groups(model, recipe))
+    stream = data.stream(recipe, b"plain")
+    share = recipe.swarm.target_batch_size // volunteers
+    samples, start = 0, 0.0
+    for number, batch in enumerate(stream):
+        if number == 3:
+            samples, start = 0, time.perf_counter()
+        model(**batch).loss.backward()
+        samples += recipe.swarm.micro_batch_size
+        if samples % share == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        if start and time.perf_counter() - start > SECONDS:
+            break
+    return samples / (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    target, command, *rest = sys.argv[1:]
+    RECIPES["benchmark"] = make_recipe(int(target))
+    if command == "plain":
+        rate = measure_plain_loop(RECIPES["benchmark"], volunteers=2)
+        (Path(rest[rest.index("--folder") + 1]) / "rate").write_text(str(rate))
+        raise SystemExit(0)
+    raise SystemExit(main([command, *rest]))
