@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # Commands with a command line of their own.
 MODULES = {
-    "authority": "training.authority",
-    "doctor": "training.doctor",
     "encode": "training.encode",
     "generate": "training.generate",
     "train-codes": "training.train_codes",

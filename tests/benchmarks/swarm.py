@@ -71,8 +71,10 @@ class Measurement:
             addresses = json.dumps(status.read(self.folder / "monitor")["addresses"])
             with run_file.open("a") as file:
                 file.write(f"initial_peers = {addresses}\n")
-            for index in range(VOLUNTEERS):
-                workers.append(self._start(f"peer-{index}", "join", str(run_file), *local))
+            workers += (
+                self._start(f"peer-{index}", "join", str(run_file), *local)
+                for index in range(VOLUNTEERS)
+            )
             progress = live / "progress.jsonl"
             wanted = 2 + STEPS + 1
             self._wait_until(lambda: len(progress.read_text().splitlines()) >= wanted)
