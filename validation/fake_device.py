@@ -70,7 +70,7 @@ def fake_gpu() -> Iterator[None]:
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            return False  # nothing is compiled here, and the guard against it costs time
+            return False  # as in `Ledger`: the guard against compiling would hold on to tensors
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -9,7 +9,7 @@ from calculator.units import format_bytes
 from validation.compare import Comparison
 
 SIZE: Final = 560
-MARGIN: Final = 64
+MARGIN: Final = 84
 COLOURS: Final = {
     "bert": "#4e79a7",
     "t5": "#f28e2b",
@@ -59,10 +59,10 @@ def _axes(scale: _Scale) -> Iterator[str]:
     for power in range(scale.low, scale.high + 1, 2):
         size = 2**power
         label = escape(format_bytes(size))
-        yield f'<text x="{scale.x(size)}" y="{SIZE - 44}" text-anchor="middle">{label}</text>'
+        yield f'<text x="{scale.x(size)}" y="{SIZE - 64}" text-anchor="middle">{label}</text>'
         yield f'<text x="{MARGIN - 6}" y="{scale.y(size) + 4}" text-anchor="end">{label}</text>'
     middle = SIZE / 2
-    yield f'<text x="{middle}" y="{SIZE - 16}" text-anchor="middle">measured</text>'
+    yield f'<text x="{middle}" y="{SIZE - 36}" text-anchor="middle">measured</text>'
     turned = f'transform="rotate(-90 14 {middle})"'
     yield f'<text x="14" y="{middle}" text-anchor="middle" {turned}>predicted</text>'
 
