@@ -227,19 +227,23 @@ def subtract_products(t: Tape, a: Tensor, x: Tensor, b: Tensor, y: Tensor) -> Te
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The shapes of one attention: queries, keys and values, scores, rows of scores."""
+    """The shapes of one attention: queries, keys and values, scores, rows of scores.
+
+    `side_by_side` queries and keys are whole tensors of their own, head after head.
+    """
 
     queries: str
     keys: str
     scores: str
     rows: str
     one_sequence: bool
+    side_by_side: bool = False
 
 
 def attention_scores(t: Tape, q: Tensor, k: Tensor, heads: Heads) -> Tensor:
     """q k^T; matmul copies heads that are views of a wider tensor, unless there is one sequence."""
     q, k = t.lower(q), t.lower(k)
-    if not heads.one_sequence:
+    if not (heads.one_sequence or heads.side_by_side):
         q, k = copy(t, q), copy(t, k)
     return batched_matmul(t, q, k, heads.scores)
 

@@ -3,6 +3,8 @@
 Source: training/model.py, training/attention.py, training/layout.py.
 """
 
+from dataclasses import replace
+
 from calculator import operations as op
 from calculator.families import reversible
 from calculator.families.cores import Attended, math_core, selectively
@@ -136,7 +138,7 @@ class Layers:
     def attend(self, x: Tensor) -> Tensor:
         """The attention branch."""
         t, s, shared = self.t, self.s, self.shared
-        heads = self_heads(s)
+        heads = replace(self_heads(s), side_by_side=True)
         x = self.normed("attention", x)
         joined = op.linear(t, x, shared["query_key_value"], "3*N*a")
         q, k, v = op.split(t, joined, ["N*a"] * 3)
