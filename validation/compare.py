@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from calculator.errors import InputError
 from calculator.estimate import MemoryReport, estimate
 from validation.configuration import Configuration
 from validation.rows import Row
@@ -87,15 +88,24 @@ class Comparison:
 def compare(rows: Iterable[Row]) -> list[Comparison]:
     """Each row with the calculator's report for the same configuration.
 
-    Rows that the calculator has no option for (a padding mask) are left out.
+    Rows that the calculator has no option for (a padding mask) or refuses are left out.
     """
     comparisons = []
     for row in rows:
         configuration = Configuration.from_dict(row["configuration"])
-        if not configuration.padding:
+        if not configuration.padding and not refused(configuration):
             report = estimate(configuration.architecture, configuration.plan)
             comparisons.append(Comparison(configuration, row, report))
     return comparisons
+
+
+def refused(configuration: Configuration) -> bool:
+    """Whether the calculator has a rule against this configuration."""
+    try:
+        _ = configuration.resolved
+    except InputError:
+        return True
+    return False
 
 
 Keys = Callable[[Comparison], list[str]]

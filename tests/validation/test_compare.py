@@ -4,7 +4,8 @@ import functools
 
 import pytest
 
-from validation.compare import Comparison, Spread, compare, spread
+from validation.compare import Comparison, Spread, compare, refused, spread
+from validation.configuration import Configuration
 from validation.rows import read_rows
 
 
@@ -15,6 +16,11 @@ def comparisons() -> tuple[Comparison, ...]:
 
 def test_there_are_at_least_400_measured_configurations() -> None:
     assert len(comparisons()) >= 400
+
+
+def test_the_calculator_refuses_no_measured_configuration() -> None:
+    rows = [Configuration.from_dict(row["configuration"]) for row in read_rows("fake")]
+    assert [item.command for item in rows if refused(item)] == []
 
 
 def test_the_peak_is_within_one_percent_and_its_median_within_a_fifth() -> None:
