@@ -2,13 +2,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.catalog import MODELS
 from calculator.parameters import count_parameters, parameter_tensors
 from calculator.techniques import Plan, resolve
-from tests.calculator.plans import Case, architectures, cases
+from tests.calculator.plans import Case, architectures, cases, examples
 
 # the sizes of the catalog in transformers 5.23's BertForMaskedLM, T5ForConditionalGeneration,
 # GPT2LMHeadModel and GPTJForCausalLM: sum(p.numel() for p in model.parameters())
@@ -94,7 +94,7 @@ def test_stacks_of_different_depths_keep_all_their_layers() -> None:
 
 
 @given(cases(catalog_only=True))
-@settings(max_examples=60)
+@examples(60)
 def test_the_count_is_the_sum_over_tensors(case: Case) -> None:
     plan = resolve(case.architecture, case.plan)
     tensors = parameter_tensors(case.architecture, plan)
@@ -104,7 +104,7 @@ def test_the_count_is_the_sum_over_tensors(case: Case) -> None:
 
 
 @given(architectures(), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_fewer_groups_never_count_more(model: Any, data: st.DataObject) -> None:
     groups = data.draw(st.integers(2, model.layers))
     fewer, more = (

@@ -1,0 +1,203 @@
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.architecture import Family
+from calculator.catalog import MODELS
+from calculator.errors import InputError
+from calculator.estimate import Memory, MemoryReport, estimate
+from calculator.ledger import Moment
+from calculator.techniques import Plan
+from calculator.trace import record
+from tests.calculator.plans import Case, cases, examples
+
+PARTS = {"weights", "gradients", "optimizer", "activations", "temporaries"}
+
+
+def memories(report: MemoryReport) -> list[Memory]:
+    return [*report.moments.values(), report.ram]
+
+
+def test_the_total_is_the_sum_of_the_parts() -> None:
+    assert Memory(1, 20, 300, 4000, 50_000).total == 54_321
+
+
+@given(cases())
+@examples(25)
+def test_the_peak_is_the_highest_moment_and_no_part_is_negative(case: Case) -> None:
+    report = case.report
+    assert list(report.moments) == list(Moment)
+    assert report.gpu.total == max(memory.total for memory in report.moments.values())
+    assert report.moments[report.peak_moment] == report.gpu
+    for memory in memories(report):
+        assert min(dataclasses.astuple(memory)) >= 0
+
+
+@given(cases())
+@examples(25)
+def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
+    value = case.report.as_json()
+    assert list(value) == [
+        *("version", "model", "plan", "parameters", "gpu", "ram", "moments", "transfer", "notes")
+    ]
+    assert value["version"] == 1
+    assert value["model"] == case.architecture.name
+    assert set(value["plan"]) == {item.name for item in dataclasses.fields(Plan)}
+    assert set(value["gpu"]) == {"peak", "moment", "overhead", "parts"}
+    assert set(value["ram"]) == {"peak", "parts"}
+    assert set(value["transfer"]) == {"to_ram", "to_gpu"}
+    assert [moment["name"] for moment in value["moments"]] == [
+        *("forward", "loss", "backward", "update")
+    ]
+    assert all(set(moment) == {"name", "gpu", "parts"} for moment in value["moments"])
+    assert all(isinstance(note, str) for note in value["notes"])
+
+
+@given(cases())
+@examples(25)
+def test_in_the_json_object_sizes_are_whole_and_parts_sum_exactly(case: Case) -> None:
+    value = case.report.as_json()
+    assert sum(value["gpu"]["parts"].values()) == value["gpu"]["peak"]
+    assert sum(value["ram"]["parts"].values()) == value["ram"]["peak"]
+    for moment in value["moments"]:
+        assert sum(moment["parts"].values()) == moment["gpu"]
+        assert set(moment["parts"]) == PARTS
+    numbers = [value["parameters"], value["gpu"]["peak"], value["gpu"]["overhead"]]
+    numbers += [*value["transfer"].values(), *value["gpu"]["parts"].values()]
+    assert all(type(number) is int for number in numbers)
+
+
+MORE = st.sampled_from([1, 2, 63, 500])
+
+
+@given(cases(), MORE)
+@examples(15)
+def test_more_sequences_never_need_less(case: Case, more: int) -> None:
+    larger = case.but(batch_size=case.plan.batch_size + more)
+    assert larger.report.gpu.total >= case.report.gpu.total
+    assert larger.report.ram.total == case.report.ram.total
+
+
+@given(cases(), MORE)
+@examples(15)
+def test_longer_sequences_never_need_less(case: Case, more: int) -> None:
+    if case.architecture.family is Family.DALLE:
+        return
+    assert case.plan.sequence_length is not None
+    longer = case.but(sequence_length=case.plan.sequence_length + more)
+    assert longer.report.gpu.total >= case.report.gpu.total
+
+
+@given(cases(sharing_groups=None), st.integers(1, 60))
+@examples(15)
+def test_more_layers_never_need_less(case: Case, more: int) -> None:
+    model = case.architecture
+    deeper = dataclasses.replace(
+        model,
+        layers=model.layers + more,
+        decoder_layers=model.decoder_layers and model.decoder_layers + more,
+    )
+    assert Case(deeper, case.plan).report.gpu.total >= case.report.gpu.total
+
+
+def kept(case: Case) -> int:
+    """Activations when the loss is made, in fp32, where autocast makes no copies."""
+    return case.report.moments[Moment.LOSS].activations
+
+
+@given(cases(precision="fp32", checkpointing="none", reversible=False))
+@examples(15)
+def test_checkpointing_never_keeps_more(case: Case) -> None:
+    everything = kept(case)
+    assert kept(case.but(checkpointing="selective")) <= everything
+    if case.architecture.family is Family.T5:
+        return  # its position biases are kept once more, for the layers computed again
+    assert kept(case.but(checkpointing="full")) <= everything
+
+
+@given(cases(precision="fp32", sharing_groups=None, checkpointing="none"))
+@examples(15)
+def test_sharing_never_changes_what_is_kept(case: Case) -> None:
+    assert kept(case.but(sharing_groups=1)) == kept(case.but(sharing_groups=2)) == kept(case)
+
+
+@given(cases(), st.sampled_from(["adam", "momentum", "lamb", "lion"]))
+@examples(15)
+def test_8_bit_states_are_never_larger(case: Case, optimizer: str) -> None:
+    fewer, more = (
+        case.but(optimizer=optimizer, optimizer_bits=bits).report.moments[Moment.UPDATE]
+        for bits in (8, 32)
+    )
+    assert fewer.optimizer <= more.optimizer
+    assert fewer.total <= more.total
+
+
+@given(cases(offload="none"))
+@examples(15)
+def test_offload_moves_the_states_from_the_gpu_to_ram(case: Case) -> None:
+    here, there = case.report, case.but(offload="optimizer").report
+    assert there.gpu.total <= here.gpu.total
+    assert (there.gpu.optimizer, here.ram.total, here.to_ram, here.to_gpu) == (0, 0, 0, 0)
+    masters = there.ram.weights if case.plan.precision == "mixed" else 0
+    assert there.ram.optimizer + masters == here.moments[Moment.UPDATE].optimizer
+    assert there.to_ram > 0
+    assert there.to_gpu >= there.to_ram
+
+
+@given(cases(reversible=False, checkpointing="none", precision="fp32"))
+@examples(15)
+def test_reversible_layers_keep_no_more_than_two_streams_whatever_the_depth(case: Case) -> None:
+    model = case.architecture
+    deeper = dataclasses.replace(
+        model, layers=20, decoder_layers=20 if model.decoder_layers else 0
+    )
+    plan = dataclasses.replace(case.plan, reversible=True, sharing_groups=None)
+    assert kept(Case(deeper, plan)) == kept(Case(model, plan))
+
+
+@given(st.lists(cases(), min_size=2, max_size=4))
+@examples(8)
+def test_an_answer_does_not_depend_on_what_was_asked_before(asked: list[Case]) -> None:
+    forwards = [case.report for case in asked]
+    record.cache_clear()
+    backwards = [case.report for case in reversed(asked)]
+    assert forwards == backwards[::-1]
+
+
+def test_what_comes_on_top_is_never_mixed_in() -> None:
+    report = estimate(MODELS["gpt2-s"])
+    assert report.overhead.total > 0
+    assert estimate(MODELS["gpt2-s"], generation="Hopper").gpu == report.gpu
+
+
+def test_accumulation_keeps_gradients_through_the_step() -> None:
+    once, twice = (estimate(MODELS["gpt2-s"], Plan(accumulation=n)) for n in (1, 2))
+    gradients = once.moments[Moment.UPDATE].gradients
+    assert once.moments[Moment.FORWARD].gradients == 0
+    assert twice.moments[Moment.FORWARD].gradients == gradients
+    assert estimate(MODELS["gpt2-s"], Plan(accumulation=8)).gpu == twice.gpu
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("gpt2-s", {"target_length": 8}), ("gpt-j-6b", {"attention": "flash"})],
+)
+def test_a_plan_that_a_model_cannot_have_is_refused(model: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=model):
+        estimate(MODELS[model], Plan(**options))
+
+
+def test_gpt_j_says_that_eager_attention_is_counted() -> None:
+    eager = estimate(MODELS["gpt-j-6b"], Plan(attention="eager"))  # type: ignore[arg-type]
+    sdpa = estimate(MODELS["gpt-j-6b"])
+    assert sdpa.moments == eager.moments
+    assert any("eager" in note for note in sdpa.notes)
+    assert not any("eager" in note for note in eager.notes)
+
+
+def test_a_longer_sequence_than_learned_positions_is_told() -> None:
+    notes = estimate(MODELS["gpt2-s"], Plan(sequence_length=2048)).notes
+    assert any("1,024 learned positions" in note and "2,048" in note for note in notes)

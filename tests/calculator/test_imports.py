@@ -1,0 +1,102 @@
+"""Who imports whom, read in the source."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import calculator
+
+ROOT = Path(calculator.__file__).parent
+MODULES = {
+    ".".join(("calculator", *path.relative_to(ROOT).with_suffix("").parts)): path
+    for path in ROOT.rglob("*.py")
+}
+LEAVES = ["calculator.errors", "calculator.units", "calculator.allocator"]
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports, by their full names."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                found |= {name.name for name in names}
+            case ast.ImportFrom(module=module, level=level, names=names):
+                assert level == 0, f"{path}: a relative import"
+                found |= {f"{module}.{n.name}" for n in names if f"{module}.{n.name}" in MODULES}
+                found.add(module or "")
+    return found
+
+
+def internal(module: str) -> set[str]:
+    """The calculator's modules that one of them imports, itself left out."""
+    return {name for name in imported(MODULES[module]) if name in MODULES}
+
+
+def reachable(module: str) -> set[str]:
+    """All that a module imports, directly or not."""
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        for name in internal(waiting.pop()) - found:
+            found.add(name)
+            waiting.append(name)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_calculator_imports_the_standard_library_and_itself_alone(module: str) -> None:
+    roots = {name.partition(".")[0] for name in imported(MODULES[module])}
+    assert roots <= {*sys.stdlib_module_names, "calculator"}
+
+
+@pytest.mark.parametrize("module", LEAVES)
+def test_a_leaf_imports_nothing_of_ours(module: str) -> None:
+    assert internal(module) == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_module_imports_itself_in_a_circle(module: str) -> None:
+    assert module not in reachable(module)
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        ("architecture", "techniques"),
+        ("techniques", "parameters"),
+        ("parameters", "states"),
+        ("states", "estimate"),
+        ("ledger", "graph"),
+        ("graph", "engine"),
+        ("engine", "tape"),
+        ("tape", "operations"),
+        ("operations", "families.bert"),
+        ("families.bert", "trace"),
+        ("trace", "timeline"),
+        ("timeline", "estimate"),
+        ("estimate", "protocol"),
+        ("estimate", "__main__"),
+        ("commandline", "__main__"),
+    ],
+)
+def test_imports_go_one_way(lower: str, higher: str) -> None:
+    assert f"calculator.{lower}" in reachable(f"calculator.{higher}")
+    assert f"calculator.{higher}" not in reachable(f"calculator.{lower}")
+
+
+def test_only_the_command_line_and_the_protocol_stand_on_top() -> None:
+    doors = {"calculator.protocol", "calculator.__main__"}
+    for module in MODULES.keys() - doors:
+        assert not internal(module) & doors
+
+
+def test_what_a_page_asks_reads_no_file_and_starts_no_process() -> None:
+    # Pyodide has no processes, and the page's only door is the protocol
+    used = set[str]()
+    for module in {"calculator.protocol", *reachable("calculator.protocol")}:
+        used |= imported(MODULES[module])
+    roots = {name.partition(".")[0] for name in used}
+    assert not roots & {"subprocess", "socket", "threading", "multiprocessing", "os", "pathlib"}
