@@ -81,7 +81,9 @@ def _place(module: ModuleType) -> tuple[int, str]:
 def summaries(module: ModuleType) -> list[tuple[str, str]]:
     """Name and whole first paragraph of each public function of a module, in its order."""
     return [
-        (name, _paragraphs(docstring)[0]) for name, docstring in _documented(module) if docstring
+        (name, _markdown(_paragraphs(docstring)[0]))
+        for name, docstring in _documented(module)
+        if docstring
     ]
 
 
@@ -98,7 +100,7 @@ def _chapter(module: ModuleType) -> Chapter:
         for name, docstring in _documented(module)
         if "$$" in docstring or "\nSource: " in docstring
     ]
-    words = tuple(paragraph for paragraph in rest if not paragraph.startswith("Source: "))
+    words = tuple(_markdown(part) for part in rest if not part.startswith("Source: "))
     return Chapter(module.__name__, first, words, _sources(rest), tuple(formulas))
 
 
@@ -123,9 +125,9 @@ def _formula(name: str, module: str, docstring: str) -> Formula:
     return Formula(
         name=name,
         module=module,
-        summary=summary,
+        summary=_markdown(summary),
         equations=tuple(_mathml(part.strip("$ \n")) for part in equations),
-        words=tuple(_subscripts(part) for part in words),
+        words=tuple(_markdown(part) for part in words),
         example="\n".join(examples),
         sources=_sources(rest),
     )
@@ -136,13 +138,19 @@ def _mathml(latex: str) -> str:
     return str(convert(latex, display="block"))
 
 
-def _subscripts(words: str) -> str:
-    """A formula's symbols such as n_ij, as the equation shows them.
+def _markdown(words: str) -> str:
+    """A docstring's words for Markdown: symbols such as n_ij as in equations, each * as itself.
 
-    >>> _subscripts("with n_ij the sizes; `max_bytes` stays")
-    'with <var>n<sub>ij</sub></var> the sizes; `max_bytes` stays'
+    >>> _markdown("N = B*S with n_ij each; `a*b_c` stays")
+    'N = B&#42;S with <var>n<sub>ij</sub></var> each; `a*b_c` stays'
     """
-    return re.sub(r"\b([a-zA-Z])_([a-z0-9]{1,2})\b", r"<var>\1<sub>\2</sub></var>", words)
+    pieces = re.split(r"(`[^`]*`)", words)
+    return "".join(piece if piece.startswith("`") else _symbols(piece) for piece in pieces)
+
+
+def _symbols(text: str) -> str:
+    symbols = re.sub(r"\b([a-zA-Z])_([a-z0-9]{1,2})\b", r"<var>\1<sub>\2</sub></var>", text)
+    return symbols.replace("*", "&#42;")
 
 
 def _sources(paragraphs: list[str]) -> str:

@@ -72,7 +72,10 @@ def comparisons_on(device: str) -> list[Comparison]:
 
 def _accuracy(name: str, comparisons: list[Comparison]) -> Accuracy:
     errors = spread([item.error for item in comparisons])
-    figures = (f"{100 * error:.2f} %" for error in (errors.median, errors.ninetieth, errors.worst))
+    figures = (
+        f"{100 * error:.2f}\N{NO-BREAK SPACE}%"
+        for error in (errors.median, errors.ninetieth, errors.worst)
+    )
     nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
     return Accuracy(name, errors.count, nearly_exact, *figures)
 
