@@ -80,9 +80,10 @@ class Structure:
 
     @property
     def flash(self) -> bool:
-        """Whether attention without a mask runs the flash kernel: 16 bits on a recent GPU."""
+        """Whether attention runs the flash kernel: in 16 bits and without a mask."""
         wanted = self.attention in (Attention.SDPA, Attention.FLASH)
-        return wanted and self.precision is not Precision.FP32
+        masked = self.family in (Family.T5, Family.DALLE)
+        return wanted and not masked and self.precision is not Precision.FP32
 
     @property
     def efficient(self) -> bool:
