@@ -26,7 +26,7 @@ def test_the_total_is_the_sum_of_the_parts() -> None:
 
 
 @given(cases())
-@examples(25)
+@examples(12)
 def test_the_peak_is_the_highest_moment_and_no_part_is_negative(case: Case) -> None:
     report = case.report
     assert list(report.moments) == list(Moment)
@@ -37,7 +37,7 @@ def test_the_peak_is_the_highest_moment_and_no_part_is_negative(case: Case) -> N
 
 
 @given(cases())
-@examples(25)
+@examples(12)
 def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
     value = case.report.as_json()
     assert list(value) == [
@@ -57,7 +57,7 @@ def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
 
 
 @given(cases())
-@examples(25)
+@examples(12)
 def test_in_the_json_object_sizes_are_whole_and_parts_sum_exactly(case: Case) -> None:
     value = case.report.as_json()
     assert sum(value["gpu"]["parts"].values()) == value["gpu"]["peak"]
@@ -74,7 +74,7 @@ MORE = st.sampled_from([1, 2, 63, 500])
 
 
 @given(cases(), MORE)
-@examples(15)
+@examples(10)
 def test_more_sequences_never_need_less(case: Case, more: int) -> None:
     larger = case.but(batch_size=case.plan.batch_size + more)
     assert larger.report.gpu.total >= case.report.gpu.total
@@ -82,7 +82,7 @@ def test_more_sequences_never_need_less(case: Case, more: int) -> None:
 
 
 @given(cases(), MORE)
-@examples(15)
+@examples(10)
 def test_longer_sequences_never_need_less(case: Case, more: int) -> None:
     if case.architecture.family is Family.DALLE:
         return
@@ -92,7 +92,7 @@ def test_longer_sequences_never_need_less(case: Case, more: int) -> None:
 
 
 @given(cases(sharing_groups=None), st.integers(1, 60))
-@examples(15)
+@examples(10)
 def test_more_layers_never_need_less(case: Case, more: int) -> None:
     model = case.architecture
     deeper = dataclasses.replace(
@@ -109,7 +109,7 @@ def kept(case: Case) -> int:
 
 
 @given(cases(precision="fp32", checkpointing="none", reversible=False))
-@examples(15)
+@examples(10)
 def test_checkpointing_never_keeps_more(case: Case) -> None:
     everything = kept(case)
     assert kept(case.but(checkpointing="selective")) <= everything
@@ -119,13 +119,13 @@ def test_checkpointing_never_keeps_more(case: Case) -> None:
 
 
 @given(cases(precision="fp32", sharing_groups=None, checkpointing="none"))
-@examples(15)
+@examples(10)
 def test_sharing_never_changes_what_is_kept(case: Case) -> None:
     assert kept(case.but(sharing_groups=1)) == kept(case.but(sharing_groups=2)) == kept(case)
 
 
 @given(cases(), st.sampled_from(["adam", "momentum", "lamb", "lion"]))
-@examples(15)
+@examples(10)
 def test_8_bit_states_are_never_larger(case: Case, optimizer: str) -> None:
     fewer, more = (
         case.but(optimizer=optimizer, optimizer_bits=bits).report.moments[Moment.UPDATE]
@@ -136,7 +136,7 @@ def test_8_bit_states_are_never_larger(case: Case, optimizer: str) -> None:
 
 
 @given(cases(offload="none"))
-@examples(15)
+@examples(10)
 def test_offload_moves_the_states_from_the_gpu_to_ram(case: Case) -> None:
     here, there = case.report, case.but(offload="optimizer").report
     assert there.gpu.total <= here.gpu.total
@@ -148,18 +148,16 @@ def test_offload_moves_the_states_from_the_gpu_to_ram(case: Case) -> None:
 
 
 @given(cases(reversible=False, checkpointing="none", precision="fp32"))
-@examples(15)
+@examples(10)
 def test_reversible_layers_keep_no_more_than_two_streams_whatever_the_depth(case: Case) -> None:
     model = case.architecture
-    deeper = dataclasses.replace(
-        model, layers=20, decoder_layers=20 if model.decoder_layers else 0
-    )
+    deeper = dataclasses.replace(model, layers=20, decoder_layers=20 if model.decoder_layers else 0)
     plan = dataclasses.replace(case.plan, reversible=True, sharing_groups=None)
     assert kept(Case(deeper, plan)) == kept(Case(model, plan))
 
 
 @given(st.lists(cases(), min_size=2, max_size=4))
-@examples(8)
+@examples(5)
 def test_an_answer_does_not_depend_on_what_was_asked_before(asked: list[Case]) -> None:
     forwards = [case.report for case in asked]
     record.cache_clear()

@@ -127,7 +127,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 def test_what_is_no_config_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"model = .*must be a config.json"):
+    with pytest.raises(InputError, match=r"model = .*must be a config\.json"):
         read_config(path)
 
 

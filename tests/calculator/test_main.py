@@ -61,7 +61,13 @@ def test_a_bad_option_exits_with_2_and_one_line_of_field_value_and_rule(
 
 @pytest.mark.parametrize(
     "words",
-    ["", "estimat gpt2-s", "estimate", "estimate gpt2-s --batchsize 2", "estimate gpt2-s --batch-size"],
+    [
+        "",
+        "estimat gpt2-s",
+        "estimate",
+        "estimate gpt2-s --batchsize 2",
+        "estimate gpt2-s --batch-size",
+    ],
 )
 def test_words_that_make_no_command_exit_with_2_and_print_nothing_on_standard_output(
     words: str, capsys: Captured

@@ -1,7 +1,9 @@
+import importlib
 import json
 import shlex
 from dataclasses import asdict
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -37,7 +39,7 @@ def test_an_answer_and_an_error_carry_the_questions_id(question: object, method:
 
 
 @given(cases(catalog_only=True))
-@examples(20)
+@examples(8)
 def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
     expected = estimate(case.architecture, case.plan)
     assert ask("answer", params(case))["value"]["report"] == expected.as_json()
@@ -45,14 +47,14 @@ def test_the_page_gets_what_the_command_line_gets(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(20)
+@examples(8)
 def test_the_address_of_a_state_gives_the_same_answer(case: Case) -> None:
     value = answer(params(case))
     assert answer(dict(parse_qsl(value["query"]))) == value
 
 
 @given(cases(catalog_only=True))
-@examples(20)
+@examples(8)
 def test_the_command_shown_gives_the_same_report(case: Case) -> None:
     value = answer(params(case))
     arguments = build_parser().parse_args(shlex.split(value["command"])[3:])
@@ -62,7 +64,7 @@ def test_the_command_shown_gives_the_same_report(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(20)
+@examples(8)
 def test_the_baseline_is_the_same_step_without_techniques(case: Case) -> None:
     value = answer(params(case))
     plain = estimate(case.architecture, without_techniques(case.architecture, case.plan))
@@ -71,7 +73,7 @@ def test_the_baseline_is_the_same_step_without_techniques(case: Case) -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(20)
+@examples(8)
 def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Case) -> None:
     value = answer(params(case))
     used = {saving["option"] for saving in value["savings"]}
@@ -89,7 +91,7 @@ def test_a_saving_is_the_peak_without_one_technique_minus_that_with_it(case: Cas
 
 
 @given(cases(catalog_only=True))
-@examples(10)
+@examples(5)
 def test_figures_are_the_sizes_as_people_read_them(case: Case) -> None:
     value = answer(params(case))
     figures = value["figures"]
@@ -119,17 +121,22 @@ class Slots(HTMLParser):
                 self.paths.add(value)
 
 
-def test_every_figure_that_the_page_shows_is_in_every_answer() -> None:
-    render = pytest.importorskip("templates.calculator_page", reason="the site's extra has Jinja2")
+def test_every_figure_that_the_page_shows_is_in_every_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jinja2", reason="the page is rendered with the extra 'site'")
+    rendering = importlib.import_module("templates.render")
+    monkeypatch.setattr(rendering, "PAGES", {"calculator": rendering.PAGES["calculator"]})
+    rendering.render(tmp_path)
     slots = Slots()
-    slots.feed(render.render_calculator_page())
+    slots.feed((tmp_path / "calculator.md").read_text(encoding="utf-8"))
     assert len(slots.paths) > 20
     for model in MODELS:
-        assert slots.paths <= answer({"model": model}).get("figures", {}).keys()
+        assert slots.paths <= answer({"model": model})["figures"].keys()
 
 
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
-@examples(20)
+@examples(8)
 def test_the_verdict_is_what_the_card_has_less_what_the_step_needs(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
     needed = value["report"]["gpu"]["peak"] + value["report"]["gpu"]["overhead"]
@@ -152,7 +159,7 @@ def test_the_default_state_has_an_empty_address() -> None:
 
 
 @given(cases(catalog_only=True))
-@examples(20)
+@examples(4)
 def test_what_is_called_available_is_taken(case: Case) -> None:
     available = answer(params(case))["available"]
     for field, values in available.items():
@@ -220,7 +227,7 @@ def test_a_question_that_makes_no_sense_gets_an_error_and_no_trace(text: str) ->
 
 
 @given(st.text(max_size=30), st.dictionaries(st.sampled_from(list(OPTIONS)), st.text(max_size=6)))
-@examples(60)
+@examples(20)
 def test_any_texts_get_a_result_or_an_error(model: str, texts: dict[str, str]) -> None:
     for chosen in (model, "gpt2-s"):
         assert ask("estimate", {"model": chosen, **texts})["kind"] in ("result", "error")

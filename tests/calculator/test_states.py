@@ -150,7 +150,9 @@ def test_pure_16_bit_training_takes_8_bytes_and_2_more_for_the_update() -> None:
     assert found.update == 2 * NUMBERS
 
 
-@pytest.mark.parametrize(("precision", "item"), [("fp32", 4), ("amp", 4), ("mixed", 2), ("half", 2)])
+@pytest.mark.parametrize(
+    ("precision", "item"), [("fp32", 4), ("amp", 4), ("mixed", 2), ("half", 2)]
+)
 def test_offload_leaves_weights_and_gradients_on_the_gpu_and_moves_both(
     precision: str, item: int
 ) -> None:

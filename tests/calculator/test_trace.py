@@ -38,7 +38,7 @@ def test_a_symbolic_size_is_a_number_times_symbols() -> None:
 
 
 @given(cases())
-@examples(20)
+@examples(10)
 def test_after_a_step_only_inputs_and_gradients_live(case: Case) -> None:
     tape = whole_tape(case)  # held, for what it holds lives
     ledger = tape.ledger
@@ -48,7 +48,7 @@ def test_after_a_step_only_inputs_and_gradients_live(case: Case) -> None:
 
 
 @given(cases(accumulation=1))
-@examples(20)
+@examples(10)
 def test_the_programs_have_the_weights_that_are_counted(case: Case) -> None:
     resolved = resolve(case.architecture, case.plan)
     counted = statics(parameter_tensors(case.architecture, resolved), 0, resolved).gradients
@@ -58,7 +58,7 @@ def test_the_programs_have_the_weights_that_are_counted(case: Case) -> None:
 
 
 @given(cases(accumulation=2))
-@examples(15)
+@examples(6)
 def test_later_micro_steps_add_to_the_gradients_that_exist(case: Case) -> None:
     tape = whole_tape(case)
     made = living_as(tape.ledger, Part.GRADIENTS)
@@ -66,7 +66,7 @@ def test_later_micro_steps_add_to_the_gradients_that_exist(case: Case) -> None:
 
 
 @given(cases())
-@examples(15)
+@examples(6)
 def test_each_byte_belongs_to_one_part(case: Case) -> None:
     tape = whole_tape(case)
     ledger = tape.ledger
@@ -77,7 +77,7 @@ def test_each_byte_belongs_to_one_part(case: Case) -> None:
 
 
 @given(cases())
-@examples(30)
+@examples(12)
 def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(case: Case) -> None:
     static = case.report.moments[Moment.UPDATE]
     exists = static.gradients if case.plan.accumulation > 1 else 0
@@ -89,7 +89,7 @@ def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(case: Case) 
 
 
 @given(cases())
-@examples(10)
+@examples(5)
 def test_a_recorded_step_is_recorded_once(case: Case) -> None:
     case.report  # noqa: B018
     before = record.cache_info()
