@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from tests.browser.visits import PATIENCE_MS, Visit, Visitor
 from tools.chromium import FLAGS
 
-
 expect.set_options(timeout=PATIENCE_MS)
 
 
