@@ -6,8 +6,10 @@ deadline instead of trying for ever; a state is looked at before it is used; and
 can be taken from a file.
 """
 
+import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +24,8 @@ from training import lamb
 from training.network import Network
 from training.recipes import Recipe
 from training.wire import WireCompression, WireFormat, expected_bytes
+
+logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 20.0
 PROGRESS_EXPIRATION_SECONDS = 30.0  # after so long without news a peer no longer counts
@@ -50,17 +54,33 @@ class TrainingState:
         return are_finite(self.tensors)
 
 
-def are_finite(tensors: list[torch.Tensor]) -> bool:
+def are_finite(tensors: Sequence[torch.Tensor]) -> bool:
     """Tell whether all floating-point tensors are finite."""
     return all(bool(t.isfinite().all()) for t in tensors if t.is_floating_point())
+
+
+def is_usable(
+    metadata: dict[str, Any], tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size]
+) -> bool:
+    """Tell whether a state from a peer is whole, of this model, and finite.
+
+    A peer that dies in the middle of sending leaves the last tensors out.
+    """
+    entries = metadata.get("optimizer_metadata")
+    if not isinstance(metadata.get("epoch"), int) or not isinstance(entries, Sequence):
+        return False
+    wanted = len(shapes) + sum(entry.get("type") == "tensor" for entry in entries)
+    fits = [tensor.shape for tensor in tensors[: len(shapes)]] == list(shapes)
+    return fits and len(tensors) == wanted and are_finite(tensors)
 
 
 class StateDownload(DecentralizedAverager):
     """Fetches the newest state from a peer: within a deadline, and never a broken one.
 
-    `offered` is a state to take instead of a peer's.
+    `shapes` are those of the model's parameters, `offered` is a state to take instead of a peer's.
     """
 
+    shapes: Sequence[torch.Size] = ()
     offered: TrainingState | None = None
 
     @classmethod
@@ -87,7 +107,7 @@ class StateDownload(DecentralizedAverager):
                 raise TimeoutError(f"no state after {timeout:.0f} seconds")
             time.sleep(0.1)
         loaded: tuple[dict[str, Any], list[torch.Tensor]] | None = future.result()
-        return loaded if loaded is not None and are_finite(loaded[1]) else None
+        return loaded if loaded is not None and is_usable(*loaded, self.shapes) else None
 
 
 class StateAverager(TrainingStateAverager, StateDownload):
@@ -102,7 +122,7 @@ class SwarmOptimizer(hivemind.Optimizer):
     downloads = 0  # states taken from elsewhere: gradients of before then counted for nothing
 
     def _make_state_averager(self, **options: Any) -> StateAverager:
-        return StateAverager(
+        averager = StateAverager(
             dht=self.dht,
             prefix=state_prefix(self.run_id),
             min_matchmaking_time=self.matchmaking_time,
@@ -117,6 +137,8 @@ class SwarmOptimizer(hivemind.Optimizer):
             start=True,
             **options,
         )
+        averager.shapes = [parameter.shape for parameter in averager.main_parameters]
+        return averager
 
     @property
     def is_behind(self) -> bool:
@@ -188,7 +210,8 @@ class SwarmOptimizer(hivemind.Optimizer):
         try:
             timeout = max(1.0, deadline - time.monotonic())
             self.state_averager.load_state_from_peers(timeout=timeout)
-        except TimeoutError:
+        except Exception as error:  # whatever a peer may send, it must not end this one
+            logger.warning("a download failed: %r", error)
             return False
         newest = self.tracker.global_epoch
         return bool(self.local_epoch > epoch or self.local_epoch >= newest - 1)
@@ -284,9 +307,12 @@ def state_prefix(run: str) -> str:
     return f"{run}_state_averager"
 
 
-def open_download(network: Network) -> StateDownload:
-    """Open a member of the run that fetches states and neither trains nor shares."""
-    return StateDownload(
+def open_download(network: Network, shapes: Sequence[torch.Size]) -> StateDownload:
+    """Open a member of the run that fetches states and neither trains nor shares.
+
+    `shapes` are those of the model's `ordered_parameters`.
+    """
+    download = StateDownload(
         averaged_tensors=[torch.zeros(1)],
         dht=network.dht,
         prefix=state_prefix(network.run),
@@ -294,3 +320,5 @@ def open_download(network: Network) -> StateDownload:
         next_chunk_timeout=15.0,
         start=True,
     )
+    download.shapes = shapes
+    return download

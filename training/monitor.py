@@ -98,7 +98,8 @@ class Monitor:
         self.network = Network(
             run.name, identity, run.initial_peers, options.endpoint, may_be_alone=True
         )
-        self.download = open_download(self.network)
+        shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
+        self.download = open_download(self.network, shapes)
         self._background = ThreadPoolExecutor(max_workers=1)
         self._job: Future[None] | None = None
         self._checkpoint_step = max((e.step for e in self.live.read_checkpoints()), default=0)

@@ -14,8 +14,8 @@ from training import status
 from training.supervisor import Worker
 
 VOLUNTEERS = 2  # each on a core of its own
-SMALL, LARGE = 128, 2048  # sequences of a global step: the rehearsal's, and one worth the exchange
-STEPS = 4  # that are timed, after two that are not
+SMALL, LARGE = 128, 1024  # sequences of a global step: the rehearsal's, and one worth the exchange
+STEPS = 3  # that are timed, after two that are not
 PATIENCE = 900.0
 TARGET_RATIO = 0.9
 
