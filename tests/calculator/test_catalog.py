@@ -8,28 +8,11 @@ from calculator.errors import InputError
 from calculator.units import GiB
 
 NAMES = [
-    "bert-base",
-    "bert-large",
-    "t5-small",
-    "t5-base",
-    "t5-large",
-    "t5-3b",
-    "t5-11b",
-    "gpt2-s",
-    "gpt2-m",
-    "gpt2-l",
-    "gpt2-xl",
-    "gpt3-s",
-    "gpt3-m",
-    "gpt3-l",
-    "gpt3-xl",
-    "gpt3-3b",
-    "gpt3-7b",
-    "gpt3-13b",
-    "gpt3-175b",
-    "gpt-j-6b",
-    "dalle-12b",
-    "dalle-together",
+    *("bert-base", "bert-large"),
+    *("t5-small", "t5-base", "t5-large", "t5-3b", "t5-11b"),
+    *("gpt2-s", "gpt2-m", "gpt2-l", "gpt2-xl"),
+    *("gpt3-s", "gpt3-m", "gpt3-l", "gpt3-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b"),
+    *("gpt-j-6b", "dalle-12b", "dalle-together"),
 ]
 
 EACH_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)

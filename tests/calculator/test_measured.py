@@ -1,7 +1,7 @@
 """A handful of measurements of real PyTorch, frozen: the calculator equals them to the byte.
 
-Each was made by ``python -m validation measure`` with the command's words and ``--device fake``: the
-real model, optimizer and autograd of torch 2.13, transformers 5.23 and bitsandbytes 0.50 on tensors
+Each was made by ``python -m validation measure`` with the command's words and ``--device fake``:
+the real model, optimizer and autograd of torch 2.13, transformers 5.23 and bitsandbytes 0.50 on tensors
 that have sizes but no numbers. `validation/measurements` has hundreds more.
 """
 
@@ -115,7 +115,8 @@ MEASURED = {
         13_817_573_376,
         18_576_738_304,
     ),
-    "gpt2-l --batch-size 4 --sequence-length 128 --offload optimizer --dropout 0.2 --accumulation 4": Measured(
+    "gpt2-l --batch-size 4 --sequence-length 128 --offload optimizer --dropout 0.2 "
+    "--accumulation 4": Measured(
         3_096_120_320,
         3_096_120_320,
         0,

@@ -1,4 +1,4 @@
-"""Autograd in small; what each case keeps was read in PyTorch 2.13's derivatives.yaml and engine."""
+"""Autograd in small; what each case keeps was read in PyTorch 2.13 (derivatives.yaml, engine)."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 """What a layer keeps for the backward pass, to the byte.
 
 The coefficients were measured on real PyTorch 2.13 and transformers 5.23 (eager attention, and
-PyTorch's flash, efficient and math kernels; two sequences or more): `x N d + q Q` for hidden size d,
-N tokens and Q attention scores, once with dropout and once without.
+PyTorch's flash, efficient and math kernels; two sequences or more): `x N d + q Q` for hidden size
+d, N tokens and Q attention scores, once with dropout and once without.
 """
 
 import pytest
