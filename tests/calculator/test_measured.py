@@ -1,8 +1,8 @@
 """A handful of measurements of real PyTorch, frozen: the calculator equals them to the byte.
 
 Each was made by ``python -m validation measure`` with the command's words and ``--device fake``:
-the real model, optimizer and autograd of torch 2.13, transformers 5.23 and bitsandbytes 0.50 on tensors
-that have sizes but no numbers. `validation/measurements` has hundreds more.
+the real model, optimizer and autograd of torch 2.13, transformers 5.23 and bitsandbytes 0.50 on
+tensors that have sizes but no numbers. `validation/measurements` has hundreds more.
 """
 
 from dataclasses import dataclass
