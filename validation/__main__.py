@@ -31,6 +31,9 @@ def main(words: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
+    except fake_device.UnavailableError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

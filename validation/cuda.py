@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from validation.ledger import Moment
+from validation.storage import Moment
 
 
 class AllocatorWatcher:

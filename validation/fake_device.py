@@ -20,17 +20,21 @@ from unittest.mock import patch
 SOURCE: Final = Path(__file__).with_name("guard.cpp")
 
 
+class UnavailableError(RuntimeError):
+    """Why there can be no fake GPU in this process."""
+
+
 def load() -> None:
     """Compile the idle GPU's library at first use and load it into this process.
 
     Raises:
-        RuntimeError: when PyTorch was imported before, is missing, or there is no C++ compiler.
+        UnavailableError: when PyTorch was imported before, is missing, or there is no C++ compiler.
     """
     if "torch" in sys.modules:
-        raise RuntimeError("the fake GPU must be loaded before torch is imported")
+        raise UnavailableError("the fake GPU must be loaded before torch is imported")
     specification = find_spec("torch")
     if specification is None or specification.origin is None:
-        raise RuntimeError("the fake GPU needs PyTorch, which is not installed")
+        raise UnavailableError("the fake GPU needs PyTorch, which is not installed")
     ctypes.CDLL(str(_compile(Path(specification.origin).parent)), ctypes.RTLD_GLOBAL)
 
 
@@ -52,9 +56,11 @@ def _compile(torch_folder: Path) -> Path:
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
         except FileNotFoundError:
-            raise RuntimeError(f"the fake GPU needs a C++ compiler: {command[0]}") from None
+            raise UnavailableError(f"the fake GPU needs a C++ compiler: {command[0]}") from None
         except subprocess.CalledProcessError as error:
-            raise RuntimeError(f"the fake GPU did not compile: {error.stderr[-2000:]}") from None
+            raise UnavailableError(
+                f"the fake GPU did not compile: {error.stderr[-2000:]}"
+            ) from None
         built.replace(library)
     return library
 
@@ -70,7 +76,7 @@ def fake_gpu() -> Iterator[None]:
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            return False  # as in `Ledger`: the guard against compiling would hold on to tensors
+            return False  # nothing is compiled here, and the guard against it costs time
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None

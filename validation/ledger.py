@@ -7,127 +7,16 @@ itself (a workspace, flash attention's fp32 gradient of the queries) is not seen
 
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-BLOCK_BYTES: Final = 512  # PyTorch's caching allocator hands out multiples of 512 bytes
-
-
-def block_bytes(size: int) -> int:
-    """Bytes that the caching allocator gives for a request of `size` bytes."""
-    return -(-size // BLOCK_BYTES) * BLOCK_BYTES
-
-
-class Part(StrEnum):
-    """What a storage is for."""
-
-    WEIGHTS = "weights"
-    GRADIENTS = "gradients"
-    OPTIMIZER = "optimizer"
-    INPUTS = "inputs"
-    COPIES = "autocast_copies"
-    ACTIVATIONS = "activations"
-    TEMPORARIES = "temporaries"
-
-
-class Moment(StrEnum):
-    """The four moments of a step.
-
-    `FORWARD` ends when the last module before the loss, the language-model head, returns the
-    logits; `LOSS` ends when the gradient of those logits exists and backward enters the head's
-    matrix product; `BACKWARD` ends when all gradients exist; `UPDATE` ends when they are freed.
-    """
-
-    FORWARD = "forward"
-    LOSS = "loss"
-    BACKWARD = "backward"
-    UPDATE = "update"
-
-
-@dataclass(slots=True)
-class Storage:
-    """One live storage and the operation and module that made it.
-
-    `size` is what was asked for, `bytes` what the allocator gives: on the watched device a multiple
-    of 512. `born` is the number of the operation in the step.
-    """
-
-    size: int
-    bytes: int
-    device: str
-    operation: str
-    module: str
-    shape: tuple[int, ...]
-    dtype: str
-    part: Part
-    born: int
-    node: str = ""
-    reference: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """The most that was alive in one moment, and the operation that reached it."""
-
-    total: int
-    exact: int
-    parts: Mapping[Part, int]
-    operation: str
-    module: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One operation: what was alive after it, and by how much that changed since the last."""
-
-    index: int
-    moment: Moment
-    operation: str
-    module: str
-    node: str
-    total: int
-    change: int
-    made: tuple[tuple[tuple[int, ...], str, int], ...]
-
-
-class Modules:
-    """The path of the module that is running, from hooks on every module."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self._names = {id(module): name for name, module in reversed(list(model.named_modules()))}
-        self._stack: list[str] = []
-
-    @property
-    def path(self) -> str:
-        """Dotted path of the innermost running module, empty outside of the model."""
-        return self._stack[-1] if self._stack else ""
-
-    @contextmanager
-    def followed(self) -> Iterator[None]:
-        """Follow the modules within the block."""
-        hooks = torch.nn.modules.module
-        before = hooks.register_module_forward_pre_hook(self._enter)
-        after = hooks.register_module_forward_hook(self._leave, always_call=True)
-        try:
-            yield
-        finally:
-            before.remove()
-            after.remove()
-
-    def _enter(self, module: torch.nn.Module, _: Any) -> None:
-        self._stack.append(self._names.get(id(module), type(module).__name__))
-
-    def _leave(self, *_: Any) -> None:
-        self._stack.pop()
+from validation.modules import Modules
+from validation.storage import Event, Moment, Part, Peak, Storage, block_bytes
 
 
 class Ledger(TorchDispatchMode):
@@ -135,9 +24,8 @@ class Ledger(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # The guard against compiling this mode would hold on to tensors while they pass through,
-        # and autograd, which adds gradients in place where nobody else holds them, would make new
-        # tensors instead: the ledger would count what does not exist without it.
+        # Nothing is compiled here, the guard against it costs time, and it would put a frame
+        # between the engine and the operation (`_called_by_engine`).
         return False
 
     def __init__(self, device: str, modules: Modules) -> None:
@@ -365,7 +253,7 @@ def _safe_softmax(scores: torch.Tensor, dim: int, dtype: Any = None) -> torch.Te
 def _called_by_engine() -> bool:
     """Whether no Python code stands between autograd's engine and this operation."""
     caller = sys._getframe(3)  # this function, the ledger's method, its dispatch, then the caller
-    return caller.f_code.co_name == "_engine_run_backward"
+    return bool(caller.f_code.co_name == "_engine_run_backward")
 
 
 def _key(tensor: torch.Tensor) -> int:

@@ -5,9 +5,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from validation.configuration import Configuration
-from validation.ledger import Ledger, Moment, Part, block_bytes
-from validation.rows import Row, measure_command
+from validation.ledger import Ledger
+from validation.rows import ORACLE, Row, measure_command
 from validation.session import Session, session
+from validation.storage import Moment, Part, block_bytes
 
 VERSIONED: Final = ("torch", "transformers", "bitsandbytes")
 
@@ -78,9 +79,9 @@ def _moment(ledger: Ledger, moment: Moment) -> dict[str, Any]:
     return {"peak": peak.total, **where, "parts": parts}
 
 
-def versions() -> dict[str, str]:
+def versions() -> dict[str, str | int]:
     """What a measurement depends on."""
-    found = {"python": platform.python_version()}
+    found: dict[str, str | int] = {"oracle": ORACLE, "python": platform.python_version()}
     for package in VERSIONED:
         try:
             found[package] = version(package)

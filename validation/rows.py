@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from validation.configuration import Configuration
 
+# Raised when the oracle counts otherwise than before; rows of earlier ones are measured again.
+ORACLE: Final = 2
 FOLDER: Final = Path(__file__).with_name("measurements")
 
 Row = dict[str, Any]
@@ -25,32 +27,44 @@ class RowFile:
 
     def __init__(self, device: str, family: str, folder: Path = FOLDER) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self.device = device
         self.path = folder / f"{device}-{family}.jsonl"
-        self._mend()
-        rows = [json.loads(line) for line in self._text().splitlines()]
-        self._known = {row["command"] for row in rows}
-
-    def __contains__(self, configuration: Configuration) -> bool:
-        device = self.path.name.split("-")[0]
-        return measure_command(configuration, device) in self._known
-
-    def append(self, row: Row) -> None:
-        """Write one row at the end, for good."""
-        with self.path.open("a") as file:
-            file.write(json.dumps(row, separators=(",", ":")) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        self._known.add(row["command"])
-
-    def _text(self) -> str:
-        return self.path.read_text() if self.path.exists() else ""
-
-    def _mend(self) -> None:
-        """Drop a last line that a crash left unfinished."""
-        text = self._text()
-        whole = text[: text.rfind("\n") + 1]
+        text = self.path.read_text() if self.path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]  # a crash can leave a last line unfinished
         if whole != text:
             write_whole(self.path, whole)
+        rows = [json.loads(line) for line in whole.splitlines()]
+        self._rows = {row["command"]: row for row in rows}
+
+    def __contains__(self, configuration: Configuration) -> bool:
+        row = self._rows.get(measure_command(configuration, self.device))
+        return row is not None and not is_stale(row)
+
+    def append(self, row: Row) -> None:
+        """Write one row for good, in the place of an earlier oracle's."""
+        replaced = self._rows.pop(row["command"], None)
+        self._rows[row["command"]] = row
+        if replaced is not None:
+            write_whole(self.path, "".join(map(_line, self._rows.values())))
+            return
+        with self.path.open("a") as file:
+            file.write(_line(row))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def has_stale(self, configuration: Configuration) -> bool:
+        """Whether an earlier oracle has measured this configuration."""
+        row = self._rows.get(measure_command(configuration, self.device))
+        return row is not None and is_stale(row)
+
+
+def is_stale(row: Row) -> bool:
+    """Whether an earlier oracle has measured this row."""
+    return bool(row.get("versions", {}).get("oracle") != ORACLE)
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, separators=(",", ":")) + "\n"
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -10,20 +10,32 @@ from validation.rows import RowFile
 
 
 def run(device: str, first: int, step: int, only_list: bool) -> None:
-    """Measure every `step`-th configuration from the `first` that has no row yet."""
-    configurations = grid()
-    chosen = configurations[first::step]
+    """Measure every `step`-th configuration from the `first` that has no row of this oracle yet.
+
+    Configurations without any row come first, and of those the quick ones.
+    """
+    chosen = grid()[first::step]
     if only_list:
         print("\n".join(item.command for item in chosen))
         return
     gc.freeze()  # what is loaded stays; only models are to be collected
-    files: dict[str, RowFile] = {}
-    for number, configuration in enumerate(chosen, 1):
-        family = configuration.architecture.family.value
-        file = files.setdefault(family, RowFile(device, family))
-        if configuration not in file:
-            seconds = _measure_into(file, configuration, device)
-            print(f"{number}/{len(chosen)} {seconds:.1f} s {configuration.command}", flush=True)
+    families = {item.architecture.family.value for item in chosen}
+    files = {family: RowFile(device, family) for family in families}
+
+    def file_of(item: Configuration) -> RowFile:
+        return files[item.architecture.family.value]
+
+    left = [item for item in chosen if item not in file_of(item)]
+    left.sort(key=lambda item: (file_of(item).has_stale(item), _operations(item)))
+    for number, item in enumerate(left, 1):
+        seconds = _measure_into(file_of(item), item, device)
+        print(f"{number}/{len(left)} {seconds:.1f} s {item.command}", flush=True)
+
+
+def _operations(configuration: Configuration) -> int:
+    """How long a measurement takes, roughly."""
+    shape, plan = configuration.architecture, configuration.resolved
+    return (shape.layers + 2 * shape.decoder_layers) * plan.accumulation
 
 
 def _measure_into(file: RowFile, configuration: Configuration, device: str) -> float:

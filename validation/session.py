@@ -9,10 +9,12 @@ from unittest.mock import patch
 import torch
 
 from validation.configuration import Configuration
-from validation.ledger import Event, Ledger, Modules, Moment, Part, Storage
+from validation.ledger import Ledger
 from validation.models import Task, build_task, check_model
+from validation.modules import Modules
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
+from validation.storage import Event, Moment, Part, Storage
 
 
 class LedgerWatcher:

@@ -8,9 +8,9 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from calculator.techniques import Attention, Checkpointing, Precision, ResolvedPlan
-from validation.ledger import Moment
 from validation.models import Task
 from validation.optimizers import Updater
+from validation.storage import Moment
 
 
 class Watcher(Protocol):

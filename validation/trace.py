@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from validation.configuration import Configuration
-from validation.ledger import Event, Moment, Part, Storage
 from validation.session import session
+from validation.storage import Event, Moment, Part, Storage
 
 STATIC = (Part.WEIGHTS, Part.OPTIMIZER, Part.GRADIENTS)
 LAYER = re.compile(r"^(.*?\.\d+)(\.|$)")

@@ -10,8 +10,10 @@ pytest.importorskip("transformers", reason="the models are transformers' classes
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from validation.configuration import parse  # noqa: E402
-from validation.ledger import Ledger, Modules, Moment, Part, block_bytes  # noqa: E402
+from validation.ledger import Ledger  # noqa: E402
+from validation.modules import Modules  # noqa: E402
 from validation.session import session  # noqa: E402
+from validation.storage import Moment, Part, block_bytes  # noqa: E402
 
 pytestmark = [
     pytest.mark.oracle,

@@ -3,13 +3,14 @@ from pathlib import Path
 
 from calculator.techniques import Plan
 from validation.configuration import Configuration
-from validation.rows import RowFile, measure_command, read_rows
+from validation.rows import ORACLE, RowFile, measure_command, read_rows
 
 SMALL = Configuration("gpt2-s", Plan(batch_size=2))
 
 
 def row(configuration: Configuration) -> dict[str, object]:
-    return {"command": measure_command(configuration, "fake"), "peak": 1}
+    command = measure_command(configuration, "fake")
+    return {"command": command, "peak": 1, "versions": {"oracle": ORACLE}}
 
 
 def test_a_row_file_knows_what_it_holds(tmp_path: Path) -> None:
@@ -28,6 +29,16 @@ def test_a_row_that_a_crash_cut_off_is_dropped(tmp_path: Path) -> None:
     again = RowFile("fake", "gpt2", tmp_path)
     again.append(row(Configuration("gpt2-m", Plan())))
     assert [found["peak"] for found in read_rows("fake", tmp_path)] == [1, 1]
+
+
+def test_a_row_of_an_earlier_oracle_is_measured_again_and_replaced(tmp_path: Path) -> None:
+    file = RowFile("fake", "gpt2", tmp_path)
+    file.append({**row(SMALL), "peak": 7, "versions": {"oracle": ORACLE - 1}})
+    assert SMALL not in file
+    assert file.has_stale(SMALL)
+    file.append(row(SMALL))
+    assert SMALL in file
+    assert [found["peak"] for found in read_rows("fake", tmp_path)] == [1]
 
 
 def test_rows_of_other_devices_are_left_alone(tmp_path: Path) -> None:
