@@ -8,6 +8,7 @@ from calculator import operations, overhead
 from calculator.catalog import MODELS, SOURCES
 from calculator.errors import InputError
 from calculator.units import format_bytes, format_count
+from templates import layer_formulas
 from templates.calculator_page import FAMILIES, MOMENTS, PARTS, ask
 from templates.docstrings import chapters, summaries
 from validation.compare import Comparison, compare, spread
@@ -95,6 +96,7 @@ def context() -> dict[str, object]:
     return {
         "chapters": chapters(),
         "operations": summaries(operations),
+        "layer_rows": layer_formulas.rows(),
         "models": MODELS.values(),
         "parameters": {name: format_count(count) for name, count in counts.items()},
         "context_memory": format_bytes(overhead.CONTEXT_BYTES),
