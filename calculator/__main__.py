@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model
@@ -15,9 +16,17 @@ from calculator.hf_config import read_config
 from calculator.units import format_bytes, format_count
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong with an option in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2."""
+        self.exit(2, f"error: {message}; see {self.prog} --help\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """All commands and options."""
-    parser = argparse.ArgumentParser(prog="python -m calculator", description=__doc__)
+    parser = OneLineParser(prog="python -m calculator", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("estimate", help="what one training step of a model needs")
     one.add_argument("model", help="a name from `models`, or the path of a config.json")

@@ -1,6 +1,5 @@
 """The one error that bad input raises: it names the field, the value and the rule."""
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -37,5 +36,7 @@ def _likeliest(typed: str, names: list[str]) -> str | None:
     begun = [name for name in names if typed and (name.startswith(typed) or typed.startswith(name))]
     if begun:
         return max(begun, key=len) if typed.startswith(begun[0]) else begun[0]
+    import difflib  # only errors need it, and a page's start is short
+
     alike = difflib.get_close_matches(typed, names, n=1, cutoff=0.5)
     return alike[0] if alike else None

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from calculator.architecture import Architecture
 from calculator.catalog import GPUS, MODELS, Gpu, find_gpu, find_model
-from calculator.commandline import command_for
+from calculator.command import command_for
 from calculator.errors import InputError, unknown_name
 from calculator.estimate import MemoryReport, estimate
 from calculator.techniques import (

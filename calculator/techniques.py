@@ -88,6 +88,11 @@ class Option:
         """The option on the command line, for example ``--batch-size``."""
         return "--" + self.field.replace("_", "-")
 
+    @property
+    def negative_flag(self) -> str:
+        """A flag's opposite on the command line, for example ``--no-reversible``."""
+        return "--untied-embeddings" if self.field == "tied_embeddings" else f"--no-{self.flag[2:]}"
+
     def parse(self, value: object) -> object:
         """The value as `Plan` holds it, or `InputError`."""
         text = str(value).strip()

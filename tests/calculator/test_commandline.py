@@ -7,7 +7,8 @@ from hypothesis import given
 
 from calculator.__main__ import build_parser
 from calculator.catalog import MODELS
-from calculator.commandline import add_plan_options, command_for, plan_from
+from calculator.command import command_for
+from calculator.commandline import add_plan_options, plan_from
 from calculator.techniques import OPTIONS, Plan
 from tests.calculator.plans import Case, cases, examples
 

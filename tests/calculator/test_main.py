@@ -9,7 +9,7 @@ from hypothesis import given
 
 from calculator.__main__ import main
 from calculator.catalog import MODELS
-from calculator.commandline import command_for
+from calculator.command import command_for
 from calculator.estimate import estimate
 from tests.calculator.plans import Case, cases, examples
 
