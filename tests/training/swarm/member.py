@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 from training.__main__ import main
 from training.recipes import RECIPES, TINY, ScheduleSettings
 
-TOTAL_STEPS = 40
+TOTAL_STEPS = 50
 
 RECIPES["short"] = replace(
     TINY,

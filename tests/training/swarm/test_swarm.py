@@ -24,7 +24,7 @@ from training.supervisor import Worker
 pytestmark = pytest.mark.swarm
 
 MEMBER = Path(__file__).with_name("member.py")
-TOTAL_STEPS = 40  # as in member.py
+TOTAL_STEPS = 50  # as in member.py
 PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited for
 
 
@@ -113,8 +113,8 @@ class Swarm:
         )
         self.kill_in_mid_step("bob")
         self.start("dave", "--name", "dave")
-        self.restart_monitor_in_mid_write(port)
         self.await_start("dave")
+        self.restart_monitor_in_mid_write(port)
         monitor = self.members["monitor"]
         wait_for("the monitor to end the run", lambda: monitor.exit_code is not None)
         self.seen["exit code of the monitor"] = monitor.exit_code
