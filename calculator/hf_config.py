@@ -29,7 +29,7 @@ def read_config(path: Path) -> Architecture:
 def from_config(config: dict[str, Any], name: str) -> Architecture:
     """The architecture of a config's values; absent ones are transformers' defaults."""
     readers = {"bert": _bert, "t5": _t5, "gpt2": _gpt2, "gptj": _gptj}
-    kind = config.get("model_type")
+    kind = str(config.get("model_type"))
     if kind not in readers:
         rule = f"model_type must be one of: {', '.join(readers)}"
         raise InputError("model_type", kind, rule)
