@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from training import atomic
-from training.averaging import TrainingState
+from training.state import TrainingState
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ from hivemind.utils import get_dht_time
 
 from training import atomic, checkpoint, gallery, metrics
 from training import status as status_file
-from training.averaging import open_download, ordered_parameters
+from training.averaging import ordered_parameters
 from training.live import LiveFolder, PeerState, ProgressLine, RunCard, timestamp
 from training.model import build_model
 from training.network import Endpoint, Identity, Network, alone_in
 from training.runfile import RunFile
+from training.state import open_download
 from training.tally import Tally
 
 logger = logging.getLogger(__name__)

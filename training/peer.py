@@ -13,7 +13,6 @@ from training import data, fitting, metrics, traffic
 from training.averaging import (
     StateUnavailableError,
     SwarmOptimizer,
-    are_finite,
     open_optimizer,
     state_bytes,
 )
@@ -25,6 +24,7 @@ from training.recipes import Recipe
 from training.recovery import Recovery
 from training.reporter import Reporter
 from training.runfile import RunFile
+from training.state import are_finite
 from training.status import Stage, StatusBoard
 from training.wire import WireFormat
 

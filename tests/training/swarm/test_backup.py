@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from training import backup
-from training.averaging import TrainingState
 from training.backup import Backup
+from training.state import TrainingState
 
 PARAMETERS = [torch.zeros(2, 3), torch.zeros(4)]
 

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 import torch
 
 from training import worker
-from training.averaging import are_finite
 from training.network import Endpoint
 from training.peer import PeerOptions, Volunteer
 from training.runfile import RunFile
+from training.state import are_finite
 from training.status import StatusBoard
 
 STEPS = 7

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 import torch
 
-from training.averaging import is_usable
+from training.state import is_usable
 
 SHAPES = [torch.Size([2, 3]), torch.Size([4])]
 ENTRIES = [{"type": "tensor", "index": 0}, {"type": "value", "value": 0.02}]
