@@ -5,6 +5,7 @@ All of them are exact to the byte: each tensor is rounded to the allocator's blo
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, assert_never
 
 from calculator.allocator import round_block
@@ -108,7 +109,8 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
 
     foreach makes one list of temporaries as large as all weights for Adam (the square roots) and
     as large as all matrices for Adafactor (the variances); loop makes them one tensor at a time,
-    Adam two (the root and its quotient). Fused kernels, SGD and bitsandbytes make none.
+    Adam two (the root and its quotient), while the last tensor's is still there. Fused kernels,
+    SGD and bitsandbytes make none.
 
     Source: torch
     """
@@ -121,13 +123,19 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
         case Optimizer.ADAM, Update.FOREACH:
             return tensors_bytes(tensors, item)
         case Optimizer.ADAM, Update.LOOP:
-            return 2 * round_block(largest * item)
+            return _loop_bytes(tensors, item, 2)
         case Optimizer.ADAFACTOR, Update.FOREACH:
             return tensors_bytes([t for t in tensors if len(t.shape) > 1], item)
         case Optimizer.ADAFACTOR, _:
-            return round_block(largest * item)
+            return _loop_bytes(tensors, item, 1)
         case _:
             return 0
+
+
+def _loop_bytes(tensors: Sequence[ParameterTensor], item: int, temporaries: int) -> int:
+    """The most that a tensor's temporaries and the one left over from the tensor before take."""
+    sizes = [round_block(tensor.elements * item) for tensor in tensors]
+    return max(temporaries * size + before for before, size in pairwise([0, *sizes]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 PyTorch's autograd in small. Each operation allocates its output and keeps the tensors that its
 backward formula needs; a tensor dies with the last Python variable that holds it and the last
-graph node that needs it, just as PyTorch's do, so the families' programs read like the models' own code. The ledger notes
-every birth and death with a symbolic size, and `calculator.timeline` adds them up for numbers.
+graph node that needs it, just as PyTorch's do, so the families' programs read like the models'
+own code. The ledger notes every birth and death with a symbolic size, and `calculator.timeline`
+adds them up for numbers.
 
 Source: torch (autograd/engine.cpp, input_buffer.cpp, torch/utils/checkpoint.py, autocast).
 """

@@ -235,16 +235,22 @@ class Block:
         bias = t.alias(bias, f"h*{self.side.length}*{heads.scores[-1]}")
         if s.attention is Attention.EAGER:
             return eager_core(t, s, heads, q, k, v, (bias, mask))
-        added = bias
-        if kind == "self":
-            added = op.choose(t, t.empty("T*T", 1), bias) if self.side.decoder else op.copy(t, bias)
-        added = t.cast(added, q.item)
-        keys = heads.scores[-1]
-        if keys in s.padded and s.attention is not Attention.MATH:
-            added = op.pad(t, added, f"h*{self.side.length}*{PADDED[keys]}")
+        wide = self.additive_mask(bias, kind)
+        added = narrow = t.cast(wide, q.item)
         if s.attention is Attention.MATH:
             return math_core(t, s, heads, q, k, v, added)
+        keys = heads.scores[-1]
+        if keys in s.padded:
+            added = op.pad(t, narrow, f"h*{self.side.length}*{PADDED[keys]}")
         return op.efficient_attention(t, q, k, v, heads, added), None
+
+    def additive_mask(self, bias: Tensor, kind: str) -> Tensor:
+        """The bias as a mask of its own: contiguous, and causal in the decoder."""
+        if kind == "cross":
+            return bias
+        if self.side.decoder:
+            bias = op.choose(self.t, self.t.empty("T*T", 1), bias)
+        return op.copy(self.t, bias)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """x + dropout(Wo dropout(relu(Wi norm(x))))."""
