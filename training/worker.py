@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hivemind.utils.logging import use_hivemind_log_handler
+from transformers.utils.logging import disable_progress_bar
 
 from calculator.errors import InputError
 from training import supervisor
@@ -51,6 +52,7 @@ def _do(work: Callable[[threading.Event], None], stop: threading.Event) -> int:
 
 def _start_logging(folder: Path, verbose: bool) -> None:
     use_hivemind_log_handler("nowhere")
+    disable_progress_bar()  # of the reading and writing of checkpoints
     logging.captureWarnings(capture=True)
     folder.mkdir(parents=True, exist_ok=True)
     handlers: list[logging.Handler] = [logging.FileHandler(folder / "log.txt")]
