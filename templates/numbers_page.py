@@ -12,7 +12,6 @@ from templates import layer_formulas
 from templates.calculator_page import FAMILIES, MOMENTS, PARTS, ask
 from templates.docstrings import chapters, summaries
 from validation.compare import Comparison, compare, spread
-from validation.figure import draw
 from validation.rows import read_rows
 
 # What the rows in validation/measurements were measured on.
@@ -39,11 +38,10 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The steps measured on one device: all together, then each family, and all in a figure."""
+    """The steps measured on one device: all together, then each family."""
 
     device: str
     rows: list[Accuracy]
-    figure: str
 
 
 @cache  # some hundred steps, asked for by two pages
@@ -54,14 +52,15 @@ def accuracy() -> list[Measured]:
         comparisons = comparisons_on(device)
         if not comparisons:
             continue
-        rows = [_accuracy("All", comparisons)]
+        rows = [accuracy_of("All", comparisons)]
         for family, title in FAMILIES.items():
             if members := [item for item in comparisons if item.family == family]:
-                rows.append(_accuracy(title, members))
-        found.append(Measured(words, rows, draw(comparisons)))
+                rows.append(accuracy_of(title, members))
+        found.append(Measured(words, rows))
     return found
 
 
+@cache  # the same rows for three pages
 def comparisons_on(device: str) -> list[Comparison]:
     """The device's rows, but for those with options that the calculator refuses for the model."""
     found = []
@@ -71,7 +70,8 @@ def comparisons_on(device: str) -> list[Comparison]:
     return found
 
 
-def _accuracy(name: str, comparisons: list[Comparison]) -> Accuracy:
+def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:
+    """The errors of one group, at least one step, as a row of a table."""
     errors = spread([item.error for item in comparisons])
     figures = (
         f"{100 * error:.2f}\N{NO-BREAK SPACE}%"

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from templates import calculator_page, home_page, numbers_page
+from templates import accuracy_page, calculator_page, home_page, numbers_page
 
 FOLDER = Path(__file__).resolve().parent
 PAGES = {
     "index": home_page.context,
     "calculator": calculator_page.context,
     "numbers": numbers_page.context,
+    "accuracy": accuracy_page.context,
 }
 
 

@@ -1,0 +1,92 @@
+"""'How right is it?' shows every measured step, published figure and other calculator."""
+
+import pytest
+
+from templates.accuracy_page import context, devices, example, peer_scores, signed_percent
+from templates.numbers_page import comparisons_on
+from templates.render import render
+from validation.__main__ import main
+from validation.peers import PEERS, read_predictions
+from validation.public import GUIDE, SITE
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("pages")
+    render(folder)
+    return (folder / "accuracy.md").read_text("utf-8")
+
+
+def test_every_step_is_a_point_and_in_one_family() -> None:
+    for device in devices():
+        everything, *families = device.families
+        assert everything.count == device.count == sum(family.count for family in families)
+        assert device.figure.count('r="3.5"') == device.count
+
+
+def test_the_worst_step_is_the_first_of_the_list(page: str) -> None:
+    (fake, *_) = devices()
+    worst = max(comparisons_on("fake"), key=lambda item: abs(item.error))
+    assert fake.worst[0][0] == worst.row["command"]
+    assert signed_percent(worst.error) in page
+
+
+def test_every_option_of_the_measured_steps_has_a_row(page: str) -> None:
+    for item in comparisons_on("fake"):
+        for name in item.techniques():
+            field, _, value = name.partition("=")
+            flag = "--" + field.replace("_", "-")
+            expected = {
+                "": "The defaults",
+                "True": flag,
+                "False": flag.replace("--tied", "--untied")
+                if "tied" in field
+                else f"--no-{flag[2:]}",
+            }.get(value, f"{flag} {value}")
+            assert f"| `{expected}` |" in page or f"| {expected} |" in page
+
+
+def test_every_published_figure_is_on_the_page(page: str) -> None:
+    for publication in (GUIDE, SITE):
+        assert publication.address in page
+        for row in publication.rows:
+            assert f"| {row.words} | " in page
+
+
+def test_every_prediction_counts_once() -> None:
+    scores = peer_scores()
+    assert [item.peer for item in scores] == list(PEERS)
+    assert sum(item.rows[0].count for item in scores) == len(read_predictions())
+    for item in scores:
+        everything, *families = item.rows
+        assert everything.count == sum(family.count for family in families)
+
+
+def test_an_error_keeps_its_sign() -> None:
+    shown = [signed_percent(error) for error in (-0.25, 0.0012, 2.4)]
+    assert shown == [
+        "-25.0\N{NO-BREAK SPACE}%",
+        "+0.12\N{NO-BREAK SPACE}%",
+        "+240\N{NO-BREAK SPACE}%",
+    ]
+
+
+def test_the_page_says_what_is_missing_until_a_gpu_is_measured(page: str) -> None:
+    assert ("not: measured on a real GPU" in page) == (not comparisons_on("cuda"))
+
+
+def test_the_told_command_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    words = example()[0].split()
+    assert words[:3] == ["python", "-m", "validation"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words[3:], "--help"])
+    assert ended.value.code == 0
+    assert words[3] in capsys.readouterr().out
+
+
+def test_what_the_command_prints_has_all_moments(page: str) -> None:
+    printed = context()["check_output"]
+    assert isinstance(printed, str)
+    assert printed in page
+    for moment in ("forward", "loss", "backward", "update", "peak"):
+        assert f"\n{moment}" in printed
