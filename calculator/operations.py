@@ -256,6 +256,13 @@ def weighted_sum(t: Tape, probabilities: Tensor, v: Tensor, heads: Heads) -> Ten
     return batched_matmul(t, probabilities, v, heads.queries)
 
 
+def expand(t: Tape, x: Tensor) -> Tensor:
+    """The same bytes for every sequence; the gradient is summed over them."""
+    out = Tensor(x.storage, f"B*{x.elements}", x.item)
+    t.record([x], [out])
+    return out
+
+
 def flash_attention(t: Tape, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
     """One kernel: keeps q, k, v, the output, a logarithm a row and the random state.
 
@@ -275,13 +282,17 @@ def flash_attention(t: Tape, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> T
 def efficient_attention(
     t: Tape, q: Tensor, k: Tensor, v: Tensor, heads: Heads, bias: Tensor | None = None
 ) -> Tensor:
-    """The memory-efficient kernel: as flash, in 32 bits too, with an additive mask."""
+    """The memory-efficient kernel: as flash, in 32 bits too, with an additive mask.
+
+    A mask's gradient is made for each sequence before it is summed over them.
+    """
     out = t.like(q)
     logarithms = t.empty(heads.rows, 4)
     seed, offset = t.empty("1", 8), t.empty("1", 8)
     saved = [q, k, v, out, logarithms, seed, offset]
     inputs = [q, k, v]
     if bias is not None:
+        bias = bias if heads.one_sequence else expand(t, bias)
         inputs.append(bias)
         saved.append(bias)
     t.record(inputs, [out], saved)
