@@ -1,8 +1,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from shutil import which
 from typing import Any
 
 import pytest
@@ -11,18 +12,26 @@ Measure = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
-def measure() -> Measure:
-    """One row, measured in a process of its own: the fake GPU wants to be there before torch."""
+def measure() -> Iterator[Measure]:
+    """One row, measured in another process: the fake GPU wants to be there before torch."""
     if not all(find_spec(name) for name in ("torch", "transformers", "bitsandbytes")):
         pytest.skip("the oracle needs torch, transformers and bitsandbytes")
+    if which("g++") is None:
+        pytest.skip("the fake GPU needs a C++ compiler")
+    measurers: dict[str, subprocess.Popen[str]] = {}
 
     def run(options: str, device: str = "fake") -> dict[str, Any]:
-        command = [sys.executable, "-m", "validation", "measure", *options.split()]
-        command += ["--device", device, "--json"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-        if "needs a C++ compiler" in done.stderr:
-            pytest.skip("the fake GPU needs a C++ compiler")
-        assert done.returncode == 0, done.stderr[-2000:]
-        return json.loads(done.stdout)  # type: ignore[no-any-return]
+        if device not in measurers:
+            command = [sys.executable, "-m", "tests.validation.measurer", device]
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            measurers[device] = subprocess.Popen(command, text=True, **pipes)
+        process = measurers[device]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(options + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())  # type: ignore[no-any-return]
 
-    return run
+    yield run
+    for process in measurers.values():
+        process.communicate(timeout=60)
