@@ -177,10 +177,15 @@ class Leaf(Tensor):
             return
         self.has_gradient = True
         self.gradient = gradient
-        gradient.storage.become(Part.GRADIENTS)
 
 
 class Weight(Leaf):
     """A parameter; its own bytes are static, its gradient is born in the backward pass."""
 
     __slots__ = ()
+
+    def accumulate(self, gradient: Tensor) -> None:
+        """Take the first gradient as it is; later ones are added in place."""
+        if not self.has_gradient:
+            gradient.storage.become(Part.GRADIENTS)
+        super().accumulate(gradient)

@@ -84,10 +84,11 @@ def softmax(t: Tape, x: Tensor) -> Tensor:
 def safe_softmax(t: Tape, x: Tensor) -> Tensor:
     """The math kernel's softmax, which gives rows that are masked throughout zeros."""
     out = t.like(x)
-    masked = t.empty(x.elements, 1)
+    hidden = t.empty(x.elements, 1)
+    rows, zero = t.empty(x.elements.rsplit("*", 1)[0], 1), t.empty("1", 4)
     result = t.like(x)
     t.record([x], [result], [result])
-    del out, masked
+    del out, hidden, rows, zero
     return result
 
 
