@@ -43,7 +43,8 @@ def test_after_a_step_only_inputs_and_gradients_live(case: Case) -> None:
     tape = whole_tape(case)  # held, for what it holds lives
     ledger = tape.ledger
     gradients = living_as(ledger, Part.GRADIENTS)
-    assert living(ledger) == gradients + inputs(case) + bias_between_stacks(case)
+    bias_and_its_gradient = bias_between_stacks(case) + bias_between_stacks(case)
+    assert living(ledger) == gradients + inputs(case) + bias_and_its_gradient
     assert living_as(ledger, Part.ACTIVATIONS) - inputs(case) <= bias_between_stacks(case)
 
 
@@ -53,7 +54,7 @@ def test_the_programs_have_the_weights_that_are_counted(case: Case) -> None:
     resolved = resolve(case.architecture, case.plan)
     counted = statics(parameter_tensors(case.architecture, resolved), 0, resolved).gradients
     tape = whole_tape(case)
-    made = living_as(tape.ledger, Part.GRADIENTS) - bias_between_stacks(case)
+    made = living_as(tape.ledger, Part.GRADIENTS)
     assert bytes_of(made, case) == counted
 
 
@@ -61,8 +62,7 @@ def test_the_programs_have_the_weights_that_are_counted(case: Case) -> None:
 @examples(6)
 def test_later_micro_steps_add_to_the_gradients_that_exist(case: Case) -> None:
     tape = whole_tape(case)
-    made = living_as(tape.ledger, Part.GRADIENTS)
-    assert made == bias_between_stacks(case)
+    assert not living_as(tape.ledger, Part.GRADIENTS)
 
 
 @given(cases())
