@@ -16,6 +16,8 @@ from validation.peers import KERNELS, PEERS, Peer, Score, read_predictions, scor
 from validation.public import GUIDE, SITE, Publication, Published, as_classifier
 
 WORST_SHOWN = 5
+# The columns of an `Accuracy`, after its heading.
+ERRORS = ["Steps", "Within 0.01 %", "Median error", "90 % are within", "Worst"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,18 @@ def _place(field: str, order: list[str]) -> int:
 def _in_words(technique: str) -> str:
     """`optimizer=adam` as the command line's option; the defaults have none."""
     field, _, value = technique.partition("=")
-    if not value:
-        return "The defaults"
+    name = field.replace("_", "-")
     match value:
+        case "":
+            return "The defaults"
         case "True":
-            return f"`--{field.replace('_', '-')}`"
+            return f"--{name}"
         case "False" if field == "tied_embeddings":
-            return "`--untied-embeddings`"
+            return "--untied-embeddings"
         case "False":
-            return f"`--no-{field.replace('_', '-')}`"
+            return f"--no-{name}"
         case _:
-            return f"`--{field.replace('_', '-')} {value}`"
+            return f"--{name} {value}"
 
 
 def _versions(comparisons: Iterable[Comparison]) -> list[str]:
@@ -129,6 +132,17 @@ class PublishedRow:
     classifier: str
     classifier_error: str
     command: str
+
+    @property
+    def guide_cells(self) -> list[str]:
+        """The row of a table without reserved bytes."""
+        classifier = [self.classifier, self.classifier_error]
+        return [self.words, self.published, self.ours, self.error, *classifier]
+
+    @property
+    def site_cells(self) -> list[str]:
+        """The row of a table without another head."""
+        return [self.words, self.published, self.reserved, self.ours, self.error]
 
 
 def published(publication: Publication) -> list[PublishedRow]:
@@ -176,6 +190,13 @@ class PeerRow:
     medians: list[str]
     worst: list[str]
     too_low: list[int]
+
+    @property
+    def cells(self) -> list[object]:
+        """The row of a table, kernel after kernel."""
+        figures = zip(self.medians, self.worst, self.too_low, strict=True)
+        kernels = [figure for kernel in figures for figure in kernel]
+        return [self.family, self.count, self.measured, *kernels]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +253,7 @@ def context() -> dict[str, object]:
     fp32 = "fp32, batch 4"
     return {
         "devices": devices(),
+        "errors": ERRORS,
         "has_gpu_rows": bool(comparisons_on("cuda")),
         "guide": GUIDE,
         "guide_rows": published(GUIDE),

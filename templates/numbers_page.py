@@ -35,6 +35,12 @@ class Accuracy:
     ninetieth: str
     worst: str
 
+    @property
+    def cells(self) -> list[object]:
+        """The row of a table, its heading first."""
+        errors = [self.median, self.ninetieth, self.worst]
+        return [self.name, self.count, self.nearly_exact, *errors]
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:

@@ -43,14 +43,14 @@ def test_every_option_of_the_measured_steps_has_a_row(page: str) -> None:
                 if "tied" in field
                 else f"--no-{flag[2:]}",
             }.get(value, f"{flag} {value}")
-            assert f"| `{expected}` |" in page or f"| {expected} |" in page
+            assert f'<th scope="row">{expected}</th>' in page
 
 
 def test_every_published_figure_is_on_the_page(page: str) -> None:
     for publication in (GUIDE, SITE):
         assert publication.address in page
         for row in publication.rows:
-            assert f"| {row.words} | " in page
+            assert f'<th scope="row">{row.words}</th>' in page
 
 
 def test_every_prediction_counts_once() -> None:
