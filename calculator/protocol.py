@@ -62,9 +62,11 @@ def answer(params: Params) -> dict[str, Any]:
     gpu = _gpu(params)
     plan = Plan.parse({k: v for k, v in params.items() if k not in ("model", "gpu", "gpu_memory")})
     report = estimate(architecture, plan, gpu.generation)
+    baseline = _baseline(architecture, plan, gpu.generation)
     value: dict[str, Any] = {
         "report": report.as_json(),
-        "baseline": _baseline(architecture, plan, gpu.generation).as_json(),
+        "baseline": baseline.as_json(),
+        "monitor": {"report": _monitor(report), "baseline": _monitor(baseline)},
         "savings": _savings(architecture, plan, report),
         "available": _available(architecture, report),
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
@@ -155,6 +157,16 @@ def _available(architecture: Architecture, report: MemoryReport) -> dict[str, li
     }
 
 
+def _monitor(report: MemoryReport) -> dict[str, int]:
+    """What a monitor such as nvidia-smi would show: the peak and what comes on top of it."""
+    peak, overhead = report.gpu.total, report.overhead
+    return {
+        "shown": peak + overhead.total,
+        "low": peak + overhead.low,
+        "high": peak + overhead.high,
+    }
+
+
 def _verdict(report: MemoryReport, gpu: Gpu) -> dict[str, Any]:
     margin = gpu.memory - report.gpu.total - report.overhead.total
     fits = margin >= 0
@@ -207,7 +219,7 @@ def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"{side}.ram.peak", value[side]["ram"]["peak"]
     for number, moment in enumerate(value["report"]["moments"]):
         yield f"report.moments.{number}.gpu", moment["gpu"]
-    for name in ("savings", "gpu", "verdict"):
+    for name in ("savings", "gpu", "verdict", "monitor"):
         yield from _walk(value[name], name)
 
 

@@ -108,7 +108,7 @@ def context() -> dict[str, object]:
         "context_memory": format_bytes(overhead.CONTEXT_BYTES),
         "workspace": format_bytes(overhead.WORKSPACE_BYTES),
         "hopper_workspace": format_bytes(overhead.HOPPER_WORKSPACE_BYTES),
-        "slack": f"{overhead.SLACK_PERCENT} %",
+        "slack": f"{overhead.SLACK_TYPICAL // 10} %",
         "accuracy": accuracy(),
         "notes": notes(),
         "moments": MOMENTS,
