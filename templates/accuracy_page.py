@@ -14,6 +14,7 @@ from validation.compare import Comparison
 from validation.figure import draw
 from validation.peers import KERNELS, PEERS, Peer, Score, read_predictions, score
 from validation.public import GUIDE, SITE, Publication, Published, as_classifier
+from validation.rows import read_rows
 
 WORST_SHOWN = 5
 # The columns of an `Accuracy`, after its heading.
@@ -32,6 +33,7 @@ class Device:
     worst: list[tuple[str, str, str]]
     versions: str
     figure: str
+    left_out: int
 
     @property
     def count(self) -> int:
@@ -42,13 +44,13 @@ class Device:
 def devices() -> list[Device]:
     """Every device that has rows."""
     return [
-        _device(words, comparisons)
+        _device(words, comparisons, len(list(read_rows(name))) - len(comparisons))
         for name, words in DEVICES.items()
         if (comparisons := comparisons_on(name))
     ]
 
 
-def _device(words: str, comparisons: list[Comparison]) -> Device:
+def _device(words: str, comparisons: list[Comparison], left_out: int) -> Device:
     groups = (
         (title, [item for item in comparisons if item.family == family])
         for family, title in FAMILIES.items()
@@ -66,6 +68,7 @@ def _device(words: str, comparisons: list[Comparison]) -> Device:
         ],
         versions=", ".join(_versions(comparisons)),
         figure=draw(comparisons),
+        left_out=left_out,
     )
 
 
