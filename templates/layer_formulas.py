@@ -20,6 +20,16 @@ class LayerRow:
     eager: tuple[str, ...]
     fused: tuple[str, ...]
 
+    @property
+    def eager_cells(self) -> tuple[str, ...]:
+        """The table's row for eager attention."""
+        return (self.title, *self.eager)
+
+    @property
+    def fused_cells(self) -> tuple[str, ...]:
+        """The table's row for a fused kernel."""
+        return (self.title, *self.fused)
+
 
 def rows() -> list[LayerRow]:
     """One row a model, formulas as texts in bytes."""
