@@ -22,6 +22,7 @@ from calculator.techniques import (
     attention_kernels,
     can_untie,
     plain_value,
+    resolve,
     techniques,
     without_techniques,
 )
@@ -62,7 +63,7 @@ def answer(params: Params) -> dict[str, Any]:
     gpu = _gpu(params)
     plan = Plan.parse({k: v for k, v in params.items() if k not in ("model", "gpu", "gpu_memory")})
     report = estimate(architecture, plan, gpu.generation)
-    baseline = _baseline(architecture, plan, gpu.generation)
+    baseline = _baseline(architecture, plan, report, gpu.generation)
     value: dict[str, Any] = {
         "report": report.as_json(),
         "baseline": baseline.as_json(),
@@ -99,8 +100,13 @@ def _cached(architecture: Architecture, plan: Plan, generation: str) -> MemoryRe
     return estimate(architecture, plan, generation)
 
 
-def _baseline(architecture: Architecture, plan: Plan, generation: str) -> MemoryReport:
-    return _cached(architecture, without_techniques(architecture, plan), generation)
+def _baseline(
+    architecture: Architecture, plan: Plan, report: MemoryReport, generation: str
+) -> MemoryReport:
+    plain = without_techniques(architecture, plan)
+    if resolve(architecture, plain) == report.plan:
+        return report
+    return _cached(architecture, plain, generation)
 
 
 def _savings(architecture: Architecture, plan: Plan, report: MemoryReport) -> list[dict[str, Any]]:
