@@ -1,0 +1,243 @@
+// @ts-check
+/*
+ * The live data of the runs, for any page of the site. `listRuns` says which runs there are,
+ * `follow` reads one and then only what is new:
+ *
+ *     const [run] = await listRuns();
+ *     const feed = follow(run.name, (data) => show(describe(data)));   // describe: status.js
+ *     ...
+ *     feed.stop();
+ *
+ * The files are those of training/live.py, in live/RUN/ beside the pages.
+ */
+
+import { LiveDocument } from "./documents.js";
+import { Progress, ProgressReader } from "./progress.js";
+import { request, serverTime, ServerError } from "./request.js";
+import { describe, median } from "./status.js";
+
+/** The folder of all runs. */
+export const LIVE = new URL("../../live/", import.meta.url);
+
+/** @typedef {{name: string, title: string, note: string}} Entry A run in runs.json, the one to show first at the top. */
+/**
+ * @typedef {object} Card What run.json says.
+ * @property {string} name
+ * @property {string} title
+ * @property {string} recipe
+ * @property {number} parameters
+ * @property {{total_steps: number, warmup_steps: number, target_batch_size: number, learning_rate: number}} schedule
+ * @property {string} start
+ * @property {string} join
+ * @property {Record<string, string>} links
+ * @property {string | null} finished
+ */
+/**
+ * @typedef {object} Contributor
+ * @property {string} id
+ * @property {string} name
+ * @property {number} samples
+ * @property {number} seconds
+ * @property {string} first_seen
+ * @property {string} last_seen
+ * @property {string} state
+ * @property {number} steps
+ * @property {Record<string, unknown> | null} [milestones]
+ */
+/** @typedef {{step: number, loss: number | null, time: string, address: string | null, sha256: string}} Checkpoint */
+/** @typedef {{prompts: string[], checkpoints: {step: number, time: string, images: string[][]}[]}} Samples */
+/** @typedef {{since: number, reason: string, next: number}} Outage Since when nothing could be read, and when it is tried again. */
+
+/**
+ * @typedef {object} RunData
+ * @property {string} name
+ * @property {URL} folder
+ * @property {Card | undefined} card undefined: there is no run.json (yet)
+ * @property {Progress} progress
+ * @property {Contributor[]} peers
+ * @property {Checkpoint[]} checkpoints
+ * @property {Samples} samples
+ * @property {string[]} broken names of the files that cannot be read now
+ * @property {boolean} loaded whether everything has been asked for once
+ * @property {Outage | undefined} outage
+ * @property {number} offset the server's clock minus this device's, milliseconds
+ */
+
+const RETRY_SECONDS = { first: 5, longest: 120 };
+const POLL_SECONDS = { shortest: 2, longest: 60, unknown: 5 };
+const EVERYTHING_EACH = 6; // rounds
+const NAME = /^[\w-][\w.-]*$/;
+
+const isList = (/** @type {any} */ value) => Array.isArray(value);
+const isCard = (/** @type {any} */ value) => typeof value?.name === "string" && typeof value?.schedule === "object";
+const isSamples = (/** @type {any} */ value) => isList(value?.prompts) && isList(value?.checkpoints);
+const isIndex = (/** @type {any} */ value) => isList(value?.runs);
+
+/**
+ * The runs that this site shows, the one to show first at the top; empty when there are none.
+ *
+ * @returns {Promise<Entry[]>}
+ */
+export async function listRuns() {
+  const index = new LiveDocument(new URL("runs.json", LIVE), isIndex);
+  await index.read();
+  return /** @type {any} */ (index.value)?.runs ?? [];
+}
+
+/**
+ * Read a run's data, then again and again what is new, until it is finished or stopped. Nothing
+ * is asked for while the page is hidden.
+ *
+ * @param {string} name
+ * @param {(data: RunData, changed: Set<string>) => void} onRound called after each round, also of
+ *     one that failed; `changed` names the files with something new
+ * @throws {RangeError} for a name that no run can have
+ */
+export function follow(name, onRound) {
+  if (!NAME.test(name)) throw new RangeError(`A run cannot be named ${JSON.stringify(name)}.`);
+  const feed = new Feed(name, onRound);
+  feed.start();
+  return feed;
+}
+
+class Feed {
+  #stopped = false;
+  #round = 0;
+  #failures = 0;
+  #running = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /**
+   * @param {string} name
+   * @param {(data: RunData, changed: Set<string>) => void} onRound
+   */
+  constructor(name, onRound) {
+    this.onRound = onRound;
+    const folder = new URL(`${name}/`, LIVE);
+    const file = (/** @type {string} */ path) => new URL(path, folder);
+    this.reader = new ProgressReader(file("progress.jsonl"));
+    this.documents = {
+      "run.json": new LiveDocument(file("run.json"), isCard),
+      "peers.json": new LiveDocument(file("peers.json"), isList),
+      "checkpoints.json": new LiveDocument(file("checkpoints.json"), isList),
+      "samples.json": new LiveDocument(file("samples.json"), isSamples),
+    };
+    /** @type {RunData} */
+    this.data = {
+      name, folder, card: undefined, progress: this.reader.progress, peers: [], checkpoints: [],
+      samples: { prompts: [], checkpoints: [] }, broken: [], loaded: false, outage: undefined, offset: 0,
+    };
+  }
+
+  /** The time on the server's clock, milliseconds since 1970. */
+  now() {
+    return Date.now() + this.data.offset;
+  }
+
+  start() {
+    document.addEventListener("visibilitychange", this.#wake);
+    addEventListener("online", this.#wake);
+    void this.#poll();
+  }
+
+  stop() {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    document.removeEventListener("visibilitychange", this.#wake);
+    removeEventListener("online", this.#wake);
+  }
+
+  #wake = () => {
+    if (document.hidden || this.#running || this.#stopped || this.#isOver) return;
+    clearTimeout(this.#timer);
+    void this.#poll();
+  };
+
+  /** Whether nothing new can come: the run is finished and its last files have been read. */
+  get #isOver() {
+    return this.data.loaded && Boolean(this.data.card?.finished) && !this.data.outage;
+  }
+
+  async #poll() {
+    this.#running = true;
+    /** @type {Set<string>} */
+    const changed = new Set();
+    try {
+      await this.#readAll(changed);
+      this.#failures = 0;
+      this.data.outage = undefined;
+      this.data.loaded = true;
+    } catch (error) {
+      this.#note(error);
+    }
+    this.#running = false;
+    this.#publish();
+    if (this.#stopped) return;
+    const seconds = this.#pause();
+    if (this.data.outage) this.data.outage.next = Date.now() + 1000 * seconds;
+    this.onRound(this.data, changed);
+    if (this.#stopped || this.#isOver) return;
+    if (!document.hidden) this.#timer = setTimeout(() => void this.#poll(), 1000 * seconds);
+  }
+
+  /** @param {Set<string>} changed */
+  async #readAll(changed) {
+    const wasFinished = Boolean(this.data.card?.finished);
+    await this.#read("run.json", changed);
+    const isFinished = Boolean(/** @type {any} */ (this.documents["run.json"].value)?.finished);
+    const ends = isFinished && !wasFinished && this.#round > 0;
+    const { changed: grown, headers } = await this.reader.read();
+    this.#setClock(headers);
+    if (grown) changed.add("progress.jsonl");
+    if (grown || ends || this.#failures || this.#round % EVERYTHING_EACH === 0) {
+      const names = /** @type {const} */ (["peers.json", "checkpoints.json", "samples.json"]);
+      await Promise.all(names.map((name) => this.#read(name, changed, ends)));
+    }
+    this.#round += 1;
+  }
+
+  /** Hand over what the files say now; a round that failed may have read some of them. */
+  #publish() {
+    const { data, documents } = this;
+    data.card = /** @type {any} */ (documents["run.json"].value);
+    data.peers = /** @type {any} */ (documents["peers.json"].value) ?? [];
+    data.checkpoints = /** @type {any} */ (documents["checkpoints.json"].value) ?? [];
+    data.samples = /** @type {any} */ (documents["samples.json"].value) ?? data.samples;
+    data.broken = Object.entries(documents).filter(([, file]) => file.broken).map(([name]) => name);
+  }
+
+  /**
+   * @param {keyof Feed["documents"]} name
+   * @param {Set<string>} changed
+   * @param {boolean} [whole]
+   */
+  async #read(name, changed, whole = false) {
+    const { changed: isNew } = await this.documents[name].read({ whole });
+    if (isNew) changed.add(name);
+  }
+
+  /** @param {Headers} headers */
+  #setClock(headers) {
+    const time = serverTime(headers);
+    if (time !== undefined) this.data.offset = time - Date.now();
+  }
+
+  /** @param {unknown} error */
+  #note(error) {
+    this.#failures += 1;
+    const reason = error instanceof ServerError ? error.message : "the server does not answer";
+    this.data.outage = { since: this.data.outage?.since ?? Date.now(), reason, next: 0 };
+  }
+
+  /** Seconds until the next round: two rounds a step, fewer while nothing happens. */
+  #pause() {
+    const { first, longest } = RETRY_SECONDS;
+    if (this.#failures) return Math.min(longest, first * 2 ** (this.#failures - 1));
+    const state = describe(this.data, this.now());
+    const step = median(this.data.progress.time.slice(-20).map((time, index, all) => (time - all[index - 1]) / 1000).slice(1));
+    const pace = Number.isNaN(step) ? POLL_SECONDS.unknown : step / 2;
+    const wait = state.kind === "silent" ? Math.max(pace, state.age / 20) : pace;
+    return Math.min(POLL_SECONDS.longest, Math.max(POLL_SECONDS.shortest, wait));
+  }
+}

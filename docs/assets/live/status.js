@@ -1,0 +1,57 @@
+// @ts-check
+/* Whether a run goes on, and how old what is shown is. */
+
+import { ageInWords, momentInWords } from "./words.js";
+
+/** @typedef {"missing" | "waiting" | "running" | "silent" | "finished"} Kind */
+/** @typedef {{kind: Kind, sentence: string, detail: string, age: number}} Description age: seconds since the newest sign of life, NaN without one */
+
+// A run that is quiet for as long as several steps take, and for a minute at least, is silent.
+const SILENT_STEPS = 5;
+const SILENT_SECONDS = 60;
+const AHEAD_SECONDS = 30;
+
+/** @param {number[]} values The middle one, NaN of none. */
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted.length ? sorted[sorted.length >> 1] : NaN;
+}
+
+/**
+ * The state of a run in words.
+ *
+ * @param {import("./data.js").RunData} data
+ * @param {number} now milliseconds since 1970 on the server's clock
+ * @returns {Description}
+ */
+export function describe(data, now) {
+  const { card, progress } = data;
+  const newest = progress.time[progress.length - 1] ?? NaN;
+  const age = (now - newest) / 1000;
+  if (!card) return { kind: "missing", sentence: "Not there", detail: "There is no data of this run.", age };
+  if (card.finished) {
+    const sentence = `Finished on ${momentInWords(Date.parse(card.finished))}`;
+    return { kind: "finished", sentence, detail: "", age };
+  }
+  if (Number.isNaN(age)) {
+    const detail = "The run is open, but nobody has made a step yet.";
+    return { kind: "waiting", sentence: "Waiting for the first step", detail, age };
+  }
+  if (age > patience(progress)) {
+    const detail = `The newest step is of ${momentInWords(newest)}. The volunteers or their monitor may be away; the page goes on asking.`;
+    return { kind: "silent", sentence: `Silent for ${ageInWords(age)}`, detail, age };
+  }
+  const ahead = age < -AHEAD_SECONDS ? " The monitor's clock is ahead of the server's." : "";
+  return { kind: "running", sentence: "Running", detail: `Newest step ${ageInWords(age)} ago.${ahead}`, age };
+}
+
+/**
+ * The seconds after which no news is silence.
+ *
+ * @param {import("./progress.js").Progress} progress
+ */
+function patience(progress) {
+  const times = progress.time.slice(-20);
+  const gaps = times.slice(1).map((time, index) => (time - times[index]) / 1000);
+  return Math.max(SILENT_SECONDS, SILENT_STEPS * (median(gaps) || 0));
+}

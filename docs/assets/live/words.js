@@ -1,0 +1,63 @@
+// @ts-check
+/* Numbers, sizes and times as people read them; the same units as calculator/units.py. */
+
+const UNITS = /** @type {const} */ ([
+  [2 ** 50, "PiB"], [2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"],
+]);
+const MOMENT = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
+});
+
+/** @param {number} value */
+export const count = (value) => (Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–");
+
+/**
+ * @param {number} value
+ * @param {number} digits after the point
+ */
+export const decimal = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
+
+/** @param {number} value A share in per cent, with one digit. */
+export const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)}\u00a0%` : "–");
+
+/** @param {number} size Bytes with three significant digits. */
+export function bytes(size) {
+  if (!Number.isFinite(size)) return "–";
+  // 0.9765: a size that would print as 1000 or more of the smaller unit takes this one
+  const unit = UNITS.find(([of]) => size >= of * 0.9765);
+  if (!unit) return `${Math.round(size)}\u00a0B`;
+  const amount = size / unit[0];
+  const digits = amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
+  return `${amount.toFixed(digits)}\u00a0${unit[1]}`;
+}
+
+/**
+ * A length of time, in the largest unit that has at least two, or in seconds.
+ *
+ * @param {number} seconds
+ */
+export function ageInWords(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  const whole = Math.max(0, Math.round(seconds));
+  for (const [length, name] of /** @type {const} */ ([[86_400, "days"], [3600, "hours"], [60, "minutes"]])) {
+    if (whole >= 2 * length) return `${Math.floor(whole / length)} ${name}`;
+  }
+  return `${whole} ${whole === 1 ? "second" : "seconds"}`;
+}
+
+/**
+ * A length of time as "1 h 23 min", "4 min 12 s" or "9 s".
+ *
+ * @param {number} seconds
+ */
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  const whole = Math.max(0, Math.round(seconds));
+  const [days, hours, minutes] = [Math.floor(whole / 86_400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60];
+  if (days) return `${days} d ${hours} h`;
+  if (hours) return `${hours} h ${minutes} min`;
+  return minutes ? `${minutes} min ${whole % 60} s` : `${whole} s`;
+}
+
+/** @param {number} time Milliseconds since 1970. */
+export const momentInWords = (time) => (Number.isNaN(time) ? "–" : `${MOMENT.format(time).replace(" at ", ", ")} UTC`);
