@@ -111,6 +111,24 @@ SOURCES: Final[dict[str, Source]] = {
         "Ren et al., 2021. ZeRO-Offload: Democratizing Billion-Scale Model Training",
         "https://arxiv.org/abs/2101.06840",
     ),
+    "karimireddy": Source(
+        "Karimireddy, He and Jaggi, 2021. Learning from History for Byzantine Robust Optimization, "
+        "centered clipping",
+        "https://arxiv.org/abs/2012.10333",
+    ),
+    "gorbunov": Source(
+        "Gorbunov et al., 2022. Secure Distributed Training at Scale, CenteredClip",
+        "https://arxiv.org/abs/2106.11257",
+    ),
+    "yin": Source(
+        "Yin et al., 2018. Byzantine-Robust Distributed Learning: Towards Optimal Statistical "
+        "Rates",
+        "https://arxiv.org/abs/1803.01498",
+    ),
+    "diskin": Source(
+        "Diskin et al., 2021. Distributed Deep Learning in Open Collaborations",
+        "https://arxiv.org/abs/2106.10207",
+    ),
     "nvidia": Source(
         "NVIDIA's product pages and data sheets, memory size",
         "https://www.nvidia.com/en-us/data-center/products/",
