@@ -274,9 +274,25 @@ def report_only(params: Params) -> dict[str, Any]:
     return estimate(architecture, Plan.parse(options)).as_json()
 
 
+def aggregate(params: Params) -> dict[str, Any]:
+    """The demonstration of 'Security', see `comparison.answer`."""
+    from calculator import comparison  # each page loads what it needs, and starts sooner
+
+    return comparison.answer(params)
+
+
+def pace(params: Params) -> dict[str, Any]:
+    """The demonstration of 'How it works', see `race.answer`."""
+    from calculator import race
+
+    return race.answer(params)
+
+
 _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "answer": answer,
     "estimate": report_only,
     "models": models,
     "describe": describe,
+    "aggregate": aggregate,
+    "pace": pace,
 }
