@@ -1,0 +1,69 @@
+"""Runs a committed notebook as a reader would, in a kernel of its own, without a network."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from tools.console import ROOT
+
+NOTEBOOKS = ROOT / "docs" / "notebooks"
+CELL_SECONDS = 300
+
+
+def read(name: str) -> NotebookNode:
+    """The notebook of that name, checked against the format."""
+    notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def code_of(notebook: NotebookNode, cell_id: str) -> str:
+    """The source of one cell."""
+    (source,) = [cell.source for cell in notebook.cells if cell.id == cell_id]
+    return str(source)
+
+
+def execute(
+    name: str, parameters: Mapping[str, object], folder: Path, **environment: str
+) -> dict[str, str]:
+    """Run a notebook in `folder`; what each cell printed, by the cell's id.
+
+    `parameters` are assigned after the cell tagged `parameters`, the rest runs as it is committed.
+    """
+    notebook = read(name)
+    (place,) = [
+        index
+        for index, cell in enumerate(notebook.cells)
+        if "parameters" in cell.metadata.get("tags", [])
+    ]
+    lines = [f"{key} = {value!r}" for key, value in parameters.items()]
+    notebook.cells.insert(place + 1, nbformat.v4.new_code_cell("\n".join(lines)))
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute(env={**os.environ, **_offline(folder), **environment})
+    return {cell.id: _printed(cell) for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def _offline(folder: Path) -> dict[str, str]:
+    """The kernel finds our packages and one thread, and no network or cache of this machine."""
+    return {
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "HF_HOME": str(folder / "hub"),
+        "HF_HUB_OFFLINE": "1",
+        "PIP_NO_INDEX": "1",
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+
+
+def _printed(cell: Any) -> str:
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
