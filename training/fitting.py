@@ -4,8 +4,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from calculator.architecture import Architecture, Family
 from calculator.errors import InputError
@@ -13,6 +12,9 @@ from calculator.estimate import estimate
 from calculator.techniques import Offload, Optimizer, Plan, Precision
 from calculator.units import format_bytes
 from training.recipes import Recipe
+
+if TYPE_CHECKING:  # the doctor and the pages count without it
+    import torch
 
 USABLE = 0.8  # of main memory: programs beside ours, and pieces of memory too small to be used
 
@@ -25,7 +27,7 @@ class MicroBatch:
     reason: str
 
 
-def choose_micro_batch(recipe: Recipe, device: torch.device, wanted: int | None) -> MicroBatch:
+def choose_micro_batch(recipe: Recipe, device: "torch.device", wanted: int | None) -> MicroBatch:
     """Choose the micro-batch: what was asked for, else the largest that fits up to the recipe's.
 
     Raises:
@@ -49,7 +51,7 @@ def choose_micro_batch(recipe: Recipe, device: torch.device, wanted: int | None)
     )
 
 
-def largest_that_fits(recipe: Recipe, device: torch.device, free: int) -> int:
+def largest_that_fits(recipe: Recipe, device: "torch.device", free: int) -> int:
     """Find the most sequences, at most the recipe's, whose step needs no more than `free` bytes."""
     low, high = 0, recipe.swarm.micro_batch_size
     while low < high:
@@ -59,7 +61,7 @@ def largest_that_fits(recipe: Recipe, device: torch.device, free: int) -> int:
     return low
 
 
-def step_bytes(recipe: Recipe, device: torch.device, micro_batch_size: int) -> int:
+def step_bytes(recipe: Recipe, device: "torch.device", micro_batch_size: int) -> int:
     """Count what a step needs on the device, all of it included.
 
     Without a GPU, what would be offloaded lies in the same memory.
@@ -97,7 +99,7 @@ def make_architecture(recipe: Recipe) -> Architecture:
     )
 
 
-def make_plan(recipe: Recipe, device: torch.device, micro_batch_size: int) -> Plan:
+def make_plan(recipe: Recipe, device: "torch.device", micro_batch_size: int) -> Plan:
     """Describe to the calculator how a volunteer trains."""
     return Plan(
         batch_size=micro_batch_size,
@@ -109,9 +111,11 @@ def make_plan(recipe: Recipe, device: torch.device, micro_batch_size: int) -> Pl
     )
 
 
-def free_bytes(device: torch.device) -> int:
+def free_bytes(device: "torch.device") -> int:
     """Memory that this process can have on the device."""
     if device.type == "cuda":
+        import torch
+
         free, _total = torch.cuda.mem_get_info(device)
         return int(free)
     return int(USABLE * min(_available_bytes(), _container_bytes()))
@@ -134,5 +138,5 @@ def _container_bytes() -> float:
     return int(limit.read_text()) - int(used.read_text())
 
 
-def _word(device: torch.device) -> str:
+def _word(device: "torch.device") -> str:
     return "GPU" if device.type == "cuda" else "machine"
