@@ -1,0 +1,92 @@
+import pytest
+import torch
+
+from calculator import aggregation as formulas
+from calculator.aggregation import Aggregation
+from calculator.errors import InputError
+from training.aggregation import (
+    AggregationRule,
+    aggregate,
+    centered_clip,
+    coordinate_median,
+    mean,
+)
+
+CLIP = AggregationRule(Aggregation.CENTERED_CLIP, iterations=20)
+
+
+def make_vectors(count: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 6, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 9])
+def test_the_formulas_are_the_calculators(count: int) -> None:
+    vectors = make_vectors(count)
+    vectors[0] *= 1000
+    weights = torch.rand(count, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    rows = vectors.tolist()
+    start = make_vectors(1, seed=2)[0]
+    assert mean(vectors, weights).tolist() == pytest.approx(
+        formulas.mean(rows, weights.tolist()), abs=1e-9
+    )
+    assert coordinate_median(vectors).tolist() == pytest.approx(
+        formulas.coordinate_median(rows), abs=1e-9
+    )
+    for iterations in (1, 7):
+        expected = formulas.centered_clip(
+            rows, formulas.Clipping(1.5, iterations), weights.tolist(), start.tolist()
+        )
+        ours = centered_clip(vectors, 1.5, iterations, weights, start)
+        assert ours.tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_mean_of_parts_is_weighted_and_keeps_their_shape() -> None:
+    parts = [torch.ones(2, 3), 4 * torch.ones(2, 3)]
+    averaged = aggregate(parts, [2.0, 1.0], AggregationRule())
+    assert averaged.equal(2 * torch.ones(2, 3))  # (2 * 1 + 1 * 4) / 3
+
+
+@pytest.mark.parametrize("way", list(Aggregation))
+def test_whoever_has_no_weight_is_not_heard(way: Aggregation) -> None:
+    parts = [torch.ones(4), 1e9 * torch.ones(4), torch.ones(4)]
+    assert aggregate(parts, [3.0, 0.0, 1.0], AggregationRule(way)).equal(torch.ones(4))
+
+
+@pytest.mark.parametrize("way", list(Aggregation))
+def test_a_group_without_any_weight_gets_something_finite(way: Aggregation) -> None:
+    averaged = aggregate([torch.ones(4), 3 * torch.ones(4)], [0.0, 0.0], AggregationRule(way))
+    assert averaged.equal(2 * torch.ones(4))
+
+
+def test_two_alone_get_their_weighted_mean_from_centered_clip_too() -> None:
+    parts = [torch.zeros(4), torch.ones(4)]
+    assert aggregate(parts, [1.0, 2.0], CLIP).tolist() == pytest.approx([2 / 3] * 4)
+
+
+@pytest.mark.parametrize("factor", [1000.0, -1.0, -1000.0])
+def test_centered_clip_stays_with_seven_honest_of_nine(factor: float) -> None:
+    truth = torch.linspace(-1, 1, 500)
+    noise = torch.randn(9, 500, generator=torch.Generator().manual_seed(3))
+    vectors = truth + 0.5 * noise
+    honest = vectors[2:].mean(0)
+    vectors[:2] *= factor
+    weights = [16.0] * 9
+    clipped = aggregate(list(vectors), weights, CLIP)
+    averaged = aggregate(list(vectors), weights, AggregationRule())
+    # each of the two pulls with two medians' length against seven: less than the noise of one
+    radius = float((vectors[2:] - vectors.median(dim=0).values).norm(dim=1).median())
+    assert (clipped - honest).norm() < 2 / 7 * 2 * radius
+    assert (clipped - honest).norm() < (averaged - honest).norm()
+
+
+def test_no_weight_buys_a_peer_the_result_of_centered_clip() -> None:
+    vectors = [torch.full((4,), value) for value in (0.9, 1.0, 1.1, 1.05, 0.95)]
+    bought = aggregate([*vectors, torch.full((4,), 1e6)], [1.0] * 5 + [1e6], CLIP)
+    assert bought.max() < 1.2
+
+
+@pytest.mark.parametrize("values", [{"radius": 0.0}, {"iterations": 0}])
+def test_a_rule_that_cannot_be_is_refused(values: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="clip_"):
+        AggregationRule(Aggregation.CENTERED_CLIP, **values)  # type: ignore[arg-type]

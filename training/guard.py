@@ -1,0 +1,163 @@
+"""Averagers that look at who calls them and at what is sent; `reduction` says what is checked."""
+
+import logging
+import multiprocessing
+import time
+from collections.abc import Sequence
+from typing import Any, AsyncIterator, Protocol  # noqa: UP035  # the library looks for it
+
+import torch
+from hivemind.averaging import DecentralizedAverager
+from hivemind.averaging.allreduce import AveragingMode
+from hivemind.averaging.group_info import GroupInfo
+from hivemind.optim.grad_averager import GradientAverager
+from hivemind.p2p import P2PContext, PeerID
+from hivemind.proto import averaging_pb2
+from hivemind.utils import get_dht_time
+
+from training.aggregation import AggregationRule
+from training.reduction import GuardedRunner, Round, WeightBounds
+
+logger = logging.getLogger(__name__)
+
+
+class Admission(Protocol):
+    """Knows who may take part."""
+
+    async def admits(self, averager: DecentralizedAverager, peer: PeerID) -> bool:
+        """Tell whether a peer may call; asked in the averager's own process."""
+        ...
+
+
+class GuardedAverager(DecentralizedAverager):
+    """An averager whose rounds are `GuardedRunner`s, and that answers those admitted only.
+
+    Attributes:
+        rule: how the group's tensors become one.
+        largest_weight: the most that a peer counts in a round.
+        unpaced_weight: what a peer counts that declares no pace, see `declare_paces`.
+        admission: who may call; None: everybody who finds us.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        rule: AggregationRule | None = None,
+        largest_weight: float = 1.0,
+        unpaced_weight: float = 1.0,
+        admission: Admission | None = None,
+        **options: Any,
+    ) -> None:
+        self.rule = rule or AggregationRule()
+        self.largest_weight, self.unpaced_weight = largest_weight, unpaced_weight
+        self.admission = admission
+        self._paces: dict[PeerID, float] | None = None
+        self._round_ended = -float("inf")
+        self._rounds, self._rounds_sender = multiprocessing.Pipe(duplex=False)
+        super().__init__(*arguments, **options)  # forks
+
+    def declare_paces(self, paces: dict[PeerID, float]) -> None:
+        """Tell the averager's process how many samples a second each peer says to compute."""
+        self._outer_pipe.send(("_take_paces", [paces], {}))
+
+    def take_rounds(self) -> list[Round]:
+        """The rounds that were finished since the last call; call it at least at every step."""
+        rounds = []
+        while self._rounds.poll():
+            rounds.append(self._rounds.recv())
+        return rounds
+
+    async def rpc_join_group(
+        self, request: averaging_pb2.JoinRequest, context: P2PContext
+    ) -> AsyncIterator[averaging_pb2.MessageFromLeader]:
+        """Let an admitted peer into the group that this one leads."""
+        if not await self._admits(context.remote_id):
+            yield averaging_pb2.MessageFromLeader(code=averaging_pb2.PROTOCOL_VIOLATION)
+            return
+        async for message in super().rpc_join_group(request, context):
+            yield message
+
+    async def rpc_aggregate_part(
+        self, stream: AsyncIterator[averaging_pb2.AveragingData], context: P2PContext
+    ) -> AsyncIterator[averaging_pb2.AveragingData]:
+        """Average an admitted peer's parts with the others'."""
+        if not await self._admits(context.remote_id):
+            yield averaging_pb2.AveragingData(code=averaging_pb2.PROTOCOL_VIOLATION)
+            return
+        async for message in super().rpc_aggregate_part(stream, context):
+            yield message
+
+    async def rpc_download_state(
+        self, request: averaging_pb2.DownloadRequest, context: P2PContext
+    ) -> AsyncIterator[averaging_pb2.DownloadData]:
+        """Send the state to an admitted peer."""
+        if not await self._admits(context.remote_id):
+            return
+        async for message in super().rpc_download_state(request, context):
+            yield message
+
+    async def _admits(self, peer: PeerID) -> bool:
+        admitted = self.admission is None or await self.admission.admits(self, peer)
+        if not admitted:
+            logger.warning("%s has no access to the run: its call is refused", peer)
+        return admitted
+
+    async def _take_paces(self, paces: dict[PeerID, float]) -> None:
+        self._paces = paces
+
+    async def _run_allreduce_inplace_(
+        self,
+        tensors: Sequence[torch.Tensor],
+        group_info: GroupInfo,
+        group_id: bytes | None = None,
+        **options: Any,
+    ) -> None:
+        seconds = time.monotonic() - self._round_ended
+        runner = GuardedRunner(
+            rule=self.rule,
+            bounds=WeightBounds(self.largest_weight, self.unpaced_weight, self._paces, seconds),
+            p2p=self._p2p,
+            servicer_type=type(self),
+            prefix=self.prefix,
+            tensors=tensors,
+            group_id=group_info.group_id if group_id is None else group_id,
+            ordered_peer_ids=group_info.peer_ids,
+            **options,
+        )
+        self._running_groups[runner.group_id].set_result(runner)
+        own_mode = runner.modes[group_info.peer_ids.index(self.peer_id)]
+        updated = iter(tensors if own_mode != AveragingMode.AUX else ())
+        try:
+            async for update in runner:
+                next(updated).add_(update, alpha=self._averaging_alpha)
+                self.last_updated = get_dht_time()
+                self._state_updated.set()
+        finally:
+            self._round_ended = time.monotonic()
+        self._report(runner.round())
+
+    def _report(self, seen: Round) -> None:
+        for peer, reason in seen.refused.items():
+            logger.warning("%s sent %s: it is left out of this round", peer, reason)
+        self._rounds_sender.send(seen)
+
+
+class GuardedGradientAverager(GuardedAverager, GradientAverager):
+    """Hivemind's gradient averager, guarded; it never sends gradients that are not finite."""
+
+    @classmethod
+    def _get_handle_name(cls, namespace: str | None, method_name: str) -> str:
+        """Answer to the name of hivemind's own class."""
+        return f"{namespace}::{GradientAverager.__name__}.{method_name}"
+
+    @torch.no_grad()
+    def load_accumulators_into_averager_(self) -> None:
+        """Take the gradients accumulated, or none at all where one is not finite."""
+        super().load_accumulators_into_averager_()
+        with self.get_tensors() as gradients:
+            if all(bool(gradient.isfinite().all()) for gradient in gradients):
+                return
+            logger.warning("our own gradients are not finite: they are left out of this step")
+            for gradient in gradients:
+                gradient.zero_()
+        self.local_samples_accumulated = 0  # their weight
