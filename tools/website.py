@@ -4,10 +4,13 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tools.browser_python import stage_browser_python
 from tools.console import ROOT, BuildError, run, say, step
+from tools.content_policy import pin_inline_scripts
 from tools.files import WORKSHOP, fresh, only_one, replace_folder
+from tools.links import broken_links
 from tools.node import find_node, install_node_packages
 
 SITE = ROOT / "site"
@@ -31,7 +34,10 @@ def build_site() -> Path:
         _stage_plotly(assets, node_modules)
         with step("Rendering the pages"):
             _render_templates()
+            _draw_share_pictures()
             _run_mkdocs()
+        pin_inline_scripts(UNFINISHED)
+        _check_links()
         replace_folder(UNFINISHED, SITE)
     return SITE
 
@@ -48,6 +54,13 @@ def _render_templates() -> None:
     render(STAGING)
 
 
+def _draw_share_pictures() -> None:
+    """Import Pillow only in the interpreter that has it, as `_render_templates` does Jinja2."""
+    from tools.share_pictures import draw_share_pictures
+
+    draw_share_pictures(STAGING)
+
+
 def _run_mkdocs() -> None:
     shutil.rmtree(UNFINISHED, ignore_errors=True)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
@@ -57,6 +70,13 @@ def _run_mkdocs() -> None:
         "MkDocs found something wrong in the pages.",
         environment=environment,
     )
+
+
+def _check_links() -> None:
+    base = urlsplit(os.environ.get("SITE_URL", "")).path or "/"
+    broken = broken_links(UNFINISHED, base)
+    if broken:
+        raise BuildError("Links that lead nowhere:\n" + "\n".join(broken))
 
 
 if __name__ == "__main__":

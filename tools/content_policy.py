@@ -1,0 +1,50 @@
+"""The content security policy of the built pages: inline scripts run by hash, no others do.
+
+The theme has a few inline scripts. Allowing each by the hash of its text, and none beside them,
+keeps out what a page is tricked into holding. All pages get the same list, since instant
+navigation shows one page under the policy of another.
+"""
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+from tools.console import BuildError
+
+INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?:\s[^>]*)?)>(?P<text>.*?)</script>", re.S)
+# What the template says, so that a page also works when only MkDocs was run.
+LOOSE = "script-src 'self' 'unsafe-inline'"
+
+
+def pin_inline_scripts(site: Path) -> None:
+    """Put the hashes of all inline scripts into the policy of every page of `site`.
+
+    Raises BuildError when a page has no policy.
+    """
+    pages = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html"))}
+    hashes = sorted({found for text in pages.values() for found in script_hashes(text)})
+    strict = " ".join(["script-src 'self'", *(f"'sha256-{found}'" for found in hashes)])
+    for path, text in pages.items():
+        if text.count(LOOSE) != 1:
+            name = path.relative_to(site)
+            raise BuildError(f"{name}: must have one content security policy with {LOOSE}.")
+        path.write_text(text.replace(LOOSE, strict), "utf-8")
+
+
+def script_hashes(page: str) -> set[str]:
+    """SHA-256 of each inline script in `page`, in base64, as a policy names it.
+
+    >>> sorted(script_hashes('<script src="a.js"></script><script>alert(1)</script>'))
+    ['bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=']
+    """
+    return {
+        base64.b64encode(hashlib.sha256(found["text"].encode()).digest()).decode()
+        for found in INLINE_SCRIPT.finditer(page)
+        if _runs(found["attributes"])
+    }
+
+
+def _runs(attributes: str) -> bool:
+    """Whether a script element's own text is run: it has no address and is no data block."""
+    return not re.search(r"\bsrc\s*=", attributes) and "application/json" not in attributes
