@@ -1,0 +1,130 @@
+"""Asking a run's authority for access."""
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from training.access import grants
+from training.access.causes import AccessRefusedError, Cause
+from training.access.grants import Grant, GrantError
+from training.access.tokens import Token
+from training.runfile import RunFile
+
+ANSWER_SECONDS = 20.0
+LARGEST_ANSWER = 64 * 1024
+CLOCK_TOLERANCE = 3.0  # seconds; hivemind's DHT refuses peers beyond it
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What the authority gives: a grant, and the key that others' grants are checked with.
+
+    Attributes:
+        grant: ours.
+        authority_key: the authority's public key, as `grants.public_key_text` writes it.
+    """
+
+    grant: Grant
+    authority_key: str
+
+
+def ask(run: RunFile, peer_public_key: str, token: Token) -> Admission:
+    """Ask the run's authority to admit the peer with this key.
+
+    Raises:
+        AccessRefusedError: with the cause, when it does not or cannot.
+    """
+    wanted = {
+        "run": run.name,
+        "organisation": run.organisation,
+        "peer_public_key": peer_public_key,
+    }
+    before = time.time()
+    status, answer = _put(f"{run.authority.rstrip('/')}/access", wanted, token)
+    after = time.time()
+    if status != httpx.codes.OK:
+        raise _refusal(status, answer.get("error"))
+    _check_clock(answer.get("time"), before, after)
+    return _read(answer, run.name, peer_public_key)
+
+
+def _put(address: str, wanted: dict[str, str], token: Token) -> tuple[int, dict[str, Any]]:
+    """Give the status and the body of the answer; redirections are not followed with a token."""
+    try:
+        with httpx.Client(timeout=ANSWER_SECONDS, follow_redirects=False) as client:
+            request = client.build_request("PUT", address, json=wanted, headers=token.headers())
+            answer = client.send(request, stream=True)
+            content = b""
+            for piece in answer.iter_bytes():
+                content += piece
+                if len(content) > LARGEST_ANSWER:
+                    raise _unreachable(f"its answer is longer than {LARGEST_ANSWER} bytes")
+            status = answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _unreachable(_in_words(error, address)) from None
+    try:
+        body = httpx.Response(status, content=content).json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise _unreachable(f"{address} answered with status {status} and nothing of use")
+    return status, body
+
+
+def _in_words(error: Exception, address: str) -> str:
+    match error:
+        case httpx.TimeoutException():
+            return f"{address} did not answer within {ANSWER_SECONDS:.0f} s"
+        case httpx.ConnectError():
+            return f"no connection to {address}: {error}"
+        case _:
+            return f"{address}: {type(error).__name__}"
+
+
+def _unreachable(detail: str) -> AccessRefusedError:
+    return AccessRefusedError(Cause.AUTHORITY_UNREACHABLE, detail)
+
+
+def _refusal(status: int, error: object) -> AccessRefusedError:
+    """The refusal that the authority's answer tells of."""
+    told = error if isinstance(error, dict) else {}
+    try:
+        cause = Cause(str(told.get("cause")))
+    except ValueError:
+        return _unreachable(f"it answered with status {status} and no cause that we know")
+    return AccessRefusedError(cause, printable(told.get("detail")))
+
+
+def printable(text: object) -> str:
+    """What another machine says, without characters that would steer a terminal, cut short."""
+    kept = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", " ", text) if isinstance(text, str) else ""
+    return kept if len(kept) <= 300 else kept[:299] + "…"
+
+
+def _check_clock(theirs: object, before: float, after: float) -> None:
+    """Compare the authority's clock, read between `before` and `after` on ours.
+
+    Raises:
+        AccessRefusedError: when ours is certainly further off than peers tolerate.
+    """
+    if not isinstance(theirs, int | float):
+        return
+    behind = max(theirs - after, 0.0) or min(theirs - before, 0.0)
+    if abs(behind) > CLOCK_TOLERANCE:
+        way = "behind" if behind > 0 else "ahead of"
+        detail = f"it is {abs(behind):.1f} s {way} the authority's"
+        raise AccessRefusedError(Cause.CLOCK_OFF, detail)
+
+
+def _read(answer: dict[str, Any], run: str, peer_public_key: str) -> Admission:
+    token, key = answer.get("grant"), answer.get("authority_key")
+    if not isinstance(token, str) or not isinstance(key, str):
+        raise _unreachable("its answer holds no grant")
+    peer_id = grants.peer_id_of(peer_public_key)
+    try:
+        return Admission(grants.verify(token.encode(), key, run, peer_id), key)
+    except GrantError as error:
+        raise _unreachable(f"its grant is of no use: {error}") from error
