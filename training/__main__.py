@@ -1,4 +1,4 @@
-"""The command line: `python -m training rehearse | join | monitor | generate | encode ...`."""
+"""The command line: `python -m training rehearse | doctor | join | monitor | ...`."""
 
 import argparse
 import getpass
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calculator.errors import InputError
-from training import supervisor
+from training import limits, milestones, supervisor
+from training.doctor.findings import NotFitError
 from training.runfile import RunFile, load
 
 if TYPE_CHECKING:
@@ -39,10 +40,14 @@ def main(argv: list[str] | None = None) -> int:
         options = make_parser().parse_args(arguments)
         if options.command == "rehearse":
             return _rehearse(options)
+        if options.command == "doctor":
+            return _doctor(options)
         return _join_or_monitor(options, arguments)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return supervisor.INPUT_ERROR
+    except NotFitError:
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -57,17 +62,29 @@ def make_parser() -> argparse.ArgumentParser:
     rehearse.add_argument("--recipe", default="rehearsal", help="what they train")
     rehearse.add_argument("--folder", type=Path, help="for results; else a new one here")
     rehearse.add_argument("--calm", action="store_true", help="without a death and a late joiner")
+    doctor = commands.add_parser("doctor", help="look whether this machine can join")
+    doctor.add_argument("run", metavar="RUN", help="the run file, or its address")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.add_argument("--micro-batch", type=int, help="sequences at once; else what fits")
+    _add_place(doctor)
     join = commands.add_parser("join", help="train together with others")
     join.add_argument("run", metavar="RUN", help="the run file, or its address")
     join.add_argument("--name", help="how you appear among the contributors")
     join.add_argument("--micro-batch", type=int, help="sequences at once; else what fits")
     join.add_argument("--no-delay", action="store_true", help="wait for each update")
+    join.add_argument("--no-doctor", action="store_true", help="do not look at this machine first")
     monitor = commands.add_parser("monitor", help="keep a run's books and its live data")
     monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
     monitor.add_argument("--live", type=Path, help="folder of the live data; else in --folder")
     monitor.add_argument("--minutes", type=float, help="end the run after so long")
     for parser_of_peer in (join, monitor):
         _add_place(parser_of_peer)
+        parser_of_peer.add_argument(
+            "--threads", type=int, help="processor threads; else as many as cores"
+        )
+        parser_of_peer.add_argument(
+            "--verbose", action="store_true", help="show the library's log as well"
+        )
     for name in MODULES:
         commands.add_parser(name, help=f"see python -m training {name} --help")
     return parser
@@ -83,8 +100,6 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--behind-firewall", action="store_true", help="call others, never be called"
     )
-    parser.add_argument("--threads", type=int, help="processor threads; else as many as cores")
-    parser.add_argument("--verbose", action="store_true", help="show the library's log as well")
 
 
 def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
@@ -96,10 +111,30 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
 
         make_work = {"join": _make_join, "monitor": _make_monitor}[options.command]
         inside.run(make_work(run, folder, options), folder, options.verbose)
+    if options.command == "join":
+        arguments = [*arguments, *_examine(options, folder)]
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     worker = supervisor.Worker([*supervisor.COMMAND, *arguments], folder, options.threads)
     return supervisor.supervise(worker, stop)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from training.doctor import command
+
+    run = load(options.run)
+    return command.run(run, options.folder or default_folder(run, "join"), options)
+
+
+def _examine(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Begin a volunteer's clock and look at the machine; gives options to add."""
+    from training.doctor import command
+
+    limits.raise_open_files()
+    milestones.begin()
+    added = [] if options.no_doctor else command.before_join(options, folder)
+    milestones.mark(milestones.Milestone.DOCTOR)
+    return added
 
 
 def default_folder(run: RunFile, role: str) -> Path:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from hivemind.utils import get_dht_time
 
-from training import atomic, checkpoint, gallery, metrics
+from training import atomic, checkpoint, gallery, metrics, reachability
 from training import status as status_file
 from training.averaging import ordered_parameters
 from training.live import LiveFolder, PeerState, ProgressLine, RunCard, timestamp
@@ -99,6 +99,8 @@ class Monitor:
         self.network = Network(
             run.name, identity, run.initial_peers, options.endpoint, may_be_alone=True
         )
+        with _going_on("offering to test others' reachability"):
+            reachability.serve(self.network.dht)
         shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
         self.download = open_download(self.network, shapes)
         self._background = ThreadPoolExecutor(max_workers=1)

@@ -1,0 +1,143 @@
+"""`python -m training doctor RUN`, and the short form that `join` begins with."""
+
+import argparse
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import TextIO
+
+from training import supervisor
+from training.doctor.examination import examine
+from training.doctor.findings import POINTS, Finding, NotFitError, PointName, Verdict, worst
+from training.doctor.setup import Setup
+from training.runfile import RunFile
+
+LONGEST_SECONDS = 120.0  # imports on a slow disk included
+COLOURS = {Verdict.FINE: "32", Verdict.WARNING: "33", Verdict.PROBLEM: "31"}
+MARGIN = 26  # columns before a finding's text
+
+
+def run(run_file: RunFile, folder: Path, options: argparse.Namespace) -> int:
+    """Examine and print; 1 where there is a problem, else 0."""
+    logging.disable(logging.CRITICAL)  # libraries tell the log what the findings say in words
+    began = time.monotonic()
+    setup = Setup(
+        run=run_file,
+        folder=folder,
+        host=options.host,
+        port=options.port,
+        announce=tuple(options.announce),
+        reachable=not options.behind_firewall,
+        micro_batch=options.micro_batch,
+    )
+    findings = examine(setup)
+    verdict = worst(findings)
+    if options.json:
+        report = {
+            "version": 1,
+            "run": run_file.name,
+            "verdict": verdict.value,
+            "seconds": round(time.monotonic() - began, 1),
+            "findings": [finding.to_json() for finding in findings],
+        }
+        print(json.dumps(report, ensure_ascii=False, indent=1))
+    else:
+        for finding in findings:
+            print(show(finding, sys.stdout))
+        print(_summary(findings))
+    return 1 if verdict is Verdict.PROBLEM else 0
+
+
+def show(finding: Finding, stream: TextIO) -> str:
+    """A finding as a line, with a second one for what to do; coloured on a terminal."""
+    word = finding.verdict.value
+    if stream.isatty() and "NO_COLOR" not in os.environ:
+        word = f"\x1b[{COLOURS[finding.verdict]}m{word}\x1b[0m" + " " * (8 - len(word))
+    head = f"{word:<8}  {POINTS[finding.point].title:<14}  "
+    text = finding.cause
+    if finding.verdict is not Verdict.FINE:
+        text += f". What to do: {finding.mend}"
+    if not stream.isatty():
+        return head + text  # one line, to be searched
+    width = max(60, shutil.get_terminal_size().columns)
+    lines = textwrap.wrap(text, width - MARGIN, break_on_hyphens=False, break_long_words=False)
+    return head + ("\n" + " " * MARGIN).join(lines)
+
+
+def _summary(findings: list[Finding]) -> str:
+    count = dict.fromkeys(Verdict, 0)
+    for finding in findings:
+        count[finding.verdict] += 1
+    if not count[Verdict.WARNING] + count[Verdict.PROBLEM]:
+        return "all fine"
+    parts = [
+        f"{number} {verdict.value}{'s' if number != 1 else ''}"
+        for verdict in (Verdict.PROBLEM, Verdict.WARNING)
+        if (number := count[verdict])
+    ]
+    return ", ".join(parts)
+
+
+def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Examine in a process of its own, print what is not fine, and say how to join.
+
+    Args:
+        options: those of `join`. folder: the volunteer's.
+
+    Returns:
+        What to add to the command: ``--behind-firewall`` where others cannot connect to this
+        machine.
+
+    Raises:
+        NotFitError: when there is a problem that waiting does not mend.
+    """
+    findings = _ask([options.run, *_place(options, folder)])
+    if findings is None:
+        print("doctor: gave no answer; joining without", flush=True)
+        return []
+    ill = [finding for finding in findings if finding.verdict is not Verdict.FINE]
+    print(f"doctor: {_summary(findings)}", flush=True)
+    for finding in ill:
+        print(show(finding, sys.stdout), flush=True)
+    if any(finding.verdict is Verdict.PROBLEM and not finding.passes for finding in ill):
+        print("not joining before this is mended; --no-doctor joins all the same", flush=True)
+        raise NotFitError
+    if not any(f.point is PointName.REACHABILITY and not f.passes for f in ill):
+        return []
+    print("joining as with --behind-firewall: this machine calls the others", flush=True)
+    return ["--behind-firewall"]
+
+
+def _place(options: argparse.Namespace, folder: Path) -> list[str]:
+    """The options that doctor and `join` share."""
+    shared = ["--folder", str(folder), "--host", options.host, "--port", str(options.port)]
+    if options.announce:
+        shared += ["--announce", *options.announce]
+    if options.behind_firewall:
+        shared.append("--behind-firewall")
+    if options.micro_batch is not None:
+        shared += ["--micro-batch", str(options.micro_batch)]
+    return shared
+
+
+def _ask(arguments: list[str]) -> list[Finding] | None:
+    """The findings of a doctor in another process: what it imports is gone when it ends."""
+    try:
+        answer = subprocess.run(
+            [*supervisor.COMMAND, "doctor", *arguments, "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=LONGEST_SECONDS,
+            check=False,
+        )
+        report = json.loads(answer.stdout)
+        return [Finding.from_json(value) for value in report["findings"]]
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
+        return None

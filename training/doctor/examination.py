@@ -1,0 +1,87 @@
+"""All points, looked at side by side, each with a deadline; whatever happens, no trace."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from training.doctor import clock, hardware, line, services, software
+from training.doctor.clock import Reading
+from training.doctor.findings import Finding, PointName, Verdict
+from training.doctor.setup import Setup, first_line
+
+SECONDS = 20.0  # for all that waits for others
+
+
+@dataclass(frozen=True)
+class Check:
+    """A function that looks, and the points that it tells of."""
+
+    points: tuple[PointName, ...]
+    look: Callable[[], Iterable[Finding]]
+
+
+def examine(setup: Setup, seconds: float = SECONDS) -> list[Finding]:
+    """Look at every point; the findings are in the points' order."""
+    findings: list[Finding] = []
+    readings: list[Reading] = []
+    for check in _here(setup):
+        findings += _run(check)
+    findings += _run_side_by_side(_elsewhere(setup, readings), seconds)
+    findings.append(clock.judge(list(readings)))
+    order = list(PointName)
+    return sorted(findings, key=lambda finding: order.index(finding.point))
+
+
+def _here(setup: Setup) -> tuple[Check, ...]:
+    return (
+        Check((PointName.SYSTEM,), lambda: software.look_at_system(setup)),
+        Check((PointName.PYTHON,), lambda: software.look_at_python(setup)),
+        Check((PointName.PACKAGES,), lambda: software.look_at_packages(setup)),
+        Check((PointName.OPEN_FILES,), lambda: software.look_at_open_files(setup)),
+        Check((PointName.FOLDER,), lambda: hardware.look_at_folder(setup)),
+        Check((PointName.DISK,), lambda: hardware.look_at_disk(setup)),
+    )
+
+
+def _elsewhere(setup: Setup, readings: list[Reading]) -> tuple[Check, ...]:
+    network = (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY)
+    return (
+        Check((PointName.MEMORY,), lambda: hardware.look_at_memory(setup)),
+        Check((PointName.GPU,), lambda: hardware.look_at_gpu(setup)),
+        Check((PointName.EIGHT_BITS,), lambda: hardware.look_at_eight_bits(setup)),
+        Check(network, lambda: line.visit(setup, readings)),
+        Check((PointName.ACCESS,), lambda: services.look_at_access(setup)),
+        Check((PointName.DATA,), lambda: services.look_at_data(setup)),
+        Check((PointName.LIVE,), lambda: services.look_at_live(setup, readings)),
+    )
+
+
+def _run(check: Check) -> list[Finding]:
+    try:
+        return list(check.look())
+    except Exception as error:  # a doctor that falls ill is no use
+        cause = f"could not be looked at ({type(error).__name__}: {first_line(error)})"
+        mend = "please report this line to the organisers"
+        return [Finding(point, Verdict.WARNING, cause, mend) for point in check.points]
+
+
+def _run_side_by_side(checks: tuple[Check, ...], seconds: float) -> list[Finding]:
+    found: dict[Check, list[Finding]] = {}
+
+    def run(check: Check) -> None:
+        found[check] = _run(check)
+
+    # A thread that hangs must not keep the process: hence neither a pool nor a wait at the end.
+    threads = [threading.Thread(target=run, args=(check,), daemon=True) for check in checks]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    done = dict(found)
+    findings = [finding for check in checks for finding in done.get(check, [])]
+    cause = f"no answer within {seconds:.0f} s"
+    mend = "try again; if it stays so, check this machine's connection"
+    late = (point for check in checks if check not in done for point in check.points)
+    return findings + [Finding(point, Verdict.WARNING, cause, mend, passes=True) for point in late]

@@ -1,0 +1,242 @@
+"""Folder, disk, memory, GPU and the 8-bit library, against what the recipe needs."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.techniques import Plan
+from calculator.units import format_bytes
+from training import fitting
+from training.doctor.findings import Finding, PointName, Verdict, fine
+from training.doctor.setup import Setup, first_line
+from training.doctor.software import install_command
+
+if TYPE_CHECKING:
+    import torch
+
+SMI_SECONDS = 5.0
+WSL_TOOLS = "/usr/lib/wsl/lib"  # where WSL puts the driver's programs, not always in PATH
+
+
+def look_at_folder(setup: Setup) -> list[Finding]:
+    """Tell whether the volunteer's folder can be written and is not in use."""
+    try:
+        setup.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=setup.folder) as file:
+            file.write(b"doctor")
+    except OSError as error:
+        cause = f"{setup.folder} cannot be written: {error.strerror or error}"
+        mend = "name another one with --folder"
+        return [Finding(PointName.FOLDER, Verdict.PROBLEM, cause, mend)]
+    if is_in_use(setup.folder):
+        cause = f"a volunteer is already running in {setup.folder}"
+        mend = "let it run, or give a second one on this machine its own --folder and --port"
+        return [Finding(PointName.FOLDER, Verdict.WARNING, cause, mend)]
+    return [fine(PointName.FOLDER, str(setup.folder))]
+
+
+def is_in_use(folder: Path) -> bool:
+    """Tell whether a process holds the folder's lock (see `network.alone_in`)."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    lock = folder / "lock"
+    if not lock.exists():
+        return False
+    with lock.open("r") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def look_at_disk(setup: Setup) -> list[Finding]:
+    """Compare the free room with what a volunteer writes."""
+    needed = disk_bytes(setup)
+    free = shutil.disk_usage(_existing(setup.folder)).free
+    counted = f"{format_bytes(needed)} for backup and checkpoint"
+    if free < needed:
+        cause = f"{format_bytes(free)} are free; a volunteer writes up to {counted}"
+        mend = "free some room, or name a folder on another disk with --folder"
+        return [Finding(PointName.DISK, Verdict.PROBLEM, cause, mend)]
+    return [fine(PointName.DISK, f"{format_bytes(free)} free, up to {counted} needed")]
+
+
+def disk_bytes(setup: Setup) -> int:
+    """Room for two backups, the old until the new one is whole, and a checkpoint.
+
+    A backup holds 32-bit parameters and two optimizer states each; a checkpoint the parameters.
+    """
+    recipe = setup.recipe
+    parameters = estimate(fitting.make_architecture(recipe), Plan()).parameters
+    backup = parameters * (4 + 2 * recipe.optimizer.state_bits // 8)
+    return 2 * backup + 4 * parameters
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def look_at_memory(setup: Setup) -> list[Finding]:
+    """Count by the calculator whether a training step fits."""
+    if "torch" in setup.broken_imports:
+        return [_unknown(PointName.MEMORY, "torch")]
+    device = _device()
+    try:
+        choice = fitting.choose_micro_batch(setup.recipe, device, setup.micro_batch)
+    except InputError as error:
+        mend = "close other programs, or join with another machine"
+        if error.field == "micro_batch":
+            return [Finding(PointName.MEMORY, Verdict.PROBLEM, str(error), "choose another number")]
+        cause = f"{error.value} are free on this {_kind(device)}, which {error.rule}"
+        return [Finding(PointName.MEMORY, Verdict.PROBLEM, cause, mend)]
+    findings = [_judge_micro_batch(setup, device, choice.size)]
+    if device.type == "cuda":
+        findings.append(_judge_main_memory(setup, device, choice.size))
+    return findings
+
+
+def _judge_micro_batch(setup: Setup, device: "torch.device", size: int) -> Finding:
+    needed = fitting.step_bytes(setup.recipe, device, size)
+    free = fitting.free_bytes(device)
+    sequences = "1 sequence" if size == 1 else f"{size} sequences"
+    cause = (
+        f"a step on {sequences} at once needs {format_bytes(needed)} "
+        f"of {format_bytes(free)} free on this {_kind(device)}"
+    )
+    if needed > free:
+        mend = "choose a smaller --micro-batch, or leave it out: then what fits is taken"
+        return Finding(PointName.MEMORY, Verdict.PROBLEM, cause, mend)
+    return fine(PointName.MEMORY, cause)
+
+
+def _judge_main_memory(setup: Setup, device: "torch.device", size: int) -> Finding:
+    """With a GPU: the optimizer's states lie in main memory."""
+    import torch
+
+    plan = fitting.make_plan(setup.recipe, device, size)
+    report = estimate(fitting.make_architecture(setup.recipe), plan)
+    free = fitting.free_bytes(torch.device("cpu"))
+    cause = f"the optimizer needs {format_bytes(report.ram.total)} of {format_bytes(free)} free RAM"
+    if report.ram.total > free:
+        return Finding(PointName.MEMORY, Verdict.PROBLEM, cause, "close other programs")
+    return fine(PointName.MEMORY, cause)
+
+
+def look_at_gpu(setup: Setup) -> list[Finding]:
+    """Tell whether PyTorch uses the GPU, if there is one."""
+    if "torch" in setup.broken_imports:
+        return [_unknown(PointName.GPU, "torch")]
+    import torch
+
+    driver = ask_driver()
+    built_for = torch.version.cuda
+    if torch.cuda.is_available():
+        return [_try_gpu(f"{torch.cuda.get_device_name()}, PyTorch for CUDA {built_for}, {driver}")]
+    if not driver:
+        return [fine(PointName.GPU, "no NVIDIA GPU; the processor will compute")]
+    if built_for is None:
+        cause = f"PyTorch {torch.__version__} is a build without CUDA, but there is a GPU: {driver}"
+        mend = f"install the build for CUDA: {install_command()} --force-reinstall"
+    else:
+        cause = f"PyTorch for CUDA {built_for} cannot use the GPU: {driver}"
+        mend = (
+            "update the driver to one that supports this CUDA version; in a container, start it "
+            "with `--gpus all`"
+        )
+    return [Finding(PointName.GPU, Verdict.PROBLEM, cause, mend)]
+
+
+def _try_gpu(found: str) -> Finding:
+    import torch
+
+    try:
+        torch.ones(2, device="cuda").sum().item()
+    except RuntimeError as error:  # no code for this GPU's generation, or it is taken exclusively
+        cause = f"the GPU does not compute ({first_line(error)}): {found}"
+        mend = "use a build of PyTorch for this GPU, or hide it with CUDA_VISIBLE_DEVICES="
+        return Finding(PointName.GPU, Verdict.PROBLEM, cause, mend)
+    return fine(PointName.GPU, found)
+
+
+def ask_driver() -> str:
+    """What the NVIDIA driver says of GPU and itself; empty where there is none."""
+    program = shutil.which("nvidia-smi", path=f"{os.environ.get('PATH', '')}:{WSL_TOOLS}")
+    if program is None:
+        return ""
+    command = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=SMI_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "nvidia-smi does not answer"
+    lines = answer.stdout.strip().splitlines()
+    if answer.returncode or not lines:
+        return ""  # the program is there, but no GPU, as in images made for both
+    name, _, version = lines[0].partition(", ")
+    return f"{name} with driver {version}"
+
+
+def look_at_eight_bits(setup: Setup) -> list[Finding]:
+    """Quantise and restore a tensor by bitsandbytes, and compare with plain torch."""
+    for name in ("torch", "bitsandbytes"):
+        if name in setup.broken_imports:
+            return [_unknown(PointName.EIGHT_BITS, name)]
+    if setup.recipe.optimizer.state_bits != 8:
+        return [fine(PointName.EIGHT_BITS, "not needed: the recipe keeps states in 32 bits")]
+    mend = f"install the pinned version: {install_command()}"
+    try:
+        difference = _round_trip(setup.recipe.optimizer.block_size)
+    except Exception as error:  # the library raises whatever its loader met
+        cause = f"bitsandbytes cannot compute here ({_telling_line(error)})"
+        return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, mend)]
+    if difference > 1e-3:  # of values up to 1; a neighbouring level would differ by 0.4 % or more
+        cause = f"bitsandbytes restores 8-bit values that are off by up to {difference:.2g}"
+        return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, mend)]
+    return [fine(PointName.EIGHT_BITS, "bitsandbytes computes what plain PyTorch does")]
+
+
+def _round_trip(block_size: int) -> float:
+    """The largest difference between bitsandbytes and plain torch, for values in [-1, 1]."""
+    import torch
+
+    from training import quantisation
+
+    values = torch.linspace(-1, 1, 4 * block_size)
+    ours = quantisation.quantise_plainly(values, signed=True, block_size=block_size)
+    theirs = quantisation.quantise(values, signed=True, block_size=block_size)
+    plain = quantisation.dequantise_plainly(ours, signed=True, block_size=block_size)
+    restored = quantisation.dequantise(theirs, signed=True, block_size=block_size)
+    return float((plain - restored).abs().max())
+
+
+def _telling_line(error: Exception) -> str:
+    """The cause in one of bitsandbytes' long messages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    original = [line for line in lines if line.startswith("Original error:")]
+    return (original or lines or [type(error).__name__])[0]
+
+
+def _unknown(point: PointName, package: str) -> Finding:
+    cause = f"not looked at: {package} does not import"
+    return Finding(point, Verdict.PROBLEM, cause, "mend the packages first")
+
+
+def _device() -> "torch.device":
+    import torch
+
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _kind(device: "torch.device") -> str:
+    return "GPU" if device.type == "cuda" else "machine"

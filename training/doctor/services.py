@@ -1,0 +1,166 @@
+"""Access, training data and live data: what a volunteer asks of others' servers."""
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urljoin, urlparse
+
+from training.doctor import clock
+from training.doctor.clock import Reading
+from training.doctor.findings import Finding, PointName, Verdict, fine
+from training.doctor.setup import Setup, first_line
+
+ANSWER_SECONDS = 8.0
+LARGEST_ANSWER = 1024 * 1024
+ON_LINE = "check this machine's connection; if it is fine, wait: it is tried again by itself"
+
+
+def look_at_access(setup: Setup) -> list[Finding]:
+    """Ask the run's authority for access, with the token that `join` would use."""
+    if not setup.run.authority:
+        return [fine(PointName.ACCESS, "not needed: the run admits everybody")]
+    if "hivemind" in setup.broken_imports:
+        cause = "not looked at: hivemind does not import"
+        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "mend the packages first")]
+    from training.access.causes import EXPLANATIONS, AccessRefusedError
+    from training.access.client import ask
+    from training.access.tokens import find_token
+    from training.network import Identity
+
+    try:
+        identity = Identity.read(setup.folder)
+        public_key = identity.key.get_public_key().to_bytes().decode()
+        grant = ask(setup.run, public_key, find_token()).grant
+    except AccessRefusedError as refusal:
+        explanation = EXPLANATIONS[refusal.cause]
+        more = f" ({refusal.detail})" if refusal.detail else ""
+        cause = f"{explanation.meaning}{more}"
+        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, explanation.mend, refusal.passes)]
+    except OSError as error:
+        cause = f"the identity in {setup.folder} cannot be read: {first_line(error)}"
+        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "name another --folder")]
+    return [fine(PointName.ACCESS, f"admitted as {grant.username}")]
+
+
+def look_at_data(setup: Setup) -> list[Finding]:
+    """Tell whether the data set and the tokenizer are where the run says."""
+    source = setup.run.data or setup.recipe.data.source
+    if source is None:
+        cause = f"the recipe {setup.recipe.name} names no data set, and the run file neither"
+        mend = "ask the organisers for the newest run file"
+        return [Finding(PointName.DATA, Verdict.PROBLEM, cause, mend)]
+    findings = [_look_at_source(setup, source)]
+    tokenizer = setup.recipe.data.tokenizer
+    if tokenizer != "shapes" and not Path(tokenizer).is_dir():
+        findings.append(_look_at_hub(setup, "tokenizer", tokenizer))
+    return findings
+
+
+def _look_at_source(setup: Setup, source: str) -> Finding:
+    if source == "shapes":
+        return fine(PointName.DATA, "captioned shapes, made on this machine")
+    if Path(source).is_dir():
+        return _look_at_shards(setup, Path(source))
+    return _look_at_hub(setup, "data set", source)
+
+
+def _look_at_shards(setup: Setup, folder: Path) -> Finding:
+    """Look into the first shard of a folder: its codes must be those that the model knows."""
+    from calculator.errors import InputError
+    from training.shards import list_shards, read_info
+
+    shards = list_shards(folder)
+    mend = "make it with `python -m training encode`, or ask the organisers"
+    if not shards:
+        return Finding(PointName.DATA, Verdict.PROBLEM, f"no shards are in {folder}", mend)
+    try:
+        size = read_info(shards[0]).codebook_size
+    except InputError as error:
+        return Finding(PointName.DATA, Verdict.PROBLEM, str(error), mend)
+    known = setup.recipe.model.image_vocabulary_size
+    if size > known:
+        cause = f"{folder} holds codes of {size:,} kinds, the model knows {known:,}"
+        return Finding(PointName.DATA, Verdict.PROBLEM, cause, mend)
+    return fine(PointName.DATA, f"{len(shards)} shards in {folder}")
+
+
+def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
+    """Ask the Hugging Face Hub for a repository, without loading anything of it."""
+    if "huggingface_hub" in setup.broken_imports:
+        cause = "not looked at: huggingface_hub does not import"
+        return Finding(PointName.DATA, Verdict.PROBLEM, cause, "mend the packages first")
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    look = HfApi().dataset_info if what == "data set" else HfApi().model_info
+    mend, passes = ON_LINE, True
+    try:
+        look(name, timeout=ANSWER_SECONDS)
+    except GatedRepoError:
+        cause, passes = f"the {what} {name} asks for your consent first", False
+        mend = "accept its terms on its page, and log in with `hf auth login`"
+    except (RepositoryNotFoundError, HFValidationError):
+        cause, passes = f"there is no {what} {name} that you may read", False
+        mend = "log in with `hf auth login` if it is private, else tell the organisers"
+    except OfflineModeIsEnabled:
+        cause, passes = f"the {what} {name} was not looked for: offline mode is on", False
+        mend = "unset HF_HUB_OFFLINE"
+    except HfHubHTTPError as error:
+        cause = f"the Hugging Face Hub answers for the {what} {name}: {first_line(error)}"
+    except Exception as error:  # the library lets those of its HTTP client through
+        cause = f"the Hugging Face Hub does not answer ({first_line(error)})"
+    else:
+        return fine(PointName.DATA, f"{what} {name}")
+    return Finding(PointName.DATA, Verdict.PROBLEM, cause, mend, passes)
+
+
+def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
+    """Read the run's card; an HTTP server's Date is a clock to compare with."""
+    live = setup.run.live
+    if not live:
+        return [fine(PointName.LIVE, "the run publishes none")]
+    try:
+        content = _read_card(live, readings)
+        card = json.loads(content)
+        name = card["name"]
+    except urllib.error.HTTPError as error:
+        cause = f"{live} answers with status {error.code}"
+        return [_no_live_data(cause)]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
+        return [_no_live_data(f"{live} cannot be read ({reason or first_line(error)})")]
+    except (KeyError, TypeError):
+        return [_no_live_data(f"{live} holds no run's live data")]
+    if name != setup.run.name:
+        return [_no_live_data(f"{live} holds another run's live data: {name!r}")]
+    if card.get("finished"):
+        cause = f"the run ended at {card['finished']}"
+        mend = "look for a newer run on its organisers' page"
+        return [Finding(PointName.LIVE, Verdict.WARNING, cause, mend)]
+    return [fine(PointName.LIVE, live)]
+
+
+def _no_live_data(cause: str) -> Finding:
+    mend = "none is needed as long as other volunteers are there to give you the weights"
+    return Finding(PointName.LIVE, Verdict.WARNING, cause, mend, passes=True)
+
+
+def _read_card(live: str, readings: list[Reading]) -> bytes:
+    if urlparse(live).scheme not in ("http", "https"):
+        return (Path(live) / "run.json").read_bytes()
+    watch = clock.Stopwatch()
+    address = urljoin(live.rstrip("/") + "/", "run.json")
+    with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:
+        moments = watch.stop()
+        content: bytes = answer.read(LARGEST_ANSWER)
+    reading = clock.read_header(urlparse(live).netloc, answer.headers, *moments)
+    if reading is not None:
+        readings.append(reading)
+    return content

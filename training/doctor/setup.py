@@ -1,0 +1,59 @@
+"""What a volunteer is about to do, as far as the doctor has to know."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+
+from training.recipes import Recipe
+from training.runfile import RunFile
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A run and the way to join it; the fields are the options of `join`.
+
+    Attributes:
+        folder: where the identity and the backup are, or will be.
+        port: to listen on, 0 for any. announce: multiaddresses told to others.
+        reachable: False behind a firewall.
+        micro_batch: sequences computed at once; None: what fits.
+    """
+
+    run: RunFile
+    folder: Path
+    host: str = "0.0.0.0"
+    port: int = 0
+    announce: tuple[str, ...] = ()
+    reachable: bool = True
+    micro_batch: int | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the run trains."""
+        return self.run.get_recipe()
+
+    @cached_property
+    def broken_imports(self) -> dict[str, str]:
+        """The large packages that cannot be imported, and why.
+
+        They are imported here, one after the other: from several threads at once some fail.
+        """
+        return {name: why for name in HEAVY if (why := _why_not(name))}
+
+
+HEAVY = ("torch", "bitsandbytes", "hivemind", "huggingface_hub")
+
+
+def _why_not(name: str) -> str:
+    try:
+        import_module(name)
+    except Exception as error:  # a broken build raises whatever it likes
+        return f"{type(error).__name__}: {first_line(error)}"
+    return ""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type where it has none."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

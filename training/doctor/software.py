@@ -1,0 +1,125 @@
+"""System, Python, packages and the limit of open files."""
+
+import importlib.metadata
+import platform
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+from training import limits
+from training.doctor.findings import Finding, PointName, Verdict, fine
+from training.doctor.setup import Setup
+
+DISTRIBUTION = "training-transformers-together"
+INSTALL = 'pip install "training-transformers-together[training] @ git+ADDRESS"'
+TESTED_PYTHONS = ((3, 11), (3, 13))  # oldest and newest that the tests run on
+
+# What happens with other versions, where we know it.
+REASONS = {
+    "numpy": "from 2.4 on hivemind cannot unpack tensors that travel in 8 bits",
+    "hivemind": "peers of different versions may not understand each other",
+}
+MACHINES = {"Linux": {"x86_64", "aarch64"}, "Darwin": {"x86_64", "arm64"}}
+
+
+def look_at_system(_setup: Setup) -> list[Finding]:
+    """Tell whether there is a build of hivemind for this system."""
+    system, machine, release = platform.system(), platform.machine(), platform.release()
+    name = f"{system} {release} on {machine}"
+    if system == "Windows":
+        mend = "install WSL (`wsl --install` in PowerShell) and run this in its Linux"
+        return [Finding(PointName.SYSTEM, Verdict.PROBLEM, f"{name}: no build of hivemind", mend)]
+    if machine not in MACHINES.get(system, set()):
+        mend = "join from Linux or macOS on a 64-bit Intel, AMD or ARM processor"
+        return [Finding(PointName.SYSTEM, Verdict.WARNING, f"{name}: not tested", mend)]
+    return [fine(PointName.SYSTEM, f"{name}, in WSL" if "microsoft" in release.lower() else name)]
+
+
+def look_at_python(_setup: Setup) -> list[Finding]:
+    """Tell whether this Python is one of those that are tested."""
+    version = sys.version_info
+    oldest, newest = TESTED_PYTHONS
+    shown = f"{version.major}.{version.minor}.{version.micro}"
+    if (version.major, version.minor) > newest:
+        cause = f"{shown} is newer than what is tested"
+        mend = f"if packages fail, use Python {newest[0]}.{newest[1]}"
+        return [Finding(PointName.PYTHON, Verdict.WARNING, cause, mend)]
+    if (version.major, version.minor) < oldest:
+        mend = f"install Python {oldest[0]}.{oldest[1]} or newer"
+        return [Finding(PointName.PYTHON, Verdict.PROBLEM, f"{shown} is too old", mend)]
+    return [fine(PointName.PYTHON, shown)]
+
+
+def look_at_packages(setup: Setup) -> list[Finding]:
+    """Compare the installed packages with the pins of the extra, and import the large ones."""
+    try:
+        pins = read_pins()
+        differences, missing = compare(pins)
+    except ModuleNotFoundError as error:  # `packaging`, which comes with the extra
+        differences, missing = [], [f"{error.name} is missing"]
+        pins = []
+    broken = [f"{name} does not import ({why})" for name, why in setup.broken_imports.items()]
+    mend = f"install the pinned ones: {install_command()}"
+    if missing or broken:
+        cause = "; ".join([*missing, *(differences or []), *broken])
+        return [Finding(PointName.PACKAGES, Verdict.PROBLEM, cause, mend)]
+    if differences:
+        return [Finding(PointName.PACKAGES, Verdict.WARNING, "; ".join(differences), mend)]
+    return [fine(PointName.PACKAGES, f"all {len(pins)} as pinned")]
+
+
+def compare(pins: list[str]) -> tuple[list[str], list[str]]:
+    """Which requirements are met by another version, and which by none, in words."""
+    from packaging.requirements import Requirement
+
+    differences, missing = [], []
+    for requirement in map(Requirement, pins):
+        if requirement.marker and not requirement.marker.evaluate({"extra": "training"}):
+            continue
+        name, wanted = requirement.name, str(requirement.specifier)
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(f"{name} {wanted} is missing")
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            why = f": {REASONS[name]}" if name in REASONS else ""
+            differences.append(f"{name} is {version}, not {wanted}{why}")
+    return differences, missing
+
+
+def read_pins() -> list[str]:
+    """The requirements of the extra `training`: of this checkout, else of the installed package."""
+    project = _checkout() / "pyproject.toml"
+    if project.is_file():
+        table = tomllib.loads(project.read_text("utf-8"))["project"]
+        if table["name"] == DISTRIBUTION:
+            return list(table["optional-dependencies"]["training"])
+    required = importlib.metadata.requires(DISTRIBUTION) or []
+    return [line for line in required if re.search(r"""extra\s*==\s*["']training["']""", line)]
+
+
+def install_command() -> str:
+    """How the extra is installed here."""
+    if (_checkout() / "pyproject.toml").is_file():
+        return f'pip install "{_checkout()}[training]"'
+    return INSTALL
+
+
+def _checkout() -> Path:
+    return Path(__file__).resolve().parents[2]
+
+
+def look_at_open_files(_setup: Setup) -> list[Finding]:
+    """Raise the limit of open files where it is low and may be raised."""
+    found = limits.raise_open_files()
+    if found is None:
+        return [fine(PointName.OPEN_FILES, "this system sets no limit")]
+    before, now = found
+    if now < limits.WANTED_FILES:
+        cause = f"at most {now:,}, and no more is allowed; {limits.WANTED_FILES:,} are enough"
+        mend = f"`ulimit -Hn {limits.WANTED_FILES}` as root, or the `nofile` limit of the container"
+        return [Finding(PointName.OPEN_FILES, Verdict.WARNING, cause, mend)]
+    raised = f", raised from {before:,}" if before < now else ""
+    return [fine(PointName.OPEN_FILES, f"at most {now:,}{raised}")]
