@@ -1,0 +1,92 @@
+// @ts-check
+/* The published checkpoints, newest first, each with the sum that tells whether it is the right one. */
+
+import { copy, make, write } from "./markup.js";
+import { count, decimal, momentInWords } from "./words.js";
+
+const AT_FIRST = 8;
+
+export class Checkpoints {
+  #all = false;
+  #drawn = "";
+  /** @type {import("./data.js").RunData | undefined} */
+  #data;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {(step: number) => void} onPictures asks for a checkpoint's pictures
+   */
+  constructor(root, onPictures) {
+    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
+    this.onPictures = onPictures;
+    this.section = find("[data-live=checkpoints]");
+    this.body = /** @type {HTMLElement} */ (this.section.querySelector("tbody"));
+    this.more = find("[data-live=more-checkpoints]");
+    this.words = find("[data-live=use-words]");
+    this.command = find("[data-live=use-command]");
+    this.more.addEventListener("click", () => {
+      this.#all = true;
+      this.#draw();
+      /** @type {HTMLElement | null} */ (this.body.querySelectorAll("button")[AT_FIRST])?.focus();
+    });
+  }
+
+  /** @param {import("./data.js").RunData} data */
+  show(data) {
+    this.#data = data;
+    this.section.hidden = data.checkpoints.length === 0;
+    this.#draw();
+  }
+
+  #draw() {
+    if (!this.#data) return;
+    const { checkpoints, samples, folder, card } = this.#data;
+    const drawn = JSON.stringify([checkpoints, samples.checkpoints.map(({ step }) => step), folder.href, card?.recipe, this.#all]);
+    if (drawn === this.#drawn) return;
+    this.#drawn = drawn;
+    const newestFirst = [...checkpoints].reverse();
+    const pictured = new Set(samples.checkpoints.map(({ step }) => step));
+    const shown = this.#all ? newestFirst : newestFirst.slice(0, AT_FIRST);
+    this.body.replaceChildren(...shown.map((checkpoint) => this.#row(checkpoint, folder, pictured.has(checkpoint.step))));
+    this.more.hidden = shown.length === checkpoints.length;
+    this.more.textContent = `Show all ${count(checkpoints.length)} checkpoints`;
+    this.#explain(newestFirst.find(({ address }) => address), card?.recipe ?? "");
+  }
+
+  /**
+   * @param {import("./data.js").Checkpoint} checkpoint
+   * @param {URL} folder
+   * @param {boolean} pictured
+   */
+  #row({ step, loss, time, address, sha256 }, folder, pictured) {
+    const button = make("button", { type: "button", class: "button button--small", "aria-label": `Copy the SHA-256 of step ${step}` }, "Copy");
+    button.addEventListener("click", () => copy(button, sha256));
+    const actions = make("td");
+    if (pictured) {
+      const see = make("button", { type: "button", class: "button button--small", "aria-label": `Pictures of step ${step}` }, "Pictures");
+      see.addEventListener("click", () => this.onPictures(step));
+      actions.append(see);
+    }
+    const file = address ? make("a", { href: new URL(address, folder).href }, "weights") : "not kept";
+    return make("tr", {},
+      make("th", { scope: "row" }, count(step)),
+      make("td", {}, decimal(loss ?? NaN, 3)),
+      make("td", {}, momentInWords(Date.parse(time))),
+      make("td", {}, make("code", { title: sha256 }, `${sha256.slice(0, 12)}…`), " ", button),
+      make("td", {}, file),
+      actions,
+    );
+  }
+
+  /**
+   * @param {import("./data.js").Checkpoint | undefined} newest the newest whose file is kept
+   * @param {string} recipe
+   */
+  #explain(newest, recipe) {
+    const folder = newest ? `step-${newest.step}` : "CHECKPOINT";
+    write(this.words, newest
+      ? `Put the weights and the config.json beside them into a folder ${folder}, compare the sum with sha256sum, and name the folder:`
+      : "The files of this run are not kept here. With the folder of a checkpoint of your own:");
+    write(this.command, `python -m training generate ${folder} "a red circle" --recipe ${recipe}`);
+  }
+}

@@ -1,0 +1,99 @@
+// @ts-check
+/* One contributor's page: what they did, and what the run was like while they were there. */
+
+import { ranked, stateInWords } from "./leaderboard.js";
+import { make, write } from "./markup.js";
+import { firstAtLeast } from "./progress.js";
+import { ageInWords, count, decimal, duration, momentInWords, percent } from "./words.js";
+
+// The names of training/milestones.py, in words; one that is not here is shown as it is.
+/** @type {Record<string, string>} */
+const MILESTONES = {
+  install: "packages installed",
+  doctor: "machine looked at",
+  access: "admitted",
+  connect: "connected",
+  state: "weights downloaded",
+  first_batch: "first gradients",
+  first_average: "first gradients accepted",
+};
+
+/** @typedef {import("./leaderboard.js").Person} Person */
+
+export class ContributorPage {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
+    this.figures = find("[data-live=contributor]");
+    this.words = find("[data-live=contributor-words]");
+    this.milestones = find("[data-live=milestones]");
+  }
+
+  /**
+   * Show a contributor.
+   *
+   * @param {import("./data.js").RunData} data
+   * @param {string} who the beginning of the key
+   * @returns {{person: Person, between: [number, number]} | undefined} undefined: nobody has that key
+   */
+  show(data, who) {
+    const person = ranked(data.peers).find(({ id }) => id === who);
+    this.figures.hidden = !person;
+    this.milestones.hidden = true;
+    if (!person) {
+      write(this.words, data.loaded ? "Nobody with this key has contributed to this run." : "Looking for this contributor …");
+      return undefined;
+    }
+    const between = /** @type {[number, number]} */ ([Date.parse(person.first_seen), person.lastSeen]);
+    this.#showFigures(data, person, between);
+    write(this.words, whatHappened(data.progress, person, between));
+    this.#showMilestones(person);
+    return { person, between };
+  }
+
+  /**
+   * @param {import("./data.js").RunData} data
+   * @param {Person} person
+   * @param {[number, number]} between
+   */
+  #showFigures({ progress, peers, card }, person, [from, to]) {
+    const state = stateInWords(person.state, Boolean(card?.finished));
+    const rows = [
+      ["Samples", count(person.samples), `${percent(person.share)} of the run's`],
+      ["Steps helped", count(person.steps), `of ${count(progress.step[progress.length - 1] ?? NaN)}`],
+      ["Time in the run", duration(person.seconds), state],
+      ["Place", count(person.rank), `of ${count(peers.length)}, by samples`],
+      ["First seen", momentInWords(from), ""],
+      ["Last seen", momentInWords(to), `key ${person.id}`],
+    ];
+    this.figures.replaceChildren(...rows.map(([label, value, more]) =>
+      make("div", {}, make("dt", {}, label), make("dd", {}, value, make("small", {}, more)))));
+  }
+
+  /** @param {Person} person */
+  #showMilestones({ milestones }) {
+    const reached = Object.entries(milestones ?? {}).filter(([, seconds]) => typeof seconds === "number");
+    this.milestones.hidden = reached.length === 0;
+    if (!reached.length) return;
+    const list = /** @type {HTMLElement} */ (this.milestones.querySelector("ol"));
+    list.replaceChildren(...reached.map(([name, seconds]) =>
+      make("li", {}, `${MILESTONES[name] ?? name}: after ${ageInWords(Number(seconds))}`)));
+  }
+}
+
+/**
+ * What became of the loss while somebody was there.
+ *
+ * @param {import("./progress.js").Progress} progress
+ * @param {Person} person
+ * @param {[number, number]} between
+ */
+function whatHappened({ step, time, figures }, { name, id }, [from, to]) {
+  const first = firstAtLeast(time, from);
+  const last = firstAtLeast(time, to + 1) - 1;
+  if (last < first) return "";
+  const there = `${name || id} was there from step ${count(step[first])} to step ${count(step[last])}`;
+  const [before, after] = [figures.loss[first], figures.loss[last]];
+  if (Number.isNaN(before) || Number.isNaN(after)) return `${there}.`;
+  return `${there}; the loss was ${decimal(before, 3)} then and ${decimal(after, 3)} at the end of that time.`;
+}

@@ -1,0 +1,179 @@
+// @ts-check
+/* What each chart draws: traces and axes for Plotly, and a sentence for those who do not see it. */
+
+import { cumulative, growing, interpolate, scheduleCorners, smooth, thin } from "./series.js";
+import { bytes, count, decimal } from "./words.js";
+
+/**
+ * @typedef {object} View What the visitor chose.
+ * @property {"step" | "time"} across
+ * @property {number} part the newest so-manieth part of the run
+ * @property {number} smoothing
+ * @property {boolean} log
+ * @property {boolean} schedule whether the axis goes to the end of the schedule
+ * @property {boolean} total
+ * @property {[number, number] | undefined} zoom
+ */
+/**
+ * @typedef {object} Scene All that the charts share in one drawing.
+ * @property {import("./progress.js").Progress} progress
+ * @property {import("./data.js").Card | undefined} card
+ * @property {View} view
+ * @property {number[]} places where each step is on the x axis
+ * @property {[number, number]} range of the x axis
+ * @property {number} columns
+ * @property {(name: string) => string} colour
+ */
+/** @typedef {{traces: object[], axes: Record<string, object>, summary: string}} Drawing */
+
+/**
+ * The axis across and the part of it to draw.
+ *
+ * @param {import("./progress.js").Progress} progress
+ * @param {import("./data.js").Card | undefined} card
+ * @param {View} view
+ * @returns {{places: number[], range: [number, number]}}
+ */
+export function across(progress, card, view) {
+  const places = view.across === "time" ? growing(progress.time) : progress.step;
+  const [first, last] = [places[0] ?? 0, places[places.length - 1] ?? 1];
+  if (view.zoom) return { places, range: view.zoom };
+  const end = view.schedule && view.across === "step" ? Math.max(last, card?.schedule.total_steps ?? last) : last;
+  const start = last - (last - first) / view.part;
+  return { places, range: [start, end > start ? end : start + 1] };
+}
+
+/**
+ * @param {Scene} scene
+ * @param {number[]} values
+ * @param {object} style
+ */
+function line({ places, range, columns }, values, style) {
+  const kept = thin(places, values, range, columns);
+  return {
+    type: "scatter", mode: kept.length > 1 ? "lines" : "markers", hoverinfo: "none", showlegend: false,
+    x: kept.map((index) => places[index]), y: kept.map((index) => values[index]), ...style,
+  };
+}
+
+/** @param {Scene} scene @returns {Drawing} */
+export function loss(scene) {
+  const { progress, card, view, colour } = scene;
+  const values = progress.figures.loss;
+  const traces = [
+    line(scene, values, { line: { color: colour("line-strong"), width: 1 }, opacity: 0.75 }),
+    line(scene, smooth(values, view.smoothing), { line: { color: colour("series-1"), width: 2.5 } }),
+  ];
+  if (card) traces.push(rate(scene, card.schedule));
+  const [first, last] = ends(values);
+  return {
+    traces,
+    axes: {
+      yaxis: { type: view.log ? "log" : "linear", ...(view.log ? { dtick: "D2" } : {}) },
+      yaxis2: { overlaying: "y", side: "right", showgrid: false, rangemode: "tozero", nticks: 4, tickformat: "~g" },
+    },
+    summary: Number.isNaN(first)
+      ? "No loss has been reported."
+      : `The loss goes from ${decimal(first, 3)} at the first step to ${decimal(last, 3)} at step ${count(progress.step[progress.length - 1])}.`,
+  };
+}
+
+/**
+ * The learning rate that the schedule gives each step.
+ *
+ * @param {Scene} scene
+ * @param {import("./data.js").Card["schedule"]} schedule
+ */
+function rate(scene, schedule) {
+  const { steps, rates } = scheduleCorners(schedule);
+  const style = { yaxis: "y2", line: { color: scene.colour("series-2"), width: 1.5, dash: "dot" } };
+  if (scene.view.across === "time") {
+    return line(scene, scene.progress.step.map((step) => interpolate(steps, rates, step)), style);
+  }
+  const [low, high] = scene.range;
+  const inside = steps.filter((step) => step > low && step < high);
+  const places = [Math.max(low, 1), ...inside, high];
+  const values = places.map((place) => interpolate(steps, rates, place));
+  return { type: "scatter", mode: "lines", hoverinfo: "none", showlegend: false, x: places, y: values, ...style };
+}
+
+/** @param {Scene} scene @returns {Drawing} */
+export function volunteers(scene) {
+  const { progress, colour } = scene;
+  const { training, syncing, left } = progress.figures;
+  const here = training.map((value, index) => value + syncing[index]);
+  const stacked = thin(scene.places, here, scene.range, scene.columns);
+  const area = (/** @type {number[]} */ values, /** @type {string} */ name) => ({
+    type: "scatter", mode: "lines", hoverinfo: "none", showlegend: false, stackgroup: "here",
+    x: stacked.map((index) => scene.places[index]), y: stacked.map((index) => values[index]),
+    line: { color: colour(name), width: 1 }, fillcolor: colour(name),
+  });
+  const gone = line(scene, left, { line: { color: colour("left"), width: 1.5, dash: "dash" } });
+  const last = progress.length - 1;
+  return {
+    traces: [area(training, "training"), area(syncing, "syncing"), gone],
+    axes: { yaxis: { rangemode: "tozero", tickformat: ",d", ...wholeTicks(Math.max(0, ...stacked.map((index) => here[index]), left[last] ?? 0)) } },
+    summary: `At most ${count(highest(here))} volunteers at once; at the newest step ${count(training[last])} training, ${count(syncing[last])} syncing, ${count(left[last])} left since the start.`,
+  };
+}
+
+/** @param {number} most */
+const wholeTicks = (most) => (most < 6 ? { dtick: 1 } : {});
+
+/** @param {Scene} scene @returns {Drawing} */
+export function speed(scene) {
+  const { progress, view, colour } = scene;
+  // 0: the step before was not seen, so nobody knows how long this one took
+  const values = progress.figures.samples_per_second.map((value) => value || NaN);
+  const [, last] = ends(smooth(values, view.smoothing));
+  return {
+    traces: [
+      line(scene, values, { line: { color: colour("line-strong"), width: 1 }, opacity: 0.75 }),
+      line(scene, smooth(values, view.smoothing), { line: { color: colour("series-4"), width: 2 } }),
+    ],
+    axes: { yaxis: { rangemode: "tozero" } },
+    summary: `At most ${decimal(highest(values), 1)} samples a second, ${decimal(last, 1)} at the end, smoothed.`,
+  };
+}
+
+/** @param {Scene} scene @returns {Drawing} */
+export function traffic(scene) {
+  const { progress, view, colour } = scene;
+  const [sent, received] = [progress.figures.bytes_sent, progress.figures.bytes_received].map((values) =>
+    view.total ? cumulative(values) : values);
+  const [totalSent, totalReceived] = [progress.figures.bytes_sent, progress.figures.bytes_received].map((values) => cumulative(values).at(-1) ?? 0);
+  const kept = [sent, received].flatMap((values) => thin(scene.places, values, scene.range, scene.columns).map((index) => values[index]));
+  return {
+    traces: [
+      line(scene, sent, { line: { color: colour("series-1"), width: 2 } }),
+      line(scene, received, { line: { color: colour("series-2"), width: 1.5, dash: "dash" } }),
+    ],
+    axes: { yaxis: { rangemode: "tozero", ...byteTicks(Math.max(0, ...kept)) } },
+    summary: `${bytes(totalSent)} sent and ${bytes(totalReceived)} received in all.`,
+  };
+}
+
+/**
+ * Ticks at sizes that read well in binary units, from 0 to what is drawn.
+ *
+ * @param {number} most
+ */
+function byteTicks(most) {
+  if (most <= 0) return {};
+  const rough = most / 4;
+  const unit = 1024 ** Math.floor(Math.log(rough) / Math.log(1024) + 1e-9);
+  const step = unit * ([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((size) => size * unit >= rough) ?? 1000);
+  const values = Array.from({ length: Math.ceil(most / step) + 1 }, (_, index) => index * step);
+  return { tickvals: values, ticktext: values.map((value) => (value ? tickSize(value) : "0")) };
+}
+
+/** @param {number} size */
+const tickSize = (size) => bytes(size).replace(/\.0+(?=\D)|(\.\d*?)0+(?=\D)/, "$1");
+
+/** @param {number[]} values */
+const highest = (values) => values.reduce((most, value) => (value > most ? value : most), -Infinity);
+
+/** @param {number[]} values The first and the last that are numbers. */
+function ends(values) {
+  return [values.find(Number.isFinite) ?? NaN, values.findLast(Number.isFinite) ?? NaN];
+}

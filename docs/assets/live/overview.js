@@ -1,0 +1,151 @@
+// @ts-check
+/* The run in a few figures and sentences, at the top of its page and in its last section. */
+
+import { make, write } from "./markup.js";
+import { describe } from "./status.js";
+import { cumulative } from "./series.js";
+import { ageInWords, bytes, count, decimal, momentInWords } from "./words.js";
+
+/** @typedef {import("./data.js").RunData} RunData */
+
+const RECENT = 20; // steps that "before" and "a step" are said of
+
+export class Overview {
+  #announced = "";
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+  }
+
+  /** @param {string} name */
+  #find(name) {
+    return /** @type {HTMLElement | null} */ (this.root.querySelector(`[data-live="${name}"]`));
+  }
+
+  /** @param {Record<string, string>} texts */
+  #write(texts) {
+    for (const [name, text] of Object.entries(texts)) write(this.#find(name), text);
+  }
+
+  /**
+   * All figures.
+   *
+   * @param {RunData} data
+   * @param {number} now
+   */
+  show(data, now) {
+    this.#showFigures(data);
+    this.#showCard(data);
+    this.tick(data, now);
+  }
+
+  /**
+   * What changes while time passes: whether the run goes on, and how old its data is.
+   *
+   * @param {RunData} data
+   * @param {number} now
+   */
+  tick(data, now) {
+    if (!data.loaded && !data.outage) return;
+    const state = data.loaded || data.card ? describe(data, now) : undefined;
+    const place = /** @type {HTMLElement} */ (this.root.querySelector(".live__state"));
+    place.dataset.state = state?.kind ?? "unknown";
+    const sentence = state?.sentence ?? "Not known";
+    this.#write({ state: sentence, detail: state?.detail ?? "" });
+    /** @type {HTMLElement} */ (this.#find("state")).dataset.state = state?.kind ?? "";
+    this.#announce(state?.kind === "silent" ? "The run is silent." : data.outage ? "The server does not answer." : `${sentence}.`);
+    this.#showProblems(data);
+  }
+
+  /**
+   * Only what a reader of the screen should be interrupted for.
+   *
+   * @param {string} sentence
+   */
+  #announce(sentence) {
+    if (sentence === this.#announced) return;
+    // The first state is on the page already.
+    if (this.#announced) this.#write({ announcement: sentence });
+    this.#announced = sentence;
+  }
+
+  /** @param {RunData} data */
+  #showProblems({ outage, broken, progress, loaded }) {
+    const sentences = [];
+    if (outage) {
+      const wait = Math.max(0, (outage.next - Date.now()) / 1000);
+      const old = loaded ? ` What is shown was read ${ageInWords((Date.now() - outage.since) / 1000)} ago or before.` : "";
+      sentences.push(`Nothing new can be read: ${outage.reason}. Next try in ${ageInWords(wait)}.${old}`);
+    }
+    if (progress.broken) {
+      sentences.push(`${count(progress.broken)} ${progress.broken === 1 ? "line" : "lines"} of progress.jsonl could not be read and ${progress.broken === 1 ? "is" : "are"} left out.`);
+    }
+    for (const name of broken) sentences.push(`${name} cannot be read at the moment; what it said before is shown.`);
+    const back = progress.returns.at(-1);
+    if (back) sentences.push(`The run went back from step ${count(back.from)} to before step ${count(back.to)} on ${momentInWords(back.time)}.`);
+    const place = /** @type {HTMLElement} */ (this.#find("problems"));
+    place.hidden = sentences.length === 0;
+    write(place, sentences.join(" "));
+  }
+
+  /** @param {RunData} data */
+  #showFigures({ progress, card }) {
+    const last = progress.length - 1;
+    const { figures, step } = progress;
+    const at = (/** @type {import("./progress.js").Figure} */ name) => figures[name][last] ?? NaN;
+    const moved = figures.bytes_sent.map((sent, index) => sent + figures.bytes_received[index]);
+    const recent = moved.slice(-RECENT);
+    const before = Math.max(0, last - RECENT);
+    const finished = Boolean(card?.finished);
+    this.#write({
+      step: last < 0 ? "0" : count(step[last]),
+      total_steps: count(card?.schedule.total_steps ?? NaN),
+      loss: decimal(at("loss"), 3),
+      loss_before: last > 0 ? `${decimal(figures.loss[before], 3)} at step ${count(step[before])}` : "",
+      "working-label": finished ? "Volunteers at the end" : "Volunteers at work",
+      working: last < 0 ? "0" : count(at("training") + at("syncing")),
+      others: last < 0 ? "" : `${count(at("syncing"))} of them syncing, ${count(at("left"))} left before`,
+      samples_per_second: decimal(at("samples_per_second") || NaN, 1),
+      samples: count(cumulative(figures.samples).at(-1) ?? 0),
+      traffic: bytes(cumulative(moved).at(-1) ?? 0),
+      traffic_step: bytes(recent.reduce((sum, value) => sum + value, 0) / recent.length),
+    });
+    const share = card ? Math.min(1, (step[last] ?? 0) / card.schedule.total_steps) : 0;
+    const bar = /** @type {HTMLElement} */ (this.#find("progress"));
+    bar.style.setProperty("--done", String(share));
+    bar.setAttribute("aria-label", `${(100 * share).toFixed(0)} % of the steps are made`);
+  }
+
+  /** @param {RunData} data */
+  #showCard({ card, name }) {
+    if (!card) return;
+    const { schedule } = card;
+    const rows = [
+      ["Recipe", card.recipe],
+      ["Parameters", count(card.parameters)],
+      ["Samples that make a step", count(schedule.target_batch_size)],
+      ["Schedule", `${count(schedule.total_steps)} steps, ${count(schedule.warmup_steps)} of them warm-up`],
+      ["Highest learning rate", String(schedule.learning_rate)],
+      ["Started", momentInWords(Date.parse(card.start))],
+      ...(card.finished ? [["Finished", momentInWords(Date.parse(card.finished))]] : []),
+      ["Data", name],
+    ];
+    const about = /** @type {HTMLElement} */ (this.#find("about"));
+    about.replaceChildren(
+      ...rows.map(([label, words]) => make("div", {}, make("dt", {}, label), make("dd", {}, words))),
+      ...safeLinks(card.links).map(([label, address]) =>
+        make("div", {}, make("dt", {}, "Link"), make("dd", {}, make("a", { href: address, rel: "noopener nofollow" }, label)))),
+    );
+    this.#write({ join: card.join, "join-heading": card.finished ? "The same yourself" : "Join this run" });
+  }
+}
+
+/**
+ * Links that lead to a page: what else a run file may hold is not followed.
+ *
+ * @param {Record<string, string>} links
+ */
+function safeLinks(links) {
+  return Object.entries(links ?? {}).filter(([, address]) => /^https?:\/\//.test(address));
+}

@@ -1,0 +1,121 @@
+// @ts-check
+/* The fixed captions as the model draws them, checkpoint after checkpoint. */
+
+import { make, write } from "./markup.js";
+import { count, decimal, momentInWords } from "./words.js";
+
+/** @typedef {import("./data.js").Samples} Samples */
+/** @typedef {{step: number, loss: number | null}} Rung */
+
+export class Pictures {
+  /** @type {Samples} */
+  #samples = { prompts: [], checkpoints: [] };
+  /** @type {Map<number, number | null>} */
+  #losses = new Map();
+  #folder = new URL(location.href);
+  /** The step whose pictures are shown; undefined: always the newest. @type {number | undefined} */
+  #chosen;
+  #drawn = "";
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
+    this.section = find("[data-live=pictures]");
+    this.slider = /** @type {HTMLInputElement} */ (find("#live-checkpoint"));
+    this.when = find("[data-live=pictures-when]");
+    this.grid = find("[data-live=pictures-grid]");
+    this.slider.addEventListener("input", () => {
+      const at = Number(this.slider.value);
+      const newest = at === this.#samples.checkpoints.length - 1;
+      this.#chosen = newest ? undefined : this.#samples.checkpoints[at].step;
+      this.#draw(at);
+    });
+  }
+
+  /**
+   * @param {import("./data.js").RunData} data
+   * @param {[number, number] | undefined} between only checkpoints of this time, milliseconds
+   */
+  show({ samples, checkpoints, folder }, between) {
+    this.#folder = folder;
+    this.#losses = new Map(checkpoints.map(({ step, loss }) => [step, loss]));
+    const inside = (/** @type {string} */ time) => !between || (Date.parse(time) >= between[0] && Date.parse(time) <= between[1]);
+    this.#samples = { ...samples, checkpoints: samples.checkpoints.filter(({ time }) => inside(time)) };
+    const last = this.#samples.checkpoints.length - 1;
+    this.section.hidden = last < 0;
+    if (last < 0) return;
+    const found = this.#samples.checkpoints.findIndex(({ step }) => step === this.#chosen);
+    this.slider.max = String(last);
+    this.slider.disabled = last === 0;
+    this.#draw(found < 0 ? last : found);
+  }
+
+  /** @param {number} step Show the pictures of this step's checkpoint. */
+  choose(step) {
+    const at = this.#samples.checkpoints.findIndex((checkpoint) => checkpoint.step === step);
+    if (at < 0) return;
+    this.#chosen = step;
+    this.#draw(at);
+    this.section.scrollIntoView({ block: "start" });
+    this.slider.focus({ preventScroll: true });
+  }
+
+  /** @param {number} at */
+  #draw(at) {
+    const { prompts, checkpoints } = this.#samples;
+    const checkpoint = checkpoints[at];
+    const loss = this.#losses.get(checkpoint.step) ?? NaN;
+    const words = `Step ${count(checkpoint.step)}${Number.isNaN(loss) ? "" : `, loss ${decimal(loss, 3)}`}, ${momentInWords(Date.parse(checkpoint.time))}`;
+    this.slider.value = String(at);
+    this.slider.setAttribute("aria-valuetext", words);
+    write(this.when, `${words}. Checkpoint ${at + 1} of ${checkpoints.length}.`);
+    const key = JSON.stringify([this.#folder.href, checkpoint, prompts]);
+    if (key === this.#drawn) return;
+    this.#drawn = key;
+    this.#drawRows(prompts, checkpoint);
+    for (const near of [checkpoints[at - 1], checkpoints[at + 1]]) {
+      for (const path of near?.images.flat() ?? []) new Image().src = this.#addressOf(path);
+    }
+  }
+
+  /**
+   * @param {string[]} prompts
+   * @param {Samples["checkpoints"][number]} checkpoint
+   */
+  #drawRows(prompts, { step, images }) {
+    const rows = [.../** @type {NodeListOf<HTMLElement>} */ (this.grid.querySelectorAll(".through__row"))];
+    while (rows.length > images.length) rows.pop()?.remove();
+    while (rows.length < images.length) {
+      const row = make("figure", { class: "through__row" }, make("figcaption"), make("div"));
+      rows.push(row);
+      this.grid.append(row);
+    }
+    rows.forEach((row, number) => this.#drawRow(row, prompts[number] ?? "", step, images[number]));
+  }
+
+  /**
+   * Images are kept where their number allows it, so that nothing jumps while the slider moves.
+   *
+   * @param {HTMLElement} row
+   * @param {string} prompt
+   * @param {number} step
+   * @param {string[]} paths
+   */
+  #drawRow(row, prompt, step, paths) {
+    write(row.querySelector("figcaption"), prompt);
+    const place = /** @type {HTMLElement} */ (row.querySelector("div"));
+    while (place.children.length > paths.length) place.lastElementChild?.remove();
+    while (place.children.length < paths.length) place.append(make("img", { width: "64", height: "64" }));
+    paths.forEach((path, index) => {
+      const image = /** @type {HTMLImageElement} */ (place.children[index]);
+      const address = this.#addressOf(path);
+      if (image.src !== address) image.src = address;
+      image.alt = `${prompt}: drawing ${index + 1} of ${paths.length} at step ${count(step)}`;
+    });
+  }
+
+  /** @param {string} path */
+  #addressOf(path) {
+    return new URL(path, this.#folder).href;
+  }
+}
