@@ -275,10 +275,10 @@ def report_only(params: Params) -> dict[str, Any]:
 
 
 def aggregate(params: Params) -> dict[str, Any]:
-    """The demonstration of 'Security', see `comparison.answer`."""
-    from calculator import comparison  # each page loads what it needs, and starts sooner
+    """The demonstration of 'Security', see `plane.answer`."""
+    from calculator import plane  # each page loads what it needs, and starts sooner
 
-    return comparison.answer(params)
+    return plane.answer(params)
 
 
 def pace(params: Params) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from calculator.aggregation import Clipping, centered_clip_path, coordinate_median, mean
 from calculator.attacks import Attack, attack
-from calculator.comparison import HALF_HEIGHT, HALF_WIDTH, HONEST, MOST_BAD, answer, compare
+from calculator.comparison import compare
+from calculator.plane import HALF_HEIGHT, HALF_WIDTH, HONEST, MOST_BAD, answer
 from calculator.protocol import handle
 from tests.calculator.plans import examples
 
@@ -70,6 +71,22 @@ def test_who_colludes_within_the_radius_is_not_held_off_better_than_by_the_mean(
     assert results["centered-clip"]["error"] == pytest.approx(results["mean"]["error"], rel=0.05)
 
 
+def test_from_the_median_with_the_usual_radius_it_arrives_in_three_iterations() -> None:
+    near = float(answer({})["figures"]["middle_distance"])
+    for kind in Attack:
+        value = answer({"attack": kind, "start": "median", "iterations": 3, "radius": near})
+        start, *_ = value["results"]["centered-clip"]["path"]
+        assert vector(start) == vector(value["results"]["median"])
+        assert value["figures"]["centered-clip.verdict"] == "close"
+
+
+def test_the_circle_of_the_radius_is_drawn_in_the_pictures_own_scale() -> None:
+    # SVG: a radius in per cent is of the root mean square of width and height
+    value = answer({"radius": 2.5})
+    mean_side = math.sqrt(((2 * HALF_WIDTH) ** 2 + (2 * HALF_HEIGHT) ** 2) / 2)
+    assert value["reach"] / 100 * mean_side == pytest.approx(2.5)
+
+
 def test_an_angle_is_that_between_the_arrows() -> None:
     (result, *_) = compare([(1.0, 0.0)], [(-1.0, 2.0)], Clipping(1.0)).results
     assert (result.vector, result.angle) == ((0.0, 1.0), pytest.approx(90.0))
@@ -82,7 +99,7 @@ def test_an_angle_is_that_between_the_arrows() -> None:
 def test_what_is_in_the_picture_stands_where_it_lies_and_the_rest_at_its_edge(
     x: float, y: float
 ) -> None:
-    (place,) = answer({"attack": "hand", "bad": [[x, y]], "bad_count": 1})["bad"]
+    (place,) = answer({"attack": "hand", "bad": [{"x": x, "y": y}], "bad_count": 1})["bad"]
     assert vector(place) == (x, y)
     drawn = ((place["left"] - 50) / 50 * HALF_WIDTH, (50 - place["top"]) / 50 * HALF_HEIGHT)
     assert 0 < place["left"] < 100
@@ -91,13 +108,17 @@ def test_what_is_in_the_picture_stands_where_it_lies_and_the_rest_at_its_edge(
         assert math.isclose(drawn[0] * y, drawn[1] * x, rel_tol=1e-6, abs_tol=1e-3)
     else:
         assert drawn == pytest.approx((x, y))
+        at_place = {"left": place["left"], "top": place["top"]}
+        (again,) = answer({"attack": "hand", "bad": [at_place], "bad_count": 1})["bad"]
+        assert vector(again) == pytest.approx((x, y))
 
 
 def test_more_bad_volunteers_join_those_that_were_moved_by_hand() -> None:
-    value = answer({"attack": "hand", "bad": [[1.0, 1.0]], "bad_count": 3})
+    points = [{"x": 1.0, "y": 1.0}, {"left": 50, "top": 0}]
+    value = answer({"attack": "hand", "bad": points[:1], "bad_count": 3})
     expected = [[1.0, 1.0], *attack(Attack.PULL, HONEST, 3, 1.0)[1:]]
     assert [list(vector(place)) for place in value["bad"]] == expected
-    fewer = answer({"attack": "hand", "bad": [[1.0, 1.0], [2.0, 2.0]], "bad_count": 1})
+    fewer = answer({"attack": "hand", "bad": points, "bad_count": 1})
     assert len(fewer["bad"]) == 1
 
 
@@ -117,9 +138,11 @@ def test_more_bad_volunteers_join_those_that_were_moved_by_hand() -> None:
         ({"bad_count": 11}, "bad_count"),
         ({"attack": "hand"}, "bad"),
         ({"attack": "hand", "bad": "1,2"}, "bad"),
-        ({"attack": "hand", "bad": [[1]]}, "bad"),
-        ({"attack": "hand", "bad": [[1, "x"]]}, "bad"),
-        ({"attack": "hand", "bad": [[1, 1e7]]}, "bad"),
+        ({"attack": "hand", "bad": [[1, 2]]}, "bad"),
+        ({"attack": "hand", "bad": [{"x": 1, "top": 2}]}, "bad"),
+        ({"attack": "hand", "bad": [{"x": 1, "y": "x"}]}, "bad"),
+        ({"attack": "hand", "bad": [{"x": 1, "y": 1e7}]}, "bad"),
+        ({"start": "history"}, "start"),
     ],
 )
 def test_a_bad_value_gets_an_error_that_names_its_field(given: dict[str, Any], field: str) -> None:
