@@ -16,6 +16,7 @@ from hivemind.proto import averaging_pb2
 from hivemind.utils import get_dht_time
 
 from training.aggregation import AggregationRule
+from training.matchmaking import ExpectantAverager
 from training.reduction import GuardedRunner, Round, WeightBounds
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class Admission(Protocol):
         ...
 
 
-class GuardedAverager(DecentralizedAverager):
+class GuardedAverager(ExpectantAverager):
     """An averager whose rounds are `GuardedRunner`s, and that answers those admitted only.
 
     Attributes:
