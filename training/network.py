@@ -11,6 +11,7 @@ from pathlib import Path
 import hivemind
 from hivemind.dht import DHTNode
 from hivemind.dht.crypto import RSASignatureValidator
+from hivemind.dht.protocol import ValidationError
 from hivemind.p2p import P2P, PeerID
 from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
 from hivemind.proto import crypto_pb2
@@ -19,13 +20,15 @@ from hivemind.utils.multiaddr import Multiaddr
 
 from calculator.errors import InputError
 from training import metrics, tasks
+from training.access import directory
+from training.access.authorizer import GrantAuthorizer
+from training.access.membership import Membership
+from training.trouble import CannotConnectError, explain
+
+__all__ = ["CannotConnectError", "Endpoint", "Identity", "Network", "alone_in"]
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
-
-
-class CannotConnectError(ConnectionError):
-    """The run's network cannot be reached; the message says in plain words what to look at."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,12 @@ class Identity:
         subkey: bytes = RSASignatureValidator(self.key).local_public_key
         return subkey
 
+    @property
+    def public_key(self) -> str:
+        """The public key as the run's authority wants it: ``ssh-rsa AAAA...``."""
+        text: str = self.key.get_public_key().to_bytes().decode()
+        return text
+
 
 class Network:
     """A membership in a run's network.
@@ -81,9 +90,12 @@ class Network:
         run: the run's name. identity: who we are.
         entry_points: multiaddresses of peers to begin with; with none, others come to us.
         may_be_alone: do not insist that an entry point answers.
+        membership: our access, where the run has an authority: then all calls of the DHT are
+            signed, and those of peers without access are refused.
 
     Raises:
         CannotConnectError: when no entry point answers.
+        AccessRefusedError: when they can be reached but do not admit us, or our clock is off.
     """
 
     def __init__(
@@ -93,11 +105,15 @@ class Network:
         entry_points: tuple[str, ...],
         endpoint: Endpoint,
         may_be_alone: bool = False,
+        membership: Membership | None = None,
     ) -> None:
-        self.run, self.entry_points = run, entry_points
+        self.run, self.entry_points, self.membership = run, entry_points, membership
         self.key, self.subkey = identity.key, identity.subkey
         tasks.keep_tasks()
         self.dht = self._open(identity.path, endpoint, [] if may_be_alone else list(entry_points))
+        if membership is not None:
+            directory.announce(self.dht, self.subkey, membership.current().grant)
+            membership.listeners.append(partial(directory.announce, self.dht, self.subkey))
 
     def _open(self, identity: Path, endpoint: Endpoint, initial_peers: list[str]) -> hivemind.DHT:
         dht = hivemind.DHT(
@@ -111,12 +127,13 @@ class Network:
             check_if_identity_free=False,
             startup_timeout=START_SECONDS / 2,
             record_validators=metrics.make_validators(self.run, self.key),
+            authorizer=GrantAuthorizer(self.key, self.membership) if self.membership else None,
         )
         try:
             dht.wait_until_ready(START_SECONDS)
-        except (P2PDaemonError, RuntimeError, TimeoutError) as error:
+        except (P2PDaemonError, RuntimeError, TimeoutError, ValidationError) as error:
             dht.shutdown()
-            raise CannotConnectError(_explain(error, initial_peers, endpoint)) from error
+            raise explain(error, initial_peers, endpoint.port) from error
         return dht
 
     def addresses(self) -> tuple[str, ...]:
@@ -137,8 +154,10 @@ class Network:
         """See to it that an entry point is connected; False when nobody at all is.
 
         Peers who know each other but no entry point would not be found by newcomers, who would
-        then make a second run of the same name.
+        then make a second run of the same name. Whose access has expired is refused by all.
         """
+        if self.membership is not None and self.membership.has_expired:
+            return False
         try:
             connections = self.connections()
         except TimeoutError:
@@ -201,15 +220,3 @@ def alone_in(folder: Path) -> Iterator[None]:
             rule = "must not be in use: another process is running in it"
             raise InputError("folder", folder, rule) from error
         yield
-
-
-def _explain(error: Exception, initial_peers: list[str], endpoint: Endpoint) -> str:
-    text = str(error) or type(error).__name__
-    if "initial_peers" in text or "bootstrap" in text:
-        return (
-            f"none of the run's entry points answered ({', '.join(initial_peers)}). Either they "
-            "are down, or a firewall lies between, or the run does not admit this peer."
-        )
-    if "address already in use" in text:
-        return f"port {endpoint.port} is taken on this machine: choose another with --port"
-    return f"the network daemon did not start: {text}"

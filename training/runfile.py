@@ -37,7 +37,8 @@ class RunFile:
             empty for the one that starts a run.
         title: what people read.
         organisation: the Hugging Face organisation whose members may join; empty: everybody.
-        authority: address of the server that admits volunteers; empty: there is none.
+        authority: address of the server that admits volunteers, https unless it is on this
+            machine; empty: there is none.
         live: where the live data and the checkpoints are published: an http(s) address or a
             folder; empty: nowhere.
         data: where the training data comes from, in place of the recipe's own source.
@@ -67,7 +68,8 @@ class RunFile:
                 _ORGANISATION.fullmatch(self.organisation), "organisation", self.organisation, rule
             )
         if self.authority:
-            _require(_is_web(self.authority), "authority", self.authority, "an http(s) address")
+            rule = "an https address, or http on this machine: tokens travel there"
+            _require(_is_private(self.authority), "authority", self.authority, rule)
         for name, address in self.links.items():
             _require(_is_web(address), f"links.{name}", address, "an http(s) address")
 
@@ -136,6 +138,13 @@ def _read(source: str) -> str:
 def _is_web(address: str) -> bool:
     parts = urlparse(address)
     return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _is_private(address: str) -> bool:
+    """Tell whether nobody can listen in on the way to an address."""
+    parts = urlparse(address)
+    on_this_machine = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    return _is_web(address) and (parts.scheme == "https" or on_this_machine)
 
 
 def _require(condition: object, name: str, value: object, rule: str) -> None:

@@ -15,6 +15,7 @@ class Stage(StrEnum):
     """What goes on, as people read it."""
 
     STARTING = "starting"
+    ADMITTING = "asking for access"
     CONNECTING = "looking for the run"
     SEARCHING = "asking how far the others are"
     DOWNLOADING = "downloading the state"

@@ -25,6 +25,7 @@ STEADY_SECONDS = 300.0  # a peer that ran for so long is not crashing in a row
 
 INPUT_ERROR = 2
 CANNOT_CONNECT = 75  # the code that mail servers use for "try again later"
+NOT_ADMITTED = 77  # and theirs for "permission denied": trying again is of no use
 PAUSE_SECONDS = {CANNOT_CONNECT: 15.0}
 
 
@@ -117,7 +118,7 @@ def supervise(worker: Worker, stop: threading.Event) -> int:
         code = _watch(worker, stop)
         if stop.is_set():
             break
-        if code in (0, INPUT_ERROR):
+        if code in (0, INPUT_ERROR, NOT_ADMITTED):
             return code
         if code != CANNOT_CONNECT:
             steady = time.monotonic() - worker.started_at > STEADY_SECONDS

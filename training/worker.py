@@ -12,6 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from calculator.errors import InputError
 from training import supervisor
+from training.access.causes import AccessRefusedError
 from training.network import CannotConnectError
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -40,6 +41,9 @@ def _do(work: Callable[[threading.Event], None], stop: threading.Event) -> int:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return supervisor.INPUT_ERROR
+    except AccessRefusedError as error:
+        print(f"access refused: {error}", file=sys.stderr)
+        return supervisor.CANNOT_CONNECT if error.passes else supervisor.NOT_ADMITTED
     except CannotConnectError as error:
         print(f"cannot join the run: {error}", file=sys.stderr)
         return supervisor.CANNOT_CONNECT
