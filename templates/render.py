@@ -8,14 +8,23 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from templates import accuracy_page, calculator_page, home_page, numbers_page
+from templates import (
+    accuracy_page,
+    calculator_page,
+    home_page,
+    live_page,
+    numbers_page,
+    tutorial_page,
+)
 
 FOLDER = Path(__file__).resolve().parent
 PAGES = {
     "index": home_page.context,
+    "live": live_page.context,
     "calculator": calculator_page.context,
     "numbers": numbers_page.context,
     "accuracy": accuracy_page.context,
+    "tutorial": tutorial_page.context,
 }
 
 
@@ -25,6 +34,12 @@ def render(staging: Path) -> None:
     Raises:
         jinja2.UndefinedError: when a template names what its context does not have.
     """
+    for name in PAGES:
+        (staging / f"{name}.md").write_text(render_page(name), "utf-8")
+
+
+def render_page(name: str) -> str:
+    """The Markdown of one generated page."""
     environment = Environment(
         loader=FileSystemLoader([FOLDER / "pages", FOLDER / "fragments"]),
         undefined=StrictUndefined,
@@ -32,9 +47,8 @@ def render(staging: Path) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name, context in PAGES.items():
-        page = environment.get_template(f"{name}.md.j2").render(**context())
-        (staging / f"{name}.md").write_text(_without_empty_html_lines(page), "utf-8")
+    page = environment.get_template(f"{name}.md.j2").render(**PAGES[name]())
+    return _without_empty_html_lines(page)
 
 
 def _without_empty_html_lines(page: str) -> str:

@@ -1,0 +1,66 @@
+"""The tutorial shows the notebook's own code and the memory of the notebook's own step."""
+
+import re
+
+import pytest
+
+from calculator.catalog import GPUS
+from calculator.errors import InputError
+from templates import tutorial_page
+from templates.notebooks import code, code_cells
+from templates.render import render_page
+from templates.tutorial_page import NOTEBOOK, NOTEBOOK_ROW, SMALL, cards, plans, shortened, stairs
+
+NEARLY_EXACT = 0.0001
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render_page("tutorial")
+
+
+def test_every_way_to_train_has_been_measured_and_agrees() -> None:
+    for stair in stairs():
+        assert stair.measured == pytest.approx(stair.peak, rel=NEARLY_EXACT)
+
+
+def test_the_marked_way_is_the_notebooks() -> None:
+    cell = code(NOTEBOOK, "parameters")
+    names: dict[str, object] = {}
+    exec(compile(cell, NOTEBOOK, "exec"), names)
+    _, plan = plans()[NOTEBOOK_ROW]
+    assert names["EIGHT_BIT"] is (plan["optimizer_bits"] == "8")
+    assert names["CHECKPOINTING"] is (plan["checkpointing"] == "full")
+    assert str(names["ACCUMULATION"]) == plan["accumulation"]
+    assert names["SEQUENCE_LENGTH"] == tutorial_page.MODEL.sequence_length
+    assert names["MICRO_BATCH"] == 1
+    assert "offload" not in plan
+
+
+def test_the_code_on_the_page_is_the_notebooks(page: str) -> None:
+    shown = re.findall(r"^```python\n(.*?)\n```$", page, re.M | re.S)
+    cells = [re.sub(r"\n{2,}", "\n\n", cell) for cell in code_cells(NOTEBOOK).values()]
+    assert len(shown) >= 4
+    assert set(shown) <= set(cells)
+
+
+def test_every_small_gpu_has_a_row_and_one_sequence_more_does_not_fit(page: str) -> None:
+    for card in cards():
+        assert f">{card.gpu.title}<" in page
+        batches = {"batch_size": str(card.batch + 1)}
+        assert tutorial_page.needed(card.gpu, **batches) > card.gpu.memory
+    assert len(cards()) == sum(gpu.memory <= SMALL for gpu in GPUS.values())
+
+
+def test_the_shorter_sequence_fits_and_a_longer_one_does_not() -> None:
+    short = shortened()
+    offload = {"offload": "optimizer"}
+    longer = str(short.length + tutorial_page.LENGTH_STEP)
+    fitting = tutorial_page.needed(short.gpu, sequence_length=str(short.length), **offload)
+    assert fitting <= short.gpu.memory
+    assert tutorial_page.needed(short.gpu, sequence_length=longer, **offload) > short.gpu.memory
+
+
+def test_a_cell_that_does_not_exist_is_named() -> None:
+    with pytest.raises(InputError, match="cell"):
+        code(NOTEBOOK, "trainig")
