@@ -14,12 +14,15 @@ from typing import Any
 
 import hivemind
 import torch
-from hivemind.optim.grad_averager import GradientAverager
 from hivemind.optim.state_averager import dump_optimizer_state
 
 from training import lamb
+from training.aggregation import AggregationRule
+from training.guard import Admission, GuardedGradientAverager
 from training.network import Network
+from training.progress import CredibleTracker
 from training.recipes import Recipe
+from training.reduction import Round
 from training.state import StateAverager, TrainingState, state_prefix
 from training.wire import WireCompression, WireFormat, expected_bytes
 
@@ -27,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 20.0
 PROGRESS_EXPIRATION_SECONDS = 30.0  # after so long without news a peer no longer counts
+MOST_STEPS = 2  # a peer counts at most so many global steps' samples: the last ones come late
+UNPACED_BATCHES = 4  # micro-batches that a newcomer may hand in before its pace is known
 
 
 class StateUnavailableError(RuntimeError):
@@ -34,11 +39,25 @@ class StateUnavailableError(RuntimeError):
 
 
 class SwarmOptimizer(hivemind.Optimizer):
-    """`hivemind.Optimizer` that does not wait for ever."""
+    """`hivemind.Optimizer` that does not wait for ever, nor believe everything."""
 
     state_averager: StateAverager
+    grad_averager: GuardedGradientAverager
+    tracker: CredibleTracker
     scheduled_grads: Any
     downloads = 0  # states taken from elsewhere: gradients of before then counted for nothing
+    _declared: Any = None
+
+    def _make_progress_tracker(self, target_batch_size: int, **options: Any) -> CredibleTracker:
+        return CredibleTracker(
+            dht=self.dht,
+            prefix=self.run_id,
+            target_batch_size=target_batch_size,
+            client_mode=self.client_mode,
+            status_loglevel=self.status_loglevel,
+            start=True,
+            **options,
+        )
 
     def _make_state_averager(self, **options: Any) -> StateAverager:
         averager = StateAverager(
@@ -58,6 +77,21 @@ class SwarmOptimizer(hivemind.Optimizer):
         )
         averager.shapes = [parameter.shape for parameter in averager.main_parameters]
         return averager
+
+    def step(self, *arguments: Any, **options: Any) -> Any:
+        """Hand in a micro-batch's gradients; see `hivemind.Optimizer.step`."""
+        if self.tracker.paces is not self._declared:
+            self._declared = self.tracker.paces
+            self.grad_averager.declare_paces(self._declared)
+        peers = self.tracker.global_progress.num_peers
+        self.grad_averager.expected_peers = self.state_averager.expected_peers = peers
+        return super().step(*arguments, **options)
+
+    def take_round(self) -> Round | None:
+        """What was seen of the newest averaging of gradients since the last call."""
+        self.state_averager.take_rounds()
+        rounds = self.grad_averager.take_rounds()
+        return rounds[-1] if rounds else None
 
     @property
     def is_behind(self) -> bool:
@@ -153,19 +187,24 @@ def open_optimizer(
     micro_batch_size: int,
     wire_format: WireFormat = WireFormat.ADAPTIVE,
     delayed_step: bool = True,
+    admission: Admission | None = None,
 ) -> SwarmOptimizer:
     """Open the shared optimizer of a run over a model's parameters.
 
     Its states and the update are in main memory; with `delayed_step` the update runs while the
-    next gradients are computed, which are then one step old.
+    next gradients are computed, which are then one step old. `admission` knows who may take part.
     """
     swarm = recipe.swarm
     wire = WireCompression(wire_format, swarm.compression_threshold)
     # a request must be answered well before the time to find a group is over, or two peers
     # that ask each other wait in vain
-    group = {
+    group: dict[str, Any] = {
         "request_timeout": min(3.0, swarm.matchmaking_seconds / 2),
         "target_group_size": swarm.group_size,
+    }
+    guard: dict[str, Any] = {
+        "rule": AggregationRule(swarm.aggregation, swarm.clip_radius, swarm.clip_iterations),
+        "admission": admission,
     }
     shortest, longest = swarm.progress_refresh
     return SwarmOptimizer(
@@ -188,10 +227,16 @@ def open_optimizer(
         client_mode=network.dht.client_mode,
         verbose=True,  # into the log file
         grad_compression=wire,
-        grad_averager_factory=partial(GradientAverager, **group),
+        grad_averager_factory=partial(
+            GuardedGradientAverager,
+            largest_weight=MOST_STEPS * float(swarm.target_batch_size),
+            unpaced_weight=UNPACED_BATCHES * float(swarm.micro_batch_size),
+            **guard,
+            **group,
+        ),
         state_averaging_compression=wire,
         load_state_compression=exact_or_float16(wire),
-        averager_opts=group,
+        averager_opts=group | guard,
         tracker_opts={
             "private_key": network.key,
             "min_refresh_period": shortest,

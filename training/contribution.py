@@ -1,12 +1,22 @@
 """What this volunteer has done since it started, and the report that it publishes of it."""
 
+import random
 from collections import deque
 from dataclasses import dataclass, field
 
 from hivemind.utils import get_dht_time
 
+from training import milestones
 from training.live import PeerState
-from training.metrics import RECENT_STEPS, PeerReport, StepReport
+from training.metrics import (
+    MOST_SEEN,
+    RECENT_STEPS,
+    PeerReport,
+    StepReport,
+    Witness,
+    contributor_of,
+)
+from training.reduction import Round
 from training.traffic import Traffic
 
 
@@ -44,8 +54,11 @@ class Contribution:
         """Forget what was counted towards a step that was made without us."""
         self._samples, self._loss, self._mini_steps = 0, 0.0, 0
 
-    def finish_step(self, step: int, traffic: Traffic) -> None:
-        """Note that a global step was made with what was counted, and the traffic until now."""
+    def finish_step(self, step: int, traffic: Traffic, seen: Round | None = None) -> None:
+        """Note that a global step was made with what was counted, and the traffic until now.
+
+        `seen` is what this volunteer saw of the averaging, None where there was none.
+        """
         if self._mini_steps:
             report = StepReport(
                 step=step,
@@ -55,6 +68,7 @@ class Contribution:
                 mini_steps=self._mini_steps,
                 bytes_sent=traffic.sent - self._traffic.sent,
                 bytes_received=traffic.received - self._traffic.received,
+                seen=_witnesses(seen) if seen else [],
             )
             self._traffic = traffic
             self.recent.append(report)
@@ -76,9 +90,17 @@ class Contribution:
             steps=self.steps,
             rejected=self.rejected,
             recent=list(self.recent),
+            milestones=milestones.reached(),
         )
 
     @property
     def pending_samples(self) -> int:
         """Samples computed towards the step that is not finished yet."""
         return self._samples
+
+
+def _witnesses(seen: Round) -> list[Witness]:
+    """Whom we averaged with, at random where there were many."""
+    peers = list(seen.weights)
+    chosen = random.sample(peers, min(MOST_SEEN, len(peers)))
+    return [Witness(contributor=contributor_of(p), weight=seen.weights[p]) for p in chosen]

@@ -82,9 +82,12 @@ class Contributor:
     """A volunteer as in `peers.json`; times in ISO 8601, UTC.
 
     Attributes:
-        id: the beginning of the SHA-256 of the volunteer's public key.
-        samples: training sequences computed. seconds: time spent in the run.
+        id: the beginning of the SHA-256 of the volunteer's identity.
+        samples: training sequences computed, as the others saw them arrive.
+        seconds: time spent in the run, as the volunteer says.
         steps: global steps to which the volunteer contributed.
+        milestones: cumulative seconds from the decision to join to the first gradient that the
+            others accepted, by `training.milestones.Milestone`; those that were reached.
     """
 
     id: str
@@ -95,6 +98,7 @@ class Contributor:
     last_seen: str
     state: str
     steps: int
+    milestones: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

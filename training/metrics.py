@@ -3,33 +3,58 @@
 All volunteers write under one key, each its own subkey, which carries its public key: no one
 can write another's figures, and a record that is not shaped as below is refused by every peer.
 A record tells totals since the volunteer's start and its last few steps, so that a reader who
-missed some still counts everything.
+missed some still counts everything. With each step goes what the volunteer saw of the others in
+the averaging, so that nobody's word is taken for its own work alone.
 """
 
 import hashlib
+import logging
 import math
+import multiprocessing
+from functools import lru_cache
 from typing import Any
 
 from hivemind import DHT
 from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.dht.schema import BytesWithPublicKey, SchemaValidator
-from hivemind.dht.validation import RecordValidatorBase
+from hivemind.dht.validation import DHTRecord, RecordValidatorBase
 from hivemind.optim.progress_tracker import TrainingProgressSchema
 from hivemind.utils import get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 from pydantic.v1 import BaseModel, confloat, conint, conlist, constr
 
+from training.access.grants import peer_id_of as peer_id_of_key
+from training.milestones import Milestone
+
+logger = logging.getLogger(__name__)
+
 RECENT_STEPS = 8  # a reader may look as rarely as once in this many global steps
+MOST_SEEN = 16  # others that a record tells of: enough for each to have several witnesses
 EXPIRATION_SECONDS = 600.0
 
 _Count = conint(ge=0, strict=True)
 _Amount = confloat(ge=0.0, lt=math.inf, strict=True)
+_Identity = constr(regex="^[0-9a-f]{12}$", strict=True)
+_Milestone = constr(regex=f"^({'|'.join(Milestone)})$", strict=True)
+
+_refused = multiprocessing.Value("q", 0)  # shared with the DHT's process
+
+
+class Witness(BaseModel):
+    """Another volunteer in the same averaging; `weight` in samples is None where it was not seen.
+
+    Whoever averages nothing, such as a peer behind a firewall, sees who is in the group only.
+    """
+
+    contributor: _Identity  # type: ignore[valid-type]
+    weight: _Amount | None  # type: ignore[valid-type]
 
 
 class StepReport(BaseModel):
     """A volunteer's part in one global step, which it finished at `time`.
 
-    `loss` is the sum over its `mini_steps`, bytes are those since its step before.
+    `loss` is the sum over its `mini_steps`, bytes are those since its step before, `seen` are
+    others with whom it averaged.
     """
 
     step: _Count  # type: ignore[valid-type]
@@ -39,10 +64,14 @@ class StepReport(BaseModel):
     mini_steps: _Count  # type: ignore[valid-type]
     bytes_sent: _Count  # type: ignore[valid-type]
     bytes_received: _Count  # type: ignore[valid-type]
+    seen: conlist(Witness, max_items=MOST_SEEN) = []  # type: ignore[valid-type]
 
 
 class PeerReport(BaseModel):
-    """A volunteer's totals since `session`, the time of its start (seconds since 1970)."""
+    """A volunteer's totals since `session`, the time of its start (seconds since 1970).
+
+    `milestones` are the seconds to its first gradient, see `training.milestones`.
+    """
 
     name: constr(regex=r"^[\w .@-]{1,40}$", strict=True)  # type: ignore[valid-type]
     state: constr(regex="^(training|syncing|left)$", strict=True)  # type: ignore[valid-type]
@@ -54,6 +83,7 @@ class PeerReport(BaseModel):
     steps: _Count  # type: ignore[valid-type]
     rejected: _Count  # type: ignore[valid-type]
     recent: conlist(StepReport, max_items=RECENT_STEPS)  # type: ignore[valid-type]
+    milestones: dict[_Milestone, _Amount] = {}  # type: ignore[valid-type]
 
 
 class MetricsSchema(BaseModel):
@@ -62,13 +92,51 @@ class MetricsSchema(BaseModel):
     metrics: dict[BytesWithPublicKey, PeerReport | None]
 
 
+class NotedShapes(SchemaValidator):
+    """Hivemind's validator of shapes, which says what it refuses."""
+
+    def validate(self, record: DHTRecord) -> bool:
+        """Tell whether a record is shaped as the schema says."""
+        valid = bool(super().validate(record))
+        if not valid:
+            _note("a record of the wrong shape")
+        return valid
+
+
+class NotedSignatures(RSASignatureValidator):
+    """Hivemind's validator of signatures, which says what it refuses."""
+
+    def validate(self, record: DHTRecord) -> bool:
+        """Tell whether a record under somebody's key is signed with it."""
+        try:
+            valid = bool(super().validate(record))
+        except ValueError:  # the key in the record is none
+            valid = False
+        if not valid:
+            _note("a record that its owner did not sign")
+        return valid
+
+
 def make_validators(run: str, key: RSAPrivateKey) -> list[RecordValidatorBase]:
     """What every peer of a run checks of every record: its shape and its signature."""
     return [
-        SchemaValidator(MetricsSchema, prefix=run),
-        SchemaValidator(TrainingProgressSchema, prefix=run),
-        RSASignatureValidator(key),
+        NotedShapes(MetricsSchema, prefix=run),
+        NotedShapes(TrainingProgressSchema, prefix=run),
+        NotedSignatures(key),
     ]
+
+
+def refused_records() -> int:
+    """Count the records that this peer's part of the DHT has refused since its start."""
+    return int(_refused.value)
+
+
+def _note(what: str) -> None:
+    with _refused.get_lock():
+        _refused.value += 1
+        count = _refused.value
+    if count & (count - 1) == 0:  # the 1st, 2nd, 4th, 8th ...: a flood must not fill the disk
+        logger.warning("%s was refused (%d refused so far)", what, count)
 
 
 def publish(dht: DHT, run: str, subkey: bytes, report: PeerReport) -> None:
@@ -97,6 +165,24 @@ def collect(dht: DHT, run: str, timeout: float) -> dict[str, PeerReport]:
     }
 
 
+@lru_cache(maxsize=4096)
+def peer_id_of(subkey: bytes) -> str:
+    """The identity of whoever owns a subkey, in base 58: both are made of the same public key.
+
+    Raises:
+        ValueError: when the subkey holds no key.
+    """
+    found = RSASignatureValidator._PUBLIC_KEY_RE.findall(subkey)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} public keys in {subkey[:40]!r}")
+    return peer_id_of_key(found[0].decode())
+
+
 def contributor_id(subkey: bytes) -> str:
-    """A short public name for a key: the first 12 digits of its SHA-256."""
-    return hashlib.sha256(subkey).hexdigest()[:12]
+    """A short public name for the owner of a subkey: `contributor_of` its identity."""
+    return contributor_of(peer_id_of(subkey))
+
+
+def contributor_of(peer_id: str) -> str:
+    """A short public name for a peer: the first 12 digits of the SHA-256 of its identity."""
+    return hashlib.sha256(peer_id.encode()).hexdigest()[:12]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from training import data, fitting, metrics, traffic
+from training import data, fitting, metrics, milestones, traffic
 from training.averaging import (
     StateUnavailableError,
     SwarmOptimizer,
@@ -18,6 +18,7 @@ from training.averaging import (
 )
 from training.contribution import Contribution
 from training.live import PeerState
+from training.milestones import Milestone
 from training.model import build_model
 from training.network import Endpoint, Identity, Network, alone_in
 from training.recipes import Recipe
@@ -86,6 +87,7 @@ class Volunteer:
         board.status.stage = Stage.CONNECTING
         board.show()
         self.network = Network(run.name, identity, run.initial_peers, options.endpoint)
+        milestones.mark(Milestone.CONNECT)
         self.optimizer: SwarmOptimizer = open_optimizer(
             self.network,
             self.recipe,
@@ -108,6 +110,7 @@ class Volunteer:
         self.reporter.start()
         self.recovery.restore_backup()
         self._catch_up(stop)
+        milestones.mark(Milestone.STATE)
         for batch in self._batches(stop):
             self._keep_connected(stop)
             self.reporter.stage = Stage.COMPUTING
@@ -115,6 +118,7 @@ class Volunteer:
             if loss is None:
                 self._leave_out()
             else:
+                milestones.mark(Milestone.FIRST_BATCH)
                 self._step(len(batch["image_codes"]), loss)
         if not stop.is_set():
             self.board.say("the run is over; others may still take its result from here")
@@ -165,7 +169,10 @@ class Volunteer:
         if optimizer.downloads > downloads:
             self.contribution.discard()
         elif optimizer.local_epoch > epoch:
-            self.contribution.finish_step(optimizer.local_epoch, traffic.read())
+            seen = optimizer.take_round()
+            if seen is not None and seen.answered > 0:
+                milestones.mark(Milestone.FIRST_AVERAGE)
+            self.contribution.finish_step(optimizer.local_epoch, traffic.read(), seen)
             self._check_weights()
             self.reporter.publish(PeerState.TRAINING)
 

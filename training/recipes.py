@@ -6,6 +6,7 @@ Importing this module is cheap: torch and transformers are loaded when a model i
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from calculator.aggregation import Aggregation
 from calculator.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class SwarmSettings:
         backup_every: global steps between two local backups.
         checkpoint_every: global steps between two checkpoints of the monitor.
         poll_seconds: how often the monitor looks.
+        aggregation: how the group's gradients and weights become one; `CENTERED_CLIP` bounds what
+            a minority of liars can do, see `aggregation.AggregationRule` for its two settings.
     """
 
     target_batch_size: int
@@ -97,6 +100,9 @@ class SwarmSettings:
     backup_every: int = 10
     checkpoint_every: int = 100
     poll_seconds: float = 10.0
+    aggregation: Aggregation = Aggregation.MEAN
+    clip_radius: float = 1.0
+    clip_iterations: int = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import torch
 from hivemind.averaging import DecentralizedAverager
 from hivemind.optim.state_averager import TrainingStateAverager
 
+from training.guard import GuardedAverager
 from training.network import Network
 
 
@@ -87,8 +88,8 @@ class StateDownload(DecentralizedAverager):
         return loaded if loaded is not None and is_usable(*loaded, self.shapes) else None
 
 
-class StateAverager(TrainingStateAverager, StateDownload):
-    """Hivemind's state averager, whose download is `StateDownload`'s."""
+class StateAverager(GuardedAverager, TrainingStateAverager, StateDownload):
+    """Hivemind's state averager, guarded, whose download is `StateDownload`'s."""
 
 
 def state_prefix(run: str) -> str:

@@ -98,19 +98,133 @@ def test_a_volunteer_who_comes_back_keeps_what_it_did() -> None:
     assert contributor.seconds == pytest.approx(2 + 10)
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        {"samples": 10**6},  # more than whole global steps
-        {"samples": 0},  # less than before
-    ],
-)
-def test_an_impossible_claim_is_not_counted_but_noted(claim: dict[str, int]) -> None:
+def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted() -> None:
     tally = Tally(TARGET)
     look(tally, START, a=report(1))
-    (line,) = look(tally, START + 2, a=report(2, [step_report(2)], **claim))
+    (line,) = look(tally, START + 2, a=report(2, [step_report(2)], samples=10**6, steps=500))
     assert line.rejected == 1
+    (contributor,) = tally.contributors()
+    assert (contributor.samples, contributor.steps) == (64, 2)
+
+
+def test_totals_that_shrink_are_refused() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1))
+    (line,) = look(tally, START + 2, a=report(2, samples=0), b=report(2))[:1] or look(
+        tally, START + 3 + SETTLING_SECONDS
+    )
+    assert line.rejected == 1
+    assert {c.id: c.samples for c in tally.contributors()} == {"a": 32, "b": 64}
+
+
+def step_with_witnesses(step: int, samples: int, **seen: float | None) -> StepReport:
+    entries = [{"contributor": IDS[name], "weight": weight} for name, weight in seen.items()]
+    return step_report(step, samples=samples, seen=entries)
+
+
+IDS = {name: f"{number:012x}" for number, name in enumerate(("alice", "bob", "carol", "mallory"))}
+
+
+def by_identity(**steps: StepReport) -> dict[str, PeerReport]:
+    return {
+        IDS[name]: report(step.step, [step], name=name, samples=step.samples, steps=1)
+        for name, step in steps.items()
+    }
+
+
+def credited(tally: Tally) -> dict[str, int]:
+    return {c.name: c.samples for c in tally.contributors()}
+
+
+def test_a_claim_counts_as_far_as_the_others_saw_it() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
+        bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
+        mallory=step_with_witnesses(1, 128, alice=32.0, bob=16.0),
+    )
+    (line,) = look(tally, START, **reports)
+    assert credited(tally) == {"alice": 32, "bob": 16, "mallory": 8}
+    assert (line.samples, line.rejected) == (56, 1)
+
+
+def test_a_liar_cannot_take_from_another_what_most_saw() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
+        bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
+        carol=step_with_witnesses(1, 16, alice=32.0, bob=16.0),
+        mallory=step_with_witnesses(1, 8, alice=0.0, bob=0.0, carol=16.0),
+    )
+    look(tally, START, **reports)
+    assert credited(tally) == {"alice": 32, "bob": 16, "carol": 16, "mallory": 8}
+
+
+def test_whoever_only_saw_the_group_confirms_membership_not_weight() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=None), bob=step_with_witnesses(1, 16, alice=None)
+    )
+    (line,) = look(tally, START, **reports)
+    assert (line.samples, line.rejected) == (48, 0)
+
+
+def test_whoever_was_not_in_the_averaging_is_not_counted() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=16.0),
+        bob=step_with_witnesses(1, 16, alice=32.0),
+        mallory=step_with_witnesses(1, 64, alice=32.0, bob=16.0),  # so it says
+    )
+    (line,) = look(tally, START, **reports)
+    assert credited(tally)["mallory"] == 0
+    assert (line.samples, line.rejected) == (48, 1)
+
+
+def test_a_report_shown_again_is_refused_once() -> None:
+    tally = Tally(TARGET)
+    old, new = report(1), report(2)
+    look(tally, START, a=old)
+    look(tally, START + 2, a=new)
+    look(tally, START + 3, a=old)
+    look(tally, START + 4, a=old)
+    assert tally.refused == 1
+    assert tally.contributors()[0].samples == 64
+
+
+def test_a_step_is_not_counted_again_in_a_new_session() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    again = report(1, session=START + 50, time=START + 51)
+    look(tally, START + 51, a=again)
     assert tally.contributors()[0].samples == 32
+
+
+def test_a_late_report_is_checked_like_one_in_time() -> None:
+    tally = Tally(TARGET)
+    alice = step_with_witnesses(1, 32, bob=16.0)
+    bob = step_with_witnesses(1, 64, alice=32.0)
+    look(tally, START, **by_identity(alice=alice))
+    look(tally, START + 2, **by_identity(bob=bob))
+    assert credited(tally) == {"alice": 32, "bob": 16}
+
+
+def test_steps_made_while_the_monitor_was_down_are_counted_as_told() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    recent = [step_report(step) for step in range(13, 21)]
+    look(tally, START + 20, a=report(20, recent))
+    assert tally.contributors()[0].samples == 32 * 20
+    assert tally.refused == 0
+
+
+def test_the_lines_and_the_leaderboard_agree() -> None:
+    tally = Tally(TARGET)
+    lines = []
+    for step in (1, 2, 3):
+        recent = [step_report(number) for number in range(1, step + 1)]
+        lines += look(tally, START + step, a=report(step, recent), b=report(step, recent))
+    assert sum(line.samples for line in lines) == sum(c.samples for c in tally.contributors())
 
 
 def test_a_step_from_far_in_the_future_does_not_stop_the_books() -> None:
