@@ -9,20 +9,22 @@ from tools.console import ROOT, say
 
 # Each is a module here with run(quick) -> Table; imported when measured, since some need PyTorch.
 PARTS = ("estimate", "slider", "start", "size", "lamb", "wire", "swarm")
+ON_REQUEST = ("slow_links",)  # needs root and most of an hour
+KNOWN = PARTS + ON_REQUEST
 
 
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="build.py bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(KNOWN)}")
     parser.add_argument("--quick", action="store_true", help="fewer runs, rougher figures")
     parser.add_argument(
         "--record", metavar="NAME", help="write benchmarks/NAME.json, which git keeps"
     )
     options = parser.parse_args()
-    unknown = set(options.parts) - set(PARTS)
+    unknown = set(options.parts) - set(KNOWN)
     if unknown:
-        parser.error(f"PART = {', '.join(sorted(unknown))}: must be one of {', '.join(PARTS)}")
+        parser.error(f"PART = {', '.join(sorted(unknown))}: must be one of {', '.join(KNOWN)}")
     path = ROOT / (f"benchmarks/{options.record}.json" if options.record else "bench/latest.json")
     with fresh_visit() as visit:
         words = machine(visit.browser.version)
