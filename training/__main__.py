@@ -132,7 +132,9 @@ def _examine(options: argparse.Namespace, folder: Path) -> list[str]:
 
     limits.raise_open_files()
     milestones.begin()
-    added = [] if options.no_doctor else command.before_join(options, folder)
+    if options.no_doctor:
+        return []
+    added = command.before_join(options, folder)
     milestones.mark(milestones.Milestone.DOCTOR)
     return added
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 SMI_SECONDS = 5.0
+CAPTION_BYTES = 512  # caption, labels and what surrounds them in the file
 WSL_TOOLS = "/usr/lib/wsl/lib"  # where WSL puts the driver's programs, not always in PATH
 
 
@@ -72,11 +73,14 @@ def look_at_disk(setup: Setup) -> list[Finding]:
 def disk_bytes(setup: Setup) -> int:
     """Room for two backups, the old until the new one is whole, and a checkpoint.
 
-    A backup holds 32-bit parameters and two optimizer states each; a checkpoint the parameters.
+    A backup holds 32-bit parameters, two optimizer states each, and the shuffle buffer: captions
+    and codes of two bytes each; a checkpoint the parameters.
     """
     recipe = setup.recipe
     parameters = estimate(fitting.make_architecture(recipe), Plan()).parameters
-    backup = parameters * (4 + 2 * recipe.optimizer.state_bits // 8)
+    row = 2 * recipe.model.image_side**2 + CAPTION_BYTES
+    buffer = recipe.data.shuffle_buffer * row
+    backup = parameters * (4 + 2 * recipe.optimizer.state_bits // 8) + buffer
     return 2 * backup + 4 * parameters
 
 
