@@ -1,17 +1,34 @@
-"""What the home page needs: the reference run's model on one GPU, technique after technique."""
+"""What the home page needs: a run's swarm, what a model costs alone, and how it gets small."""
 
 import math
 from dataclasses import dataclass
 
-from calculator.catalog import GPUS, MODELS, SOURCES, find_gpu, find_model
+from calculator.catalog import GPUS, MODELS, SOURCES, Source, find_gpu, find_model
 from calculator.units import format_bytes
 from templates.calculator_page import PARTS, ask
 from templates.numbers_page import accuracy
+from templates.recorded_run import Run, first_run
+from templates.swarm_figure import draw_loss, draw_swarm
 
 MODEL = find_model("dalle-together")
 GPU = find_gpu("t4")
 LARGE_MODEL = find_model("gpt3-175b")
 LARGE_GPU = find_gpu("a100-80")
+
+# What training the large model took, and what one of the GPUs can do at most.
+LARGE_MODEL_FLOP = 3.14e23
+LARGE_GPU_FLOP_PER_SECOND = 312e12
+COMPUTE_SOURCES = {
+    "gpt3": Source(
+        "Brown et al., 2020. Language Models are Few-Shot Learners, table D.1",
+        SOURCES["gpt3"].address,
+    ),
+    "a100": Source(
+        "NVIDIA. A100 Tensor Core GPU, data sheet: 312 teraFLOPS with 16-bit tensor cores",
+        "https://www.nvidia.com/en-us/data-center/a100/",
+    ),
+}
+SECONDS_PER_YEAR = 365.25 * 24 * 3600
 
 # What the 2021 run added to the plain model, in the order of the hero's bars.
 PLAIN = {
@@ -67,6 +84,7 @@ class LargeModel:
     peak: str
     gpus: int
     gpu_memory: str
+    years: int
 
 
 def large_model() -> LargeModel:
@@ -80,7 +98,36 @@ def large_model() -> LargeModel:
         peak=format_bytes(peak),
         gpus=math.floor(peak / LARGE_GPU.memory),
         gpu_memory=format_bytes(LARGE_GPU.memory),
+        years=round(LARGE_MODEL_FLOP / LARGE_GPU_FLOP_PER_SECOND / SECONDS_PER_YEAR),
     )
+
+
+def run_figures(run: Run) -> dict[str, object]:
+    """A run's figures as texts, and its drawings."""
+    last = run.steps[-1]
+    prompt, picture = max(run.pictures, key=lambda pair: len(pair[0]))
+    return {
+        "title": run.card["title"],
+        "name": run.name,
+        "note": run.note,
+        "day": run.day,
+        "finished": bool(run.card["finished"]),
+        "minutes": round(run.seconds / 60),
+        "step": f"{last['step']:,}",
+        "total": f"{run.card['schedule']['total_steps']:,}",
+        "loss": f"{last['loss']:.2f}",
+        "first_loss": f"{run.steps[0]['loss']:.2f}",
+        "volunteers": len(run.peers),
+        "training": last["training"] + last["syncing"],
+        "pace": f"{run.sequences_per_second:.0f}",
+        "sequences": f"{sum(peer['samples'] for peer in run.peers):,}",
+        "parameters": f"{run.card['parameters']:,}",
+        "prompt": prompt,
+        "pictures": run.pictures,
+        "picture": picture,
+        "swarm": draw_swarm(run.peers, last["step"] / run.card["schedule"]["total_steps"]),
+        "loss_line": draw_loss([step["loss"] for step in run.steps]),
+    }
 
 
 def context() -> dict[str, object]:
@@ -103,4 +150,13 @@ def context() -> dict[str, object]:
         "model_count": len(MODELS),
         "gpu_count": len(GPUS),
         "paper": SOURCES["together"],
+        "compute": COMPUTE_SOURCES,
+        "run": run_figures(first_run()),
+        "has": _pages(),
     }
+
+
+def _pages() -> set[str]:
+    from templates.render import PAGES  # here, since it imports this module
+
+    return set(PAGES)

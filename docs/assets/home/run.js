@@ -1,0 +1,81 @@
+// @ts-check
+/* The figures of the run on the home page, as its live data say now. */
+
+import { describe } from "../live/status.js";
+
+const whole = (/** @type {number} */ value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
+
+/**
+ * Put a run's state, figures and pictures into the page.
+ *
+ * @param {import("../live/data.js").RunData} data
+ * @param {number} now milliseconds since 1970 on the server's clock
+ */
+export function showRun(data, now) {
+  const place = document.querySelector("[data-run]");
+  if (!(place instanceof HTMLElement) || !data.card) return;
+  const state = describe(data, now);
+  const badge = place.querySelector("[data-run-state]");
+  if (badge instanceof HTMLElement && !data.card.finished) {
+    badge.dataset.state = state.kind;
+    badge.textContent = `${state.sentence}. ${state.detail}`;
+  }
+  write(place, "[data-run-title]", data.card.title);
+  for (const [name, text] of Object.entries(figures(data))) write(place, `[data-run-figure="${name}"]`, text);
+  if (!data.card.finished) write(place, "[data-run-note]", "");
+  showPictures(place, data);
+}
+
+/**
+ * @param {import("../live/data.js").RunData} data
+ * @returns {Record<string, string>}
+ */
+function figures({ card, progress, peers }) {
+  const last = progress.length - 1;
+  const { loss, samples, samples_per_second: pace, training, syncing } = progress.figures;
+  /** @type {Record<string, string>} */
+  const found = {
+    volunteers: whole(peers.length),
+    sequences: whole(peers.reduce((sum, peer) => sum + peer.samples, 0)),
+    total: whole(card?.schedule.total_steps ?? 0),
+  };
+  if (last < 0) return found;
+  found.step = whole(progress.step[last]);
+  found.loss = loss[last].toFixed(2);
+  found.firstLoss = loss[0].toFixed(2);
+  found.training = whole(training[last] + syncing[last]);
+  const seconds = (progress.time[last] - progress.time[0]) / 1000;
+  const all = samples.slice(1).reduce((sum, count) => sum + count, 0);
+  found.pace = whole(card?.finished && seconds > 0 ? all / seconds : pace[last]);
+  found.paceOf = card?.finished ? "on average" : "in the last step";
+  return found;
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {import("../live/data.js").RunData} data
+ */
+function showPictures(place, { samples, folder }) {
+  const list = place.querySelector("[data-run-pictures]");
+  const newest = samples.checkpoints.at(-1);
+  if (!list || !newest) return;
+  const items = samples.prompts.map((prompt, index) => {
+    const item = document.createElement("li");
+    const image = document.createElement("img");
+    image.src = new URL(newest.images[index][0], folder).href;
+    image.alt = `Drawn for: ${prompt}`;
+    image.width = image.height = 128;
+    const words = document.createElement("span");
+    words.textContent = prompt;
+    item.append(image, words);
+    return item;
+  });
+  const shown = [...list.querySelectorAll("img")].map((image) => image.src).join();
+  if (shown !== items.map((item) => item.querySelector("img")?.src).join()) list.replaceChildren(...items);
+}
+
+/** @param {HTMLElement} place @param {string} selector @param {string} text */
+function write(place, selector, text) {
+  const element = place.querySelector(selector);
+  if (element && element.textContent !== text) element.textContent = text;
+}
