@@ -125,11 +125,19 @@ def _figures(run: RecordedRun) -> dict[str, Any]:
         "loss_before": f"{_decimal(before['loss'])} at step {before['step']:,}",
         "working": f"{last['training'] + last['syncing']:,}",
         "others": f"{last['syncing']:,} of them syncing, {last['left']:,} left before",
-        "samples_per_second": f"{last['samples_per_second']:.1f}",
+        "samples_per_second": _speed(run.lines[-1 - RECENT :]),
         "samples": f"{sum(line['samples'] for line in run.lines):,}",
         "traffic": format_bytes(sum(moved)),
         "traffic_step": format_bytes(round(sum(moved[-RECENT:]) / len(moved[-RECENT:]))),
     }
+
+
+def _speed(lines: list[dict[str, Any]]) -> str:
+    """Samples over seconds, from the first line's time on."""
+    first, last = (datetime.fromisoformat(line["time"]) for line in (lines[0], lines[-1]))
+    seconds = (last - first).total_seconds()
+    samples = sum(line["samples"] for line in lines[1:])
+    return f"{samples / seconds:.1f}" if seconds else "–"
 
 
 def _contributors(run: RecordedRun) -> list[dict[str, object]]:

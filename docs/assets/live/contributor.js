@@ -45,7 +45,7 @@ export class ContributorPage {
       return undefined;
     }
     const between = /** @type {[number, number]} */ ([Date.parse(person.first_seen), person.lastSeen]);
-    this.#showFigures(data, person, between);
+    this.#showFigures(data, person);
     write(this.words, whatHappened(data.progress, person, between));
     this.#showMilestones(person);
     return { person, between };
@@ -54,17 +54,14 @@ export class ContributorPage {
   /**
    * @param {import("./data.js").RunData} data
    * @param {Person} person
-   * @param {[number, number]} between
    */
-  #showFigures({ progress, peers, card }, person, [from, to]) {
+  #showFigures({ progress, peers, card }, person) {
     const state = stateInWords(person.state, Boolean(card?.finished));
     const rows = [
       ["Samples", count(person.samples), `${percent(person.share)} of the run's`],
       ["Steps helped", count(person.steps), `of ${count(progress.step[progress.length - 1] ?? NaN)}`],
       ["Time in the run", duration(person.seconds), state],
       ["Place", count(person.rank), `of ${count(peers.length)}, by samples`],
-      ["First seen", momentInWords(from), ""],
-      ["Last seen", momentInWords(to), `key ${person.id}`],
     ];
     this.figures.replaceChildren(...rows.map(([label, value, more]) =>
       make("div", {}, make("dt", {}, label), make("dd", {}, value, make("small", {}, more)))));
@@ -89,11 +86,12 @@ export class ContributorPage {
  * @param {[number, number]} between
  */
 function whatHappened({ step, time, figures }, { name, id }, [from, to]) {
+  const seen = `First seen on ${momentInWords(from)}, last seen on ${momentInWords(to)}; key ${id}.`;
   const first = firstAtLeast(time, from);
   const last = firstAtLeast(time, to + 1) - 1;
-  if (last < first) return "";
+  if (last < first) return seen;
   const there = `${name || id} was there from step ${count(step[first])} to step ${count(step[last])}`;
   const [before, after] = [figures.loss[first], figures.loss[last]];
-  if (Number.isNaN(before) || Number.isNaN(after)) return `${there}.`;
-  return `${there}; the loss was ${decimal(before, 3)} then and ${decimal(after, 3)} at the end of that time.`;
+  if (Number.isNaN(before) || Number.isNaN(after)) return `${seen} ${there}.`;
+  return `${seen} ${there}; the loss was ${decimal(before, 3)} then and ${decimal(after, 3)} at the end of that time.`;
 }

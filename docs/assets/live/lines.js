@@ -70,7 +70,7 @@ export function loss(scene) {
     traces,
     axes: {
       yaxis: { type: view.log ? "log" : "linear", ...(view.log ? { dtick: "D2" } : {}) },
-      yaxis2: { overlaying: "y", side: "right", showgrid: false, rangemode: "tozero", nticks: 4, tickformat: "~g" },
+      yaxis2: { overlaying: "y", side: "right", showgrid: false, rangemode: "tozero", tickmode: "auto", nticks: 4 },
     },
     summary: Number.isNaN(first)
       ? "No loss has been reported."
@@ -106,9 +106,9 @@ export function volunteers(scene) {
   const area = (/** @type {number[]} */ values, /** @type {string} */ name) => ({
     type: "scatter", mode: "lines", hoverinfo: "none", showlegend: false, stackgroup: "here",
     x: stacked.map((index) => scene.places[index]), y: stacked.map((index) => values[index]),
-    line: { color: colour(name), width: 1 }, fillcolor: colour(name),
+    line: { width: 0 }, fillcolor: `${colour(name)}99`,
   });
-  const gone = line(scene, left, { line: { color: colour("left"), width: 1.5, dash: "dash" } });
+  const gone = line(scene, left, { line: { color: colour("ink"), width: 1.5, dash: "dash" } });
   const last = progress.length - 1;
   return {
     traces: [area(training, "training"), area(syncing, "syncing"), gone],
@@ -125,15 +125,30 @@ export function speed(scene) {
   const { progress, view, colour } = scene;
   // 0: the step before was not seen, so nobody knows how long this one took
   const values = progress.figures.samples_per_second.map((value) => value || NaN);
-  const [, last] = ends(smooth(values, view.smoothing));
+  const smoothed = rates(progress, view.smoothing);
+  const drawn = line(scene, values, { line: { color: colour("line-strong"), width: 1 }, opacity: 0.75 });
+  const most = 1.15 * Math.max(quantile(drawn.y, 0.97), quantile(line(scene, smoothed, {}).y, 1));
+  const beyond = drawn.y.filter((value) => value > most).length;
+  const [, last] = ends(smoothed);
   return {
-    traces: [
-      line(scene, values, { line: { color: colour("line-strong"), width: 1 }, opacity: 0.75 }),
-      line(scene, smooth(values, view.smoothing), { line: { color: colour("series-4"), width: 2 } }),
-    ],
-    axes: { yaxis: { rangemode: "tozero" } },
-    summary: `At most ${decimal(highest(values), 1)} samples a second, ${decimal(last, 1)} at the end, smoothed.`,
+    traces: [drawn, line(scene, smoothed, { line: { color: colour("series-4"), width: 2 } })],
+    axes: { yaxis: Number.isFinite(most) ? { range: [0, most] } : { rangemode: "tozero" } },
+    summary: `${decimal(last, 1)} samples a second at the end, smoothed.${beyond ? ` ${count(beyond)} steps go beyond the scale.` : ""}`,
   };
+}
+
+/**
+ * Samples over seconds, both smoothed: two steps that were noted within a moment do not count as
+ * endless speed.
+ *
+ * @param {import("./progress.js").Progress} progress
+ * @param {number} weight
+ */
+function rates(progress, weight) {
+  const times = growing(progress.time);
+  const seconds = smooth(times.map((time, index) => (time - times[index - 1]) / 1000), weight);
+  const samples = smooth(progress.figures.samples.map((value, index) => (index ? value : NaN)), weight);
+  return samples.map((value, index) => (seconds[index] > 0 ? value / seconds[index] : NaN));
 }
 
 /** @param {Scene} scene @returns {Drawing} */
@@ -169,6 +184,15 @@ function byteTicks(most) {
 
 /** @param {number} size */
 const tickSize = (size) => bytes(size).replace(/\.0+(?=\D)|(\.\d*?)0+(?=\D)/, "$1");
+
+/**
+ * @param {number[]} values
+ * @param {number} share
+ */
+function quantile(values, share) {
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;
+}
 
 /** @param {number[]} values */
 const highest = (values) => values.reduce((most, value) => (value > most ? value : most), -Infinity);

@@ -10,6 +10,9 @@ import { ageInWords, bytes, count, decimal, momentInWords } from "./words.js";
 
 const RECENT = 20; // steps that "before" and "a step" are said of
 
+/** @param {number[]} values */
+const sum = (values) => cumulative(values).at(-1) ?? 0;
+
 export class Overview {
   #announced = "";
 
@@ -95,8 +98,8 @@ export class Overview {
     const { figures, step } = progress;
     const at = (/** @type {import("./progress.js").Figure} */ name) => figures[name][last] ?? NaN;
     const moved = figures.bytes_sent.map((sent, index) => sent + figures.bytes_received[index]);
-    const recent = moved.slice(-RECENT);
     const before = Math.max(0, last - RECENT);
+    const seconds = (progress.time[last] - progress.time[before]) / 1000 || NaN;
     const finished = Boolean(card?.finished);
     this.#write({
       step: last < 0 ? "0" : count(step[last]),
@@ -106,10 +109,10 @@ export class Overview {
       "working-label": finished ? "Volunteers at the end" : "Volunteers at work",
       working: last < 0 ? "0" : count(at("training") + at("syncing")),
       others: last < 0 ? "" : `${count(at("syncing"))} of them syncing, ${count(at("left"))} left before`,
-      samples_per_second: decimal(at("samples_per_second") || NaN, 1),
-      samples: count(cumulative(figures.samples).at(-1) ?? 0),
-      traffic: bytes(cumulative(moved).at(-1) ?? 0),
-      traffic_step: bytes(recent.reduce((sum, value) => sum + value, 0) / recent.length),
+      samples_per_second: decimal(sum(figures.samples.slice(before + 1)) / seconds, 1),
+      samples: count(sum(figures.samples)),
+      traffic: bytes(sum(moved)),
+      traffic_step: bytes(sum(moved.slice(-RECENT)) / Math.min(RECENT, moved.length)),
     });
     const share = card ? Math.min(1, (step[last] ?? 0) / card.schedule.total_steps) : 0;
     const bar = /** @type {HTMLElement} */ (this.#find("progress"));

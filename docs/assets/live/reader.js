@@ -24,8 +24,8 @@ function figuresOf({ step, time, figures }, card, smoothed, index) {
   const rate = corners ? interpolate(corners.steps, corners.rates, step[index]) : NaN;
   const at = (/** @type {import("./progress.js").Figure} */ name) => figures[name][index];
   return [
-    ["Step", count(step[index])],
     ["Time", momentInWords(time[index])],
+    ["Step", count(step[index])],
     ["Loss", decimal(at("loss"), 3)],
     ["Smoothed", decimal(smoothed[index], 3)],
     ["Learning rate", Number.isFinite(rate) ? rate.toPrecision(3) : "–"],
@@ -112,7 +112,7 @@ export class Reader {
     const caption = /** @type {HTMLElement} */ (table.caption);
     caption.textContent = every === 1 ? "Every step." : `Every ${count(every)}th step and the newest.`;
     table.tHead?.replaceChildren(make("tr", {}, ...rows[0].map(([name]) => make("th", { scope: "col" }, name))));
-    table.tBodies[0].replaceChildren(...rows.map(([[, step], ...others]) =>
-      make("tr", {}, make("th", { scope: "row" }, step), ...others.map(([, words]) => make("td", {}, words)))));
+    table.tBodies[0].replaceChildren(...rows.map(([[, time], ...others]) =>
+      make("tr", {}, make("th", { scope: "row" }, time), ...others.map(([, words]) => make("td", {}, words)))));
   }
 }
