@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from templates import (
+    about_page,
     accuracy_page,
     calculator_page,
     home_page,
@@ -24,6 +25,7 @@ PAGES = {
     "calculator": calculator_page.context,
     "numbers": numbers_page.context,
     "accuracy": accuracy_page.context,
+    "about": about_page.context,
     "tutorial": tutorial_page.context,
 }
 
