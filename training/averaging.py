@@ -17,8 +17,9 @@ import torch
 from hivemind.optim.state_averager import dump_optimizer_state
 
 from training import lamb
+from training.access.directory import Directory
 from training.aggregation import AggregationRule
-from training.guard import Admission, GuardedGradientAverager
+from training.guard import GuardedGradientAverager
 from training.network import Network
 from training.progress import CredibleTracker
 from training.recipes import Recipe
@@ -187,12 +188,11 @@ def open_optimizer(
     micro_batch_size: int,
     wire_format: WireFormat = WireFormat.ADAPTIVE,
     delayed_step: bool = True,
-    admission: Admission | None = None,
 ) -> SwarmOptimizer:
     """Open the shared optimizer of a run over a model's parameters.
 
     Its states and the update are in main memory; with `delayed_step` the update runs while the
-    next gradients are computed, which are then one step old. `admission` knows who may take part.
+    next gradients are computed, which are then one step old.
     """
     swarm = recipe.swarm
     wire = WireCompression(wire_format, swarm.compression_threshold)
@@ -204,7 +204,7 @@ def open_optimizer(
     }
     guard: dict[str, Any] = {
         "rule": AggregationRule(swarm.aggregation, swarm.clip_radius, swarm.clip_iterations),
-        "admission": admission,
+        "admission": Directory(network.dht, network.membership) if network.membership else None,
     }
     shortest, longest = swarm.progress_refresh
     return SwarmOptimizer(

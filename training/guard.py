@@ -1,4 +1,11 @@
-"""Averagers that look at who calls them and at what is sent; `reduction` says what is checked."""
+"""Averagers that look at who calls them and at what is sent; `reduction` says what is checked.
+
+In a run with an authority the calls of the averaging layer are answered to peers with a grant
+only: joining a group, sending parts, downloading the state. What stays open: a group's leader,
+itself admitted, may bring in others, whose parts are then refused but to whom ours are sent; an
+admitted peer can pass on what it gets; and whoever averages a part can answer with any finite
+values for that part, since the others cannot see what it was made of.
+"""
 
 import logging
 import multiprocessing
@@ -7,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, AsyncIterator, Protocol  # noqa: UP035  # the library looks for it
 
 import torch
-from hivemind.averaging import DecentralizedAverager
 from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim.grad_averager import GradientAverager
@@ -15,6 +21,7 @@ from hivemind.p2p import P2PContext, PeerID
 from hivemind.proto import averaging_pb2
 from hivemind.utils import get_dht_time
 
+from training.access.grants import GrantError
 from training.aggregation import AggregationRule
 from training.matchmaking import ExpectantAverager
 from training.reduction import GuardedRunner, Round, WeightBounds
@@ -23,10 +30,14 @@ logger = logging.getLogger(__name__)
 
 
 class Admission(Protocol):
-    """Knows who may take part."""
+    """Knows who may take part, such as `access.directory.Directory`."""
 
-    async def admits(self, averager: DecentralizedAverager, peer: PeerID) -> bool:
-        """Tell whether a peer may call; asked in the averager's own process."""
+    async def find(self, peer_id: str) -> object:
+        """Find a peer's leave to take part; asked in the averager's own process.
+
+        Raises:
+            GrantError: with the reason, when there is none.
+        """
         ...
 
 
@@ -98,10 +109,13 @@ class GuardedAverager(ExpectantAverager):
             yield message
 
     async def _admits(self, peer: PeerID) -> bool:
-        admitted = self.admission is None or await self.admission.admits(self, peer)
-        if not admitted:
-            logger.warning("%s has no access to the run: its call is refused", peer)
-        return admitted
+        if self.admission is not None:
+            try:
+                await self.admission.find(str(peer))
+            except GrantError as error:
+                logger.warning("a call of %s is refused: %s", peer, error)
+                return False
+        return True
 
     async def _take_paces(self, paces: dict[PeerID, float]) -> None:
         self._paces = paces

@@ -181,8 +181,8 @@ class GuardedRunner(AllReduceRunner):
             for peer in self.ordered_peer_ids
             if peer != self.peer_id
         }
-        refused = {str(self.sender_peer_ids[i]): why for i, why in reducer.refused.items()}
-        refused |= {str(peer): why for peer, why in self.refused_reducers.items()}
+        refused = {str(peer): why for peer, why in self.refused_reducers.items()}
+        refused |= {str(self.sender_peer_ids[i]): why for i, why in reducer.refused.items()}
         container = self.tensor_part_container
         answered = 1.0 - container.failed_size / max(1, container.total_size)
         return Round(weights, answered, refused)
