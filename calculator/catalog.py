@@ -111,6 +111,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Ren et al., 2021. ZeRO-Offload: Democratizing Billion-Scale Model Training",
         "https://arxiv.org/abs/2101.06840",
     ),
+    "hivemind": Source(
+        "hivemind 1.1.12, source code: averaging, optim",
+        "https://github.com/learning-at-home/hivemind",
+    ),
     "karimireddy": Source(
         "Karimireddy, He and Jaggi, 2021. Learning from History for Byzantine Robust Optimization, "
         "centered clipping",

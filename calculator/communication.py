@@ -1,0 +1,82 @@
+"""What an exchange of gradients costs on a slow line: bytes, and seconds at a line's rate."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from calculator.errors import InputError
+from calculator.parameters import ParameterTensor
+
+GRADIENT_BITS: Final = (8, 16, 32)
+# numbers from which a tensor travels in 8 bits; smaller ones keep 16 (the 2021 run's choice)
+LARGE_TENSOR: Final = 2**16
+
+
+def gradient_bytes(tensors: Sequence[ParameterTensor], bits: int) -> int:
+    r"""Bytes of one copy of all gradients on the wire, without headers and scales.
+
+    $$\sum_i n_i \, b_i / 8$$
+
+    with n_i the numbers of tensor i and b_i their bits; where large tensors travel in 8, those of
+    fewer than 65,536 numbers keep 16.
+
+    >>> gradient_bytes([ParameterTensor("matrix", (1024, 1024)), ParameterTensor("bias", (8,))], 8)
+    1048592
+
+    Source: together (section 3.3)
+
+    Raises:
+        InputError: for other bits than 8, 16 or 32.
+    """
+    if bits not in GRADIENT_BITS:
+        raise InputError("bits", bits, "must be 8, 16 or 32")
+    return sum(
+        tensor.copies * tensor.elements * _bits_of(tensor, bits) // 8
+        for tensor in tensors
+        if tensor.trained
+    )
+
+
+def _bits_of(tensor: ParameterTensor, bits: int) -> int:
+    return max(bits, 16) if tensor.elements < LARGE_TENSOR else bits
+
+
+def all_reduce_bytes(message_bytes: int, peers: int) -> int:
+    r"""Bytes that each peer sends, and as many that it receives, to average a message among peers.
+
+    $$2 \, G \, \frac{n - 1}{n}$$
+
+    with G the bytes of the message and n the peers: each sends n - 1 parts of n to those who
+    average them, and sends the part that it averages back to n - 1 others.
+
+    >>> all_reduce_bytes(100, 4)  # 75 out to be averaged, and 3 times 25 averaged back
+    150
+
+    Source: hivemind (averaging/allreduce.py)
+
+    Raises:
+        InputError: for less than one peer or a negative size.
+    """
+    if message_bytes < 0:
+        raise InputError("message_bytes", message_bytes, "must not be below 0")
+    if peers < 1:
+        raise InputError("peers", peers, "must be at least 1")
+    return 2 * message_bytes * (peers - 1) // peers
+
+
+def transfer_seconds(size: int, bits_per_second: float) -> float:
+    r"""Seconds that a size takes at a line's full rate.
+
+    $$8 \, G / r$$
+
+    with G the bytes and r the rate in bit/s; delay, losses and what TCP adds come on top.
+
+    >>> transfer_seconds(250_000_000, 50e6)  # 2 Gbit at 50 Mbit/s
+    40.0
+
+    Raises:
+        InputError: for a rate that is not above 0.
+    """
+    if not (math.isfinite(bits_per_second) and bits_per_second > 0):
+        raise InputError("bits_per_second", bits_per_second, "must be a finite number above 0")
+    return 8 * size / bits_per_second
