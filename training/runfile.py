@@ -9,7 +9,7 @@ live = "https://example.org/live/rehearsal/"
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -17,12 +17,14 @@ from urllib.parse import urlparse
 from urllib.request import urlopen
 
 from calculator.errors import InputError, unknown_name
-from training.recipes import RECIPES, Recipe
+from training.recipes import RECIPES, Recipe, ScheduleSettings
 
 MAX_BYTES = 64 * 1024  # a run file is a dozen lines; whatever is longer is something else
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _ORGANISATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
 _ADDRESS = re.compile(r"(/(ip4|ip6|dns|dns4|dns6)/[^/]+/(tcp|udp)/\d+\S*)?/p2p/[A-Za-z0-9]+")
 
 
@@ -42,6 +44,10 @@ class RunFile:
         live: where the live data and the checkpoints are published: an http(s) address or a
             folder; empty: nowhere.
         data: where the training data comes from, in place of the recipe's own source.
+        checkpoints: repository of the Hugging Face Hub where the monitor publishes the weights
+            as well; empty: beside the live data only.
+        license: of the weights, as the Hub names licenses; empty: the organisers name none.
+        steps: global steps of the schedule, in place of the recipe's; its rate ends at zero there.
         links: further addresses for the run's page, by name.
     """
 
@@ -53,6 +59,9 @@ class RunFile:
     authority: str = ""
     live: str = ""
     data: str = ""
+    checkpoints: str = ""
+    license: str = ""
+    steps: int | None = None
     links: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,23 +79,47 @@ class RunFile:
         if self.authority:
             rule = "an https address, or http on this machine: tokens travel there"
             _require(_is_private(self.authority), "authority", self.authority, rule)
+        if self.steps is not None:
+            _require(self.steps >= 2, "steps", self.steps, "must be at least 2")
+        if self.checkpoints:
+            rule = "a repository of the Hugging Face Hub, such as someone/model"
+            _require(_REPOSITORY.fullmatch(self.checkpoints), "checkpoints", self.checkpoints, rule)
+        if self.license:
+            rule = "a license as the Hugging Face Hub names it, such as apache-2.0"
+            _require(_LICENSE.fullmatch(self.license), "license", self.license, rule)
         for name, address in self.links.items():
             _require(_is_web(address), f"links.{name}", address, "an http(s) address")
 
     def get_recipe(self) -> Recipe:
-        """The recipe of this run."""
-        return RECIPES[self.recipe]
+        """The recipe of this run, with its number of steps."""
+        recipe = RECIPES[self.recipe]
+        if self.steps is None:
+            return recipe
+        warmup = min(recipe.schedule.warmup_steps, self.steps // 2)
+        return replace(recipe, schedule=ScheduleSettings(self.steps, warmup))
 
     def to_toml(self) -> str:
         """The file's text; `parse` reads it back."""
         lines = [f"{key} = {_toml(getattr(self, key))}" for key in _TEXTS if getattr(self, key)]
         lines.append(f"initial_peers = [{', '.join(_toml(peer) for peer in self.initial_peers)}]")
+        if self.steps is not None:
+            lines.append(f"steps = {self.steps}")
         if self.links:
             lines += ["", "[links]", *(f"{_toml(k)} = {_toml(v)}" for k, v in self.links.items())]
         return "\n".join(lines) + "\n"
 
 
-_TEXTS = ("name", "recipe", "title", "organisation", "authority", "live", "data")
+_TEXTS = (
+    "name",
+    "recipe",
+    "title",
+    "organisation",
+    "authority",
+    "live",
+    "data",
+    "checkpoints",
+    "license",
+)
 
 
 def load(source: str) -> RunFile:
@@ -106,7 +139,7 @@ def parse(text: str, source: str = "run file") -> RunFile:
     except tomllib.TOMLDecodeError as error:
         raise InputError("run", source, f"must be a TOML file: {error}") from error
     readers: dict[str, Callable[[str, Any], Any]] = dict.fromkeys(_TEXTS, _text)
-    readers |= {"initial_peers": _texts, "links": _links}
+    readers |= {"initial_peers": _texts, "steps": _whole_number, "links": _links}
     for key in values:
         if key not in readers:
             raise unknown_name("field", key, readers)
@@ -160,6 +193,12 @@ def _text(name: str, value: Any) -> str:
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     _require(isinstance(value, list), name, value, 'must be a list such as ["..."]')
     return tuple(_text(name, item) for item in value)
+
+
+def _whole_number(name: str, value: Any) -> int:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    _require(is_whole, name, value, "must be a whole number")
+    return int(value)
 
 
 def _links(name: str, value: Any) -> dict[str, str]:

@@ -26,6 +26,9 @@ PEER = "/ip4/203.0.113.5/tcp/31337/p2p/12D3KooWEEEBMcahCALVmBwG84VQaLzQ4XSA3gm9T
         (GOOD + "title = 5", "title", "5"),
         (GOOD + 'organisation = "two words"', "organisation", "two words"),
         (GOOD + 'authority = "ftp://example.org"', "authority", "ftp://example.org"),
+        (GOOD + 'steps = "many"', "steps", "many"),
+        (GOOD + "steps = true", "steps", "True"),
+        (GOOD + "steps = 1", "steps", "1"),
         (GOOD + 'links = "x"', "links", "x"),
         (GOOD + '[links]\npaper = "x"', "links.paper", "x"),
         ("name = ", "run", "run file"),
@@ -41,6 +44,12 @@ def test_an_error_names_field_and_value(text: str, field: str, value: str) -> No
 def test_a_misspelt_recipe_gets_a_hint() -> None:
     with pytest.raises(InputError, match="did you mean 'tiny'"):
         parse('name = "our-run"\nrecipe = "tny"')
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(200, 10), (12, 6)])
+def test_a_run_may_have_its_own_number_of_steps(steps: int, warmup: int) -> None:
+    recipe = parse(f'name = "our-run"\nrecipe = "rehearsal"\nsteps = {steps}').get_recipe()
+    assert (recipe.schedule.total_steps, recipe.schedule.warmup_steps) == (steps, warmup)
 
 
 def test_a_file_that_is_not_there_or_too_long_is_named(tmp_path: Path) -> None:
@@ -62,6 +71,9 @@ def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
         authority="https://example.org/authority",
         live="live",
         data="shards",
+        checkpoints="someone/model",
+        license="apache-2.0",
+        steps=7,
         links={"the paper": "https://arxiv.org/abs/2207.03481"},
     )
     empty = RunFile(name="x", recipe="tiny")
