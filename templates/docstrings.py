@@ -126,14 +126,14 @@ def _formula(name: str, module: str, docstring: str) -> Formula:
         name=name,
         module=module,
         summary=_markdown(summary),
-        equations=tuple(_mathml(part.strip("$ \n")) for part in equations),
+        equations=tuple(as_mathml(part.strip("$ \n")) for part in equations),
         words=tuple(_markdown(part) for part in words),
         example="\n".join(examples),
         sources=_sources(rest),
     )
 
 
-def _mathml(latex: str) -> str:
+def as_mathml(latex: str) -> str:
     """The equation as MathML, which browsers draw without any script."""
     return str(convert(latex, display="block"))
 

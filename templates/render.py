@@ -15,6 +15,7 @@ from templates import (
     home_page,
     live_page,
     numbers_page,
+    reference_page,
     tutorial_page,
 )
 
@@ -25,6 +26,7 @@ PAGES = {
     "calculator": calculator_page.context,
     "numbers": numbers_page.context,
     "accuracy": accuracy_page.context,
+    "reference/index": reference_page.context,
     "about": about_page.context,
     "tutorial": tutorial_page.context,
 }
@@ -37,7 +39,9 @@ def render(staging: Path) -> None:
         jinja2.UndefinedError: when a template names what its context does not have.
     """
     for name in PAGES:
-        (staging / f"{name}.md").write_text(render_page(name), "utf-8")
+        page = staging / f"{name}.md"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(render_page(name), "utf-8")
 
 
 def render_page(name: str) -> str:

@@ -42,7 +42,8 @@ def test_sliders_stay_in_their_options_ranges() -> None:
 
 
 def test_every_page_is_written(pages: Path) -> None:
-    assert {page.stem for page in pages.glob("*.md")} == set(PAGES)
+    written = {page.relative_to(pages).with_suffix("").as_posix() for page in pages.rglob("*.md")}
+    assert written == set(PAGES)
 
 
 def test_the_calculator_names_every_model_gpu_and_choice(pages: Path) -> None:
@@ -71,8 +72,8 @@ def test_the_page_of_numbers_names_every_model_and_source(pages: Path) -> None:
 
 def test_rendering_twice_gives_the_same_bytes(pages: Path, tmp_path: Path) -> None:
     render(tmp_path)
-    for page in pages.glob("*.md"):
-        assert (tmp_path / page.name).read_bytes() == page.read_bytes()
+    for page in pages.rglob("*.md"):
+        assert (tmp_path / page.relative_to(pages)).read_bytes() == page.read_bytes()
 
 
 def test_the_page_of_numbers_shows_the_worst_step(pages: Path) -> None:

@@ -1,0 +1,66 @@
+"""A Markdown extension for docstrings: equations, symbols and sources as the pages show them.
+
+Docstrings are written to be read in code too: an equation is LaTeX between `$$`, a product is
+`B*S`, and a source is its key in `calculator.catalog.SOURCES`.
+"""
+
+import re
+from typing import Any
+
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
+
+from templates.docstrings import as_mathml, link_sources
+
+EQUATION = re.compile(r"^\$\$(.+?)\$\$$", re.S | re.M)
+SOURCE = re.compile(r"^Source: (.+(?:\n.+)*)", re.M)
+PRODUCT = re.compile(r"(?<=[\w)\]])\*(?=[\w(])")
+# From a page in reference/ to the list of all sources.
+SOURCES_PAGE = "../../numbers/"
+
+
+class DocstringPreprocessor(Preprocessor):
+    """Replaces what only docstrings have; other Markdown stays as it is."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The lines with equations as MathML, sources as links and stars as themselves."""
+        text = "\n".join(lines)
+        text = EQUATION.sub(self._equation, text)
+        text = SOURCE.sub(_source, text)
+        return [_plain_stars(line) for line in text.split("\n")]
+
+    def _equation(self, found: re.Match[str]) -> str:
+        drawn = f'<div class="equation">{as_mathml(found[1].strip())}</div>'
+        return f"\n\n{self.md.htmlStash.store(drawn)}\n\n"
+
+
+def _source(found: re.Match[str]) -> str:
+    if "](" in found[1]:  # a page of our own, which has its links already
+        return found[0]
+    linked = link_sources(" ".join(found[1].split()))
+    return f"*Source: {linked.replace('(#source-', f'({SOURCES_PAGE}#source-')}*"
+
+
+def _plain_stars(line: str) -> str:
+    r"""Escape the star of a product, but not in code.
+
+    >>> _plain_stars("N = B*S, in code `a*b`")
+    'N = B\\*S, in code `a*b`'
+    """
+    if line.lstrip().startswith((">>>", "...")):
+        return line
+    pieces = re.split(r"(`[^`]*`)", line)
+    return "".join(p if p.startswith("`") else PRODUCT.sub(r"\\*", p) for p in pieces)
+
+
+class DocstringExtension(Extension):
+    """Registers the preprocessor; `mkdocs.yml` names this module."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802, Markdown's name
+        """Run after HTML blocks are taken out, before anything else is read."""
+        md.preprocessors.register(DocstringPreprocessor(md), "docstrings", 15)
+
+
+def makeExtension(**options: Any) -> DocstringExtension:  # noqa: N802, Markdown's name
+    """What Markdown calls to make the extension."""
+    return DocstringExtension(**options)
