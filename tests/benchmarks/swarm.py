@@ -14,7 +14,7 @@ from training import status
 from training.supervisor import Worker
 
 VOLUNTEERS = 2  # each on a core of its own
-SMALL, LARGE = 128, 1024  # sequences of a global step: the rehearsal's, and one worth the exchange
+SMALL, MEDIUM, LARGE = 128, 1024, 4096  # sequences of a global step: the rehearsal's to the paper's
 STEPS = 3  # that are timed, after two that are not
 PATIENCE = 900.0
 TARGET_RATIO = 0.9
@@ -23,7 +23,7 @@ TARGET_RATIO = 0.9
 def run(quick: bool) -> Table:
     """Let two processes compute at once: alone with the optimizer's step, then in a swarm."""
     figures = []
-    for target in (SMALL,) if quick else (SMALL, LARGE):
+    for target in (SMALL,) if quick else (SMALL, MEDIUM, LARGE):
         with tempfile.TemporaryDirectory() as folder:
             measurement = Measurement(Path(folder), target)
             plain, together = measurement.plain(), measurement.together()

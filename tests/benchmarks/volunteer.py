@@ -18,9 +18,14 @@ SECONDS = 40.0
 
 
 def make_recipe(target: int) -> Recipe:
-    """Take the rehearsal's recipe with another target batch."""
+    """Take the rehearsal's recipe with another target batch.
+
+    Batches worth the exchange are stepped as the paper does it: while the next one is computed.
+    """
     rehearsal = RECIPES["rehearsal"]
     swarm = replace(rehearsal.swarm, target_batch_size=target, poll_seconds=1.0)
+    if target > rehearsal.swarm.target_batch_size:
+        swarm = replace(swarm, delayed_step=True, progress_refresh=(0.5, 5.0), poll_seconds=5.0)
     return replace(rehearsal, name="benchmark", swarm=swarm)
 
 
