@@ -12,6 +12,8 @@ from markdown.preprocessors import Preprocessor
 
 from templates.docstrings import as_mathml, link_sources
 
+FENCED = re.compile(r"(^ *```.*?^ *```$)", re.S | re.M)
+EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.M)
 EQUATION = re.compile(r"^\$\$(.+?)\$\$$", re.S | re.M)
 SOURCE = re.compile(r"^Source: (.+(?:\n.+)*)", re.M)
 PRODUCT = re.compile(r"(?<=[\w)\]])\*(?=[\w(])")
@@ -23,15 +25,23 @@ class DocstringPreprocessor(Preprocessor):
     """Replaces what only docstrings have; other Markdown stays as it is."""
 
     def run(self, lines: list[str]) -> list[str]:
-        """The lines with equations as MathML, sources as links and stars as themselves."""
-        text = "\n".join(lines)
-        text = EQUATION.sub(self._equation, text)
-        text = SOURCE.sub(_source, text)
-        return [_plain_stars(line) for line in text.split("\n")]
+        """The lines with equations as MathML, sources as links, examples as code."""
+        text = EXAMPLE.sub(_example, "\n".join(lines))
+        pieces = FENCED.split(text)
+        pieces[::2] = map(self._outside_of_code, pieces[::2])
+        return "".join(pieces).split("\n")
+
+    def _outside_of_code(self, text: str) -> str:
+        text = SOURCE.sub(_source, EQUATION.sub(self._equation, text))
+        return "\n".join(_plain_stars(line) for line in text.split("\n"))
 
     def _equation(self, found: re.Match[str]) -> str:
         drawn = f'<div class="equation">{as_mathml(found[1].strip())}</div>'
         return f"\n\n{self.md.htmlStash.store(drawn)}\n\n"
+
+
+def _example(found: re.Match[str]) -> str:
+    return f"```pycon\n{found[0]}\n```"
 
 
 def _source(found: re.Match[str]) -> str:
@@ -47,8 +57,6 @@ def _plain_stars(line: str) -> str:
     >>> _plain_stars("N = B*S, in code `a*b`")
     'N = B\\*S, in code `a*b`'
     """
-    if line.lstrip().startswith((">>>", "...")):
-        return line
     pieces = re.split(r"(`[^`]*`)", line)
     return "".join(p if p.startswith("`") else PRODUCT.sub(r"\\*", p) for p in pieces)
 
@@ -57,8 +65,8 @@ class DocstringExtension(Extension):
     """Registers the preprocessor; `mkdocs.yml` names this module."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802, Markdown's name
-        """Run after HTML blocks are taken out, before anything else is read."""
-        md.preprocessors.register(DocstringPreprocessor(md), "docstrings", 15)
+        """Run before fenced code is taken out, since examples become such code."""
+        md.preprocessors.register(DocstringPreprocessor(md), "docstrings", 28)
 
 
 def makeExtension(**options: Any) -> DocstringExtension:  # noqa: N802, Markdown's name

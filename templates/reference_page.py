@@ -1,6 +1,7 @@
 """What the reference's first page needs: every command with its options, from their parsers."""
 
 import argparse
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -28,11 +29,20 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[Command]:
 
 
 def _rows(command: argparse.ArgumentParser) -> list[list[str]]:
-    return [
-        [_names(action), escape(action.help or "")]
-        for action in command._actions
-        if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction)
-    ]
+    rows: list[list[str]] = []
+    for action in command._actions:
+        if action.help == argparse.SUPPRESS or isinstance(action, argparse._HelpAction):
+            continue
+        if action.help is None and action.option_strings:  # the opposite of the one before
+            rows[-1][0] += f" {_names(action)}"
+        else:
+            rows.append([_names(action), _words(action.help or "")])
+    return rows
+
+
+def _words(text: str) -> str:
+    """Help as HTML, what stands in backticks as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _names(action: argparse.Action) -> str:
