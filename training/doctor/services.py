@@ -29,9 +29,8 @@ def look_at_access(setup: Setup) -> list[Finding]:
     from training.network import Identity
 
     try:
-        identity = Identity.read(setup.folder)
-        public_key = identity.key.get_public_key().to_bytes().decode()
-        grant = ask(setup.run, public_key, find_token()).grant
+        key = Identity.read(setup.folder).key
+        grant = ask(setup.run, key, find_token()).grant
     except AccessRefusedError as refusal:
         explanation = EXPLANATIONS[refusal.cause]
         more = f" ({refusal.detail})" if refusal.detail else ""

@@ -1,0 +1,29 @@
+"""A setup that is fine, to be made worse; the libraries' own warnings are not ours to mend."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import bitsandbytes  # noqa: F401
+    import hivemind  # noqa: F401
+
+from training.doctor.setup import Setup
+from training.runfile import RunFile
+
+MakeSetup = Callable[..., Setup]
+
+
+@pytest.fixture
+def make_setup(tmp_path: Path) -> MakeSetup:
+    """Makes a setup of the tiny recipe; fields of the run file go in as `run=`."""
+
+    def make(run: dict[str, Any] | None = None, **fields: Any) -> Setup:
+        run_file = RunFile(**{"name": "our-run", "recipe": "tiny", **(run or {})})
+        return Setup(run_file, **{"folder": tmp_path / "volunteer", "host": "127.0.0.1", **fields})
+
+    return make

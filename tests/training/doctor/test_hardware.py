@@ -1,0 +1,168 @@
+import os
+import shutil
+import stat
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.training.doctor.conftest import MakeSetup
+from training import fitting, quantisation
+from training.doctor import hardware
+from training.doctor.findings import Verdict
+from training.network import alone_in
+from training.recipes import PAPER
+
+
+def test_a_folder_that_cannot_be_written_is_a_problem(
+    make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    (finding,) = hardware.look_at_folder(make_setup(folder=tmp_path / "file" / "volunteer"))
+    assert finding.verdict is Verdict.PROBLEM
+    assert "--folder" in finding.mend
+
+
+def test_a_folder_in_use_is_told(make_setup: MakeSetup) -> None:
+    setup = make_setup()
+    with alone_in(setup.folder):
+        (finding,) = hardware.look_at_folder(setup)
+        assert finding.verdict is Verdict.WARNING
+        assert "already running" in finding.cause
+    (finding,) = hardware.look_at_folder(setup)
+    assert finding.verdict is Verdict.FINE
+
+
+def test_looking_at_a_folder_does_not_take_it(make_setup: MakeSetup) -> None:
+    setup = make_setup()
+    hardware.look_at_folder(setup)
+    with alone_in(setup.folder):
+        assert hardware.is_in_use(setup.folder)
+
+
+def test_the_disk_must_hold_two_backups_and_a_checkpoint(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = make_setup(run={"recipe": "paper"})
+    needed = hardware.disk_bytes(setup)
+    # 125,894,244 parameters: twice 4 + 1 + 1 bytes in backups, 4 in a checkpoint; on top the buffer
+    assert 0 < needed - 125_894_244 * 16 < 0.05 * needed
+    for free, verdict in ((needed, Verdict.FINE), (needed - 1, Verdict.PROBLEM)):
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path, usage=usage: usage)
+        (finding,) = hardware.look_at_disk(setup)
+        assert finding.verdict is verdict
+
+
+def test_memory_is_judged_as_join_does(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    setup = make_setup(run={"recipe": "paper"})
+    one = fitting.step_bytes(PAPER, torch.device("cpu"), 1)
+    monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
+    (finding,) = hardware.look_at_memory(setup)
+    assert finding.verdict is Verdict.FINE
+    assert finding.cause.startswith("a step on 1 sequence at once needs ")
+    monkeypatch.setattr(fitting, "free_bytes", lambda _device: one - 1)
+    (finding,) = hardware.look_at_memory(setup)
+    assert finding.verdict is Verdict.PROBLEM
+    assert "must be" in finding.cause
+
+
+def test_a_micro_batch_that_does_not_fit_is_a_problem(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    one = fitting.step_bytes(PAPER, torch.device("cpu"), 1)
+    monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
+    (finding,) = hardware.look_at_memory(make_setup(run={"recipe": "paper"}, micro_batch=2))
+    assert finding.verdict is Verdict.PROBLEM
+    assert "--micro-batch" in finding.mend
+    (finding,) = hardware.look_at_memory(make_setup(micro_batch=0))
+    assert finding.verdict is Verdict.PROBLEM
+
+
+def test_with_a_gpu_main_memory_must_hold_the_optimizer(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = {"cuda": 2**40, "cpu": 2**20}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(fitting, "free_bytes", lambda device: free[device.type])
+    on_gpu, in_main_memory = hardware.look_at_memory(make_setup(run={"recipe": "paper"}))
+    assert on_gpu.verdict is Verdict.FINE
+    assert "on this GPU" in on_gpu.cause
+    assert in_main_memory.verdict is Verdict.PROBLEM
+    assert "1.00 MiB free RAM" in in_main_memory.cause
+
+
+def make_smi(folder: Path, script: str) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+
+def test_a_gpu_that_pytorch_was_not_built_for_is_a_problem(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_smi(tmp_path, "echo 'Tesla T4, 550.54'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    (finding,) = hardware.look_at_gpu(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert finding.cause.endswith("without CUDA, but there is a GPU: Tesla T4 with driver 550.54")
+
+
+def test_a_driver_that_is_too_old_is_a_problem(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_smi(tmp_path, "echo 'Tesla T4, 470.82'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    (finding,) = hardware.look_at_gpu(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert "driver 470.82" in finding.cause
+    assert finding.mend.startswith("update the driver")
+
+
+@pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found' >&2; exit 6"])
+def test_a_machine_without_a_gpu_computes_on_the_processor(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
+) -> None:
+    make_smi(tmp_path, script)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (finding,) = hardware.look_at_gpu(make_setup())
+    assert finding.verdict is Verdict.FINE
+
+
+def test_bitsandbytes_is_tried_not_only_imported(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (finding,) = hardware.look_at_eight_bits(make_setup())
+    assert finding.verdict is Verdict.FINE
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise RuntimeError(
+            "\nAttempted to use bitsandbytes native library functionality but it's not available.\n"
+            "Original error: libcudart.so.13: cannot open shared object file\n"
+        )
+
+    monkeypatch.setattr(quantisation, "quantise", fail)
+    (finding,) = hardware.look_at_eight_bits(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert "libcudart.so.13" in finding.cause
+
+
+def test_wrong_eight_bit_values_are_a_problem(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        quantisation, "dequantise", lambda tensor, **_: torch.zeros(len(tensor.codes))
+    )
+    (finding,) = hardware.look_at_eight_bits(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert "off by up to 1" in finding.cause

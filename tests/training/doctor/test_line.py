@@ -1,0 +1,142 @@
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.training.doctor.conftest import MakeSetup
+from training.doctor import line
+from training.doctor.findings import Finding, PointName, Verdict
+from training.doctor.line import is_local
+from training.network import alone_in
+from training.reachability import Outcome
+
+NOBODY = "/ip4/127.0.0.1/tcp/9/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
+
+
+def by_point(findings: Iterator[Finding]) -> dict[PointName, Finding]:
+    return {finding.point: finding for finding in findings}
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield int(other.getsockname()[1])
+
+
+def test_a_taken_port_is_a_problem(make_setup: MakeSetup, taken_port: int) -> None:
+    finding = by_point(line.visit(make_setup(port=taken_port), []))[PointName.PORT]
+    assert finding.verdict is Verdict.PROBLEM
+    assert finding.cause == f"port {taken_port} is taken on this machine"
+    assert "--port" in finding.mend
+
+
+def test_a_port_taken_by_the_running_volunteer_is_none(
+    make_setup: MakeSetup, taken_port: int
+) -> None:
+    setup = make_setup(port=taken_port)
+    with alone_in(setup.folder):
+        finding = by_point(line.visit(setup, []))[PointName.PORT]
+    assert finding.verdict is Verdict.WARNING
+    assert "probably by the volunteer" in finding.cause
+
+
+@pytest.mark.parametrize("fields", [{"port": 99_999}, {"host": "192.0.2.1"}])
+def test_a_place_that_cannot_be_listened_on_is_a_problem(
+    make_setup: MakeSetup, fields: dict[str, object]
+) -> None:
+    finding = by_point(line.visit(make_setup(**fields), []))[PointName.PORT]
+    assert finding.verdict is Verdict.PROBLEM
+    assert finding.cause.startswith("cannot listen on ")
+
+
+def test_a_run_without_entry_points_would_begin_alone(make_setup: MakeSetup) -> None:
+    finding = by_point(line.visit(make_setup(), []))[PointName.ENTRY_POINTS]
+    assert finding.verdict is Verdict.WARNING
+    assert "alone" in finding.cause
+
+
+def test_behind_a_firewall_neither_port_nor_reachability_is_needed(make_setup: MakeSetup) -> None:
+    findings = by_point(line.visit(make_setup(reachable=False), []))
+    assert findings[PointName.PORT].verdict is Verdict.FINE
+    assert findings[PointName.REACHABILITY].verdict is Verdict.FINE
+
+
+@pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning")  # in hivemind
+@pytest.mark.swarm
+def test_an_entry_point_that_is_down_may_come_back(make_setup: MakeSetup) -> None:
+    findings = by_point(line.visit(make_setup(run={"initial_peers": (NOBODY,)}), []))
+    finding = findings[PointName.ENTRY_POINTS]
+    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
+    assert "nothing listens on that port" in finding.cause
+    assert "only within one machine or network" in finding.mend
+    assert findings[PointName.REACHABILITY].verdict is Verdict.WARNING
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("/ip4/127.0.0.1/tcp/1/p2p/Qm", True),
+        ("/ip4/192.168.1.5/tcp/1/p2p/Qm", True),
+        ("192.168.1.5", True),
+        ("/ip4/8.8.8.8/tcp/1/p2p/Qm", False),
+        ("/dns4/example.org/tcp/1/p2p/Qm", False),
+        ("/p2p/Qm", False),
+    ],
+)
+def test_addresses_of_one_network_are_known(address: str, local: bool) -> None:
+    assert is_local(address) is local
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("dial tcp4 127.0.0.1:1: connect: connection refused", "nothing listens"),
+        ("peer id mismatch: expected A, but remote key matches B", "another peer"),
+        ("dial tcp4 192.0.2.1:1: i/o timeout", "no answer"),
+        ("something new", "(something new)"),
+        ("", "(why?)"),
+    ],
+)
+def test_errors_of_the_daemon_are_translated(error: str, words: str) -> None:
+    assert words in line._in_words(error)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "passes"),
+    [
+        (Outcome.REACHED, Verdict.FINE, False),
+        (Outcome.REFUSED, Verdict.WARNING, False),
+        (Outcome.NO_ANSWER, Verdict.WARNING, False),
+        (Outcome.SOMEBODY_ELSE, Verdict.WARNING, False),
+        (Outcome.BUSY, Verdict.WARNING, True),
+        (Outcome.NO_ADDRESS, Verdict.WARNING, True),
+        ("never heard of", Verdict.WARNING, True),
+    ],
+)
+def test_only_what_was_tried_and_failed_counts_as_unreachable(
+    make_setup: MakeSetup, outcome: str, verdict: Verdict, passes: bool
+) -> None:
+    answer = {"outcome": str(outcome), "seen_as": "8.8.8.8"}
+    finding = line._judge_reachability(make_setup(), 31337, answer)
+    assert (finding.verdict, finding.passes) == (verdict, passes)
+
+
+def test_the_announced_port_is_the_one_to_try(make_setup: MakeSetup) -> None:
+    announced = make_setup(announce=("/ip4/8.8.8.8/tcp/4001",))
+    assert line._announced_port(announced) == 4001
+    assert line._announced_port(make_setup()) is None
+
+
+def test_the_listener_says_its_word_to_whoever_calls(make_setup: MakeSetup) -> None:
+    async def call() -> tuple[str, bytes]:
+        async with line._listen(make_setup()) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            heard = await reader.read()
+            writer.close()
+            return listener.word, heard
+
+    word, heard = asyncio.run(call())
+    assert heard.decode() == word

@@ -1,0 +1,180 @@
+import json
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from huggingface_hub import HfApi
+
+from tests.training.doctor.conftest import MakeSetup
+from training.doctor import clock, services
+from training.doctor.clock import Reading
+from training.doctor.findings import Verdict
+from training.recipes import TINY
+from training.shards import ShardInfo, shard_path, write_shard
+
+CARD = {"name": "our-run", "finished": None}
+
+
+class Web(BaseHTTPRequestHandler):
+    """A static host whose clock is wrong by `slow` seconds."""
+
+    slow = 0.0
+    card: Any = CARD
+
+    def do_GET(self) -> None:
+        found = self.path == "/live/run.json"
+        self.send_response(200 if found else 404)
+        self.end_headers()
+        if found:
+            self.wfile.write(json.dumps(self.card).encode())
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return formatdate(time.time() - self.slow, usegmt=True)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Web)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_live_data_that_answers_is_fine_and_tells_the_time(make_setup: MakeSetup, web: str) -> None:
+    readings: list[Reading] = []
+    (finding,) = services.look_at_live(make_setup(run={"live": f"{web}/live"}), readings)
+    assert finding.verdict is Verdict.FINE
+    assert clock.judge(readings).verdict is Verdict.FINE
+
+
+def test_a_clock_that_is_wrong_by_the_web_servers_is_a_problem(
+    make_setup: MakeSetup, web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Web, "slow", 10.0)
+    readings: list[Reading] = []
+    services.look_at_live(make_setup(run={"live": f"{web}/live/"}), readings)
+    finding = clock.judge(readings)
+    assert finding.verdict is Verdict.PROBLEM
+    assert " s ahead of that of 127.0.0.1:" in finding.cause
+    assert "timedatectl" in finding.mend
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ({"name": "another", "finished": None}, "holds another run's live data: 'another'"),
+        ({"name": "our-run", "finished": "2026-01-02T03:04:05Z"}, "the run ended at 2026-01-02"),
+        (["no", "card"], "holds no run's live data"),
+    ],
+)
+def test_live_data_of_another_run_or_time_is_told(
+    make_setup: MakeSetup, web: str, monkeypatch: pytest.MonkeyPatch, card: Any, words: str
+) -> None:
+    monkeypatch.setattr(Web, "card", card)
+    (finding,) = services.look_at_live(make_setup(run={"live": f"{web}/live"}), [])
+    assert finding.verdict is Verdict.WARNING
+    assert words in finding.cause
+
+
+def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web: str) -> None:
+    for live, words in (
+        (f"{web}/elsewhere", "answers with status 404"),
+        ("http://127.0.0.1:9/", "Connection refused"),
+        ("/no/such/folder", "No such file"),
+    ):
+        (finding,) = services.look_at_live(make_setup(run={"live": live}), [])
+        assert (finding.verdict, finding.passes) == (Verdict.WARNING, True)
+        assert words in finding.cause
+
+
+def test_shapes_need_nothing(make_setup: MakeSetup) -> None:
+    (finding,) = services.look_at_data(make_setup())
+    assert finding.verdict is Verdict.FINE
+
+
+def test_a_run_that_names_no_data_is_a_problem(make_setup: MakeSetup) -> None:
+    (finding,) = services.look_at_data(make_setup(run={"recipe": "paper"}))
+    assert finding.verdict is Verdict.PROBLEM
+    assert "names no data set" in finding.cause
+
+
+def test_a_folder_must_hold_shards_that_the_model_knows(
+    make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    setup = make_setup(run={"data": str(tmp_path)})
+    (finding,) = services.look_at_data(setup)
+    assert finding.verdict is Verdict.PROBLEM
+    assert "no shards are in" in finding.cause
+    known = TINY.model.image_vocabulary_size
+    for size, verdict in ((known, Verdict.FINE), (known + 1, Verdict.PROBLEM)):
+        write_shard(shard_path(tmp_path, 0), [], ShardInfo(0, 0, 0, 0, "shapes", 32, size))
+        (finding,) = services.look_at_data(setup)
+        assert finding.verdict is verdict
+    shard_path(tmp_path, 0).write_bytes(b"no shard")
+    (finding,) = services.look_at_data(setup)
+    assert finding.verdict is Verdict.PROBLEM
+
+
+@pytest.fixture
+def hub(web: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A Hub that knows no repository."""
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(services, "ON_LINE", "wait")
+    monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, web))
+    return web
+
+
+def _set_endpoint(api: HfApi, endpoint: str) -> None:
+    api.endpoint, api.token, api.headers = endpoint, False, None
+    api.library_name = api.library_version = api.user_agent = None
+
+
+def test_a_data_set_that_does_not_exist_is_a_problem(make_setup: MakeSetup, hub: str) -> None:
+    (finding,) = services.look_at_data(make_setup(run={"data": "someone/nothing"}))
+    assert finding.verdict is Verdict.PROBLEM
+    assert "someone/nothing" in finding.cause
+
+
+def test_a_hub_that_does_not_answer_may_come_back(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, "http://127.0.0.1:9"))
+    (finding,) = services.look_at_data(make_setup(run={"data": "someone/something"}))
+    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
+    assert "does not answer" in finding.cause
+
+
+def test_a_run_without_an_authority_needs_no_access(make_setup: MakeSetup) -> None:
+    (finding,) = services.look_at_access(make_setup())
+    assert finding.verdict is Verdict.FINE
+
+
+def test_a_missing_token_is_told_with_its_mend(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    setup = make_setup(run={"authority": "http://127.0.0.1:9", "organisation": "us"})
+    (finding,) = services.look_at_access(setup)
+    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, False)
+    assert "hf auth login" in finding.mend
+
+
+def test_an_authority_that_is_down_may_come_back(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: "hf_made_up")
+    setup = make_setup(run={"authority": "http://127.0.0.1:9", "organisation": "us"})
+    (finding,) = services.look_at_access(setup)
+    assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
+    assert "hf_made_up" not in finding.cause + finding.mend

@@ -1,0 +1,144 @@
+import platform
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.training.doctor.conftest import MakeSetup
+from tools.console import ROOT
+from training import limits
+from training.doctor import software
+from training.doctor.findings import Verdict
+
+
+def test_the_pins_are_those_of_the_extra() -> None:
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    for pin in software.read_pins():
+        assert f'"{pin}"' in text
+    assert any(pin.startswith("hivemind==") for pin in software.read_pins())
+
+
+def test_without_a_checkout_the_pins_come_from_the_installed_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    required = ["torch==2.13.0 ; extra == 'training'", "pytest==9.2.0 ; extra == 'test'"]
+    monkeypatch.setattr(software, "_checkout", lambda: tmp_path)
+    monkeypatch.setattr("importlib.metadata.requires", lambda _name: required)
+    assert software.read_pins() == required[:1]
+
+
+def test_another_version_is_named_with_its_reason() -> None:
+    differences, missing = software.compare(["numpy<1.0"])
+    assert re.fullmatch(r"numpy is [\d.]+, not <1\.0: from 2\.4 on hivemind .*", differences[0])
+    assert missing == []
+
+
+def test_a_missing_package_is_named_and_one_for_another_system_is_not() -> None:
+    pins = ["no-such-thing==1.0", "nor-this==2.0; sys_platform == 'win32'"]
+    assert software.compare(pins) == ([], ["no-such-thing ==1.0 is missing"])
+
+
+def test_a_build_for_processors_is_the_pinned_version() -> None:
+    import torch
+
+    version = torch.__version__.split("+")[0]
+    assert software.compare([f"torch=={version}"]) == ([], [])
+
+
+def test_differences_warn_and_what_is_missing_is_a_problem(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(software, "read_pins", lambda: ["numpy<1.0"])
+    (finding,) = software.look_at_packages(make_setup())
+    assert finding.verdict is Verdict.WARNING
+    assert "[training]" in finding.mend
+    monkeypatch.setattr(software, "read_pins", lambda: ["no-such-thing==1.0"])
+    (finding,) = software.look_at_packages(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+
+
+def test_a_package_that_does_not_import_is_a_problem(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)  # what a broken import leaves
+    (finding,) = software.look_at_packages(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert "bitsandbytes does not import (ModuleNotFoundError: " in finding.cause
+
+
+def test_windows_is_told_of_wsl(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    (finding,) = software.look_at_system(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert "wsl --install" in finding.mend
+
+
+def test_wsl_is_fine(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "release", lambda: "6.6.87-microsoft-standard-WSL2")
+    (finding,) = software.look_at_system(make_setup())
+    assert finding.verdict is Verdict.FINE
+    assert finding.cause.endswith("in WSL")
+
+
+@pytest.mark.parametrize(
+    ("tested", "verdict"),
+    [
+        (((2, 7), (3, 4)), Verdict.WARNING),
+        (((4, 0), (4, 1)), Verdict.PROBLEM),
+        (((3, 0), (3, 99)), Verdict.FINE),
+    ],
+)
+def test_python_is_judged_by_what_is_tested(
+    make_setup: MakeSetup,
+    monkeypatch: pytest.MonkeyPatch,
+    tested: tuple[tuple[int, int], ...],
+    verdict: Verdict,
+) -> None:
+    monkeypatch.setattr(software, "TESTED_PYTHONS", tested)
+    (finding,) = software.look_at_python(make_setup())
+    assert finding.verdict is verdict
+
+
+def test_the_tested_pythons_are_those_of_the_workflow() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "site.yml").read_text()
+    (versions,) = re.findall(r"python: \[(.*)\]", workflow)
+    oldest, newest = software.TESTED_PYTHONS
+    assert versions == f'"{oldest[0]}.{oldest[1]}", "{newest[0]}.{newest[1]}"'
+
+
+RAISE = """
+import resource
+from training import limits
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))
+print(limits.raise_open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(("hard", "now"), [(5000, limits.WANTED_FILES), (600, 600)])
+def test_a_low_limit_of_open_files_is_raised_as_far_as_allowed(hard: int, now: int) -> None:
+    code = RAISE.format(hard=hard)
+    command = [sys.executable, "-c", code]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == f"(256, {now}) {now}"
+
+
+def test_a_limit_that_stays_low_is_told(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "raise_open_files", lambda: (256, 600))
+    (finding,) = software.look_at_open_files(make_setup())
+    assert finding.verdict is Verdict.WARNING
+    assert finding.cause.startswith("at most 600")
+
+
+def test_no_limit_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: unlimited)
+    raised = limits.raise_open_files()
+    assert raised is not None
+    assert raised[1] > limits.WANTED_FILES
