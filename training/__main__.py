@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 from calculator.errors import InputError
 from training import limits, milestones, supervisor
+from training.access.causes import AccessRefusedError
+from training.access.tokens import provide_token
 from training.doctor.findings import NotFitError
+from training.folders import default_folder
 from training.runfile import RunFile, load
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 # Commands with a command line of their own.
 MODULES = {
+    "authority": "training.authority.command",
     "encode": "training.encode",
     "generate": "training.generate",
     "train-codes": "training.train_codes",
@@ -48,6 +52,9 @@ def main(argv: list[str] | None = None) -> int:
         return supervisor.INPUT_ERROR
     except NotFitError:
         return 1
+    except AccessRefusedError as error:
+        print(f"access refused: {error}", file=sys.stderr)
+        return supervisor.NOT_ADMITTED
     except KeyboardInterrupt:
         return 130
 
@@ -79,6 +86,11 @@ def make_parser() -> argparse.ArgumentParser:
     monitor.add_argument("--minutes", type=float, help="end the run after so long")
     for parser_of_peer in (join, monitor):
         _add_place(parser_of_peer)
+    monitor.add_argument(
+        "--authority-folder",
+        type=Path,
+        help="of the run's authority, where it is on this machine: then no token is needed",
+    )
         parser_of_peer.add_argument(
             "--threads", type=int, help="processor threads; else as many as cores"
         )
@@ -113,6 +125,8 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
         inside.run(make_work(run, folder, options), folder, options.verbose)
     if options.command == "join":
         arguments = [*arguments, *_examine(options, folder)]
+    if run.authority and not _signs_own(run, options):
+        provide_token()
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     worker = supervisor.Worker([*supervisor.COMMAND, *arguments], folder, options.threads)
@@ -121,6 +135,15 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     from training.doctor import command
+def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
+    """Whether this is the monitor on the machine of the run's authority."""
+    if options.command != "monitor":
+        return False
+    from training.access.entrance import find_authority_folder
+
+    return find_authority_folder(run, options.authority_folder) is not None
+
+
 
     run = load(options.run)
     return command.run(run, options.folder or default_folder(run, "join"), options)
@@ -137,12 +160,6 @@ def _examine(options: argparse.Namespace, folder: Path) -> list[str]:
     added = command.before_join(options, folder)
     milestones.mark(milestones.Milestone.DOCTOR)
     return added
-
-
-def default_folder(run: RunFile, role: str) -> Path:
-    """Give the folder of a run and role in the user's own state folder."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return state / "training-transformers-together" / run.name / role
 
 
 Work = Callable[[threading.Event], None]
@@ -172,6 +189,7 @@ def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Wo
         minutes=options.minutes,
     )
     return lambda stop: monitor.watch(run, chosen, stop)
+        authority_folder=options.authority_folder,
 
 
 def _make_endpoint(options: argparse.Namespace) -> "Endpoint":

@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from hivemind.utils import get_dht_time
 
-from training import atomic, checkpoint, gallery, metrics, reachability
+from training import atomic, checkpoint, gallery, metrics, publish, reachability
 from training import status as status_file
+from training.access.entrance import admitted, find_authority_folder
+from training.access.membership import Membership
 from training.averaging import ordered_parameters
 from training.live import LiveFolder, PeerState, ProgressLine, RunCard, timestamp
 from training.model import build_model
@@ -30,6 +32,7 @@ from training.tally import Tally
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15.0
+UPLOAD_SECONDS = 300.0  # at the end of a run, for the last checkpoint
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class MonitorOptions:
         live: the folder of the live data, to be served by any static host.
         source: path or address of the run file, as volunteers are to give it.
         minutes: end the run so long after the first volunteer came; None: with its schedule.
+        authority_folder: of the run's authority, if it is on this machine; else the monitor needs
+            a token as volunteers do.
     """
 
     folder: Path
@@ -48,6 +53,7 @@ class MonitorOptions:
     source: str
     endpoint: Endpoint
     minutes: float | None = None
+    authority_folder: Path | None = None
 
 
 def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
@@ -55,20 +61,28 @@ def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
 
     Raises:
         CannotConnectError: when the network daemon does not start, say because the port is taken.
+        AccessRefusedError: when the run's authority does not admit us, or not any more.
         InputError: when the folder is in use.
     """
     with alone_in(options.folder):
-        monitor = Monitor(run, options)
-        monitor.introduce()
-        try:
-            while not (stop.is_set() or monitor.is_over):
-                with _going_on("looking at the run"):
-                    monitor.look()
-                stop.wait(monitor.recipe.swarm.poll_seconds)
-            if not stop.is_set():
-                monitor.finish()
-        finally:
-            monitor.close()
+        key = Identity.read(options.folder).key
+        own = find_authority_folder(run, options.authority_folder)
+        with admitted(run, key, options.folder, _say, stop, own) as membership:
+            monitor = Monitor(run, options, membership)
+            monitor.introduce()
+            try:
+                while not (stop.is_set() or monitor.is_over):
+                    with _going_on("looking at the run"):
+                        monitor.look()
+                    stop.wait(monitor.recipe.swarm.poll_seconds)
+                if not stop.is_set():
+                    monitor.finish()
+            finally:
+                monitor.close()
+
+
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)
 
 
 @contextlib.contextmanager
@@ -83,7 +97,9 @@ def _going_on(what: str) -> Iterator[None]:
 class Monitor:
     """Looks at the run now and then, and writes what it sees."""
 
-    def __init__(self, run: RunFile, options: MonitorOptions) -> None:
+    def __init__(
+        self, run: RunFile, options: MonitorOptions, membership: Membership | None = None
+    ) -> None:
         self.run, self.options, self.recipe = run, options, run.get_recipe()
         self.model = build_model(self.recipe)
         self.model.train(mode=False)
@@ -97,12 +113,18 @@ class Monitor:
         self._last_line: ProgressLine | None = None
         identity = Identity.read(options.folder)
         self.network = Network(
-            run.name, identity, run.initial_peers, options.endpoint, may_be_alone=True
+            run.name,
+            identity,
+            run.initial_peers,
+            options.endpoint,
+            may_be_alone=True,
+            membership=membership,
         )
         with _going_on("offering to test others' reachability"):
             reachability.serve(self.network.dht)
         shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
         self.download = open_download(self.network, shapes)
+        self.uploader = publish.Uploader(run, self.live, _say) if run.checkpoints else None
         self._background = ThreadPoolExecutor(max_workers=1)
         self._job: Future[None] | None = None
         self._checkpoint_step = max((e.step for e in self.live.read_checkpoints()), default=0)
@@ -152,11 +174,15 @@ class Monitor:
             self._job.result()
         if self.tally.last_step > self._checkpoint_step:
             self._make_checkpoint()
+        if self.uploader is not None and not self.uploader.finish(UPLOAD_SECONDS):
+            print("the last checkpoint is not on the Hub: python -m training publish", flush=True)
         self.live.finish(timestamp(get_dht_time()))
 
     def close(self) -> None:
         """Leave the network."""
         self._background.shutdown(wait=False, cancel_futures=True)
+        if self.uploader is not None:
+            self.uploader.close()
         self.download.shutdown()
         self.network.close()
 
@@ -169,6 +195,8 @@ class Monitor:
             loss = self._last_line.loss if self._last_line else None
             checkpoint.publish(self.live, self.model, step, loss, time_now)
             self._checkpoint_step = step
+            if self.uploader is not None:
+                self.uploader.look()
             print(f"checkpoint of step {step}", flush=True)
             pictures = gallery.draw_prompts(self.model, self.recipe)
             self.live.add_samples(step, time_now, self.recipe.generation.prompts, pictures)

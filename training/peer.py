@@ -10,6 +10,8 @@ from pathlib import Path
 import torch
 
 from training import data, fitting, metrics, milestones, traffic
+from training.access.entrance import admitted
+from training.access.membership import Membership
 from training.averaging import (
     StateUnavailableError,
     SwarmOptimizer,
@@ -58,20 +60,34 @@ def join(run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
 
     Raises:
         CannotConnectError: when no entry point answers.
+        AccessRefusedError: when the run's authority does not admit us, or not any more.
         InputError: when the folder is in use, or nothing fits into this device's memory.
     """
     with alone_in(options.folder):
-        volunteer = Volunteer(run, options, StatusBoard(options.folder))
-        try:
-            volunteer.train(stop)
-        finally:
-            volunteer.leave()
+        board = StatusBoard(options.folder)
+        board.status.stage = Stage.ADMITTING
+        board.show()
+        key = Identity.read(options.folder).key
+        with admitted(run, key, options.folder, board.say, stop) as membership:
+            if membership is not None:
+                milestones.mark(Milestone.ACCESS)
+            volunteer = Volunteer(run, options, board, membership)
+            try:
+                volunteer.train(stop)
+            finally:
+                volunteer.leave()
 
 
 class Volunteer:
     """One device in a run: its model, its share of the data, its membership."""
 
-    def __init__(self, run: RunFile, options: PeerOptions, board: StatusBoard) -> None:
+    def __init__(
+        self,
+        run: RunFile,
+        options: PeerOptions,
+        board: StatusBoard,
+        membership: Membership | None = None,
+    ) -> None:
         self.run, self.board = run, board
         self.recipe: Recipe = run.get_recipe()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -86,7 +102,9 @@ class Volunteer:
         traffic.start_counting()
         board.status.stage = Stage.CONNECTING
         board.show()
-        self.network = Network(run.name, identity, run.initial_peers, options.endpoint)
+        self.network = Network(
+            run.name, identity, run.initial_peers, options.endpoint, membership=membership
+        )
         milestones.mark(Milestone.CONNECT)
         self.optimizer: SwarmOptimizer = open_optimizer(
             self.network,

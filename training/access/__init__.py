@@ -3,10 +3,12 @@
     grants      what the authority signs for a peer's key: `Grant`, `verify`
     causes      why somebody is not let in, and what to do about it
     tokens      where a volunteer's Hugging Face token comes from
+    proofs      that whoever asks holds the peer's key
     client      asking the authority
     membership  a peer's own access: on file, renewed before it expires
     authorizer  what the DHT of a run asks of every call
     directory   the grants of all peers, for calls that carry none
 
-`grants`, `causes` and `tokens` import neither torch nor hivemind: the authority needs neither.
+`grants`, `causes`, `proofs` and `tokens` import neither torch nor hivemind: the authority needs
+neither.
 """

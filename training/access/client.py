@@ -10,6 +10,7 @@ import httpx
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
+from training.access.proofs import PeerKey, prove
 from training.access.tokens import Token
 from training.runfile import RunFile
 
@@ -31,16 +32,18 @@ class Admission:
     authority_key: str
 
 
-def ask(run: RunFile, peer_public_key: str, token: Token) -> Admission:
+def ask(run: RunFile, key: PeerKey, token: Token) -> Admission:
     """Ask the run's authority to admit the peer with this key.
 
     Raises:
         AccessRefusedError: with the cause, when it does not or cannot.
     """
+    peer_public_key = key.get_public_key().to_bytes().decode()
     wanted = {
         "run": run.name,
         "organisation": run.organisation,
         "peer_public_key": peer_public_key,
+        "proof": prove(key, run.name, token),
     }
     before = time.time()
     status, answer = _put(f"{run.authority.rstrip('/')}/access", wanted, token)

@@ -1,0 +1,14 @@
+"""The authority of a run: admits the members of a Hugging Face organisation, for a while.
+
+    service     what volunteers ask over HTTP
+    admission   the decision
+    hub         asking the Hugging Face Hub whose a token is
+    books       allowlist, bans and the log of decisions, in SQLite
+    buckets     how often one may ask
+    keys        the signing key
+    limits      how much and how slowly one may send
+    command     the command line, for the service and for moderators
+    standin     a Hub of made-up accounts, for rehearsals and tests
+
+A token is passed on to the Hub and forgotten: it is in no file, log or error.
+"""

@@ -1,0 +1,56 @@
+"""How often one may ask: a bucket of tokens for each address and each user, in memory."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rate:
+    """So many requests at once, and so many a second in the long run."""
+
+    burst: int
+    per_second: float
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of an attempt.
+
+    Attributes:
+        wait: 0 when there was one to take, else the seconds until there will be.
+        is_news: whether it is the first attempt in vain after one that was not.
+    """
+
+    wait: float
+    is_news: bool
+
+
+class Buckets:
+    """A bucket a name; the ones that were not used for longest are forgotten.
+
+    A bucket starts full. What is taken flows back steadily.
+
+    Args:
+        most: names to remember, so that memory stays bounded.
+        clock: seconds from an arbitrary start.
+    """
+
+    def __init__(
+        self, rate: Rate, most: int = 10_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.rate, self.most, self.clock = rate, most, clock
+        self._filled: OrderedDict[str, tuple[float, float, bool]] = OrderedDict()
+
+    def take(self, name: str) -> Taken:
+        """Take one from a name's bucket, if there is one."""
+        now = self.clock()
+        content, since, refused = self._filled.pop(name, (float(self.rate.burst), now, False))
+        content = min(self.rate.burst, content + (now - since) * self.rate.per_second)
+        allowed = content >= 1
+        self._filled[name] = (content - 1 if allowed else content, now, not allowed)
+        if len(self._filled) > self.most:
+            self._filled.popitem(last=False)
+        wait = 0.0 if allowed else (1 - content) / self.rate.per_second
+        return Taken(wait, is_news=not allowed and not refused)

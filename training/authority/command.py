@@ -1,0 +1,257 @@
+"""The authority's command line: the service, and what moderators do.
+
+python -m training authority RUN serve                 admit volunteers, until Ctrl-C
+python -m training authority RUN ban USER --reason ... exclude a user and their devices
+python -m training authority RUN list                  allowlist, bans, newest decisions
+"""
+
+import argparse
+import logging
+import os
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from calculator.errors import InputError
+from training import status
+from training.access.grants import public_key_text
+from training.authority.admission import Admissions, Policy
+from training.authority.books import Books, Kind
+from training.authority.hub import DEFAULT_ENDPOINT, REMEMBER_SECONDS, Hub
+from training.authority.keys import read_key
+from training.authority.service import make_service
+from training.folders import default_folder
+from training.runfile import RunFile, load
+
+DEFAULT_PORT = 8440
+LONGEST_REASON = 200
+SHORTEST_LIFETIME, LONGEST_LIFETIME = 5, 86_400
+_USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+_PEER = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}")
+
+
+def main(arguments: list[str]) -> int:
+    """Serve, or carry out a moderator's command."""
+    options = make_parser().parse_args(_with_action(arguments))
+    run = load(options.run)
+    folder = options.folder or default_folder(run, "authority")
+    if options.action == "serve":
+        return serve(run, folder, options)
+    _check(options)
+    action: Callable[[Books, argparse.Namespace], str] = options.carry_out
+    print(action(Books(folder), options))
+    return 0
+
+
+def _with_action(arguments: list[str]) -> list[str]:
+    """`authority RUN --port 1` means `authority RUN serve --port 1`."""
+    run, *rest = arguments or ["--help"]
+    names_run = not run.startswith("-") and rest[:1] not in (["-h"], ["--help"])
+    if names_run and (not rest or rest[0].startswith("-")):
+        return [run, "serve", *rest]
+    return arguments
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training authority",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", metavar="RUN", help="the run file, or its address")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_serve(actions.add_parser("serve", help="admit volunteers, until Ctrl-C"))
+    moderating = (
+        ("allow", _allow, "put a user on the allowlist (see serve --allowlist)"),
+        ("disallow", _disallow, "take a user off the allowlist"),
+        ("ban", _ban, "exclude a user and the devices admitted on the account, or one device"),
+        ("unban", _unban, "lift a ban"),
+        ("list", _list, "show allowlist, bans and newest decisions"),
+    )
+    for name, carry_out, text in moderating:
+        action = actions.add_parser(name, help=text)
+        action.set_defaults(carry_out=carry_out)
+        _add_folder(action)
+        if name == "list":
+            action.add_argument("user", metavar="USER", nargs="?", default="")
+        else:
+            what = "name on the Hub, or a device's peer id" if "ban" in name else "name on the Hub"
+            action.add_argument("user", metavar="USER", help=what)
+        if name in ("allow", "ban"):
+            action.add_argument("--reason", default="", help="for the log; the banned are told")
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    _add_folder(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on")
+    parser.add_argument(
+        "--lifetime", type=int, default=600, help="seconds that access lasts; so soon bans work"
+    )
+    parser.add_argument(
+        "--allowlist", action="store_true", help="admit users on the allowlist only"
+    )
+    parser.add_argument(
+        "--hub",
+        default=os.environ.get("HF_ENDPOINT", DEFAULT_ENDPOINT),
+        help="address of the Hub that knows the tokens (default: HF_ENDPOINT or %(default)s)",
+    )
+    parser.add_argument(
+        "--remember",
+        type=float,
+        default=REMEMBER_SECONDS,
+        metavar="SECONDS",
+        help="ask the Hub about the same token only so often",
+    )
+    parser.add_argument("--certificate", type=Path, help="for https without a proxy: PEM file")
+    parser.add_argument("--certificate-key", type=Path, help="its private key: PEM file")
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--folder", type=Path, help="for the signing key and the books")
+
+
+def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
+    """Admit volunteers until asked to stop.
+
+    Raises:
+        InputError: when an option is not as it must be, or the port is taken.
+    """
+    if not SHORTEST_LIFETIME <= options.lifetime <= LONGEST_LIFETIME:
+        rule = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds"
+        raise InputError("lifetime", options.lifetime, rule)
+    for name in ("certificate", "certificate_key"):
+        path = getattr(options, name)
+        if path is not None and not path.is_file():
+            raise InputError(name.replace("_", "-"), path, "must be a file in PEM")
+    policy = Policy(run.name, run.organisation, options.lifetime, options.allowlist)
+    hub = Hub(options.hub, options.remember)
+    key = read_key(folder)
+    admissions = Admissions(policy, key, Books(folder), hub)
+    _start_logging()
+    config = uvicorn.Config(
+        make_service(admissions),
+        log_config=None,
+        access_log=False,  # it would show what a visitor writes into an address
+        server_header=False,
+        limit_concurrency=200,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=5,
+        ssl_certfile=options.certificate,
+        ssl_keyfile=options.certificate_key,
+    )
+    listener = _listen(options.host, options.port)
+    port = listener.getsockname()[1]
+    scheme = "https" if options.certificate else "http"
+    address = f"{scheme}://{options.host}:{port}"
+    _introduce(run, policy, address, public_key_text(key))
+    server = uvicorn.Server(config)
+    _end_with_the_supervisor(server)
+    told = {"started": True, "address": address, "lifetime": options.lifetime}
+    status.write(folder, told)
+    with listener:
+        server.run(sockets=[listener])
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        rule = f"must be free on this machine: {error.strerror}"
+        raise InputError("port", port, rule) from error
+    return listener
+
+
+def _introduce(run: RunFile, policy: Policy, address: str, key: str) -> None:
+    whom = f"members of {policy.organisation}" if policy.organisation else "everybody"
+    listed = ", if they are on the allowlist" if policy.allowlist else ""
+    print(f"admits to {policy.run}: {whom}{listed}, for {policy.lifetime} s at a time")
+    print(f"listens at {address}, signs with the key {key}")
+    if not run.authority:
+        print(f'for the run file:  authority = "{address}" (others need https)')
+    sys.stdout.flush()
+
+
+def _start_logging() -> None:
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.INFO, format=form, force=True)
+    for library in ("httpx", "httpcore", "uvicorn", "asyncio"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+
+
+def _end_with_the_supervisor(server: uvicorn.Server) -> None:
+    """Where another process looks after this one, end when that is gone."""
+    parent = os.environ.get("TRAINING_SUPERVISOR")
+    if parent != str(os.getppid()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(1.0)
+        server.should_exit = True
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.user and not _USER.fullmatch(options.user):
+        raise InputError("user", options.user, "must be a user's name on the Hugging Face Hub")
+    reason = getattr(options, "reason", "")
+    if len(reason) > LONGEST_REASON or not reason.isprintable():
+        rule = f"must be at most {LONGEST_REASON} characters on one line"
+        raise InputError("reason", reason, rule)
+
+
+def _allow(books: Books, options: argparse.Namespace) -> str:
+    books.allow(options.user, options.reason)
+    return f"{options.user} is on the allowlist"
+
+
+def _disallow(books: Books, options: argparse.Namespace) -> str:
+    if not books.disallow(options.user):
+        raise InputError("user", options.user, "must be on the allowlist")
+    return f"{options.user} is off the allowlist"
+
+
+def _ban(books: Books, options: argparse.Namespace) -> str:
+    lifetime = status.read(books.path.parent).get("lifetime", 600)
+    soon = f"works at the next renewal of access, within {lifetime} s"
+    if _PEER.fullmatch(options.user):
+        books.ban_peer(options.user, options.reason)
+        return f"the device {options.user} is banned; this {soon}"
+    peers = books.ban_user(options.user, options.reason)
+    return f"{options.user} is banned, and {len(peers)} devices of the account; this {soon}"
+
+
+def _unban(books: Books, options: argparse.Namespace) -> str:
+    if not books.unban(options.user):
+        raise InputError("user", options.user, "must be banned")
+    return f"{options.user} is not banned any more"
+
+
+def _list(books: Books, options: argparse.Namespace) -> str:
+    lines = ["allowlist:"]
+    lines += [f"  {name}  since {since}  {reason}" for name, since, reason in books.allowed()]
+    lines.append("bans:")
+    for ban in books.bans():
+        whose = f" of {ban.username}" if ban.kind is Kind.PEER and ban.username else ""
+        lines.append(f"  {ban.kind} {ban.subject}{whose}  since {ban.since}  {ban.reason}")
+    lines.append("newest decisions:")
+    for entry in books.decisions(options.user):
+        who = f"{entry.username or '-'} {entry.peer_id or '-'}"
+        lines.append(f"  {entry.time} {entry.decision} {who} {entry.cause}".rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,91 @@
+"""What the authority is asked and what it answers: the models of its OpenAPI description."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from training.access.causes import EXPLANATIONS, Cause
+
+
+class AccessRequest(BaseModel):
+    """A volunteer's request; the Hugging Face token comes in the header ``Authorization``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    run: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="The run's name")]
+    organisation: Annotated[
+        str, Field(max_length=96, description="The organisation named in the volunteer's run file")
+    ]
+    peer_public_key: Annotated[
+        str,
+        Field(max_length=2000, description="The peer's RSA key in OpenSSH's form: ssh-rsa AAAA..."),
+    ]
+    proof: Annotated[
+        str,
+        Field(
+            max_length=2000,
+            description="Signature of the peer's key, RSA-PSS with SHA-256 in base 64, over the "
+            "JSON array of a fixed text, the run's name and the SHA-256 of the token in "
+            "hexadecimal; see training/access/proofs.py",
+        ),
+    ]
+
+
+class AccessAnswer(BaseModel):
+    """Access to the run, for a while."""
+
+    username: Annotated[str, Field(description="Whose token it was")]
+    peer_id: Annotated[str, Field(description="The peer's identity in the network, in base 58")]
+    expires: Annotated[str, Field(description="End of the access, ISO 8601 in UTC")]
+    grant: Annotated[
+        str, Field(description="What the peer shows to others; JSON, signed with Ed25519")
+    ]
+    authority_key: Annotated[
+        str, Field(description="The key to check grants with: 32 bytes in base 64")
+    ]
+    time: Annotated[float, Field(description="The authority's clock, seconds since 1970")]
+
+
+class Description(BaseModel):
+    """What the authority says of itself to everybody."""
+
+    run: Annotated[str, Field(description="The run that it admits to")]
+    organisation: Annotated[
+        str, Field(description="Whose members it admits; empty: everybody with an account")
+    ]
+    allowlist: Annotated[bool, Field(description="Whether it admits only users on its list")]
+    lifetime: Annotated[int, Field(description="Seconds that access lasts")]
+    authority_key: Annotated[str, Field(description="The key to check grants with")]
+    time: Annotated[float, Field(description="The authority's clock, seconds since 1970")]
+
+
+class Problem(BaseModel):
+    """Why there is no access; `field`, `value` and `rule` where a field is not as it must be."""
+
+    cause: Annotated[Cause, Field(description="Which of the causes it is")]
+    message: Annotated[str, Field(description="What is the matter, in words")]
+    mend: Annotated[str, Field(description="What to do about it")]
+    detail: Annotated[str, Field(description="What else is known")] = ""
+    field: Annotated[str | None, Field(description="The field that is not as it must be")] = None
+    value: Annotated[str | None, Field(description="What it held, cut short")] = None
+    rule: Annotated[str | None, Field(description="How it must be")] = None
+
+
+class ProblemAnswer(BaseModel):
+    """The body of every answer that is not 200."""
+
+    error: Problem
+
+
+def problem(cause: Cause, detail: str = "", **input_error: str) -> ProblemAnswer:
+    """Describe a problem; `input_error` are `field`, `value` and `rule`."""
+    explanation = EXPLANATIONS[cause]
+    return ProblemAnswer(
+        error=Problem(
+            cause=cause,
+            message=explanation.meaning,
+            mend=explanation.mend,
+            detail=detail,
+            **input_error,
+        )
+    )
