@@ -36,7 +36,7 @@ class Web(BaseHTTPRequestHandler):
     def date_time_string(self, timestamp: float | None = None) -> str:
         return formatdate(time.time() - self.slow, usegmt=True)
 
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, *arguments: object) -> None:
         pass
 
 

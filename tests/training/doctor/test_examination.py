@@ -1,0 +1,152 @@
+import argparse
+import io
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.training.doctor.conftest import MakeSetup
+from training.doctor import command, examination, software
+from training.doctor.examination import Check, examine
+from training.doctor.findings import (
+    POINTS,
+    Finding,
+    NotFitError,
+    PointName,
+    Verdict,
+    fine,
+    worst,
+)
+
+SICK = Finding(PointName.PACKAGES, Verdict.PROBLEM, "numpy is missing", "install it")
+AWAY = Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, "no answer", "wait", passes=True)
+UNREACHABLE = Finding(PointName.REACHABILITY, Verdict.WARNING, "a firewall", "open it")
+WELL = fine(PointName.PYTHON, "3.11.7")
+
+
+def test_every_point_is_described_once() -> None:
+    assert list(POINTS) == list(PointName)
+    for point in POINTS.values():
+        assert point.question.split(" (")[0].rstrip(")").endswith("?")
+        assert point.reason.endswith(".")
+
+
+def test_every_point_gets_a_finding_whatever_happens(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_setup: object) -> list[Finding]:
+        raise ZeroDivisionError("a bug\nof ours")
+
+    hang = threading.Event()
+
+    def never(_setup: object, _readings: object) -> Iterator[Finding]:
+        hang.wait(30)
+        yield from ()
+
+    monkeypatch.setattr(software, "look_at_system", fail)
+    monkeypatch.setattr(examination.line, "visit", never)
+    findings = examine(make_setup(), seconds=1.0)
+    hang.set()
+    assert [finding.point for finding in findings] == list(PointName)
+    by_point = {finding.point: finding for finding in findings}
+    system = by_point[PointName.SYSTEM]
+    assert system.cause == "could not be looked at (ZeroDivisionError: a bug)"
+    for point in (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY):
+        assert by_point[point].cause == "no answer within 1 s"
+        assert by_point[point].passes
+
+
+def test_a_check_that_finds_half_and_fails_is_not_silent() -> None:
+    def half() -> Iterator[Finding]:
+        yield WELL
+        raise OSError("gone")
+
+    (finding,) = examination._run(Check((PointName.PYTHON,), half))
+    assert finding.verdict is Verdict.WARNING
+
+
+def test_the_worst_verdict_counts() -> None:
+    assert worst([]) is Verdict.FINE
+    assert worst([WELL, UNREACHABLE]) is Verdict.WARNING
+    assert worst([SICK, WELL, UNREACHABLE]) is Verdict.PROBLEM
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals_and_never_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    plain = command.show(SICK, io.StringIO())
+    assert plain == ("problem   Packages        numpy is missing. What to do: install it")
+    coloured = command.show(SICK, Terminal())
+    assert coloured.startswith("\x1b[31mproblem\x1b[0m   Packages ")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in command.show(SICK, Terminal())
+
+
+def test_findings_survive_the_way_through_json() -> None:
+    for finding in (SICK, AWAY, UNREACHABLE, WELL):
+        assert Finding.from_json(json.loads(json.dumps(finding.to_json()))) == finding
+
+
+OPTIONS = argparse.Namespace(
+    run="run.toml", host="0.0.0.0", port=0, announce=[], behind_firewall=False, micro_batch=None
+)
+
+
+def join_with(findings: list[Finding] | None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(command, "_ask", lambda _arguments: findings)
+    return command.before_join(OPTIONS, Path("folder"))
+
+
+def test_joining_begins_with_one_line_where_all_is_fine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join_with([WELL], monkeypatch) == []
+    assert capsys.readouterr().out == "doctor: all fine\n"
+
+
+def test_a_problem_ends_the_joining(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(NotFitError):
+        join_with([WELL, SICK], monkeypatch)
+    printed = capsys.readouterr().out
+    assert "3.11.7" not in printed
+    assert "numpy is missing. What to do: install it" in printed
+
+
+def test_what_may_pass_does_not_end_the_joining(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert join_with([AWAY], monkeypatch) == []
+
+
+def test_who_cannot_be_reached_joins_behind_the_firewall(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join_with([UNREACHABLE], monkeypatch) == ["--behind-firewall"]
+    assert "joining as with --behind-firewall" in capsys.readouterr().out
+
+
+def test_a_doctor_that_fails_does_not_keep_anybody_from_joining(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command.supervisor, "COMMAND", ("false",))
+    assert command.before_join(OPTIONS, Path("folder")) == []
+    assert "gave no answer" in capsys.readouterr().out
+
+
+def test_doctor_and_join_look_at_the_same_place() -> None:
+    options = argparse.Namespace(
+        host="127.0.0.1", port=4001, announce=["/a"], behind_firewall=True, micro_batch=3
+    )
+    from training.__main__ import make_parser
+
+    typed = ["doctor", "run.toml", *command._place(options, Path("folder"))]
+    parsed = make_parser().parse_args(typed)
+    for name, value in vars(options).items():
+        assert getattr(parsed, name) == value
+    assert parsed.folder == Path("folder")
