@@ -64,7 +64,7 @@ export const LIVE = new URL("../../live/", import.meta.url);
  */
 
 const RETRY_SECONDS = { first: 5, longest: 120 };
-const POLL_SECONDS = { shortest: 2, longest: 60, unknown: 5 };
+const POLL_SECONDS = { shortest: 1, longest: 60, unknown: 5 };
 const EVERYTHING_EACH = 6; // rounds
 const NAME = /^[\w-][\w.-]*$/;
 

@@ -1,0 +1,269 @@
+"""The live page beside a run that is being written: what is new, what is wrong, how old it is."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import Visit, Visitor
+from tests.browser.written_run import LiveServer, WrittenRun, serving
+
+pytestmark = pytest.mark.browser
+
+HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@pytest.fixture
+def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
+    """A server and the run that it shows."""
+    with serving(site, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def server(stage: tuple[LiveServer, WrittenRun]) -> LiveServer:
+    """The server that the page comes from."""
+    return stage[0]
+
+
+@pytest.fixture
+def run(stage: tuple[LiveServer, WrittenRun]) -> WrittenRun:
+    """An open run without a step."""
+    stage[1].open()
+    return stage[1]
+
+
+def look(visit: Visitor, server: LiveServer, query: str = "") -> Visit:
+    """A visitor of the run's page."""
+    visitor = visit(server.address)
+    visitor.open(f"live/{query}")
+    return visitor
+
+
+def figure(page: Page, name: str, text: str | re.Pattern[str]) -> None:
+    """Wait until the page shows a figure."""
+    expect(page.locator(f"[data-live={name}]")).to_have_text(text)
+
+
+def test_a_new_step_appears_and_only_its_bytes_are_asked_for(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(40)
+    run.write_people("ada", "ben")
+    visitor = look(visit, server)
+    page = visitor.page
+    figure(page, "step", "40")
+    figure(page, "state", "Running")
+    figure(page, "working", "4")
+    before = run.progress.stat().st_size
+    run.add(3)
+    figure(page, "step", "43")
+    first, *later = server.ranges_of("progress.jsonl")
+    assert first == ""
+    starts = [int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) for wanted in later]  # type: ignore[index]
+    line = len(run.progress.read_bytes().splitlines(keepends=True)[-1])
+    assert starts
+    assert min(starts) >= before - 2 * line
+    assert visitor.errors == []
+
+
+def test_a_half_written_line_counts_once_it_is_whole(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    whole = run.progress.read_bytes()
+    run.progress.write_bytes(whole[:-30])
+    page = look(visit, server).page
+    figure(page, "step", "4")
+    expect(page.locator("[data-live=problems]")).to_be_hidden()
+    run.progress.write_bytes(whole)
+    figure(page, "step", "5")
+    expect(page.locator("[data-live=problems]")).to_be_hidden()
+
+
+def test_a_broken_line_is_left_out_and_said(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    with run.progress.open("a") as file:
+        file.write('{"step": 6, "time": \n{"step": "seven"}\n\xff\n')
+    run.add(2)
+    page = look(visit, server).page
+    figure(page, "step", "7")
+    problems = page.locator("[data-live=problems]")
+    expect(problems).to_contain_text("3 lines of progress.jsonl could not be read")
+
+
+def test_a_broken_document_leaves_what_was_known(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    run.write_people("ada", "ben")
+    page = look(visit, server).page
+    figure(page, "board-count", "2 contributors")
+    (run.path / "peers.json").write_text("[{")
+    run.add(1)
+    expect(page.locator("[data-live=problems]")).to_contain_text("peers.json cannot be read")
+    figure(page, "board-count", "2 contributors")
+    run.write_people("ada", "ben", "cleo")
+    run.add(1)
+    figure(page, "board-count", "3 contributors")
+    expect(page.locator("[data-live=problems]")).to_be_hidden()
+
+
+def test_a_stall_is_told_with_its_length_and_ends_with_the_next_step(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5, ago=12 * 60 + 5)
+    page = look(visit, server).page
+    figure(page, "state", "Silent for 12 minutes")
+    expect(page.locator("[data-live=state]")).to_have_attribute("data-state", "silent")
+    run.add(1)
+    page.evaluate("dispatchEvent(new Event('online'))")  # what is silent is asked less often
+    figure(page, "state", "Running")
+
+
+def test_a_finished_run_says_when_and_is_asked_no_more(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    run.write_people("ada")
+    page = look(visit, server).page
+    figure(page, "state", "Running")
+    run.add(1)
+    run.write_people("ada", "ben")
+    run.live.finish("2026-03-04T05:06:07.000Z")
+    figure(page, "state", "Finished on 4 March 2026, 05:06 UTC")
+    figure(page, "step", "6")
+    figure(page, "board-count", "2 contributors")
+    asked = len(server.asked)
+    page.evaluate("dispatchEvent(new Event('online'))")
+    page.wait_for_timeout(1500)
+    assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("hours", [-30, 30])
+def test_a_wrong_clock_of_the_visitor_changes_no_age(
+    visit: Visitor, server: LiveServer, run: WrittenRun, hours: int
+) -> None:
+    run.add(5)
+    visitor = visit(server.address)
+    visitor.page.clock.install(time=time.time() + 3600 * hours)
+    page = visitor.open("live/")
+    figure(page, "state", "Running")
+    expect(page.locator("[data-live=detail]")).to_have_text(
+        re.compile(r"Newest step \d+ seconds? ago\.$")
+    )
+
+
+def test_a_monitor_whose_clock_is_ahead_is_told(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    server.clock = -300.0
+    run.add(5)
+    page = look(visit, server).page
+    figure(page, "state", "Running")
+    expect(page.locator("[data-live=detail]")).to_contain_text("clock is ahead")
+
+
+def test_a_run_without_its_files_waits_for_the_first_step(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.progress.unlink()
+    visitor = look(visit, server)
+    figure(visitor.page, "state", "Waiting for the first step")
+    figure(visitor.page, "board-count", "Nobody yet")
+    run.add(1)
+    figure(visitor.page, "state", "Running")
+    figure(visitor.page, "step", "1")
+    assert visitor.errors == []
+
+
+@pytest.mark.parametrize("name", ["nowhere", "../../etc"])
+def test_an_unknown_run_is_told_with_those_that_are_here(
+    visit: Visitor, server: LiveServer, run: WrittenRun, name: str
+) -> None:
+    visitor = look(visit, server, f"?run={name}")
+    figure(visitor.page, "title", "No such run")
+    figure(visitor.page, "detail", re.compile("Runs that are here: watched"))
+    asked = [path for path, _ in server.asked if path.endswith("/run.json")]
+    assert set(asked) <= {"/live/nowhere/run.json"}
+    assert visitor.errors == []
+
+
+def test_a_server_that_is_gone_is_told_and_asked_again(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    page = look(visit, server).page
+    figure(page, "state", "Running")
+    server.stop()
+    problems = page.locator("[data-live=problems]")
+    expect(problems).to_contain_text("Nothing new can be read: the server does not answer")
+    figure(page, "step", "5")
+    run.add(1)
+    server.start()
+    figure(page, "step", "6")
+    expect(problems).to_be_hidden()
+
+
+def test_a_server_without_ranges_will_do(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    server.ranges = False
+    run.add(5)
+    page = look(visit, server).page
+    figure(page, "step", "5")
+    for step in ("6", "7"):
+        run.add(1)
+        figure(page, "step", step)
+    figure(page, "samples", str(7 * 128))
+
+
+def test_another_file_in_its_place_is_read_from_the_start(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(9)
+    page = look(visit, server).page
+    figure(page, "step", "9")
+    lines = [run.line(step, time.time()) for step in (1, 2)]
+    other = run.path / "other.jsonl"
+    other.write_text("".join(json.dumps(vars(line)) + "\n" for line in lines))
+    other.replace(run.progress)
+    figure(page, "step", "2")
+    figure(page, "samples", str(2 * 128))
+
+
+def test_a_run_that_goes_back_to_a_checkpoint_shows_its_new_steps(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(9)
+    run.step = 5
+    run.add(1)
+    page = look(visit, server).page
+    figure(page, "step", "6")
+    figure(page, "samples", str(6 * 128))
+    expect(page.locator("[data-live=problems]")).to_contain_text("went back from step 9")
+
+
+def test_a_hidden_page_asks_for_nothing(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    page = look(visit, server).page
+    figure(page, "step", "5")
+    page.evaluate(HIDE, True)
+    page.wait_for_timeout(1500)  # the round that was due ends
+    asked = len(server.asked)
+    run.add(1)
+    page.wait_for_timeout(1500)
+    assert len(server.asked) == asked
+    page.evaluate(HIDE, False)
+    figure(page, "step", "6")

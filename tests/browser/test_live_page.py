@@ -1,0 +1,268 @@
+"""What can be done on the live page: charts, contributors, pictures, checkpoints."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from templates.live_page import first_run
+from tests.browser.test_every_page import AXE, RUN_AXE
+from tests.browser.visits import Visitor
+from tests.browser.written_run import WrittenRun, serving
+from training.lamb import learning_rate_factor
+from training.live import Contributor, timestamp
+from training.recipes import find_recipe
+
+pytestmark = pytest.mark.browser
+
+# Texts that live.js writes; "detail", "problems" and the like are empty in an archive.
+WRITTEN = """() => Object.fromEntries([...document.querySelectorAll(
+  "#live [data-live]:not(section, form, details, input, ul, table, .chart)")]
+  .filter((element) => !["reader", "board", "announcement"].includes(element.dataset.live))
+  .map((element) => [element.dataset.live, element.textContent.replace(/\\s+/g, " ").trim()]))"""
+
+
+RUN = first_run()
+FIRST, LAST = RUN.lines[0], RUN.lines[-1]
+# Who did most first, as the table begins.
+PEOPLE = sorted(RUN.peers, key=lambda peer: -peer["samples"])
+NAMES = [peer["name"] for peer in PEOPLE]
+PLOT = "document.querySelector('[data-chart=loss] [data-plot]')"
+
+
+@pytest.fixture
+def archive(visit: Visitor) -> Page:
+    """The run that ships with the site, read by the script."""
+    page = visit().open("live/")
+    expect(page.locator("#live")).to_have_attribute("data-rounds", "1")
+    return page
+
+
+@pytest.fixture
+def charts(archive: Page) -> Page:
+    """The same with its loss drawn."""
+    expect(archive.locator("[data-chart=loss] .main-svg").first).to_be_visible()
+    return archive
+
+
+def names(page: Page) -> list[str]:
+    """The contributors in the table."""
+    return page.locator(".board__name bdi").all_inner_texts()
+
+
+def decimal(loss: float) -> str:
+    """A loss as the page writes it."""
+    return f"{loss:.3f}"
+
+
+def test_the_script_writes_what_the_page_was_built_with(visit: Visitor, archive: Page) -> None:
+    built = visit(java_script_enabled=False)
+    before = built.open("live/").locator("#live")
+    rows = before.locator(".board__table tbody tr").all_inner_texts()
+    figures = ("step", "loss", "loss_before", "working", "others", "samples_per_second", "samples")
+    figures += ("traffic", "traffic_step", "state", "title", "note", "pictures-when", "join")
+    after = archive.evaluate(WRITTEN)
+    for name in figures:
+        text = " ".join(before.locator(f"[data-live={name}]").inner_text().split())
+        assert after[name] == text, name
+    drawn = archive.locator(".board__table tbody tr:not(.board__space)").all_inner_texts()
+    assert [row.split() for row in drawn] == [row.split() for row in rows]
+
+
+def test_without_javascript_the_figures_the_curve_and_the_pictures_are_there(
+    visit: Visitor,
+) -> None:
+    page = visit(java_script_enabled=False).open("live/")
+    expect(page.locator("[data-chart=loss] svg.plot")).to_be_visible()
+    expect(page.locator(".through__row img").first).to_be_visible()
+    expect(page.locator("#live-charts")).to_be_hidden()
+    expect(page.locator(".board__name a")).to_have_count(len(NAMES))
+
+
+def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
+    axes = f"() => [{PLOT}._fullLayout.xaxis, {PLOT}._fullLayout.yaxis].map((axis) => axis.type)"
+    span = f"() => {PLOT}._fullLayout.xaxis.range"
+    assert charts.evaluate(axes) == ["linear", "linear"]
+    assert charts.evaluate(span) == [FIRST["step"], LAST["step"]]
+    charts.get_by_label("across time").check()
+    charts.get_by_label("Loss on a log scale").check()
+    charts.wait_for_function(f"() => ({axes})().join() === 'date,log'")
+    charts.get_by_label("across steps").check()
+    charts.get_by_label("Part").select_option("newest tenth")
+    start = LAST["step"] - (LAST["step"] - FIRST["step"]) / 10
+    charts.wait_for_function(f"(start) => ({span})()[0] === start", arg=start)
+    colour = f"() => {PLOT}.data[1].line.color"
+    light = charts.evaluate(colour)
+    charts.evaluate("document.body.dataset.mdColorScheme = 'slate'")
+    charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
+
+
+def test_one_step_is_read_by_keyboard_and_all_in_a_table(charts: Page) -> None:
+    reader = charts.locator("#live-reader")
+    reader.focus()
+    charts.keyboard.press("Home")
+    expect(charts.locator("[data-live=reader]")).to_contain_text(decimal(FIRST["loss"]))
+    words = f"Step {FIRST['step']}, Loss {decimal(FIRST['loss'])}"
+    expect(reader).to_have_attribute("aria-valuetext", re.compile(words))
+    charts.keyboard.press("ArrowRight")
+    expect(charts.locator("[data-chart=loss] .chart__cursor")).to_be_visible()
+    charts.get_by_text("The charts as a table").click()
+    rows = charts.locator("[data-live=table] tbody tr")
+    expect(rows.first).to_contain_text(decimal(FIRST["loss"]))
+    expect(rows.last).to_contain_text(decimal(LAST["loss"]))
+    assert rows.count() <= 60
+
+
+def test_the_schedule_drawn_is_the_one_that_volunteers_follow(archive: Page) -> None:
+    recipe = find_recipe("rehearsal")
+    peak, schedule = recipe.optimizer.learning_rate, recipe.schedule
+    card = {
+        "total_steps": schedule.total_steps,
+        "warmup_steps": schedule.warmup_steps,
+        "learning_rate": peak,
+    }
+    drawn = archive.evaluate(
+        """async (schedule) => {
+          const { scheduleCorners, interpolate } = await import("../assets/live/series.js");
+          const { steps, rates } = scheduleCorners(schedule);
+          const all = Array.from({ length: schedule.total_steps }, (_, index) => index + 1);
+          return all.map((step) => interpolate(steps, rates, step));
+        }""".replace("../assets", archive.url.replace("/live/", "/assets")),
+        card,
+    )
+    # the page counts steps from 1, the schedule from 0
+    followed = [peak * learning_rate_factor(schedule, step) for step in range(len(drawn))]
+    assert drawn == pytest.approx(followed)
+
+
+def test_contributors_are_searched_and_sorted(archive: Page) -> None:
+    assert names(archive) == NAMES
+    archive.get_by_role("button", name="Name").click()
+    assert names(archive) == sorted(NAMES)
+    expect(archive.locator("th[data-column=name]")).to_have_attribute("aria-sort", "ascending")
+    archive.get_by_role("button", name="Name").click()
+    assert names(archive) == sorted(NAMES, reverse=True)
+    archive.get_by_role("button", name="Steps").click()
+    by_steps = sorted(PEOPLE, key=lambda peer: -peer["steps"])
+    assert names(archive) == [peer["name"] for peer in by_steps]
+    wanted = NAMES[1][1:3].upper()
+    archive.get_by_role("searchbox").fill(wanted)
+    found = [name for name in names(archive) if wanted.lower() in name]
+    assert names(archive) == found
+    count = f"{len(found)} of {len(NAMES)} contributors"
+    expect(archive.locator("[data-live=board-count]")).to_have_text(count)
+
+
+def test_a_contributors_page_has_an_address_and_a_way_back(visit: Visitor, archive: Page) -> None:
+    last, title = PEOPLE[-1], RUN.card["title"]
+    archive.get_by_role("link", name=last["name"]).click()
+    expect(archive.locator("h1")).to_have_text(last["name"])
+    assert archive.url.endswith(f"?run={RUN.name}&who={last['id']}")
+    expect(archive.locator("[data-live=contributor]")).to_contain_text(f"{last['samples']:,}")
+    there = [
+        entry
+        for entry in RUN.samples["checkpoints"]
+        if last["first_seen"] <= entry["time"] <= last["last_seen"]
+    ]
+    words = archive.locator("[data-live=pictures-when]")
+    expect(words).to_contain_text(f"Checkpoint {len(there)} of {len(there)}")
+    archive.go_back()
+    expect(archive.locator("h1")).to_have_text(title)
+    expect(archive.locator(".board__name").first).to_be_visible()
+    page = visit(bypass_csp=True).open(f"live/?run={RUN.name}&who={last['id']}")
+    expect(page.locator("h1")).to_have_text(last["name"])
+    expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()
+    page.add_script_tag(path=AXE)
+    found = page.evaluate(RUN_AXE)["violations"]
+    assert [(v["id"], [n["target"] for n in v["nodes"]]) for v in found] == []
+    page.get_by_role("link", name=title).click()
+    expect(page.locator("[data-live=step]")).to_be_visible()
+
+
+def test_the_pictures_go_through_the_run_by_keyboard(archive: Page) -> None:
+    first, last = RUN.samples["checkpoints"][0], RUN.samples["checkpoints"][-1]
+    slider = archive.locator("#live-checkpoint")
+    image = archive.locator(".through__row img").first
+    expect(image).to_have_attribute("src", re.compile(last["images"][0][0]))
+    slider.focus()
+    archive.keyboard.press("Home")
+    expect(image).to_have_attribute("src", re.compile(first["images"][0][0]))
+    words = f"{RUN.samples['prompts'][0]}: drawing 1 of {len(first['images'][0])} at step"
+    expect(image).to_have_attribute("alt", f"{words} {first['step']}")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(f"Step {first['step']}, loss"))
+
+
+def test_a_checkpoints_sum_is_copied_whole(visit: Visitor) -> None:
+    first, last = RUN.checkpoints[0], RUN.checkpoints[-1]
+    page = visit(permissions=["clipboard-read", "clipboard-write"]).open("live/")
+    page.get_by_role("button", name=f"Copy the SHA-256 of step {last['step']}").click()
+    assert page.evaluate("navigator.clipboard.readText()") == last["sha256"]
+    page.get_by_role("button", name=f"Show all {len(RUN.checkpoints)} checkpoints").click()
+    expect(page.locator(".checkpoints__table tbody tr")).to_have_count(len(RUN.checkpoints))
+    page.get_by_role("button", name=f"Pictures of step {first['step']}", exact=True).click()
+    expect(page.locator("[data-live=pictures-when]")).to_contain_text(f"Step {first['step']}")
+
+
+@pytest.fixture
+def crowd(site: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of a run of 31,250 steps and 10,000 contributors."""
+    with serving(site, tmp_path) as (server, run):
+        write_crowd(run, steps=31_250, people=10_000)
+        yield server.address
+
+
+def write_crowd(run: WrittenRun, steps: int, people: int) -> None:
+    """Write a long run at once: its files are as the monitor leaves them."""
+    run.open(total_steps=31_250)
+    now = time.time()
+    lines = (run.line(step, now - 200 * (steps - step)) for step in range(1, steps + 1))
+    text = "".join(f"{json.dumps(vars(line))}\n" for line in lines)
+    run.progress.write_text(text)
+    run.step = steps
+    run.live.write_peers(
+        [
+            Contributor(
+                id=f"{number:012x}",
+                name=f"<b>volunteer {number}</b>",
+                samples=10 * (people - number),
+                seconds=3600.0,
+                first_seen=timestamp(now - 200 * steps),
+                last_seen=timestamp(now - 60 * number),
+                state="training" if number < 37 else "left",
+                steps=1 + number % 100,
+            )
+            for number in range(people)
+        ]
+    )
+
+
+def test_a_run_of_31250_steps_and_10000_contributors_draws_only_what_is_seen(
+    visit: Visitor, crowd: str
+) -> None:
+    page = visit(crowd).open("live/")
+    expect(page.locator("[data-live=step]")).to_have_text("31,250")
+    page.wait_for_function(f"() => {PLOT}.dataset.points")
+    points = int(page.locator("[data-chart=loss] [data-plot]").get_attribute("data-points") or 0)
+    assert 500 < points < 10_000
+    table = page.locator(".board__table")
+    expect(table).to_have_attribute("aria-rowcount", "10001")
+    page.locator("[data-live=board]").scroll_into_view_if_needed()
+    assert table.locator("tbody tr").count() < 60
+    table.locator("a").first.focus()
+    page.keyboard.press("End")
+    last = page.locator("*:focus")
+    expect(last).to_have_text("<b>volunteer 9999</b>")
+    expect(page.locator("tr:has(:focus)")).to_have_attribute("aria-rowindex", "10001")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("*:focus")).to_have_text("<b>volunteer 9998</b>")
+    page.get_by_role("searchbox").fill("volunteer 77")
+    expect(page.locator("[data-live=board-count]")).to_have_text("111 of 10,000 contributors")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Seen").select_option("in the last hour")
+    expect(page.locator("[data-live=board-count]")).to_have_text(
+        re.compile(r"^(59|60|61) of 10,000")
+    )

@@ -1,0 +1,200 @@
+"""A run that is written while somebody looks at it, and the server that its page comes from."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from tools.server import SiteHandler
+from training.live import (
+    CheckpointEntry,
+    Contributor,
+    LiveFolder,
+    PeerState,
+    ProgressLine,
+    RunCard,
+    timestamp,
+)
+
+NAME = "watched"
+STEP_BYTES = 1_500_000
+
+
+@dataclass
+class WrittenRun:
+    """A run's folder, written by the monitor's own code; its steps are a second apart."""
+
+    path: Path
+    step: int = 0
+    live: LiveFolder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = LiveFolder(self.path)
+
+    @property
+    def progress(self) -> Path:
+        """Its append-only file."""
+        return self.path / "progress.jsonl"
+
+    def open(self, total_steps: int = 1000) -> None:
+        """Write run.json."""
+        schedule = {
+            "total_steps": total_steps,
+            "warmup_steps": 10,
+            "target_batch_size": 128,
+            "learning_rate": 0.05,
+        }
+        start = timestamp(time.time() - 3600)
+        join = "python -m training join watched.toml"
+        card = RunCard(NAME, "A run being watched", "rehearsal", {}, 464_234, schedule, start, join)
+        self.live.start(card)
+
+    def add(self, count: int, ago: float = 0.0) -> None:
+        """Append steps, the last one `ago` seconds old."""
+        for left in reversed(range(count)):
+            self.step += 1
+            self.live.append(self.line(self.step, time.time() - ago - left))
+
+    def line(self, step: int, seconds: float) -> ProgressLine:
+        """A step as the monitor would note it."""
+        return ProgressLine(
+            step=step,
+            time=timestamp(seconds),
+            loss=4.0 / step**0.25,
+            samples=128,
+            samples_per_second=128.0,
+            training=3,
+            syncing=1,
+            left=2,
+            bytes_sent=STEP_BYTES,
+            bytes_received=STEP_BYTES,
+            rejected=0,
+        )
+
+    def write_people(self, *names: str, seen_ago: float = 0.0) -> None:
+        """Write peers.json: the first has done most, each other was last seen an hour earlier."""
+        now = time.time() - seen_ago
+        people = [
+            Contributor(
+                id=f"{rank:012x}",
+                name=name,
+                samples=1000 * (len(names) - rank),
+                seconds=60.0 * (rank + 1),
+                first_seen=timestamp(now - 100_000),
+                last_seen=timestamp(now - 3600 * rank),
+                state=PeerState.TRAINING if rank == 0 else PeerState.LEFT,
+                steps=10 * (rank + 1),
+            )
+            for rank, name in enumerate(names)
+        ]
+        self.live.write_peers(people)
+
+    def write_checkpoints(self, *steps: int) -> None:
+        """Write checkpoints.json, the newest with its file, and a picture for each caption."""
+        entries = [
+            CheckpointEntry(
+                step,
+                3.0,
+                timestamp(time.time()),
+                f"checkpoints/{step:06d}/model.safetensors" if step == steps[-1] else None,
+                f"{step:064x}",
+            )
+            for step in steps
+        ]
+        self.live.write_checkpoints(entries)
+
+
+@dataclass
+class LiveServer:
+    """Serves a site; notes what is asked of it. `ranges` and `clock` may change at any time.
+
+    Attributes:
+        ranges: whether it sends parts of files. clock: seconds that its clock is fast.
+        asked: the paths asked for with their Range header.
+    """
+
+    folder: Path
+    ranges: bool = True
+    clock: float = 0.0
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    _server: ThreadingHTTPServer | None = None
+    _port: int = 0
+
+    @property
+    def address(self) -> str:
+        """The address of the site; ends with a slash."""
+        return f"http://127.0.0.1:{self._port}/"
+
+    def start(self) -> None:
+        """Listen, on the same port as before."""
+        handler = partial(_Handler, self, directory=str(self.folder))
+        self._server = _Server(("127.0.0.1", self._port), handler)
+        self._port = self._server.server_port
+        Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def ranges_of(self, name: str) -> list[str]:
+        """The Range headers with which a file was asked for, in order."""
+        return [wanted for path, wanted in self.asked if path.endswith(name)]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that leaves in the middle of a download is no error."""
+
+
+class _Handler(SiteHandler):
+    def __init__(self, owner: LiveServer, *args: object, **options: str) -> None:
+        self.owner = owner
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+
+    def parse_request(self) -> bool:
+        """Note what is asked; forget the range where this server has none."""
+        whole = super().parse_request()
+        if whole:
+            self.owner.asked.append((self.path, self.headers.get("Range", "")))
+            if not self.owner.ranges:
+                del self.headers["Range"]
+        return whole
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The server's time; files have their own."""
+        seconds = time.time() + self.owner.clock if timestamp is None else timestamp
+        return super().date_time_string(int(seconds))
+
+    def end_headers(self) -> None:
+        """Close each connection, so that none outlives a server that stops."""
+        self.send_header("Connection", "close")
+        super().end_headers()
+
+
+@contextmanager
+def serving(site: Path, folder: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
+    """Serve a site whose live data are written in `folder`, its only run being open."""
+    for item in site.iterdir():
+        if item.name != "live":
+            (folder / item.name).symlink_to(item, target_is_directory=item.is_dir())
+    live = folder / "live"
+    live.mkdir()
+    (live / "index.html").symlink_to(site / "live" / "index.html")
+    runs = '{"runs": [{"name": "watched", "title": "A run being watched", "note": ""}]}'
+    (live / "runs.json").write_text(runs)
+    server = LiveServer(folder)
+    server.start()
+    try:
+        yield server, WrittenRun(live / NAME)
+    finally:
+        server.stop()
