@@ -35,6 +35,7 @@ class TextToImageConfig(PreTrainedConfig):
         initializer_range: standard deviation of the initial matrices.
         begin_id: text token that opens each sequence.
         padding_id: text token that stands for "no word".
+        recipe: name of the run's recipe, which knows the tokenizer; empty where there is none.
 
     Raises:
         InputError: a value outside its range.
@@ -63,6 +64,7 @@ class TextToImageConfig(PreTrainedConfig):
     initializer_range: float = 0.02
     begin_id: int = 0
     padding_id: int = 0
+    recipe: str = ""
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)  # type: ignore[no-untyped-call]

@@ -6,10 +6,12 @@
     checkpoints.json  the published checkpoints
     samples.json      the fixed prompts and what was drawn from them, in samples/
 
-Any static host can carry the folder; every address in it is relative to it.
+Any static host can carry the folder; every address in it is relative to it, but for those of
+checkpoints that are on the Hub.
 """
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -103,7 +105,10 @@ class Contributor:
 
 @dataclass(frozen=True)
 class CheckpointEntry:
-    """A published checkpoint; `address` is None once its file has been removed."""
+    """A published checkpoint.
+
+    `address` is relative to the live data, or an http(s) one; None once its file is removed.
+    """
 
     step: int
     loss: float | None
@@ -117,6 +122,7 @@ class LiveFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.lock = threading.Lock()  # of the list of checkpoints, which two threads change
         self.progress = atomic.AppendOnlyLines(path / "progress.jsonl")
 
     def start(self, card: RunCard) -> None:

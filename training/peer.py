@@ -120,7 +120,13 @@ class Volunteer:
             board, self.network, self.optimizer, self.contribution, self.recipe, size
         )
         self.recovery = Recovery(
-            self.optimizer, self.stream, self.recipe, run.live, options.folder, board.say
+            self.optimizer,
+            self.stream,
+            self.recipe,
+            run.live,
+            options.folder,
+            board.say,
+            self.reporter.note_checkpoint,
         )
 
     def train(self, stop: threading.Event) -> None:

@@ -172,7 +172,7 @@ class Recipe:
         """The model's configuration, as saved in `config.json`."""
         from training.configuration import TextToImageConfig
 
-        return TextToImageConfig(**asdict(self.model))
+        return TextToImageConfig(**asdict(self.model), recipe=self.name)
 
 
 PAPER = Recipe(

@@ -1,5 +1,6 @@
 """Ways back into a run: from the others, from the own backup, from the published checkpoint."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 from training import backup, checkpoint
 from training.averaging import StateUnavailableError, SwarmOptimizer, ordered_parameters
 from training.data import SampleStream
-from training.model import build_model
+from training.model import TextToImageTransformer, build_model
 from training.recipes import Recipe
+from training.state import TrainingState
 
 
 @dataclass
@@ -19,6 +21,7 @@ class Recovery:
         live: address or folder of the published live data, empty where there is none.
         folder: where the backup is kept.
         say: tells the volunteer in plain words what was done.
+        report: told how many per cent of a published checkpoint have come.
     """
 
     optimizer: SwarmOptimizer
@@ -27,6 +30,7 @@ class Recovery:
     live: str
     folder: Path
     say: Callable[[str], None]
+    report: Callable[[int], None] | None = None
 
     @property
     def _path(self) -> Path:
@@ -47,26 +51,60 @@ class Recovery:
             self.say(f"going on from the own backup of step {saved.state.epoch}")
 
     def download(self) -> None:
-        """Take the newest state from a peer, else the published checkpoint."""
+        """Take the newest state of a peer or the published checkpoint, whichever is here sooner.
+
+        A checkpoint that is older than the run stays behind a peer's state: it is taken only
+        where no peer sends a usable one in time.
+        """
+        averager = self.optimizer.state_averager
+        fetching = Fetching(self._fetch, self._offer) if self.live else None
         try:
             self.optimizer.load_state_from_peers()
+            if averager.took_offered:
+                step = self.optimizer.local_epoch
+                self.say(f"the published checkpoint of step {step} was here before a peer's state")
         except StateUnavailableError as error:
             self.say(str(error))
-            self.take_checkpoint()
+            averager.offered = None
+            if fetching is not None:
+                self._take(fetching)
+        finally:
+            if fetching is not None:
+                fetching.abandon()
+            averager.offered = None
 
     def take_checkpoint(self) -> None:
         """Go on from the published checkpoint if it is newer than what we have."""
-        if not self.live:
-            return
+        if self.live:
+            self._take(Fetching(self._fetch, lambda _published: None))
+
+    def _fetch(self, report: Callable[[int], None]) -> checkpoint.Published:
+        def tell(percent: int) -> None:
+            report(percent)
+            if self.report is not None:
+                self.report(percent)
+
+        return checkpoint.fetch(self.live, self.folder, tell)
+
+    def _offer(self, published: checkpoint.Published) -> None:
+        """Let a download from a peer that is still under way end with the checkpoint."""
+        step, model = published
+        if step > self.optimizer.local_epoch and step >= self.optimizer.tracker.global_epoch - 1:
+            self.optimizer.state_averager.offered = self._as_state(step, model)
+
+    def _take(self, fetching: "Fetching") -> None:
         try:
-            step, model = checkpoint.fetch(self.live)
+            step, model = fetching.wait()
         except (OSError, checkpoint.CheckpointError) as error:
             self.say(f"no published checkpoint: {error}")
             return
         if step > self.optimizer.local_epoch:
-            parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
-            self.optimizer.adopt(self.optimizer.with_parameters(step, parameters))
+            self.optimizer.adopt(self._as_state(step, model))
             self.say(f"going on from the published checkpoint of step {step}")
+
+    def _as_state(self, step: int, model: TextToImageTransformer) -> TrainingState:
+        parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
+        return self.optimizer.with_parameters(step, parameters)
 
     def roll_back(self) -> None:
         """Leave broken weights for the backup, else for the published checkpoint or a new start.
@@ -81,3 +119,51 @@ class Recovery:
         parameters = [p.detach() for p in ordered_parameters(build_model(self.recipe), self.recipe)]
         self.optimizer.adopt(self.optimizer.with_parameters(0, parameters))
         self.take_checkpoint()
+
+
+class _NotNeededError(Exception):
+    """A download is given up because the state is there already."""
+
+
+class Fetching:
+    """A published checkpoint on its way, in a thread of its own.
+
+    Args:
+        fetch: gets it, calling what it is given again and again, which may end it.
+        then: called with it in the thread.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[Callable[[int], None]], checkpoint.Published],
+        then: Callable[[checkpoint.Published], None],
+    ) -> None:
+        self._fetch, self._then = fetch, then
+        self._abandoned = threading.Event()
+        self._result: checkpoint.Published | Exception | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> checkpoint.Published:
+        """The step and the model; raises what `checkpoint.fetch` raised."""
+        self._thread.join()
+        assert self._result is not None
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+    def abandon(self) -> None:
+        """Give up; what has come is kept for the next time."""
+        self._abandoned.set()
+
+    def _go_on(self, _percent: int) -> None:
+        if self._abandoned.is_set():
+            raise _NotNeededError
+
+    def _work(self) -> None:
+        try:
+            self._result = self._fetch(self._go_on)
+            if not self._abandoned.is_set():
+                self._then(self._result)
+        except Exception as error:  # handed to whoever waits
+            self._result = error

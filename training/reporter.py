@@ -45,6 +45,7 @@ class Reporter:
         self.is_connected = True
         self._stage = Stage.CONNECTING
         self._received_before = 0
+        self._checkpoint_percent: int | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -57,7 +58,12 @@ class Reporter:
     def stage(self, stage: Stage) -> None:
         if stage is Stage.DOWNLOADING:
             self._received_before = traffic.read().received
+        self._checkpoint_percent = None
         self._stage = stage
+
+    def note_checkpoint(self, percent: int) -> None:
+        """Tell how much of a published checkpoint has been downloaded."""
+        self._checkpoint_percent = percent
 
     def start(self) -> None:
         """Begin to report."""
@@ -105,9 +111,13 @@ class Reporter:
                 self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
 
     def _describe_stage(self) -> tuple[Stage, int | None]:
+        checkpoint = self._checkpoint_percent
         if self.stage is Stage.DOWNLOADING:
             received = traffic.read().received - self._received_before
-            return self.stage, min(100, 100 * received // max(1, self.state_bytes))
+            percent = min(100, 100 * received // max(1, self.state_bytes))
+            return self.stage, max(percent, checkpoint or 0)  # the sooner of the two is taken
+        if self.stage is Stage.SEARCHING and checkpoint is not None:
+            return Stage.DOWNLOADING, checkpoint
         control: Any = self.optimizer.scheduled_grads
         if self.stage is Stage.WAITING and control is not None:
             exchanging = control.stage is AveragingStage.RUNNING_ALLREDUCE

@@ -27,6 +27,11 @@ class TrainingState:
     optimizer_metadata: list[dict[str, Any]]
     tensors: list[torch.Tensor]
 
+    def as_loaded(self) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        """Metadata and tensors, as a download from a peer gives them."""
+        metadata = {"epoch": self.epoch, "optimizer_metadata": self.optimizer_metadata}
+        return metadata, self.tensors
+
     def is_finite(self) -> bool:
         """Tell whether no floating-point tensor holds an infinity or NaN."""
         return are_finite(self.tensors)
@@ -60,6 +65,7 @@ class StateDownload(DecentralizedAverager):
 
     shapes: Sequence[torch.Size] = ()
     offered: TrainingState | None = None
+    took_offered = False  # the last time
 
     @classmethod
     def _get_handle_name(cls, namespace: str | None, method_name: str) -> str:
@@ -74,18 +80,22 @@ class StateDownload(DecentralizedAverager):
         Raises:
             TimeoutError: when it takes longer than `timeout` seconds.
         """
-        if self.offered is not None:
-            state = self.offered
-            metadata = {"epoch": state.epoch, "optimizer_metadata": state.optimizer_metadata}
-            return metadata, state.tensors
+        if (offer := self._take_offer()) is not None:
+            return offer
         deadline = time.monotonic() + timeout if timeout is not None else float("inf")
         future = super().load_state_from_peers(wait=False, timeout=timeout)
         while not future.done():
+            if (offer := self._take_offer()) is not None:  # while a peer was still sending
+                return offer
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no state after {timeout:.0f} seconds")
             time.sleep(0.1)
         loaded: tuple[dict[str, Any], list[torch.Tensor]] | None = future.result()
         return loaded if loaded is not None and is_usable(*loaded, self.shapes) else None
+
+    def _take_offer(self) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
+        self.took_offered = self.offered is not None
+        return self.offered.as_loaded() if self.offered is not None else None
 
 
 class StateAverager(GuardedAverager, TrainingStateAverager, StateDownload):

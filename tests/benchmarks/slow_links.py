@@ -8,7 +8,7 @@ only when asked for by name.
 import json
 import platform
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -28,6 +28,7 @@ DELAY_MS, LOSS_PERCENT = 50.0, 1.0
 FAST, SLOW = 100.0, 20.0  # Mbit/s
 BITS = (8, 16, 32)
 COMPUTE_SECONDS = 10.0  # for each global step
+ATTEMPTS = 3
 STEPS, FIRST_STEPS = 3, 1  # of which the first are not counted
 METHOD = (
     "Each peer is a process in a network namespace of its own. Its only way out is a TUN device "
@@ -62,8 +63,14 @@ class Laboratory:
         say(json.dumps(row))
         return row
 
+    def has(self, **words: Any) -> bool:
+        """Tell whether there is a row of this description."""
+        return any(words.items() <= row.items() for row in self.rows)
+
     def measure_lines(self, spaces: Namespaces, lines: Lines, congestion: str) -> None:
         """Send a plain file over one connection: what the line gives to anybody."""
+        if self.has(measured="line", **_words(lines, congestion)):
+            return
         spaces.set_lines(lines)
         size = 4_000_000 if lines.loss_percent else 10_000_000
         port = str(5000 + next(self.prefixes))
@@ -86,21 +93,25 @@ class Laboratory:
             packets_lost=counted["lost"],
         )
 
-    def measure_exchange(
-        self, group: "Group", lines: Lines, bits: int, repeats: int = 3
-    ) -> dict[str, Any]:
+    def measure_exchange(self, group: "Group", lines: Lines, bits: int, repeats: int = 3) -> None:
         """Average gradients so many times; the median is kept."""
         group.spaces.set_lines(lines)
+        words = {
+            "measured": "exchange",
+            "bits": bits,
+            **_words(lines, group.congestion),
+            "peers": len(group.peers),
+            "reachable": group.reachable,
+            "recipe": group.recipe,
+        }
+        if self.has(**words):
+            return
         runs = [group.exchange(bits) for _ in range(repeats)]
         slowest = [max(answer["seconds"] for answer in run["answers"]) for run in runs]
         middle = runs[slowest.index(sorted(slowest)[len(runs) // 2])]
         answers, wire = middle["answers"], middle["counted"]
-        return self.add(
-            measured="exchange",
-            bits=bits,
-            **_words(lines, group.congestion),
-            peers=len(answers),
-            reachable=group.reachable,
+        self.add(
+            **words,
             parameters=answers[0]["parameters"],
             overlap=None,
             seconds=round(median(slowest), 3),
@@ -116,19 +127,23 @@ class Laboratory:
     def measure_steps(self, group: "Group", lines: Lines, bits: int, overlap: bool) -> None:
         """Train, and keep what a step took beyond its computing."""
         group.spaces.set_lines(lines)
+        words = {
+            "measured": "step",
+            "bits": bits,
+            **_words(lines, group.congestion),
+            "peers": len(group.peers),
+            "reachable": group.reachable,
+            "recipe": group.recipe,
+            "overlap": overlap,
+        }
         answers = group.train(bits, f"t{next(self.prefixes)}", overlap)
         later = slice(FIRST_STEPS, None)
         took = [s for answer in answers for s in answer["step_seconds"][later]]
         computed = [s for answer in answers for s in answer["compute_seconds"][later]]
         lost = [a - b for a, b in zip(took, computed, strict=True)]
         self.add(
-            measured="step",
-            bits=bits,
-            **_words(lines, group.congestion),
-            peers=len(answers),
-            reachable=group.reachable,
+            **words,
             parameters=answers[0]["parameters"],
-            overlap=overlap,
             compute_seconds=round(median(computed), 3),
             step_seconds=round(median(took), 3),
             seconds=round(median(lost), 3),
@@ -145,6 +160,7 @@ class Group:
     peers: list[Process]
     congestion: str
     reachable: int
+    recipe: str
 
     def exchange(self, bits: int) -> dict[str, Any]:
         """Average once; the answers of all, and what the lines carried meanwhile."""
@@ -217,7 +233,7 @@ def gather(
                 peers.append(spaces.start(number, "slow_peer.py", json.dumps(options)))
                 addresses = peers[-1].answer()["addresses"]
                 entry_points = entry_points or addresses
-            yield Group(spaces, peers, congestion, reachable)
+            yield Group(spaces, peers, congestion, reachable, recipe)
         finally:
             for peer in peers:
                 peer.end()
@@ -226,24 +242,39 @@ def gather(
 def run(quick: bool) -> Table:
     """Measure everything; the quick way, only exchanges of two peers over fast lines."""
     laboratory = Laboratory()
-    rates = (FAST,) if quick else (FAST, SLOW)
-    lossless = [Lines(rate, DELAY_MS) for rate in rates]
-    lossy = [Lines(rate, DELAY_MS, LOSS_PERCENT) for rate in rates]
-    _measure_two(laboratory, lossless, 3)
-    if not quick:
-        _measure_groups(laboratory, lossless)
-        _measure_steps(laboratory, lossless)
-        _measure_two(laboratory, lossy, 1)
-        with gather(2, (8,), congestion="bbr") as group:
-            for lines in lossy:
-                laboratory.measure_lines(group.spaces, lines, group.congestion)
-                laboratory.measure_exchange(group, lines, 8)
+    measure(laboratory, quick)
     figures = [
         Figure(_title(row), row["seconds"], "s")
         for row in laboratory.rows
         if row["measured"] != "line"
     ]
     return Table("Averaging over slow lines", figures)
+
+
+def measure(laboratory: Laboratory, quick: bool) -> None:
+    """Measure what the laboratory has no row of yet."""
+    rates = (FAST,) if quick else (FAST, SLOW)
+    lossless = [Lines(rate, DELAY_MS) for rate in rates]
+    lossy = [Lines(rate, DELAY_MS, LOSS_PERCENT) for rate in rates]
+    _again(_measure_two, laboratory, lossless, 3)
+    if not quick:
+        _again(_measure_groups, laboratory, lossless)
+        _again(_measure_steps, laboratory, lossless)
+        _again(_measure_two, laboratory, lossy, 1)
+        _again(_measure_other_control, laboratory, lossy)
+
+
+def _again(part: Callable[..., None], *arguments: Any) -> None:
+    """Measure a part; a peer that ended or found no group is started again, twice at most."""
+    for attempt in range(ATTEMPTS):
+        try:
+            part(*arguments)
+        except RuntimeError as error:
+            if attempt == ATTEMPTS - 1:
+                raise
+            say(f"{error}; again")
+        else:
+            return
 
 
 def _measure_two(laboratory: Laboratory, kinds: list[Lines], repeats: int) -> None:
@@ -272,8 +303,18 @@ def _measure_steps(laboratory: Laboratory, kinds: list[Lines]) -> None:
     for lines in kinds:
         for bits in (8, 32):
             for overlap in (False, True):
-                with gather(2) as group:
-                    laboratory.measure_steps(group, lines, bits, overlap)
+                words = _words(lines, "cubic") | {"bits": bits, "overlap": overlap}
+                if not laboratory.has(measured="step", **words):
+                    with gather(2) as group:
+                        laboratory.measure_steps(group, lines, bits, overlap)
+
+
+def _measure_other_control(laboratory: Laboratory, kinds: list[Lines]) -> None:
+    """A congestion control that does not take every loss for a full line."""
+    with gather(2, (8,), congestion="bbr") as group:
+        for lines in kinds:
+            laboratory.measure_lines(group.spaces, lines, group.congestion)
+            laboratory.measure_exchange(group, lines, 8)
 
 
 def _words(lines: Lines, congestion: str) -> dict[str, Any]:

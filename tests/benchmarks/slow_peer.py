@@ -27,7 +27,7 @@ from training.recipes import RECIPES, Recipe
 from training.wire import WireCompression, WireFormat, expected_bytes
 
 FORMATS = {8: WireFormat.ADAPTIVE, 16: WireFormat.FLOAT16, 32: WireFormat.EXACT}
-GROUP_SECONDS = 60.0  # longest wait for a group
+GROUP_SECONDS = 240.0  # longest wait for a group
 EXCHANGE_SECONDS = 1800.0
 
 
