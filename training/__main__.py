@@ -27,7 +27,9 @@ MODULES = {
     "authority": "training.authority.command",
     "encode": "training.encode",
     "generate": "training.generate",
+    "publish": "training.publish",
     "train-codes": "training.train_codes",
+    "train-scorer": "training.train_scorer",
 }
 
 
@@ -50,11 +52,11 @@ def main(argv: list[str] | None = None) -> int:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return supervisor.INPUT_ERROR
-    except NotFitError:
-        return 1
     except AccessRefusedError as error:
         print(f"access refused: {error}", file=sys.stderr)
         return supervisor.NOT_ADMITTED
+    except NotFitError:
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -84,13 +86,13 @@ def make_parser() -> argparse.ArgumentParser:
     monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
     monitor.add_argument("--live", type=Path, help="folder of the live data; else in --folder")
     monitor.add_argument("--minutes", type=float, help="end the run after so long")
-    for parser_of_peer in (join, monitor):
-        _add_place(parser_of_peer)
     monitor.add_argument(
         "--authority-folder",
         type=Path,
         help="of the run's authority, where it is on this machine: then no token is needed",
     )
+    for parser_of_peer in (join, monitor):
+        _add_place(parser_of_peer)
         parser_of_peer.add_argument(
             "--threads", type=int, help="processor threads; else as many as cores"
         )
@@ -123,18 +125,16 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
 
         make_work = {"join": _make_join, "monitor": _make_monitor}[options.command]
         inside.run(make_work(run, folder, options), folder, options.verbose)
-    if options.command == "join":
-        arguments = [*arguments, *_examine(options, folder)]
     if run.authority and not _signs_own(run, options):
         provide_token()
+    if options.command == "join":
+        arguments = [*arguments, *_examine(options, folder)]
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     worker = supervisor.Worker([*supervisor.COMMAND, *arguments], folder, options.threads)
     return supervisor.supervise(worker, stop)
 
 
-def _doctor(options: argparse.Namespace) -> int:
-    from training.doctor import command
 def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
     """Whether this is the monitor on the machine of the run's authority."""
     if options.command != "monitor":
@@ -144,6 +144,8 @@ def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
     return find_authority_folder(run, options.authority_folder) is not None
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from training.doctor import command
 
     run = load(options.run)
     return command.run(run, options.folder or default_folder(run, "join"), options)
@@ -187,9 +189,9 @@ def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Wo
         source=options.run,
         endpoint=_make_endpoint(options),
         minutes=options.minutes,
+        authority_folder=options.authority_folder,
     )
     return lambda stop: monitor.watch(run, chosen, stop)
-        authority_folder=options.authority_folder,
 
 
 def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
