@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+import numpy as np
 import torch
 
 from calculator.aggregation import Aggregation
 from calculator.errors import InputError
 
+MANY = 24  # rows from which sorting columns is faster than exchanging rows
+PIECE = 2**15  # columns at a time: the rows of a piece stay in the processor's cache
 HEAVIEST = 2.0  # a vector counts at most so many times the middle one in CenteredClip
 
 
@@ -73,8 +76,10 @@ def mean(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 def coordinate_median(vectors: torch.Tensor) -> torch.Tensor:
     """The median of each column; of two middle numbers, their mean."""
-    ordered, count = vectors.sort(dim=0).values, len(vectors)
-    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    if len(vectors) > MANY:
+        ordered = torch.from_numpy(np.sort(np.ascontiguousarray(vectors.numpy().T), axis=1))
+        return _middle(list(ordered.T))
+    return torch.cat([_middle(_sort(piece)) for piece in vectors.split(PIECE, dim=1)])
 
 
 def centered_clip(
@@ -106,3 +111,22 @@ def _centered_clip_around_median(
         return start
     bounded = weights.clamp(max=HEAVIEST * statistics.median(weights.tolist()))
     return centered_clip(vectors, radius, rule.iterations, bounded, start)
+
+
+def _sort(vectors: torch.Tensor) -> list[torch.Tensor]:
+    """Rows sorted in each column, by exchanging neighbours: PyTorch's own sort is 20 times slower.
+
+    After as many rounds over alternating pairs as there are rows, all are in order.
+    """
+    rows = list(vectors.clone().unbind(0))
+    for turn in range(len(rows)):
+        for index in range(turn % 2, len(rows) - 1, 2):
+            low, high = rows[index], rows[index + 1]
+            rows[index] = torch.minimum(low, high)
+            torch.maximum(low, high, out=high)
+    return rows
+
+
+def _middle(ordered: list[torch.Tensor]) -> torch.Tensor:
+    count = len(ordered)
+    return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2

@@ -20,7 +20,7 @@ def make_vectors(count: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(count, 6, generator=generator, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 9, 40])
 def test_the_formulas_are_the_calculators(count: int) -> None:
     vectors = make_vectors(count)
     vectors[0] *= 1000
