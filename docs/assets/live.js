@@ -115,7 +115,7 @@ class LivePage {
     if (!data.loaded || changed.size === 0) return this.#tick();
     const began = performance.now();
     this.#show(data);
-    this.root.dataset.showing = (performance.now() - began).toFixed(1);
+    performance.measure("live: show", { start: began });
     this.root.dataset.rounds = String(Number(this.root.dataset.rounds ?? 0) + 1);
   }
 

@@ -1,8 +1,6 @@
 """What can be done on the live page: charts, contributors, pictures, checkpoints."""
 
-import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +10,8 @@ from playwright.sync_api import Page, expect
 from templates.live_page import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE
 from tests.browser.visits import Visitor
-from tests.browser.written_run import WrittenRun, serving
+from tests.browser.written_run import serving, write_crowd
 from training.lamb import learning_rate_factor
-from training.live import Contributor, timestamp
 from training.recipes import find_recipe
 
 pytestmark = pytest.mark.browser
@@ -213,31 +210,6 @@ def crowd(site: Path, tmp_path: Path) -> Iterator[str]:
     with serving(site, tmp_path) as (server, run):
         write_crowd(run, steps=31_250, people=10_000)
         yield server.address
-
-
-def write_crowd(run: WrittenRun, steps: int, people: int) -> None:
-    """Write a long run at once: its files are as the monitor leaves them."""
-    run.open(total_steps=31_250)
-    now = time.time()
-    lines = (run.line(step, now - 200 * (steps - step)) for step in range(1, steps + 1))
-    text = "".join(f"{json.dumps(vars(line))}\n" for line in lines)
-    run.progress.write_text(text)
-    run.step = steps
-    run.live.write_peers(
-        [
-            Contributor(
-                id=f"{number:012x}",
-                name=f"<b>volunteer {number}</b>",
-                samples=10 * (people - number),
-                seconds=3600.0,
-                first_seen=timestamp(now - 200 * steps),
-                last_seen=timestamp(now - 60 * number),
-                state="training" if number < 37 else "left",
-                steps=1 + number % 100,
-            )
-            for number in range(people)
-        ]
-    )
 
 
 def test_a_run_of_31250_steps_and_10000_contributors_draws_only_what_is_seen(
