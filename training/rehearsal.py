@@ -1,7 +1,8 @@
-"""A rehearsal: a monitor and volunteers as separate processes on this machine.
+"""A rehearsal: authority, monitor and volunteers as separate processes on this machine.
 
-Everything is as in a real run, only the distances are short. One volunteer is killed after a
-third of the time and another one joins at half of it, unless the rehearsal is to be calm.
+Everything is as in a real run, only the distances are short and the accounts are made up. One
+volunteer is killed after a third of the time and another one joins at half of it, unless the
+rehearsal is to be calm.
 """
 
 import socket
@@ -15,6 +16,7 @@ from typing import Any
 
 from calculator.errors import InputError
 from training import atomic, data, gallery, status, supervisor
+from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
 from training.live import LiveFolder
 from training.recipes import find_recipe
 from training.runfile import RunFile
@@ -98,7 +100,11 @@ class Rehearsal:
         ]
         monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
         monitor += ["--host", "127.0.0.1", "--port", str(free_port())]
+        monitor += ["--authority-folder", str(self.folder / "authority")]
         self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))
+        self.authority = RehearsedAuthority(
+            self.run_file, self.folder / "authority", free_port(), self._log("authority")
+        )
 
     def run(self) -> None:
         """Start everybody and look on until the monitor ends the run."""
@@ -108,14 +114,19 @@ class Rehearsal:
             title="Rehearsal on one machine",
             steps=max(MIN_STEPS, round(self.options.minutes * 60 / SECONDS_A_STEP)),
             live=str(self.live.path),
+            organisation=ORGANISATION,
+            authority=self.authority.address,
         )
         atomic.write_bytes(self.run_file, run.to_toml().encode())
+        self.authority.worker.start()
         self.monitor.start()
+        self._await_start(self.authority.worker, "the authority")
         told = self._await_start(self.monitor, "the monitor")
         run = replace(run, initial_peers=tuple(told["addresses"]))
         atomic.write_bytes(self.run_file, run.to_toml().encode())
         for name in self.planned[: self.options.peers]:
             self._start(name)
+        self._invite()
         self._look_on()
 
     def stop_all(self) -> None:
@@ -123,6 +134,7 @@ class Rehearsal:
         workers = [*self.volunteers.values(), self.monitor]
         with ThreadPoolExecutor(max_workers=len(workers)) as pool:
             list(pool.map(Worker.stop, workers))
+        self.authority.stop()
 
     def conclude(self) -> int:
         """Say what came of it."""
@@ -141,6 +153,13 @@ class Rehearsal:
             return 1
         print(f"pictures:  {sheet}", flush=True)
         return 0
+
+    def _invite(self) -> None:
+        """Tell how to take part from another terminal, as a guest with a made-up account."""
+        guest = self.authority.make_user("guest")
+        variables = " ".join(f"{name}={value}" for name, value in guest.items())
+        print(f"join from another terminal:  {variables} \\")
+        print(f"  python -m training join {self.run_file} --host 127.0.0.1", flush=True)
 
     def _look_on(self) -> None:
         deadline: float | None = None
@@ -172,12 +191,14 @@ class Rehearsal:
         folder = self.folder / "volunteers" / name
         command = [*COMMAND, "join", str(self.run_file), "--name", name, "--folder", str(folder)]
         command += ["--host", "127.0.0.1"]
-        self.volunteers[name] = Worker(command, folder, 1, self._log(name))
+        account = self.authority.make_user(name)
+        self.volunteers[name] = Worker(command, folder, 1, self._log(name), account)
         self.volunteers[name].start()
 
     def _revive(self) -> None:
         """Start again whoever hangs in its start or has crashed."""
-        for name, worker in self.volunteers.items():
+        everybody = self.volunteers | {"the authority": self.authority.worker}
+        for name, worker in everybody.items():
             if worker.hangs or worker.exit_code not in (None, 0):
                 print(f"-- {name} did not start or ended unexpectedly: again", flush=True)
                 worker.kill()

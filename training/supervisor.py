@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from training import status
@@ -40,6 +40,7 @@ class Worker:
         folder: the peer's folder, where it writes its status.
         threads: processor threads to compute with; None: as many as torch takes.
         log: where its output goes; None: to this terminal.
+        environment: variables of its own.
     """
 
     def __init__(
@@ -48,15 +49,17 @@ class Worker:
         folder: Path,
         threads: int | None = None,
         log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.command, self.folder, self.threads, self.log = list(command), folder, threads, log
+        self.environment = dict(environment or {})
         self.process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
 
     def start(self) -> None:
         """Start the process."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        environment = os.environ | {"TRAINING_SUPERVISOR": str(os.getpid())}
+        environment = os.environ | {"TRAINING_SUPERVISOR": str(os.getpid())} | self.environment
         if self.threads is not None:
             environment["OMP_NUM_THREADS"] = str(self.threads)
         with contextlib.ExitStack() as stack:

@@ -6,8 +6,11 @@
     books       allowlist, bans and the log of decisions, in SQLite
     buckets     how often one may ask
     keys        the signing key
+    messages    what is asked and answered
     limits      how much and how slowly one may send
+    serving     the service as a process
     command     the command line, for the service and for moderators
+    local       access for the monitor, where it is on the same machine
     standin     a Hub of made-up accounts, for rehearsals and tests
 
 A token is passed on to the Hub and forgotten: it is in no file, log or error.

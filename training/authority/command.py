@@ -6,32 +6,21 @@ python -m training authority RUN list                  allowlist, bans, newest d
 """
 
 import argparse
-import logging
 import os
 import re
-import socket
-import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import uvicorn
-
 from calculator.errors import InputError
 from training import status
-from training.access.grants import public_key_text
-from training.authority.admission import Admissions, Policy
 from training.authority.books import Books, Kind
-from training.authority.hub import DEFAULT_ENDPOINT, REMEMBER_SECONDS, Hub
-from training.authority.keys import read_key
-from training.authority.service import make_service
+from training.authority.hub import DEFAULT_ENDPOINT, REMEMBER_SECONDS
+from training.authority.serving import serve
 from training.folders import default_folder
-from training.runfile import RunFile, load
+from training.runfile import load
 
 DEFAULT_PORT = 8440
 LONGEST_REASON = 200
-SHORTEST_LIFETIME, LONGEST_LIFETIME = 5, 86_400
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _PEER = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}")
 
@@ -117,94 +106,6 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, help="for the signing key and the books")
-
-
-def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
-    """Admit volunteers until asked to stop.
-
-    Raises:
-        InputError: when an option is not as it must be, or the port is taken.
-    """
-    if not SHORTEST_LIFETIME <= options.lifetime <= LONGEST_LIFETIME:
-        rule = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds"
-        raise InputError("lifetime", options.lifetime, rule)
-    for name in ("certificate", "certificate_key"):
-        path = getattr(options, name)
-        if path is not None and not path.is_file():
-            raise InputError(name.replace("_", "-"), path, "must be a file in PEM")
-    policy = Policy(run.name, run.organisation, options.lifetime, options.allowlist)
-    hub = Hub(options.hub, options.remember)
-    key = read_key(folder)
-    admissions = Admissions(policy, key, Books(folder), hub)
-    _start_logging()
-    config = uvicorn.Config(
-        make_service(admissions),
-        log_config=None,
-        access_log=False,  # it would show what a visitor writes into an address
-        server_header=False,
-        limit_concurrency=200,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=5,
-        ssl_certfile=options.certificate,
-        ssl_keyfile=options.certificate_key,
-    )
-    listener = _listen(options.host, options.port)
-    port = listener.getsockname()[1]
-    scheme = "https" if options.certificate else "http"
-    address = f"{scheme}://{options.host}:{port}"
-    _introduce(run, policy, address, public_key_text(key))
-    server = uvicorn.Server(config)
-    _end_with_the_supervisor(server)
-    told = {"started": True, "address": address, "lifetime": options.lifetime}
-    status.write(folder, told)
-    with listener:
-        server.run(sockets=[listener])
-    return 0
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        rule = f"must be free on this machine: {error.strerror}"
-        raise InputError("port", port, rule) from error
-    return listener
-
-
-def _introduce(run: RunFile, policy: Policy, address: str, key: str) -> None:
-    whom = f"members of {policy.organisation}" if policy.organisation else "everybody"
-    listed = ", if they are on the allowlist" if policy.allowlist else ""
-    print(f"admits to {policy.run}: {whom}{listed}, for {policy.lifetime} s at a time")
-    print(f"listens at {address}, signs with the key {key}")
-    if not run.authority:
-        print(f'for the run file:  authority = "{address}" (others need https)')
-    sys.stdout.flush()
-
-
-def _start_logging() -> None:
-    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=logging.INFO, format=form, force=True)
-    for library in ("httpx", "httpcore", "uvicorn", "asyncio"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-
-
-def _end_with_the_supervisor(server: uvicorn.Server) -> None:
-    """Where another process looks after this one, end when that is gone."""
-    parent = os.environ.get("TRAINING_SUPERVISOR")
-    if parent != str(os.getppid()):
-        return
-
-    def watch() -> None:
-        while os.getppid() == int(parent):
-            time.sleep(1.0)
-        server.should_exit = True
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _check(options: argparse.Namespace) -> None:

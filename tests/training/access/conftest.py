@@ -1,0 +1,131 @@
+"""A run's authority over real HTTP on this machine, and a Hub of made-up accounts."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import httpx
+import pytest
+import uvicorn
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import bitsandbytes  # noqa: F401
+    import datasets  # noqa: F401
+    import diffusers  # noqa: F401
+    import hivemind  # noqa: F401
+
+from hivemind.utils.crypto import RSAPrivateKey
+
+from training.access import client
+from training.access.client import Admission
+from training.access.proofs import prove
+from training.access.tokens import Token
+from training.authority.admission import Admissions, Policy
+from training.authority.books import Books
+from training.authority.buckets import Rate
+from training.authority.hub import Hub
+from training.authority.keys import read_key
+from training.authority.service import make_service
+from training.authority.standin import StandInHub, StandInUser
+from training.runfile import RunFile
+
+ALICE = "hf_alicesSecretToken0123456789abcdef"
+MALLORY = "hf_mallorysSecretToken0123456789abcd"
+STRANGER = "hf_strangersSecretToken0123456789abc"
+UNKNOWN = "hf_nobodysSecretToken0123456789abcde"
+TOKENS = (ALICE, MALLORY, STRANGER, UNKNOWN)
+
+
+@dataclass
+class Place:
+    """An authority that runs, and what it keeps."""
+
+    run: RunFile
+    folder: Path
+    hub: StandInHub
+    books: Books
+
+    def put(self, token: str | None, body: object = None, **changes: object) -> httpx.Response:
+        """Ask for access with a good request of `key`, or with another body."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        if body is None:
+            body = self.request(RSAPrivateKey.process_wide(), token or ALICE) | changes
+        return httpx.put(f"{self.run.authority}/access", json=body, headers=headers)
+
+    def request(self, key: RSAPrivateKey, token: str) -> dict[str, object]:
+        return {
+            "run": self.run.name,
+            "organisation": self.run.organisation,
+            "peer_public_key": key.get_public_key().to_bytes().decode(),
+            "proof": prove(key, self.run.name, Token(token)),
+        }
+
+    def ask(self, token: str) -> Admission:
+        """Ask as a volunteer does."""
+        return client.ask(self.run, RSAPrivateKey.process_wide(), Token(token))
+
+
+def serve(application: object) -> tuple[uvicorn.Server, Thread, int]:
+    """Serve an application on this machine; gives the port."""
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, log_config=None, access_log=False, ws="none"
+    )
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+    return server, thread, server.servers[0].sockets[0].getsockname()[1]
+
+
+@pytest.fixture
+def open_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
+    with ExitStack() as stack:
+
+        def open_one(
+            policy: Policy | None = None,
+            address_rate: Rate | None = None,
+            user_rate: Rate | None = None,
+            remember_seconds: float = 0.0,
+        ) -> Place:
+            policy = policy or Policy("our-run", "our-org")
+            users = {
+                ALICE: StandInUser("alice", ("Our-Org", "others")),
+                MALLORY: StandInUser("mallory", ("our-org",)),
+                STRANGER: StandInUser("stranger", ("others",)),
+            }
+            hub = stack.enter_context(StandInHub(users))
+            books = Books(tmp_path)
+            admissions = Admissions(
+                policy,
+                read_key(tmp_path),
+                books,
+                Hub(hub.endpoint, remember_seconds),
+                user_rate or Rate(1000, 1000.0),
+            )
+            application = make_service(admissions, address_rate or Rate(1000, 1000.0))
+            server, thread, port = serve(application)
+
+            def stop() -> None:
+                server.should_exit = True
+                thread.join()
+
+            stack.callback(stop)
+            run = RunFile(
+                name=policy.run,
+                recipe="tiny",
+                organisation=policy.organisation,
+                authority=f"http://127.0.0.1:{port}",
+            )
+            return Place(run, tmp_path, hub, books)
+
+        yield open_one
+
+
+@pytest.fixture
+def place(open_place: Callable[..., Place]) -> Place:
+    return open_place()
