@@ -1,0 +1,108 @@
+// @ts-check
+/*
+ * What the demonstrations share: the state of the controls goes to Python, the texts that Python
+ * answers go into the page. Python is loaded at the first touch, not before.
+ */
+
+import { ask, watch } from "../python.js";
+
+/** @type {Record<string, string>} */
+const STAGES = {
+  loading: "Loading Python, which takes a moment the first time …",
+  starting: "Starting Python …",
+  ready: "",
+  broken: "Python could not be loaded, so the figure stays as it is.",
+};
+const QUIET_MS = 500;
+
+/**
+ * @param {HTMLElement} root The figure: has elements [data-figure], [data-status], [data-summary].
+ * @param {string} method What is asked of Python.
+ * @param {() => object} state What the controls say now.
+ * @param {(value: any, newest: boolean) => void} draw Shows what Python answered, to the newest
+ *   state or to one before.
+ * @returns {() => void} Asks again, after the state changed.
+ */
+export function demonstrate(root, method, state, draw) {
+  const status = find(root, "[data-status]");
+  const summary = find(root, "[data-summary]");
+  let asked = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let telling;
+
+  function request() {
+    const number = ++asked;
+    root.setAttribute("aria-busy", "true");
+    ask(method, state(), (answer) => {
+      if (!root.isConnected) return;
+      if (number === asked) root.setAttribute("aria-busy", "false");
+      status.textContent = answer.kind === "error" ? answer.error.message : "";
+      if (answer.kind === "error") return;
+      draw(answer.value, number === asked);
+      showTexts(root, answer.value.figures);
+      root.dataset.answerId = String(Number(root.dataset.answerId ?? 0) + 1);
+      // Screen readers hear the result when the hand rests, not at each movement.
+      clearTimeout(telling);
+      telling = setTimeout(() => (summary.textContent = answer.value.figures.summary), QUIET_MS);
+    });
+  }
+
+  const stop = watch((stage, failure) => {
+    if (!root.isConnected) return stop();
+    status.textContent = STAGES[stage] + (failure ? ` (${failure.message})` : "");
+    if (stage !== "broken") return;
+    for (const set of root.querySelectorAll("fieldset")) set.disabled = true;
+    root.setAttribute("aria-busy", "false");
+  });
+  for (const kind of ["pointerenter", "focusin"]) root.addEventListener(kind, request, { once: true });
+  return request;
+}
+
+/**
+ * Call `mount` with each element of that selector, once, also after instant navigation.
+ *
+ * @param {string} selector
+ * @param {(root: HTMLElement) => void} mount
+ */
+export function mountEach(selector, mount) {
+  const mountNew = () => {
+    for (const root of document.querySelectorAll(`${selector}:not([data-mounted])`)) {
+      if (!(root instanceof HTMLElement)) continue;
+      root.dataset.mounted = "";
+      mount(root);
+    }
+  };
+  // Material's instant navigation replaces the content and emits each new document.
+  const documents = /** @type {any} */ (globalThis).document$;
+  if (documents) documents.subscribe(mountNew);
+  else mountNew();
+}
+
+/**
+ * @param {Element} root
+ * @param {string} selector
+ */
+export const find = (root, selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
+
+/**
+ * @template {Element} E
+ * @param {Element} root
+ * @param {string} selector
+ * @returns {E[]}
+ */
+export const findAll = (root, selector) => [.../** @type {NodeListOf<E>} */ (root.querySelectorAll(selector))];
+
+/**
+ * @param {Element} root
+ * @param {Record<string, string>} figures
+ */
+function showTexts(root, figures) {
+  for (const element of findAll(root, "[data-figure]")) {
+    const text = figures[/** @type {HTMLElement} */ (element).dataset.figure ?? ""];
+    if (element.textContent !== text) element.textContent = text;
+  }
+  for (const element of findAll(root, "[data-verdict]")) {
+    const shown = /** @type {HTMLElement} */ (element);
+    shown.dataset.state = figures[shown.dataset.verdict ?? ""];
+  }
+}
