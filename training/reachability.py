@@ -13,8 +13,8 @@ from collections.abc import Callable
 from enum import StrEnum
 
 import hivemind
-from google.protobuf.json_format import MessageToDict
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from google.protobuf.struct_pb2 import Struct  # type: ignore[import-untyped]
 from hivemind.dht import DHTNode
 from hivemind.p2p import P2P, P2PContext, PeerID, ServicerBase
 from hivemind.utils import get_dht_time

@@ -112,9 +112,9 @@ def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
         cause, passes = f"the {what} {name} was not looked for: offline mode is on", False
         mend = "unset HF_HUB_OFFLINE"
     except HfHubHTTPError as error:
-        cause = f"the Hugging Face Hub answers for the {what} {name}: {first_line(error)}"
+        cause = f"the Hub answers for the {what} {name}: {first_line(error)}"
     except Exception as error:  # the library lets those of its HTTP client through
-        cause = f"the Hugging Face Hub does not answer ({first_line(error)})"
+        cause = f"the Hub does not answer for the {what} {name} ({first_line(error)})"
     else:
         return fine(PointName.DATA, f"{what} {name}")
     return Finding(PointName.DATA, Verdict.PROBLEM, cause, mend, passes)

@@ -42,12 +42,15 @@ class Setup:
         return {name: why for name in HEAVY if (why := _why_not(name))}
 
 
+MISSING = "missing"
 HEAVY = ("torch", "bitsandbytes", "hivemind", "huggingface_hub")
 
 
 def _why_not(name: str) -> str:
     try:
         import_module(name)
+    except ModuleNotFoundError as error:
+        return MISSING if error.name == name else f"{error.name} is missing"
     except Exception as error:  # a broken build raises whatever it likes
         return f"{type(error).__name__}: {first_line(error)}"
     return ""

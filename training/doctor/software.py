@@ -9,7 +9,7 @@ from pathlib import Path
 
 from training import limits
 from training.doctor.findings import Finding, PointName, Verdict, fine
-from training.doctor.setup import Setup
+from training.doctor.setup import MISSING, Setup
 
 DISTRIBUTION = "training-transformers-together"
 INSTALL = 'pip install "training-transformers-together[training] @ git+ADDRESS"'
@@ -53,16 +53,19 @@ def look_at_python(_setup: Setup) -> list[Finding]:
 
 def look_at_packages(setup: Setup) -> list[Finding]:
     """Compare the installed packages with the pins of the extra, and import the large ones."""
+    broken = setup.broken_imports
     try:
         pins = read_pins()
         differences, missing = compare(pins)
-    except ModuleNotFoundError as error:  # `packaging`, which comes with the extra
-        differences, missing = [], [f"{error.name} is missing"]
-        pins = []
-    broken = [f"{name} does not import ({why})" for name, why in setup.broken_imports.items()]
+    except ModuleNotFoundError:  # `packaging`, which comes with the extra
+        pins, differences = [], []
+        missing = [f"{name} is missing" for name, why in broken.items() if why == MISSING]
+    broken_builds = [
+        f"{name} does not import ({why})" for name, why in broken.items() if why != MISSING
+    ]
     mend = f"install the pinned ones: {install_command()}"
     if missing or broken:
-        cause = "; ".join([*missing, *(differences or []), *broken])
+        cause = "; ".join([*missing, *differences, *broken_builds])
         return [Finding(PointName.PACKAGES, Verdict.PROBLEM, cause, mend)]
     if differences:
         return [Finding(PointName.PACKAGES, Verdict.WARNING, "; ".join(differences), mend)]

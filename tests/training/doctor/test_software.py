@@ -1,3 +1,4 @@
+import json
 import platform
 import re
 import resource
@@ -63,10 +64,29 @@ def test_differences_warn_and_what_is_missing_is_a_problem(
 def test_a_package_that_does_not_import_is_a_problem(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "bitsandbytes", None)  # what a broken import leaves
+    def fail(name: str) -> None:
+        if name == "bitsandbytes":
+            raise OSError("libcudart.so.13: cannot open shared object file\nand more")
+
+    monkeypatch.setattr("training.doctor.setup.import_module", fail)
     (finding,) = software.look_at_packages(make_setup())
     assert finding.verdict is Verdict.PROBLEM
-    assert "bitsandbytes does not import (ModuleNotFoundError: " in finding.cause
+    assert finding.cause.endswith(
+        "bitsandbytes does not import (OSError: libcudart.so.13: cannot open shared object file)"
+    )
+
+
+def test_without_any_package_the_doctor_says_which_are_missing(tmp_path: Path) -> None:
+    run_file = tmp_path / "run.toml"
+    run_file.write_text('name = "our-run"\nrecipe = "tiny"\n')
+    command = [sys.executable, "-S", "-m", "training", "doctor", str(run_file)]
+    command += ["--folder", str(tmp_path / "volunteer"), "--json"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (1, "")
+    findings = {one["point"]: one for one in json.loads(answer.stdout)["findings"]}
+    assert findings["packages"]["cause"].startswith("torch is missing; ")
+    assert findings["memory"]["cause"] == "not looked at: torch does not import"
+    assert findings["disk"]["verdict"] == "fine"
 
 
 def test_windows_is_told_of_wsl(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
