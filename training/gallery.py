@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from training import generate
+from training import contact_sheet, sampling
 from training.codes import CodeModel
 from training.live import LiveFolder, read_samples
 from training.model import TextToImageTransformer
@@ -22,7 +22,7 @@ def draw_prompts(model: TextToImageTransformer, recipe: Recipe) -> list[list[byt
     prompts, codes = recipe.generation.prompts, recipe.data.codes
     if not prompts or codes is None:
         return []
-    pictures = generate.draw(model, CodeModel.load(codes), prompts, recipe)
+    pictures = sampling.draw(model, CodeModel.load(codes), prompts, recipe)
     return [[_to_png(picture) for picture in row] for row in pictures]
 
 
@@ -34,7 +34,7 @@ def make_contact_sheet(live: LiveFolder, path: Path) -> bool:
     newest = samples["checkpoints"][-1]
     rows = [[_open(live.path / name) for name in row] for row in newest["images"]]
     magnify = max(1, CONTACT_SHEET_SIDE // rows[0][0].width)
-    generate.contact_sheet(samples["prompts"], rows, magnify).save(path)
+    contact_sheet.make(samples["prompts"], rows, magnify).save(path)
     return True
 
 

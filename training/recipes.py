@@ -136,12 +136,22 @@ class DataSettings:
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """How pictures are drawn: temperature, top-k and top-p (None turns either off)."""
+    """How pictures are drawn: temperature, top-k and top-p (None turns either off).
+
+    Attributes:
+        images_per_prompt: pictures drawn of each prompt.
+        keep: as many are kept, those that the scorer likes best; None keeps all.
+        scorer: CLIP model of transformers, a folder or Hub name; `shapes` is the small one that
+            comes with us.
+        prompts: what the monitor draws at each checkpoint.
+    """
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
     images_per_prompt: int = 4
+    keep: int | None = None
+    scorer: str | None = None
     prompts: tuple[str, ...] = ()
 
 
@@ -193,7 +203,13 @@ PAPER = Recipe(
     swarm=SwarmSettings(target_batch_size=4096, micro_batch_size=8),
     # The 2021 data set has been withdrawn, so a run file must name its own.
     data=DataSettings(source=None, tokenizer="google-t5/t5-small", codes=None, image_pixels=256),
-    generation=GenerationSettings(top_p=0.75, images_per_prompt=128),
+    generation=GenerationSettings(
+        top_k=256,
+        top_p=0.75,
+        images_per_prompt=128,
+        keep=4,
+        scorer="openai/clip-vit-base-patch32",
+    ),
 )
 
 _SHAPES = DataSettings(
@@ -206,8 +222,9 @@ _SHAPES = DataSettings(
 )
 
 _SHAPES_DRAWN = GenerationSettings(
-    temperature=0.7,
+    temperature=0.5,
     images_per_prompt=4,
+    scorer="shapes",
     prompts=(
         "a red circle",
         "a blue square",

@@ -79,8 +79,10 @@ class Scorer:
             scores.append(functional.normalize(seen, dim=-1) @ text.T)
         return torch.cat(scores).float().cpu()
 
-    def choose(self, images: Sequence[Image.Image], caption: str, keep: int) -> list[int]:
-        """Places of the pictures that fit a caption best, the best first.
+    def choose(
+        self, images: Sequence[Image.Image], caption: str, keep: int
+    ) -> list[tuple[int, float]]:
+        """Place and score of the pictures that fit a caption best, the best first.
 
         Raises:
             InputError: `keep` is below 1 or above the number of pictures.
@@ -88,4 +90,5 @@ class Scorer:
         if not 1 <= keep <= len(images):
             raise InputError("keep", keep, f"must be from 1 to the {len(images)} pictures drawn")
         scores = self.compare(images, [caption])[:, 0]
-        return scores.argsort(descending=True, stable=True)[:keep].tolist()
+        best: list[int] = scores.argsort(descending=True, stable=True)[:keep].tolist()
+        return [(place, float(scores[place])) for place in best]

@@ -48,7 +48,8 @@ class Process:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"a process ended: see {self.log}")
+            words = self.log.read_text(errors="replace").strip().splitlines()
+            raise RuntimeError(f"a process ended: {' / '.join(words[-3:])}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

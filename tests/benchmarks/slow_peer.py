@@ -108,6 +108,7 @@ class Peer:
             dht=self.network.dht,
             prefix=f"slow{bits}",
             target_group_size=peers,
+            min_group_size=peers,
             min_matchmaking_time=15.0,
             request_timeout=5.0,
             compression=self._wire(bits),

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from calculator.errors import InputError
-from training import generate
+from training import contact_sheet, generate, sampling
 from training.codes import CodeModel
 from training.model import TextToImageTransformer, build_model
 from training.recipes import RECIPES, GenerationSettings
@@ -17,7 +17,7 @@ LOGITS = torch.tensor([[0.5, 0.2, 0.15, 0.1, 0.05]]).log()
 
 def frequencies(settings: GenerationSettings, count: int = 20_000) -> list[float]:
     generator = torch.Generator().manual_seed(0)
-    drawn = generate.sample(LOGITS.repeat(count, 1), settings, generator)
+    drawn = sampling.sample(LOGITS.repeat(count, 1), settings, generator)
     return (drawn.bincount(minlength=5) / count).tolist()
 
 
@@ -49,7 +49,7 @@ def test_codes_are_drawn_by_their_probabilities(
 def test_sampling_does_not_depend_on_the_order_of_codes() -> None:
     settings = GenerationSettings(top_p=0.6)
     generator = torch.Generator().manual_seed(0)
-    drawn = generate.sample(LOGITS.flip(1).repeat(1000, 1), settings, generator)
+    drawn = sampling.sample(LOGITS.flip(1).repeat(1000, 1), settings, generator)
     assert set(drawn.tolist()) == {3, 4}
 
 
@@ -64,13 +64,13 @@ def test_sampling_does_not_depend_on_the_order_of_codes() -> None:
 )
 def test_settings_out_of_range_are_refused(settings: GenerationSettings, field: str) -> None:
     with pytest.raises(InputError, match=field):
-        generate.sample(LOGITS, settings)
+        sampling.sample(LOGITS, settings)
 
 
 def test_greedy_codes_are_the_likeliest_given_those_before(
     model: TextToImageTransformer, text_ids: torch.Tensor
 ) -> None:
-    codes = generate.draw_codes(model, text_ids, GenerationSettings(temperature=0))
+    codes = sampling.draw_codes(model, text_ids, GenerationSettings(temperature=0))
     assert codes.shape == (3, 16)
     for place in range(16):
         likeliest = model.next_logits(text_ids, codes[:, :place]).argmax(dim=-1)
@@ -81,10 +81,10 @@ def test_pictures_are_drawn_and_can_be_drawn_again() -> None:
     model, codes = build_model(RECIPE), CodeModel.load("shapes")
     settings = replace(RECIPE.generation, images_per_prompt=2)
     prompts = ["a red circle", "a blue square above a green circle"]
-    pictures = generate.draw(model, codes, prompts, RECIPE, settings, seed=4, batch_size=2)
+    pictures = sampling.draw(model, codes, prompts, RECIPE, settings, seed=4, batch_size=2)
     assert [[image.size for image in row] for row in pictures] == [[(32, 32)] * 2] * 2
-    again = generate.draw(model, codes, prompts, RECIPE, settings, seed=4, batch_size=2)
-    other = generate.draw(model, codes, prompts, RECIPE, settings, seed=5, batch_size=2)
+    again = sampling.draw(model, codes, prompts, RECIPE, settings, seed=4, batch_size=2)
+    other = sampling.draw(model, codes, prompts, RECIPE, settings, seed=5, batch_size=2)
     content = [image.tobytes() for row in pictures for image in row]
     assert [image.tobytes() for row in again for image in row] == content
     assert [image.tobytes() for row in other for image in row] != content
@@ -92,7 +92,7 @@ def test_pictures_are_drawn_and_can_be_drawn_again() -> None:
 
 def test_contact_sheets_show_every_picture() -> None:
     rows = [[Image.new("RGB", (8, 8), (200, 10 * i, j)) for i in range(3)] for j in range(2)]
-    sheet = generate.contact_sheet(["a", "b"], rows, magnify=4)
+    sheet = contact_sheet.make(["a", "b"], rows, magnify=4)
     colours = {colour for _, colour in sheet.getcolors(maxcolors=10_000)}
     assert {(200, 10 * i, j) for i in range(3) for j in range(2)} <= colours
 
@@ -102,7 +102,7 @@ def test_the_command_draws_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFi
     output = tmp_path / "drawn.png"
     arguments = [str(tmp_path), "a red circle", "a blue square", "--recipe", "tiny"]
     assert generate.main([*arguments, "--images", "2", "--output", str(output)]) == 0
-    assert "4 pictures" in capsys.readouterr().out
+    assert "2 pictures of each of 2: " in capsys.readouterr().out
     with Image.open(output) as sheet:
         assert sheet.width > 2 * 128
 
@@ -112,6 +112,6 @@ def test_missing_checkpoints_and_prompts_are_refused(tmp_path: Path) -> None:
         generate.load_model(str(tmp_path))
     model, codes = build_model(RECIPE), CodeModel.load("shapes")
     with pytest.raises(InputError, match="prompts"):
-        generate.draw(model, codes, [], RECIPE)
+        sampling.draw(model, codes, [], RECIPE)
     with pytest.raises(InputError, match="unknown word 'purple'"):
-        generate.draw(model, codes, ["a purple circle"], RECIPE)
+        sampling.draw(model, codes, ["a purple circle"], RECIPE)
