@@ -1,15 +1,13 @@
 """What the live page shows before any script runs: the first run of docs/live, as it stands."""
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from calculator.units import format_bytes
 from templates.loss_curve import draw
+from templates.recorded_run import Run, first_run
 
-LIVE = Path(__file__).resolve().parents[1] / "docs" / "live"
 RECENT = 20  # steps that "lately" and "before" are said of, as in assets/live/overview.js
 MOST_ROWS = 100  # contributors and checkpoints in the page itself; the script shows all of them
 
@@ -35,51 +33,14 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class RecordedRun:
-    """A run's live data as files; a file that is not there counts as empty.
-
-    Attributes:
-        name: its folder in docs/live. note: what runs.json says of it.
-    """
-
-    name: str
-    note: str
-    card: dict[str, Any]
-    lines: list[dict[str, Any]]
-    peers: list[dict[str, Any]]
-    checkpoints: list[dict[str, Any]]
-    samples: dict[str, Any]
-
-
-def read_run(folder: Path, note: str = "") -> RecordedRun:
-    """Read a run's folder; lines of progress.jsonl that are not whole are left out."""
-    return RecordedRun(
-        name=folder.name,
-        note=note,
-        card=_read(folder / "run.json"),
-        lines=_read_lines(folder / "progress.jsonl"),
-        peers=_read(folder / "peers.json", []),
-        checkpoints=_read(folder / "checkpoints.json", []),
-        samples=_read(folder / "samples.json", {"prompts": [], "checkpoints": []}),
-    )
-
-
-def first_run() -> RecordedRun:
-    """The run that runs.json names first."""
-    entry = _read(LIVE / "runs.json")["runs"][0]
-    return read_run(LIVE / entry["name"], entry.get("note", ""))
-
-
 def context() -> dict[str, object]:
     """The names that `pages/live.md.j2` uses."""
     return {"run": describe(first_run()), "columns": COLUMNS}
 
 
-def describe(run: RecordedRun) -> dict[str, Any]:
+def describe(run: Run) -> dict[str, Any]:
     """Everything about a run as words, the same that the script writes."""
     finished = run.card.get("finished")
-    newest = run.checkpoints[-1] if run.checkpoints else None
     return {
         "name": run.name,
         "title": run.card["title"],
@@ -88,16 +49,13 @@ def describe(run: RecordedRun) -> dict[str, Any]:
         "sentence": f"Finished on {moment(finished)}"
         if finished
         else "Running when this page was built",
-        "curve": draw([(line["step"], line["loss"]) for line in run.lines]),
+        "curve": draw([(line["step"], line["loss"]) for line in run.steps]),
         "contributors": _contributors(run),
         "checkpoints": [_checkpoint(entry) for entry in reversed(run.checkpoints[-MOST_ROWS:])],
         "pictures": _pictures(run),
         "pictures_when": _pictures_when(run),
-        "use_words": "The files of this run are not kept here."
-        if newest is None or newest["address"] is None
-        else "With the folder of a checkpoint:",
-        "use_command": "python -m training generate CHECKPOINT "
-        f'"a red circle" --recipe {run.card["recipe"]}',
+        "use_words": "A rehearsal of your own keeps its newest checkpoints; name its live folder.",
+        "use_command": f'python -m training generate LIVE_FOLDER "{_prompt(run)}"',
         "about": _about(run),
         "join": run.card["join"],
         "join_heading": "The same yourself" if finished else "Join this run",
@@ -105,17 +63,22 @@ def describe(run: RecordedRun) -> dict[str, Any]:
     }
 
 
-def _figures(run: RecordedRun) -> dict[str, Any]:
+def _prompt(run: Run) -> str:
+    prompts: list[str] = run.samples["prompts"]
+    return prompts[0] if prompts else "a red circle"
+
+
+def _figures(run: Run) -> dict[str, Any]:
     """The key figures; a run without a step has dashes."""
     total = run.card["schedule"]["total_steps"]
     label = "Volunteers at the end" if run.card.get("finished") else "Volunteers at work"
     words = {"total_steps": f"{total:,}", "working_label": label, "samples": "0"}
-    if not run.lines:
+    if not run.steps:
         dashes = ("loss", "loss_before", "others", "samples_per_second", "traffic", "traffic_step")
         empty = {"step": "0", "share": 0, "progress_words": "no step is made", "working": "0"}
         return words | empty | dict.fromkeys(dashes, "–")
-    last, before = run.lines[-1], run.lines[max(0, len(run.lines) - 1 - RECENT)]
-    moved = [line["bytes_sent"] + line["bytes_received"] for line in run.lines]
+    last, before = run.steps[-1], run.steps[max(0, len(run.steps) - 1 - RECENT)]
+    moved = [line["bytes_sent"] + line["bytes_received"] for line in run.steps]
     share = min(1.0, last["step"] / total)
     return words | {
         "step": f"{last['step']:,}",
@@ -125,8 +88,8 @@ def _figures(run: RecordedRun) -> dict[str, Any]:
         "loss_before": f"{_decimal(before['loss'])} at step {before['step']:,}",
         "working": f"{last['training'] + last['syncing']:,}",
         "others": f"{last['syncing']:,} of them syncing, {last['left']:,} left before",
-        "samples_per_second": _speed(run.lines[-1 - RECENT :]),
-        "samples": f"{sum(line['samples'] for line in run.lines):,}",
+        "samples_per_second": _speed(run.steps[-1 - RECENT :]),
+        "samples": f"{sum(line['samples'] for line in run.steps):,}",
         "traffic": format_bytes(sum(moved)),
         "traffic_step": format_bytes(round(sum(moved[-RECENT:]) / len(moved[-RECENT:]))),
     }
@@ -140,7 +103,7 @@ def _speed(lines: list[dict[str, Any]]) -> str:
     return f"{samples / seconds:.1f}" if seconds else "–"
 
 
-def _contributors(run: RecordedRun) -> list[dict[str, object]]:
+def _contributors(run: Run) -> list[dict[str, object]]:
     """The table's rows, who did most first."""
     everything = sum(peer["samples"] for peer in run.peers) or 1
     ordered = sorted(run.peers, key=lambda peer: -peer["samples"])[:MOST_ROWS]
@@ -178,7 +141,7 @@ def _checkpoint(entry: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _pictures(run: RecordedRun) -> list[dict[str, object]]:
+def _pictures(run: Run) -> list[dict[str, object]]:
     """The newest pictures, a row a caption; addresses are relative to the live page."""
     if not run.samples["checkpoints"]:
         return []
@@ -199,7 +162,7 @@ def _pictures(run: RecordedRun) -> list[dict[str, object]]:
     ]
 
 
-def _pictures_when(run: RecordedRun) -> str:
+def _pictures_when(run: Run) -> str:
     drawn = run.samples["checkpoints"]
     if not drawn:
         return ""
@@ -210,7 +173,7 @@ def _pictures_when(run: RecordedRun) -> str:
     return f"{words}, {moment(newest['time'])}. Checkpoint {len(drawn)} of {len(drawn)}."
 
 
-def _about(run: RecordedRun) -> list[tuple[str, str]]:
+def _about(run: Run) -> list[tuple[str, str]]:
     card, schedule = run.card, run.card["schedule"]
     rows = [
         ("Recipe", card["recipe"]),
@@ -257,14 +220,3 @@ def duration(seconds: float) -> str:
 
 def _decimal(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _read(path: Path, empty: Any = None) -> Any:
-    if empty is not None and not path.exists():
-        return empty
-    return json.loads(path.read_text("utf-8"))
-
-
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    text = path.read_text("utf-8") if path.exists() else ""
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -16,14 +16,19 @@ class Run:
 
     name: str
     note: str
+    live: Path = LIVE
 
     @property
     def folder(self) -> Path:
         """Where its files are."""
-        return LIVE / self.name
+        return self.live / self.name
 
-    def _read(self, name: str) -> Any:
-        return json.loads((self.folder / name).read_text("utf-8"))
+    def _read(self, name: str, empty: Any = None) -> Any:
+        """A file's value; where there is no such file, `empty`, if it is given."""
+        path = self.folder / name
+        if empty is not None and not path.exists():
+            return empty
+        return json.loads(path.read_text("utf-8"))
 
     @cached_property
     def card(self) -> dict[str, Any]:
@@ -34,23 +39,36 @@ class Run:
     @cached_property
     def peers(self) -> list[dict[str, Any]]:
         """Everyone who helped."""
-        found: list[dict[str, Any]] = self._read("peers.json")
+        found: list[dict[str, Any]] = self._read("peers.json", [])
+        return found
+
+    @cached_property
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """The checkpoints, oldest first."""
+        found: list[dict[str, Any]] = self._read("checkpoints.json", [])
+        return found
+
+    @cached_property
+    def samples(self) -> dict[str, Any]:
+        """The fixed captions, and the pictures' names for each checkpoint."""
+        empty: dict[str, Any] = {"prompts": [], "checkpoints": []}
+        found: dict[str, Any] = self._read("samples.json", empty)
         return found
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
-        """A row for each global step."""
-        lines = (self.folder / "progress.jsonl").read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        """A row for each global step; a line that is not whole is left out."""
+        path = self.folder / "progress.jsonl"
+        text = path.read_text("utf-8") if path.exists() else ""
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     @cached_property
     def pictures(self) -> list[tuple[str, str]]:
         """Each fixed caption, and the address of the first picture drawn from it last."""
-        samples = self._read("samples.json")
-        last = samples["checkpoints"][-1]["images"]
+        last = self.samples["checkpoints"][-1]["images"]
         return [
             (prompt, f"live/{self.name}/{images[0]}")
-            for prompt, images in zip(samples["prompts"], last, strict=True)
+            for prompt, images in zip(self.samples["prompts"], last, strict=True)
         ]
 
     @property

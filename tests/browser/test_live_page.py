@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from templates.live_page import first_run
+from templates.recorded_run import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE
 from tests.browser.visits import Visitor
 from tests.browser.written_run import serving, write_crowd
@@ -24,7 +24,7 @@ WRITTEN = """() => Object.fromEntries([...document.querySelectorAll(
 
 
 RUN = first_run()
-FIRST, LAST = RUN.lines[0], RUN.lines[-1]
+FIRST, LAST = RUN.steps[0], RUN.steps[-1]
 # Who did most first, as the table begins.
 PEOPLE = sorted(RUN.peers, key=lambda peer: -peer["samples"])
 NAMES = [peer["name"] for peer in PEOPLE]

@@ -40,8 +40,8 @@ export class Checkpoints {
 
   #draw() {
     if (!this.#data) return;
-    const { checkpoints, samples, folder, card } = this.#data;
-    const drawn = JSON.stringify([checkpoints, samples.checkpoints.map(({ step }) => step), folder.href, card?.recipe, this.#all]);
+    const { checkpoints, samples, folder } = this.#data;
+    const drawn = JSON.stringify([checkpoints, samples.checkpoints.map(({ step }) => step), samples.prompts, folder.href, this.#all]);
     if (drawn === this.#drawn) return;
     this.#drawn = drawn;
     const newestFirst = [...checkpoints].reverse();
@@ -50,7 +50,7 @@ export class Checkpoints {
     this.body.replaceChildren(...shown.map((checkpoint) => this.#row(checkpoint, folder, pictured.has(checkpoint.step))));
     this.more.hidden = shown.length === checkpoints.length;
     this.more.textContent = `Show all ${count(checkpoints.length)} checkpoints`;
-    this.#explain(newestFirst.find(({ address }) => address), card?.recipe ?? "");
+    this.#explain(checkpoints.some(({ address }) => address), folder, samples.prompts[0] ?? "a red circle");
   }
 
   /**
@@ -79,14 +79,14 @@ export class Checkpoints {
   }
 
   /**
-   * @param {import("./data.js").Checkpoint | undefined} newest the newest whose file is kept
-   * @param {string} recipe
+   * @param {boolean} kept whether the file of a checkpoint is here
+   * @param {URL} folder
+   * @param {string} prompt
    */
-  #explain(newest, recipe) {
-    const folder = newest ? `step-${newest.step}` : "CHECKPOINT";
-    write(this.words, newest
-      ? `Put the weights and the config.json beside them into a folder ${folder}, compare the sum with sha256sum, and name the folder:`
-      : "The files of this run are not kept here. With the folder of a checkpoint of your own:");
-    write(this.command, `python -m training generate ${folder} "a red circle" --recipe ${recipe}`);
+  #explain(kept, folder, prompt) {
+    write(this.words, kept
+      ? "This downloads the newest checkpoint, compares its sum with the list and draws; a folder or a file works as well."
+      : "The files of this run are not kept here. A rehearsal of your own keeps its newest ones; name its live folder.");
+    write(this.command, `python -m training generate ${kept ? folder.href : "LIVE_FOLDER"} "${prompt}"`);
   }
 }

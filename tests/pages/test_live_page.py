@@ -1,0 +1,136 @@
+"""The live page as it is built: the recorded run in words, and runs with little in them."""
+
+import doctest
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from templates import live_page, loss_curve
+from templates.live_page import MOST_ROWS, context, describe, duration, moment
+from templates.loss_curve import draw
+from templates.recorded_run import LIVE, Run, first_run
+
+CARD = {
+    "name": "young",
+    "title": "A young run",
+    "recipe": "rehearsal",
+    "parameters": 464_234,
+    "schedule": {
+        "total_steps": 300,
+        "warmup_steps": 10,
+        "target_batch_size": 128,
+        "learning_rate": 0.05,
+    },
+    "start": "2026-11-21T09:19:33.297Z",
+    "join": "python -m training join young.toml",
+    "finished": None,
+}
+
+
+@pytest.fixture
+def young(tmp_path: Path) -> Run:
+    """A run that has only just been opened."""
+    folder = tmp_path / "young"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(CARD))
+    return Run("young", "", tmp_path)
+
+
+def test_every_listed_run_is_there_with_its_note() -> None:
+    runs = json.loads((LIVE / "runs.json").read_text("utf-8"))["runs"]
+    for entry in runs:
+        assert set(entry) == {"name", "title", "note"}
+        card = json.loads((LIVE / entry["name"] / "run.json").read_text("utf-8"))
+        assert card["finished"], "what is committed is a record, not a run"
+        assert entry["note"]
+
+
+def test_the_page_says_what_the_files_say() -> None:
+    run, page = first_run(), describe(first_run())
+    last = run.steps[-1]
+    assert page["step"] == str(last["step"])
+    assert page["loss"] == f"{last['loss']:.3f}"
+    assert page["samples"] == f"{sum(step['samples'] for step in run.steps):,}"
+    assert [person["name"] for person in page["contributors"]] == [
+        peer["name"] for peer in sorted(run.peers, key=lambda peer: -peer["samples"])
+    ]
+    assert [entry["sha256"] for entry in reversed(page["checkpoints"])] == [
+        entry["sha256"] for entry in run.checkpoints
+    ]
+
+
+def test_every_picture_on_the_page_is_a_file() -> None:
+    rows = describe(first_run())["pictures"]
+    assert rows
+    for row in rows:
+        for image in row["images"]:
+            assert (LIVE / image["address"]).is_file()
+            assert row["prompt"] in image["words"]
+
+
+def test_a_run_without_a_step_has_dashes(young: Run) -> None:
+    page = describe(young)
+    assert (page["step"], page["loss"], page["curve"]) == ("0", "–", "")
+    assert (page["contributors"], page["checkpoints"], page["pictures"]) == ([], [], [])
+    assert page["join_heading"] == "Join this run"
+
+
+def test_a_crowd_is_cut_to_what_a_page_can_hold(young: Run) -> None:
+    person = {
+        "name": "",
+        "samples": 5,
+        "seconds": 1.0,
+        "steps": 1,
+        "first_seen": CARD["start"],
+        "last_seen": CARD["start"],
+        "state": "training",
+    }
+    people = [person | {"id": f"{number:012x}"} for number in range(500)]
+    (young.folder / "peers.json").write_text(json.dumps(people))
+    rows = describe(young)["contributors"]
+    assert len(rows) == MOST_ROWS
+    assert rows[0]["name"] == "0" * 12, "who gave no name is shown by their key"
+
+
+def test_a_half_written_line_does_not_stop_the_build(young: Run) -> None:
+    step = first_run().steps[0]
+    lines = f'{json.dumps(step)}\n{{"step": 2, "ti'
+    (young.folder / "progress.jsonl").write_text(lines)
+    assert describe(young)["step"] == "1"
+
+
+def test_the_curve_leaves_out_steps_without_a_loss_and_thins_long_runs() -> None:
+    curve = draw([(step, None if step % 7 == 0 else 4 - step / 10_000) for step in range(1, 9000)])
+    points = re.search(r'points="([^"]*)"', curve)
+    assert points is not None
+    assert 300 < len(points[1].split()) <= 601
+    assert "Loss from 4.000 at step 1 to 3.100 at step 8,999" in curve
+
+
+def test_a_curve_of_one_step_is_drawn() -> None:
+    assert "<polyline" in draw([(1, 4.5)])
+    assert draw([(1, None)]) == ""
+
+
+def test_times_are_told_in_words() -> None:
+    assert moment("2026-03-04T23:59:59.999Z") == "4 March 2026, 23:59 UTC"
+    assert moment("2026-03-04T23:30:00+02:00") == "4 March 2026, 21:30 UTC"
+    assert duration(59.4) == "59 s"
+    assert duration(3661) == "1 h 1 min"
+
+
+def test_the_columns_are_those_that_the_script_fills() -> None:
+    script = (LIVE.parent / "assets" / "live" / "leaderboard.js").read_text("utf-8")
+    columns = context()["columns"]
+    assert isinstance(columns, tuple)
+    for column in columns:
+        assert f"  {column.key}:" in script
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    for module in (live_page, loss_curve):
+        result = doctest.testmod(module)
+        assert result.attempted > 0
+        assert result.failed == 0
