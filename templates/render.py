@@ -13,9 +13,11 @@ from templates import (
     accuracy_page,
     calculator_page,
     home_page,
+    how_page,
     live_page,
     numbers_page,
     reference_page,
+    security_page,
     tutorial_page,
 )
 
@@ -28,6 +30,8 @@ PAGES = {
     "accuracy": accuracy_page.context,
     "reference/index": reference_page.context,
     "about": about_page.context,
+    "how-it-works": how_page.context,
+    "security": security_page.context,
     "tutorial": tutorial_page.context,
 }
 
