@@ -1,4 +1,4 @@
-"""`build.py check`: formatting, lint, types, and addresses that no file may hold."""
+"""`build.py check`: formatting, lint, types, spelling, and addresses that no file may hold."""
 
 import re
 import subprocess
@@ -13,6 +13,10 @@ COMMANDS = (
     ("Lint", ("ruff", "check", "--quiet", ".")),
     ("Types", ("mypy",)),
 )
+
+# Names in code and mistakes that tests make on purpose; codespell knows each as a misspelling.
+NO_MISSPELLINGS = ("bulid", "doubleclick", "ot", "rehersal", "statics", "trainig")
+SPELLED_SUFFIXES = {".css", ".html", ".ipynb", ".j2", ".js", ".md", ".py", ".toml", ".yml"}
 
 # What makes a file true on one machine only, or fetch from somewhere that nobody chose.
 # Each is written so that this file does not match itself.
@@ -39,13 +43,24 @@ def main() -> int:
         finished = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False)
         if finished.returncode:
             failed.append(title)
-    findings = list(forbidden_things(tracked_files()))
+    files = tracked_files()
+    if misspelled(files):
+        failed.append("Spelling")
+    findings = list(forbidden_things(files))
     for finding in findings:
         say(finding)
     if findings:
         failed.append("Forbidden things")
     say(f"Failed: {', '.join(failed)}." if failed else "All checks pass.")
     return 1 if failed else 0
+
+
+def misspelled(files: list[Path]) -> bool:
+    """Whether codespell knows a word of `files` as misspelt; it prints where, and its proposal."""
+    texts = [path for path in files if path.suffix in SPELLED_SUFFIXES]
+    ignored = ["--ignore-words-list", ",".join(NO_MISSPELLINGS)]
+    command = [sys.executable, "-m", "codespell_lib", *ignored, *texts]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode != 0
 
 
 def tracked_files() -> list[Path]:
