@@ -12,6 +12,7 @@ from tools.server import make_server
 from tools.website import SITE
 
 WIDTHS = (1440, 390)
+HEIGHT = 900
 SCHEMES = ("light", "dark")
 
 
@@ -21,7 +22,12 @@ def take(page: Page, address: str, path: str, target: Path) -> None:
     page.wait_for_load_state("networkidle")
     if page.query_selector("#calculator-answer"):
         page.wait_for_selector("#calculator-answer[aria-busy='false']", timeout=120_000)
-    page.screenshot(path=target, full_page=True)
+    # The window becomes as high as the page: scrolling to see the rest would hide the tabs.
+    height = page.evaluate("() => document.documentElement.scrollHeight")
+    width = (page.viewport_size or {"width": WIDTHS[0]})["width"]
+    page.set_viewport_size({"width": width, "height": height})
+    page.screenshot(path=target)
+    page.set_viewport_size({"width": width, "height": HEIGHT})
 
 
 def main(out: Path) -> None:
@@ -34,10 +40,10 @@ def main(out: Path) -> None:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
         for width in WIDTHS:
             for scheme in SCHEMES:
-                size = {"width": width, "height": 900}
+                size = {"width": width, "height": HEIGHT}
                 page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
-                for path in pages_of(SITE):
-                    name = path.strip("/").replace("/", "-") or "home"
+                for path in [*pages_of(SITE), "404.html"]:
+                    name = path.removesuffix(".html").strip("/").replace("/", "-") or "home"
                     target = out / f"{name}-{width}-{scheme}.png"
                     take(page, address, path, target)
                     print(target)
