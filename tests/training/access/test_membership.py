@@ -1,0 +1,212 @@
+"""A peer's access on file: renewed in time, kept through an outage, given up when refused."""
+
+import io
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.utils.crypto import RSAPrivateKey
+
+from calculator.errors import InputError
+from tests.training.access.conftest import ALICE, Place
+from training.access import entrance, grants
+from training.access.causes import AccessRefusedError, Cause
+from training.access.client import Admission
+from training.access.grants import GrantError
+from training.access.membership import Membership, renewed
+from training.access.tokens import find_token, provide_token
+from training.authority.keys import read_key
+from training.runfile import RunFile
+
+KEY = Ed25519PrivateKey.generate()
+PEER = RSAPrivateKey.process_wide().get_public_key().to_bytes().decode()
+
+
+def admission(lifetime: float) -> Admission:
+    expires = int(time.time() + lifetime)
+    return Admission(grants.issue(KEY, "our-run", "alice", PEER, expires), text_of(KEY))
+
+
+def text_of(key: Ed25519PrivateKey) -> str:
+    return grants.public_key_text(key)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def membership(tmp_path: Path) -> Membership:
+    return Membership(tmp_path, "our-run", PEER)
+
+
+@pytest.fixture(autouse=True)
+def _no_stored_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.setenv("HF_TOKEN", "")
+
+
+def test_access_is_renewed_before_it_expires(membership: Membership) -> None:
+    announced: list[int] = []
+    membership.listeners.append(lambda grant: announced.append(grant.expires))
+    lapses: list[bool] = []
+    stop = threading.Event()
+    with renewed(membership, lambda: admission(4.0), print, stop):
+
+        def has_renewed() -> bool:
+            lapses.append(membership.has_expired)
+            return len(set(announced)) >= 3
+
+        wait_for(has_renewed)
+    assert sum(lapses) < len(lapses) / 2  # a busy machine may be late, never mostly
+    assert not stop.is_set()
+
+
+def test_another_process_sees_the_renewed_access(membership: Membership, tmp_path: Path) -> None:
+    reader = Membership(tmp_path, "our-run", PEER)
+    assert reader.has_expired
+    membership.write(admission(-5))
+    assert reader.has_expired
+    with pytest.raises(GrantError, match="expired"):
+        reader.current()
+    membership.write(admission(60))
+    assert not reader.has_expired
+    assert reader.verify(membership.token, grants.peer_id_of(PEER)).username == "alice"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"grant": 1}', '{"grant": "{}"}'])
+def test_a_broken_file_is_no_access(membership: Membership, content: str) -> None:
+    membership.path.write_text(content)
+    assert membership.has_expired
+
+
+def test_anothers_access_in_the_file_is_not_used(tmp_path: Path) -> None:
+    Membership(tmp_path, "our-run", PEER).write(admission(60))
+    assert Membership(tmp_path, "another-run", PEER).has_expired
+    other = RSAPrivateKey().get_public_key().to_bytes().decode()
+    assert Membership(tmp_path, "our-run", other).has_expired
+
+
+def test_an_outage_is_told_and_bridged_while_access_lasts(membership: Membership) -> None:
+    said: list[str] = []
+    answers: list[Admission | Cause] = [
+        admission(4.0),
+        Cause.AUTHORITY_UNREACHABLE,
+        Cause.AUTHORITY_UNREACHABLE,
+        admission(60.0),
+    ]
+
+    def ask() -> Admission:
+        answer = answers.pop(0)
+        if isinstance(answer, Cause):
+            raise AccessRefusedError(answer)
+        return answer
+
+    stop = threading.Event()
+    with renewed(membership, ask, said.append, stop):
+        wait_for(lambda: not answers and len(said) >= 2)
+    assert "access could not be renewed, it lasts until" in said[0]
+    assert "authority does not answer" in said[0]
+    assert said[-1] == "access to the run is renewed"
+    assert not stop.is_set()
+
+
+def test_access_of_an_earlier_start_is_used_while_the_authority_is_down(
+    membership: Membership,
+) -> None:
+    def ask() -> Admission:
+        raise AccessRefusedError(Cause.AUTHORITY_UNREACHABLE)
+
+    with pytest.raises(AccessRefusedError), renewed(membership, ask, print, threading.Event()):
+        pass
+    membership.write(admission(300))
+    with renewed(membership, ask, print, threading.Event()) as held:
+        assert not held.has_expired
+
+
+def test_a_refused_renewal_ends_the_work_and_says_why(membership: Membership) -> None:
+    answers = [admission(3.0)]
+
+    def ask() -> Admission:
+        if answers:
+            return answers.pop()
+        raise AccessRefusedError(Cause.BANNED, "sent wrong gradients")
+
+    stop = threading.Event()
+    with (
+        pytest.raises(AccessRefusedError, match="sent wrong gradients"),
+        renewed(membership, ask, print, stop),
+    ):
+        assert stop.wait(60)
+
+
+def test_a_run_without_authority_needs_no_access(tmp_path: Path) -> None:
+    run = RunFile(name="our-run", recipe="tiny")
+    key = RSAPrivateKey.process_wide()
+    with entrance.admitted(run, key, tmp_path, print, threading.Event()) as membership:
+        assert membership is None
+
+
+def test_a_volunteer_is_admitted_by_the_token_in_the_environment(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = RSAPrivateKey.process_wide()
+    monkeypatch.setenv("HF_TOKEN", ALICE)
+    with entrance.admitted(place.run, key, tmp_path, print, threading.Event()) as membership:
+        assert membership is not None
+        assert membership.current().grant.username == "alice"
+    assert ALICE not in (tmp_path / "access.json").read_text()
+
+
+def test_the_monitor_signs_its_own_access_beside_the_authority(place: Place) -> None:
+    key = RSAPrivateKey.process_wide()
+    theirs = place.ask(ALICE)
+    folder, stop = place.folder / "monitor", threading.Event()
+    assert entrance.find_authority_folder(place.run, place.folder) == place.folder
+    with entrance.admitted(place.run, key, folder, print, stop, place.folder) as membership:
+        assert membership is not None
+        assert membership.current().grant.username == "(monitor)"
+        assert membership.verify(theirs.grant.to_bytes(), theirs.grant.peer_id)
+
+
+def test_an_authority_folder_without_authority_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="authority_folder"):
+        entrance.find_authority_folder(RunFile(name="our-run", recipe="tiny"), tmp_path)
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    assert read_key(tmp_path).private_bytes_raw() == read_key(tmp_path).private_bytes_raw()
+    (tmp_path / "authority.key").chmod(0o644)
+    with pytest.raises(InputError, match="chmod 600"):
+        read_key(tmp_path)
+
+
+def test_without_token_and_terminal_the_volunteer_is_told_where_to_get_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(AccessRefusedError, match="settings/tokens") as caught:
+        provide_token()
+    assert caught.value.cause is Cause.TOKEN_MISSING
+
+
+def test_a_token_typed_at_the_prompt_is_kept_for_the_processes_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("getpass.getpass", lambda _prompt: f" {ALICE}\n")
+    provide_token()
+    assert find_token().reveal() == ALICE
+    assert ALICE not in "".join(capsys.readouterr())
+
+
+def test_the_stored_token_is_found(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{ALICE}\n")
+    assert find_token().reveal() == ALICE
