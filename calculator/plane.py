@@ -89,11 +89,11 @@ def _placed(given: object, count: int) -> list[list[float]]:
 
 def _point(given: object) -> list[float]:
     match given:
+        case {"x": given_x, "y": given_y}:  # as it was answered, with a place perhaps at the edge
+            x, y = _finite("bad", given_x), _finite("bad", given_y)
         case {"left": left, "top": top}:
             x = (_finite("bad", left) / 50 - 1) * HALF_WIDTH
             y = (1 - _finite("bad", top) / 50) * HALF_HEIGHT
-        case {"x": given_x, "y": given_y}:
-            x, y = _finite("bad", given_x), _finite("bad", given_y)
         case _:
             raise InputError("bad", given, "must have x and y, or left and top")
     if max(abs(x), abs(y)) > LARGEST_COORDINATE:

@@ -118,6 +118,8 @@ def test_more_bad_volunteers_join_those_that_were_moved_by_hand() -> None:
     value = answer({"attack": "hand", "bad": points[:1], "bad_count": 3})
     expected = [[1.0, 1.0], *attack(Attack.PULL, HONEST, 3, 1.0)[1:]]
     assert [list(vector(place)) for place in value["bad"]] == expected
+    again = answer({"attack": "hand", "bad": value["bad"], "bad_count": 3})
+    assert again["bad"] == value["bad"]
     fewer = answer({"attack": "hand", "bad": points, "bad_count": 1})
     assert len(fewer["bad"]) == 1
 
