@@ -11,7 +11,8 @@ from html import escape
 from itertools import combinations
 from typing import Any
 
-WIDTH, HEIGHT = 560, 420
+# What of the plane is seen; above TOP there is never anything.
+WIDTH, TOP, HEIGHT = 560, 16, 382
 CENTRE = (280.0, 200.0)
 RADII = (226.0, 146.0)
 # More would not be told apart; those with most contributions are drawn.
@@ -77,7 +78,7 @@ def draw_swarm(peers: Sequence[dict[str, Any]], share: float) -> str:
     )
     volunteers = "".join(_volunteer(disc, named=len(placed) <= NAMED) for disc in placed)
     return (
-        f'<svg class="swarm__drawing" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg class="swarm__drawing" viewBox="0 {TOP} {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(in_words(peers))}"><g class="swarm__chords">{chords}</g>'
         f'<g class="swarm__parts"></g>{middle}<g class="swarm__peers">{volunteers}</g></svg>'
     )

@@ -10,7 +10,7 @@ import pytest
 from templates.home_page import LARGE_GPU_FLOP_PER_SECOND, LARGE_MODEL_FLOP, large_model, stairs
 from templates.recorded_run import first_run
 from templates.render import render_page
-from templates.swarm_figure import HEIGHT, SHOWN, WIDTH, discs, draw_loss, draw_swarm, in_words
+from templates.swarm_figure import HEIGHT, SHOWN, TOP, WIDTH, discs, draw_loss, draw_swarm, in_words
 
 
 def peer(number: int, samples: int, state: str = "training", name: str = "") -> dict[str, object]:
@@ -29,7 +29,7 @@ def test_volunteers_stay_in_the_figure_and_apart(count: int) -> None:
     assert len(placed) == min(count, SHOWN)
     for disc in placed:
         assert disc.radius <= disc.x <= WIDTH - disc.radius
-        assert disc.radius <= disc.y <= HEIGHT - disc.radius
+        assert TOP + disc.radius <= disc.y <= TOP + HEIGHT - disc.radius
     for first, second in itertools.pairwise(placed):
         distance = math.hypot(first.x - second.x, first.y - second.y)
         assert distance >= 0.75 * (first.radius + second.radius)
