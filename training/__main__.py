@@ -27,6 +27,7 @@ MODULES = {
     "authority": "training.authority.command",
     "encode": "training.encode",
     "generate": "training.generate",
+    "rollback": "training.moderation",
     "publish": "training.publish",
     "train-codes": "training.train_codes",
     "train-scorer": "training.train_scorer",

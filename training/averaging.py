@@ -134,9 +134,20 @@ class SwarmOptimizer(hivemind.Optimizer):
         copies = [tensor.detach().clone() for tensor in tensors]
         return TrainingState(metadata["epoch"], metadata["optimizer_metadata"], copies)
 
-    def with_parameters(self, epoch: int, parameters: list[torch.Tensor]) -> TrainingState:
-        """The state with these parameters at that step and the optimizer's present tensors."""
+    def with_parameters(
+        self, epoch: int, parameters: list[torch.Tensor], anew: bool = False
+    ) -> TrainingState:
+        """The state with these parameters at that step and the optimizer's present tensors.
+
+        With `anew` the optimizer's tensors are those of a first step, too.
+        """
         optimizer_metadata, optimizer_tensors = dump_optimizer_state(self.opt)
+        if anew:
+            # 8-bit codes mean nothing where their scales are zero
+            optimizer_tensors = [
+                torch.zeros_like(tensor) if tensor.is_floating_point() else tensor
+                for tensor in optimizer_tensors
+            ]
         tensors = [*parameters, *(tensor.clone() for tensor in optimizer_tensors)]
         return TrainingState(epoch, optimizer_metadata, tensors)
 

@@ -14,9 +14,9 @@ from training.metrics import (
     PeerReport,
     StepReport,
     Witness,
-    contributor_of,
 )
 from training.reduction import Round
+from training.subkeys import contributor_of
 from training.traffic import Traffic
 
 

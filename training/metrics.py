@@ -7,11 +7,9 @@ missed some still counts everything. With each step goes what the volunteer saw 
 the averaging, so that nobody's word is taken for its own work alone.
 """
 
-import hashlib
 import logging
 import math
 import multiprocessing
-from functools import lru_cache
 from typing import Any
 
 from hivemind import DHT
@@ -23,8 +21,9 @@ from hivemind.utils import get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 from pydantic.v1 import BaseModel, confloat, conint, conlist, constr
 
-from training.access.grants import peer_id_of as peer_id_of_key
 from training.milestones import Milestone
+from training.orders import OrdersSchema
+from training.subkeys import contributor_id
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +121,7 @@ def make_validators(run: str, key: RSAPrivateKey) -> list[RecordValidatorBase]:
     return [
         NotedShapes(MetricsSchema, prefix=run),
         NotedShapes(TrainingProgressSchema, prefix=run),
+        NotedShapes(OrdersSchema, prefix=run),
         NotedSignatures(key),
     ]
 
@@ -163,26 +163,3 @@ def collect(dht: DHT, run: str, timeout: float) -> dict[str, PeerReport]:
         for subkey, record in records.items()
         if record.value is not None
     }
-
-
-@lru_cache(maxsize=4096)
-def peer_id_of(subkey: bytes) -> str:
-    """The identity of whoever owns a subkey, in base 58: both are made of the same public key.
-
-    Raises:
-        ValueError: when the subkey holds no key.
-    """
-    found = RSASignatureValidator._PUBLIC_KEY_RE.findall(subkey)
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} public keys in {subkey[:40]!r}")
-    return peer_id_of_key(found[0].decode())
-
-
-def contributor_id(subkey: bytes) -> str:
-    """A short public name for the owner of a subkey: `contributor_of` its identity."""
-    return contributor_of(peer_id_of(subkey))
-
-
-def contributor_of(peer_id: str) -> str:
-    """A short public name for a peer: the first 12 digits of the SHA-256 of its identity."""
-    return hashlib.sha256(peer_id.encode()).hexdigest()[:12]

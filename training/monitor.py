@@ -17,7 +17,16 @@ from typing import Any
 import torch
 from hivemind.utils import get_dht_time
 
-from training import atomic, checkpoint, gallery, metrics, publish, reachability
+from training import (
+    atomic,
+    checkpoint,
+    gallery,
+    metrics,
+    moderation,
+    orders,
+    publish,
+    reachability,
+)
 from training import status as status_file
 from training.access.entrance import admitted, find_authority_folder
 from training.access.membership import Membership
@@ -109,6 +118,7 @@ class Monitor:
         if saved is not None:
             self.tally.restore(saved)
         self._first_seen: float | None = None
+        self._refused = metrics.refused_records()
         self._remembered: tuple[str, ...] = ()
         self._last_line: ProgressLine | None = None
         identity = Identity.read(options.folder)
@@ -152,7 +162,10 @@ class Monitor:
         now = get_dht_time()
         if reports and self._first_seen is None:
             self._first_seen = time.monotonic()
+        with _going_on("carrying out the moderators' order"):
+            self._follow_order()
         self.tally.observe(reports, now)
+        self.tally.refuse(self._newly_refused())
         for line in self.tally.finished_lines(now):
             self.live.append(line)
             self._last_line = line
@@ -165,6 +178,21 @@ class Monitor:
         due = self.tally.last_step >= self._checkpoint_step + self.recipe.swarm.checkpoint_every
         if due and (self._job is None or self._job.done()):
             self._job = self._background.submit(self._make_checkpoint)
+
+    def _follow_order(self) -> None:
+        """Pass on the order to go back to a checkpoint, if there is one, again and again."""
+        folder = self.options.folder
+        order = moderation.carry_out(folder, self.live, self.tally.furthest_step())
+        if order is None:
+            return
+        self.tally.ordered_step = order.step
+        self._checkpoint_step = max(self._checkpoint_step, order.step)
+        orders.publish(self.network.dht, self.run.name, self.network.subkey, order)
+
+    def _newly_refused(self) -> int:
+        """Count the records that our part of the DHT refused since the last look."""
+        before, self._refused = self._refused, metrics.refused_records()
+        return self._refused - before
 
     def finish(self) -> None:
         """End the run: a last look, a last checkpoint, and the page becomes an archive."""

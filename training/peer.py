@@ -22,13 +22,15 @@ from training.contribution import Contribution
 from training.live import PeerState
 from training.milestones import Milestone
 from training.model import build_model
-from training.network import Endpoint, Identity, Network, alone_in
+from training.network import CannotConnectError, Endpoint, Identity, Network, alone_in
+from training.orders import RollbackOrder, moderators_of
 from training.recipes import Recipe
 from training.recovery import Recovery
 from training.reporter import Reporter
 from training.runfile import RunFile
 from training.state import are_finite
 from training.status import Stage, StatusBoard
+from training.subkeys import contributor_id
 from training.wire import WireFormat
 
 SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
@@ -89,6 +91,7 @@ class Volunteer:
         membership: Membership | None = None,
     ) -> None:
         self.run, self.board = run, board
+        self._obeyed: RollbackOrder | None = None
         self.recipe: Recipe = run.get_recipe()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         board.show()
@@ -117,7 +120,13 @@ class Volunteer:
         self.contribution = Contribution(options.name)
         size = state_bytes(self.optimizer, options.wire_format)
         self.reporter = Reporter(
-            board, self.network, self.optimizer, self.contribution, self.recipe, size
+            board,
+            self.network,
+            self.optimizer,
+            self.contribution,
+            self.recipe,
+            size,
+            moderators_of(run),
         )
         self.recovery = Recovery(
             self.optimizer,
@@ -137,6 +146,7 @@ class Volunteer:
         milestones.mark(Milestone.STATE)
         for batch in self._batches(stop):
             self._keep_connected(stop)
+            self._obey_moderators()
             self.reporter.stage = Stage.COMPUTING
             loss = self._compute(batch)
             if loss is None:
@@ -241,20 +251,39 @@ class Volunteer:
             reports = metrics.collect(self.network.dht, self.run.name, FIRST_NEWS_SECONDS)
         except TimeoutError:
             return False
-        own = metrics.contributor_id(self.network.subkey)
+        own = contributor_id(self.network.subkey)
         steps = [report.step for identity, report in reports.items() if identity != own]
         return bool(steps) and max(steps) <= self.optimizer.local_epoch
 
     def _keep_connected(self, stop: threading.Event) -> None:
-        """Wait out an outage: gradients computed alone would be thrown away."""
+        """Wait out an outage: gradients computed alone would be thrown away.
+
+        Raises:
+            CannotConnectError: when our own network daemon has ended: we must begin anew.
+        """
         if self.reporter.is_connected:
             return
+        if not self.reporter.is_alive:
+            raise CannotConnectError("the network daemon of this machine ended unexpectedly")
         self.reporter.stage = Stage.DISCONNECTED
         self.optimizer.discard_gradients()
         self.contribution.discard()
         while not self.reporter.is_connected and not stop.wait(1.0):
             pass
         self._catch_up(stop)
+
+    def _obey_moderators(self) -> None:
+        """Go back to the weights that the run's moderators ordered, if we have not yet."""
+        order = self.reporter.order
+        if order is None or order == self._obeyed:
+            return
+        self.optimizer.tracker.floor = order.step
+        if self.optimizer.local_epoch < order.step:
+            self.contribution.discard()
+            if not self.recovery.go_back(order):
+                self.reporter.order = None  # until the next heartbeat finds it again
+                return
+        self._obeyed = order
 
     def _warm_up(self) -> None:
         """Run every operator once before the library forks: its children find them initialised."""

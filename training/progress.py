@@ -16,7 +16,7 @@ from hivemind.optim.progress_tracker import (
 from hivemind.p2p import PeerID
 from hivemind.utils import ValueWithExpiration
 
-from training import metrics
+from training.subkeys import peer_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class CredibleTracker(ProgressTracker):
             if entry.value is None:
                 continue
             record = LocalTrainingProgress.parse_obj(entry.value)
-            peer = metrics.peer_id_of(subkey)
+            peer = peer_id_of(subkey)
             if PeerID(record.peer_id) == PeerID.from_base58(peer):
                 records[peer] = (subkey, record)
         return records

@@ -9,6 +9,7 @@ from training import backup, checkpoint
 from training.averaging import StateUnavailableError, SwarmOptimizer, ordered_parameters
 from training.data import SampleStream
 from training.model import TextToImageTransformer, build_model
+from training.orders import RollbackOrder
 from training.recipes import Recipe
 from training.state import TrainingState
 
@@ -105,6 +106,28 @@ class Recovery:
     def _as_state(self, step: int, model: TextToImageTransformer) -> TrainingState:
         parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
         return self.optimizer.with_parameters(step, parameters)
+
+    def go_back(self, order: RollbackOrder) -> bool:
+        """Take the weights that the moderators ordered, with a new optimizer state.
+
+        Gives whether they could be had.
+        """
+        try:
+            published = checkpoint.find_newest(self.live)
+            step, model = Fetching(self._fetch, lambda _published: None).wait()
+        except (OSError, checkpoint.CheckpointError) as error:
+            self.say(f"the weights that the moderators ordered cannot be had yet: {error}")
+            return False
+        if (published.step, published.sha256, step) != (order.step, order.sha256, order.step):
+            self.say("the weights that the moderators ordered are not what is published now")
+            return False
+        parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
+        self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, anew=True))
+        self.say(
+            f"the moderators went back to the weights of step {order.checkpoint}: "
+            f"going on with them as step {step}"
+        )
+        return True
 
     def roll_back(self) -> None:
         """Leave broken weights for the backup, else for the published checkpoint or a new start.

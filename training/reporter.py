@@ -1,22 +1,28 @@
 """Tells what a volunteer does, to its owner and to the run, while the main thread works."""
 
+import logging
 import math
 import threading
 import time
 from typing import Any
 
 from hivemind.averaging.control import AveragingStage
+from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError
 from hivemind.utils import get_dht_time
 
-from training import metrics, traffic
+from training import metrics, orders, traffic
 from training.averaging import SwarmOptimizer
 from training.contribution import Contribution
 from training.live import PeerState
 from training.network import Network
+from training.orders import RollbackOrder
 from training.recipes import Recipe
 from training.status import Stage, StatusBoard
 
+logger = logging.getLogger(__name__)
+
 BOARD_SECONDS = 0.5
+ANSWER_SECONDS = 10.0
 HEARTBEAT_SECONDS = 10.0
 _LONG_SECONDS = 86_400.0  # the tracker's guesses before it has seen a micro-batch are longer
 
@@ -25,10 +31,12 @@ class Reporter:
     """A thread that shows the status and publishes a report every few seconds.
 
     `stage` is for the main thread to set. The thread also keeps an entry point connected;
-    `is_connected` says whether anybody is.
+    `is_connected` says whether anybody is, `is_alive` whether our own network daemon answers.
+    `order` is what the run's moderators ordered last.
 
     Args:
         state_bytes: size of a whole state on the wire, to say how much of it has arrived.
+        moderators: the identities whose orders are followed.
     """
 
     def __init__(
@@ -39,10 +47,14 @@ class Reporter:
         contribution: Contribution,
         recipe: Recipe,
         state_bytes: int,
+        moderators: frozenset[str] = frozenset(),
     ) -> None:
         self.board, self.network, self.optimizer = board, network, optimizer
         self.contribution, self.recipe, self.state_bytes = contribution, recipe, state_bytes
+        self.moderators = moderators
+        self.order: RollbackOrder | None = None
         self.is_connected = True
+        self.is_alive = True
         self._stage = Stage.CONNECTING
         self._received_before = 0
         self._checkpoint_percent: int | None = None
@@ -106,9 +118,22 @@ class Reporter:
             self.show()
             if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
                 last_heartbeat = time.monotonic()
-                self.is_connected = self.network.keep_entry_points()
-                syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
-                self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
+                self._beat()
+
+    def _beat(self) -> None:
+        """Look after the line, tell the run of us and hear what its moderators say."""
+        try:
+            self.is_connected = self.network.keep_entry_points()
+            syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
+            self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
+            network = self.network
+            order = orders.find(network.dht, network.run, self.moderators, ANSWER_SECONDS)
+            self.order = order or self.order
+        except TimeoutError:
+            logger.warning("the network daemon is slow to answer")
+        except (OSError, P2PDaemonError) as error:
+            logger.warning("the network daemon is gone: %r", error)
+            self.is_connected = self.is_alive = False
 
     def _describe_stage(self) -> tuple[Stage, int | None]:
         checkpoint = self._checkpoint_percent

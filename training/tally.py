@@ -83,6 +83,7 @@ class Tally:
         self.last_step_time: float | None = None
         self.refused = 0
         self.unseen = 0  # steps that were made while nobody looked
+        self.ordered_step = 0  # where the moderators' last order sent everybody
         self._looked_at = last_step
         self._members: dict[str, Member] = {}
         self._steps: dict[int, dict[str, StepReport]] = {}
@@ -92,7 +93,7 @@ class Tally:
 
     def observe(self, reports: Mapping[str, PeerReport], now: float) -> None:
         """Take in the newest report of each volunteer."""
-        ceiling = _credible_step(reports)
+        ceiling = max(_credible_step(reports), self.ordered_step + RECENT_STEPS)
         self._note_unseen_steps(reports, ceiling)
         for identity, report in reports.items():
             if self._take(identity, report):
@@ -104,6 +105,11 @@ class Tally:
     def refuse(self, count: int) -> None:
         """Count records that were refused before they came here."""
         self.refused += count
+
+    def furthest_step(self) -> int:
+        """The furthest step that a volunteer who is present tells of."""
+        present = [m.step for m in self._members.values() if m.state != PeerState.LEFT.value]
+        return max([self.last_step, *present])
 
     def finished_lines(self, now: float) -> Iterable[ProgressLine]:
         """Give a line for each step whose reports are all here or have had their time."""

@@ -10,7 +10,8 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from training.contribution import Contribution
 from training.live import PeerState
-from training.metrics import RECENT_STEPS, contributor_id, make_validators
+from training.metrics import RECENT_STEPS, make_validators
+from training.subkeys import contributor_id
 from training.traffic import Traffic
 
 OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()

@@ -2,112 +2,30 @@
 
 import contextlib
 import json
-import os
-import signal
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from training import atomic, backup, checkpoint, data, status
+from tests.training.swarm.processes import Swarm, wait_for
+from training import backup, checkpoint, data, status
 from training.live import read_samples
 from training.recipes import TINY
-from training.rehearsal import free_port
-from training.supervisor import Worker
 
 pytestmark = pytest.mark.swarm
 
-MEMBER = Path(__file__).with_name("member.py")
 TOTAL_STEPS = 50  # as in member.py
-PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited for
-
-
-def wait_for(what: str, condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Wait until the condition holds, or fail in plain words."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {seconds:.0f} s in vain for {what}")
-        time.sleep(0.1)
 
 
 @dataclass
-class Swarm:
-    """The processes of the scenario, and what was seen while it played."""
-
-    folder: Path
-    members: dict[str, Worker] = field(default_factory=dict)
-    seen: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def live(self) -> Path:
-        return self.folder / "live"
-
-    @property
-    def run_file(self) -> Path:
-        return self.folder / "run.toml"
-
-    def write_run_file(self, initial_peers: list[str]) -> None:
-        self.run_file.write_text(
-            f'name = "test-{os.getpid()}"\nrecipe = "short"\n'
-            f'live = "{self.live}"\ninitial_peers = {json.dumps(initial_peers)}\n'
-        )
-
-    def start(self, name: str, *arguments: str) -> Worker:
-        folder = self.folder / name
-        role = "monitor" if name == "monitor" else "join"
-        command = [sys.executable, str(MEMBER), role, str(self.run_file), "--folder", str(folder)]
-        command += ["--host", "127.0.0.1", *arguments]
-        folder.mkdir(exist_ok=True)
-        worker = Worker(command, folder, threads=1, log=folder / "terminal.txt")
-        worker.start()
-        self.members[name] = worker
-        return worker
-
-    def await_start(self, *names: str) -> None:
-        """Wait until all have started; a start that hangs or fails is tried again."""
-
-        starts = dict.fromkeys(names, 1)
-
-        def have_started() -> bool:
-            for name in names:
-                worker = self.members[name]
-                if worker.hangs or worker.exit_code is not None:
-                    worker.kill()
-                    terminal = (self.folder / name / "terminal.txt").read_text()
-                    assert starts[name] < 3, f"{name} does not start: {terminal[-2000:]}"
-                    starts[name] += 1
-                    worker.start()
-            return all(self.members[name].has_started for name in names)
-
-        wait_for(f"{', '.join(names)} to start", have_started)
-
-    def step_of(self, name: str) -> int:
-        return int(status.read(self.folder / name).get("step", 0))
-
-    def lines(self) -> list[dict[str, Any]]:
-        return atomic.AppendOnlyLines(self.live / "progress.jsonl").read()
-
-    def last_line(self) -> int:
-        lines = self.lines()
-        return int(lines[-1]["step"]) if lines else 0
+class Scenario(Swarm):
+    """What is played, and what was seen meanwhile."""
 
     def play(self) -> None:
-        port = str(free_port())
-        self.write_run_file([])
-        self.start("monitor", "--live", str(self.live), "--port", port)
-        self.await_start("monitor")
-        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
-        self.start("alice", "--name", "alice")
-        self.start("bob", "--name", "bob")
-        self.start("carol", "--name", "carol")
-        self.await_start("alice", "bob", "carol")
+        port = self.begin("alice", "bob", "carol")
         wait_for(
             "bob to train with the others", lambda: status.read(self.folder / "bob")["samples"]
         )
@@ -137,20 +55,12 @@ class Swarm:
         self.start("monitor", "--live", str(self.live), "--port", port)
         self.await_start("monitor")
 
-    def stop(self) -> None:
-        """End everybody politely, all at once, and then all that is left."""
-        for worker in self.members.values():
-            if worker.process is not None and worker.exit_code is None:
-                worker.process.send_signal(signal.SIGTERM)
-        for worker in self.members.values():
-            worker.stop(60)
-
 
 @pytest.fixture(scope="module")
-def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swarm]:
+def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     """Play the scenario once; the tests look at what came of it."""
     data.prepare_shapes(TINY)
-    swarm = Swarm(tmp_path_factory.mktemp("swarm"))
+    swarm = Scenario(tmp_path_factory.mktemp("swarm"))
     try:
         swarm.play()
     finally:
@@ -158,24 +68,24 @@ def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swarm]:
     return swarm
 
 
-def test_the_loss_falls(swarm: Swarm) -> None:
+def test_the_loss_falls(swarm: Scenario) -> None:
     losses = [line["loss"] for line in swarm.lines() if line["loss"] is not None]
     first, last = sum(losses[:3]) / 3, sum(losses[-3:]) / 3
     assert last < first - 0.1
 
 
-def test_the_run_goes_on_after_a_volunteer_is_killed_in_mid_step(swarm: Swarm) -> None:
+def test_the_run_goes_on_after_a_volunteer_is_killed_in_mid_step(swarm: Scenario) -> None:
     assert swarm.seen["step of the death"] < swarm.last_line() - 5
     assert swarm.lines()[-1]["left"] >= 1
 
 
-def test_the_run_makes_all_its_steps(swarm: Swarm) -> None:
+def test_the_run_makes_all_its_steps(swarm: Scenario) -> None:
     assert swarm.seen["exit code of the monitor"] == 0
     assert swarm.last_line() == TOTAL_STEPS
     assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
 
 
-def test_the_late_volunteer_catches_up_and_contributes(swarm: Swarm) -> None:
+def test_the_late_volunteer_catches_up_and_contributes(swarm: Scenario) -> None:
     told = status.read(swarm.folder / "dave")
     assert told["step"] == TOTAL_STEPS
     assert told["samples"] > 0
@@ -184,7 +94,7 @@ def test_the_late_volunteer_catches_up_and_contributes(swarm: Swarm) -> None:
     assert set(contributors) == {"alice", "bob", "carol", "dave"}
 
 
-def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Swarm) -> None:
+def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Scenario) -> None:
     down = swarm.seen["lines while it was down"]
     assert down[-1]["step"] == swarm.seen["step of the restart"]
     lines = swarm.lines()
@@ -194,7 +104,7 @@ def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Swarm) ->
     assert identity == swarm.seen["identity"]
 
 
-def test_all_volunteers_end_with_the_same_parameters(swarm: Swarm) -> None:
+def test_all_volunteers_end_with_the_same_parameters(swarm: Scenario) -> None:
     from training.averaging import ordered_parameters
     from training.model import build_model
 
@@ -213,7 +123,7 @@ def test_all_volunteers_end_with_the_same_parameters(swarm: Swarm) -> None:
         assert (flat[0] - other).norm() < 0.1 * way
 
 
-def test_the_published_checkpoint_is_what_its_sum_says_and_is_drawn_from(swarm: Swarm) -> None:
+def test_the_published_checkpoint_is_what_its_sum_says_and_is_drawn_from(swarm: Scenario) -> None:
     step, model = checkpoint.fetch(str(swarm.live))
     assert step >= TOTAL_STEPS - 1
     assert all(parameter.isfinite().all() for parameter in model.parameters())
@@ -225,7 +135,7 @@ def test_the_published_checkpoint_is_what_its_sum_says_and_is_drawn_from(swarm: 
         assert (swarm.live / row[0]).read_bytes().startswith(b"\x89PNG")
 
 
-def test_nothing_is_left_running(swarm: Swarm) -> None:
+def test_nothing_is_left_running(swarm: Scenario) -> None:
     sessions = {worker.process.pid for worker in swarm.members.values() if worker.process}
     running = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
