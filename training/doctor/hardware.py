@@ -169,6 +169,8 @@ def _try_gpu(found: str) -> Finding:
         cause = f"the GPU does not compute ({first_line(error)}): {found}"
         mend = "use a build of PyTorch for this GPU, or hide it with CUDA_VISIBLE_DEVICES="
         return Finding(PointName.GPU, Verdict.PROBLEM, cause, mend)
+    if not torch.cuda.is_bf16_supported(including_emulation=False):
+        found += "; it has no bfloat16 units, so its steps take longer"
     return fine(PointName.GPU, found)
 
 

@@ -128,6 +128,29 @@ def test_a_driver_that_is_too_old_is_a_problem(
     assert finding.mend.startswith("update the driver")
 
 
+def test_a_gpu_is_tried_and_its_missing_units_are_told(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = torch.ones
+    monkeypatch.setattr(hardware, "ask_driver", lambda: "Tesla T4 with driver 580.95")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: False)
+    monkeypatch.setattr(torch, "ones", lambda size, device: real(size))
+    (finding,) = hardware.look_at_gpu(make_setup())
+    assert finding.verdict is Verdict.FINE
+    assert finding.cause.startswith("Tesla T4, PyTorch for CUDA ")
+    assert finding.cause.endswith("no bfloat16 units, so its steps take longer")
+
+    def fail(size: int, device: str) -> None:
+        raise RuntimeError("CUDA error: no kernel image is available\nfor execution")
+
+    monkeypatch.setattr(torch, "ones", fail)
+    (finding,) = hardware.look_at_gpu(make_setup())
+    assert finding.verdict is Verdict.PROBLEM
+    assert "(CUDA error: no kernel image is available)" in finding.cause
+
+
 @pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found' >&2; exit 6"])
 def test_a_machine_without_a_gpu_computes_on_the_processor(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
