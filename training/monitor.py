@@ -133,7 +133,8 @@ class Monitor:
         with _going_on("offering to test others' reachability"):
             reachability.serve(self.network.dht)
         shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
-        self.download = open_download(self.network, shapes)
+        with self.network.forking():
+            self.download = open_download(self.network, shapes)
         self.uploader = publish.Uploader(run, self.live, _say) if run.checkpoints else None
         self._background = ThreadPoolExecutor(max_workers=1)
         self._job: Future[None] | None = None

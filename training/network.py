@@ -112,29 +112,42 @@ class Network:
         tasks.keep_tasks()
         self.dht = self._open(identity.path, endpoint, [] if may_be_alone else list(entry_points))
         if membership is not None:
-            directory.announce(self.dht, self.subkey, membership.current().grant)
-            membership.listeners.append(partial(directory.announce, self.dht, self.subkey))
+            self._announce_access(membership)
 
     def _open(self, identity: Path, endpoint: Endpoint, initial_peers: list[str]) -> hivemind.DHT:
-        dht = hivemind.DHT(
-            initial_peers=initial_peers or None,
-            start=True,
-            await_ready=False,
-            client_mode=not endpoint.reachable,
-            host_maddrs=[f"/ip4/{endpoint.host}/tcp/{endpoint.port}"],
-            announce_maddrs=list(endpoint.announce) or None,
-            identity_path=str(identity),
-            check_if_identity_free=False,
-            startup_timeout=START_SECONDS / 2,
-            record_validators=metrics.make_validators(self.run, self.key),
-            authorizer=GrantAuthorizer(self.key, self.membership) if self.membership else None,
-        )
+        with self.forking():
+            dht = hivemind.DHT(
+                initial_peers=initial_peers or None,
+                start=True,
+                await_ready=False,
+                client_mode=not endpoint.reachable,
+                host_maddrs=[f"/ip4/{endpoint.host}/tcp/{endpoint.port}"],
+                announce_maddrs=list(endpoint.announce) or None,
+                identity_path=str(identity),
+                check_if_identity_free=False,
+                startup_timeout=START_SECONDS / 2,
+                record_validators=metrics.make_validators(self.run, self.key),
+                authorizer=GrantAuthorizer(self.key, self.membership) if self.membership else None,
+            )
         try:
             dht.wait_until_ready(START_SECONDS)
         except (P2PDaemonError, RuntimeError, TimeoutError, ValidationError) as error:
             dht.shutdown()
             raise explain(error, initial_peers, endpoint.port) from error
         return dht
+
+    @contextlib.contextmanager
+    def forking(self) -> Iterator[None]:
+        """Keep the renewal of access still while the library starts a process of its own."""
+        with self.membership.renewing if self.membership else contextlib.nullcontext():
+            yield
+
+    def _announce_access(self, membership: Membership) -> None:
+        announce = partial(directory.announce, self.dht, self.subkey)
+        membership.listeners.append(announce)
+        admission = membership.read()
+        if admission is not None:
+            announce(admission.grant)
 
     def addresses(self) -> tuple[str, ...]:
         """Multiaddresses under which others can enter the run through this peer."""

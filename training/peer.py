@@ -109,14 +109,15 @@ class Volunteer:
             run.name, identity, run.initial_peers, options.endpoint, membership=membership
         )
         milestones.mark(Milestone.CONNECT)
-        self.optimizer: SwarmOptimizer = open_optimizer(
-            self.network,
-            self.recipe,
-            self.model,
-            choice.size,
-            options.wire_format,
-            options.delayed_step and self.recipe.swarm.delayed_step,
-        )
+        with self.network.forking():
+            self.optimizer: SwarmOptimizer = open_optimizer(
+                self.network,
+                self.recipe,
+                self.model,
+                choice.size,
+                options.wire_format,
+                options.delayed_step and self.recipe.swarm.delayed_step,
+            )
         self.contribution = Contribution(options.name)
         size = state_bytes(self.optimizer, options.wire_format)
         self.reporter = Reporter(

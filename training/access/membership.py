@@ -31,12 +31,18 @@ class Membership:
 
     Args:
         folder: the peer's. run: the run's name. peer_public_key: the peer's own key.
+
+    Attributes:
+        listeners: told of each new grant, in the process that renews.
+        renewing: held during a renewal. Hold it where a process is forked: a fork in the middle
+            of a renewal would hand down locks that the child finds closed for ever.
     """
 
     def __init__(self, folder: Path, run: str, peer_public_key: str) -> None:
         self.path = folder / FILE_NAME
         self.run, self.peer_public_key = run, peer_public_key
-        self.listeners: list[Callable[[Grant], None]] = []  # in the process that renews
+        self.listeners: list[Callable[[Grant], None]] = []
+        self.renewing = threading.Lock()
         self._read_at: tuple[int, int] | None = None
         self._admission: Admission | None = None
 
@@ -175,6 +181,10 @@ class Renewal:
         return min(15.0, max(1.0, left / 4))
 
     def _renew(self) -> None:
+        with self.membership.renewing:
+            self._try_to_renew()
+
+    def _try_to_renew(self) -> None:
         try:
             self.membership.write(self.ask())
         except AccessRefusedError as error:
