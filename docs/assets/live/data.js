@@ -65,7 +65,7 @@ export const LIVE = new URL("../../live/", import.meta.url);
 
 const RETRY_SECONDS = { first: 5, longest: 120 };
 const POLL_SECONDS = { shortest: 1, longest: 60, unknown: 5 };
-const EVERYTHING_EACH = 6; // rounds
+const EVERYTHING_SECONDS = 15; // without a new step, the contributors are asked for so often
 const NAME = /^[\w-][\w.-]*$/;
 
 const isList = (/** @type {any} */ value) => Array.isArray(value);
@@ -102,7 +102,7 @@ export function follow(name, onRound) {
 
 class Feed {
   #stopped = false;
-  #round = 0;
+  #everythingAt = -Infinity;
   #failures = 0;
   #running = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -149,9 +149,9 @@ class Feed {
   }
 
   #wake = () => {
-    if (document.hidden || this.#running || this.#stopped || this.#isOver) return;
+    if (this.#stopped || this.#isOver) return;
     clearTimeout(this.#timer);
-    void this.#poll();
+    if (!document.hidden && !this.#running) void this.#poll();
   };
 
   /** Whether nothing new can come: the run is finished and its last files have been read. */
@@ -186,15 +186,16 @@ class Feed {
     const wasFinished = Boolean(this.data.card?.finished);
     await this.#read("run.json", changed);
     const isFinished = Boolean(/** @type {any} */ (this.documents["run.json"].value)?.finished);
-    const ends = isFinished && !wasFinished && this.#round > 0;
+    const ends = isFinished && !wasFinished && this.data.loaded;
     const { changed: grown, headers } = await this.reader.read();
     this.#setClock(headers);
     if (grown) changed.add("progress.jsonl");
-    if (grown || ends || this.#failures || this.#round % EVERYTHING_EACH === 0) {
+    const old = performance.now() - this.#everythingAt > 1000 * EVERYTHING_SECONDS;
+    if (grown || ends || old || this.#failures) {
       const names = /** @type {const} */ (["peers.json", "checkpoints.json", "samples.json"]);
       await Promise.all(names.map((name) => this.#read(name, changed, ends)));
+      this.#everythingAt = performance.now();
     }
-    this.#round += 1;
   }
 
   /** Hand over what the files say now; a round that failed may have read some of them. */

@@ -10,6 +10,7 @@ export class LiveDocument {
   /** Whether the file that is there now cannot be read. */
   broken = false;
   #version = "";
+  #text = "";
   /** @type {RequestCache} */
   #cache = "no-cache";
 
@@ -42,16 +43,18 @@ export class LiveDocument {
 
   /** @param {Uint8Array<ArrayBuffer>} body */
   #take(body) {
-    const before = this.value;
+    const text = new TextDecoder().decode(body);
+    if (text === this.#text) return false;
+    this.#text = text;
     let value;
     try {
-      value = JSON.parse(new TextDecoder().decode(body));
+      value = JSON.parse(text);
     } catch {
       value = undefined;
     }
     this.broken = value === undefined || !this.isUsable(value);
     if (!this.broken) this.value = value;
-    return this.broken || JSON.stringify(before) !== JSON.stringify(this.value);
+    return true;
   }
 }
 

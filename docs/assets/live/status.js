@@ -38,11 +38,24 @@ export function describe(data, now) {
     return { kind: "waiting", sentence: "Waiting for the first step", detail, age };
   }
   if (age > patience(progress)) {
-    const detail = `The newest step is of ${momentInWords(newest)}. The volunteers or their monitor may be away; the page goes on asking.`;
+    const detail = `The newest step is of ${momentInWords(newest)}. ${whoIsThere(data.peers, newest, now)}`;
     return { kind: "silent", sentence: `Silent for ${ageInWords(age)}`, detail, age };
   }
   const ahead = age < -AHEAD_SECONDS ? " The monitor's clock is ahead of the server's." : "";
   return { kind: "running", sentence: "Running", detail: `Newest step ${ageInWords(age)} ago.${ahead}`, age };
+}
+
+/**
+ * @param {import("./data.js").Contributor[]} peers
+ * @param {number} newest when the newest step was made
+ * @param {number} now
+ */
+function whoIsThere(peers, newest, now) {
+  // All are written alike, in UTC, so the latest is the greatest.
+  const latest = Date.parse(peers.reduce((last, { last_seen: seen }) => (seen > last ? seen : last), ""));
+  return latest > newest + 1000 * SILENT_SECONDS
+    ? `Volunteers are there, the last one was seen ${ageInWords((now - latest) / 1000)} ago, but they have not finished a step.`
+    : "The volunteers or their monitor may be away; the page goes on asking.";
 }
 
 /**
