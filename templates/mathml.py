@@ -17,6 +17,8 @@ EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.M)
 EQUATION = re.compile(r"^\$\$(.+?)\$\$$", re.S | re.M)
 SOURCE = re.compile(r"^Source: (.+(?:\n.+)*)", re.M)
 PRODUCT = re.compile(r"(?<=[\w)\]])\*(?=[\w(])")
+# Letters of LaTeX that any phone shows in one line.
+LONG = 40
 # From a page in reference/ to the list of all sources.
 SOURCES_PAGE = "../../numbers/"
 
@@ -36,7 +38,10 @@ class DocstringPreprocessor(Preprocessor):
         return "\n".join(_plain_stars(line) for line in text.split("\n"))
 
     def _equation(self, found: re.Match[str]) -> str:
-        drawn = f'<div class="equation">{as_mathml(found[1].strip())}</div>'
+        latex = found[1].strip()
+        # One that may be wider than a phone is scrolled, so the keyboard must reach it.
+        reached = ' tabindex="0" role="group" aria-label="Equation"' if len(latex) > LONG else ""
+        drawn = f'<div class="equation"{reached}>{as_mathml(latex)}</div>'
         return f"\n\n{self.md.htmlStash.store(drawn)}\n\n"
 
 

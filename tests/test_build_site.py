@@ -9,6 +9,7 @@ import pytest
 
 from tools.browser_python import RUNTIME_FILES
 from tools.console import ROOT
+from tools.links import broken_links
 
 
 def modules(archive: Path, suffix: str) -> set[str]:
@@ -49,3 +50,29 @@ def test_pages_use_relative_addresses_only(site: Path) -> None:
     assert len(pages) >= 3
     found = {page.name: absolute.findall(page.read_text("utf-8")) for page in pages}
     assert {name: addresses for name, addresses in found.items() if addresses} == {}
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    assert broken_links(site) == []
+
+
+def test_pages_hold_no_inline_code_that_the_policy_would_refuse(site: Path) -> None:
+    handlers = re.compile(r"<[^>]+\son(?:click|load|change|input|submit|error)\s*=", re.IGNORECASE)
+    found = {page for page in site.rglob("*.html") if handlers.search(page.read_text("utf-8"))}
+    assert found == set()
+
+
+def test_every_page_of_the_first_level_has_a_share_picture(site: Path) -> None:
+    folders = {page.parent.name for page in site.glob("*/index.html")}
+    pictures = {path.stem: path.read_bytes() for path in (site / "assets" / "share").glob("*.png")}
+    assert folders | {"index"} == set(pictures)
+    for content in pictures.values():
+        assert content[:8] == b"\x89PNG\r\n\x1a\n"
+        width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))
+        assert (width, height) == (1200, 630)
+
+
+def test_every_style_and_script_of_ours_is_loaded(site: Path) -> None:
+    page = (site / "index.html").read_text("utf-8")
+    styles = {path.name for path in (ROOT / "docs" / "assets" / "styles").glob("*.css")}
+    assert styles == set(re.findall(r'href="assets/styles/([\w-]+\.css)"', page))

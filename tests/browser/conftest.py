@@ -22,6 +22,12 @@ def browser(chromium: Path) -> Iterator[Browser]:
         running.close()
 
 
+def note_violation(visitor: Visit, message: str) -> None:
+    """Count what the page's content security policy has refused as an error."""
+    if "Content Security Policy" in message:
+        visitor.errors.append(message)
+
+
 @pytest.fixture
 def visit(browser: Browser, site_address: str) -> Iterator[Visitor]:
     """Makes a fresh visitor with settings of their own, for example `viewport`."""
@@ -34,6 +40,7 @@ def visit(browser: Browser, site_address: str) -> Iterator[Visitor]:
         visitor = Visit(context.new_page(), address)
         context.on("request", lambda request: visitor.requests.append(request.url))
         visitor.page.on("pageerror", lambda error: visitor.errors.append(str(error)))
+        visitor.page.on("console", lambda message: note_violation(visitor, message.text))
         return visitor
 
     yield make
