@@ -1,9 +1,12 @@
 """Measured exchanges over slow lines, from benchmarks/slow-links.json, as rows of a table."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from calculator.communication import all_reduce_bytes, transfer_seconds
 
 PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "slow-links.json"
 BITS = (8, 16, 32)
@@ -11,15 +14,25 @@ BITS = (8, 16, 32)
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """Seconds of one exchange on one line, by bits of a number; None where not measured."""
+    """Seconds of one exchange by bits of a number; None where it was not measured.
+
+    Attributes:
+        line: each peer's, in words. peers: in the group, in words. parameters: averaged.
+        full_rate: seconds that the bytes of 8 bits would take at the line's full rate.
+    """
 
     line: str
+    peers: str
+    parameters: int
+    full_rate: float
     seconds: tuple[float | None, ...]
 
     @property
     def cells(self) -> list[object]:
         """The row of a table, its heading first."""
-        return [self.line, *(f"{s:.1f} s" if s is not None else "" for s in self.seconds)]
+        numbers = f"{self.parameters / 1e6:.1f} million"
+        times = [f"{s:.1f} s" if s is not None else "\N{EN DASH}" for s in self.seconds]
+        return [self.line, self.peers, numbers, f"{self.full_rate:.1f} s", *times]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +43,21 @@ class Overlap:
     plain: float
     overlapped: float
 
+    @property
+    def cells(self) -> list[object]:
+        """The row of a table, its heading first."""
+        return [self.line, f"{self.plain:.1f} s", f"{self.overlapped:.1f} s"]
+
 
 @dataclass(frozen=True, slots=True)
 class SlowLinks:
     """What was measured.
 
     Attributes:
-        parameters: of the gradients that were exchanged, and peers: in the group.
         compression: bytes that were sent at 32 bits over those at 8.
         faster: the same of the seconds on the slowest line.
     """
 
-    parameters: int
-    peers: int
     exchanges: list[Exchanges]
     compression: float
     faster: float
@@ -51,28 +66,20 @@ class SlowLinks:
 
 
 def read(path: Path = PATH) -> SlowLinks | None:
-    """What was measured among peers that reach each other; None as long as there is too little."""
+    """What was measured; None as long as no line has all three widths."""
     if not path.exists():
         return None
     content = json.loads(path.read_text("utf-8"))
-    rows = [row for row in content["rows"] if row["measured"] == "exchange"]
-    rows = [row for row in rows if row["reachable"] == row["peers"] == 2]
-    by_line: dict[str, dict[int, Any]] = {}
-    smallest = min((row["parameters"] for row in rows), default=0)
-    for row in rows:
-        if row["parameters"] == smallest:
-            by_line.setdefault(_line(row), {})[row["bits"]] = row
-    whole = {line: found for line, found in by_line.items() if len(found) == len(BITS)}
+    groups: dict[tuple[str, str, int], dict[int, Any]] = {}
+    for row in content["rows"]:
+        if row["measured"] == "exchange":
+            groups.setdefault((_line(row), _peers(row), row["parameters"]), {})[row["bits"]] = row
+    whole = [found for found in groups.values() if len(found) == len(BITS)]
     if not whole:
         return None
-    slowest = min(whole.values(), key=lambda found: _rate(found[8]))
+    slowest = max(whole, key=lambda found: float(found[32]["seconds"]))
     return SlowLinks(
-        parameters=smallest,
-        peers=2,
-        exchanges=[
-            Exchanges(line, tuple(found[bits]["seconds"] for bits in BITS))
-            for line, found in whole.items()
-        ],
+        exchanges=[_exchanges(key, found) for key, found in groups.items() if 8 in found],
         compression=slowest[32]["bytes_sent"] / slowest[8]["bytes_sent"],
         faster=slowest[32]["seconds"] / slowest[8]["seconds"],
         overlaps=_overlaps(content["rows"]),
@@ -80,7 +87,14 @@ def read(path: Path = PATH) -> SlowLinks | None:
     )
 
 
-def _overlaps(rows: list[dict[str, Any]]) -> list[Overlap]:
+def _exchanges(key: tuple[str, str, int], found: dict[int, Any]) -> Exchanges:
+    row = found[8]
+    sent = all_reduce_bytes(row["expected_bytes"], row["peers"])
+    seconds = tuple(found[bits]["seconds"] if bits in found else None for bits in BITS)
+    return Exchanges(*key, transfer_seconds(sent, row["mbit_per_second"] * 1e6), seconds)
+
+
+def _overlaps(rows: Sequence[dict[str, Any]]) -> list[Overlap]:
     lost: dict[str, dict[bool, float]] = {}
     for row in rows:
         if row["measured"] == "step":
@@ -91,8 +105,9 @@ def _overlaps(rows: list[dict[str, Any]]) -> list[Overlap]:
     ]
 
 
-def _rate(row: dict[str, Any]) -> tuple[float, float]:
-    return (row["mbit_per_second"], row["loss_percent"])
+def _peers(row: dict[str, Any]) -> str:
+    hidden = row["peers"] - row["reachable"]
+    return f"{row['peers']}" + (f", {hidden} behind a firewall" if hidden else "")
 
 
 def _line(row: dict[str, Any]) -> str:

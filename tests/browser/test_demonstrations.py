@@ -101,7 +101,6 @@ def test_a_tap_moves_the_chosen_point_and_a_finger_can_drag_it(visit: Visitor) -
     box = root.locator("[data-plane]").bounding_box()
     assert box
     page.touchscreen.tap(box["x"] + 0.25 * box["width"], box["y"] + 0.25 * box["height"])
-    settled(root)
     first = root.locator("[data-bad]").first
     assert place_of(first) == pytest.approx({"left": 25, "top": 25}, abs=0.5)
     assert first.evaluate("(mark) => getComputedStyle(mark).touchAction") == "none"

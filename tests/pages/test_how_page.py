@@ -87,6 +87,7 @@ def row(measured: str, bits: int, **more: Any) -> dict[str, Any]:
         "overlap": None,
         "seconds": bits / 4,
         "bytes_sent": bits * 125,
+        "expected_bytes": bits * 125,
     }
     return common | more
 
@@ -101,7 +102,13 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     found = slow_links.read(path)
     assert found is not None
     line = "20 Mbit/s, 100 ms round trip"
-    assert [item.cells for item in found.exchanges] == [[line, "2.0 s", "4.0 s", "8.0 s"]]
+    assert [item.cells for item in found.exchanges] == [
+        [line, "2", "0.0 million", "0.0 s", "2.0 s", "4.0 s", "8.0 s"],
+        [f"{line}, 1 % lost", "2", "0.0 million", "0.0 s", "2.0 s", "\N{EN DASH}", "\N{EN DASH}"],
+        [line, "4, 2 behind a firewall", "0.0 million", "0.0 s", "2.0 s", *["\N{EN DASH}"] * 2],
+    ]
+    # 1,000 bytes to average between two: each sends 1,000, at 20 Mbit/s
+    assert found.exchanges[0].full_rate == pytest.approx(8 * 1000 / 20e6)
     assert (found.compression, found.faster) == (4.0, 4.0)
     assert found.overlaps == [slow_links.Overlap(f"{line}, 8 bits", 9, 5)]
 

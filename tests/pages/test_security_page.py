@@ -52,6 +52,13 @@ def test_the_command_that_bans_is_one_of_the_authoritys(page: str) -> None:
     assert (options.action, options.user, options.reason) == ("ban", "USER", "spam")
 
 
+def test_the_command_that_rolls_back_exists(page: str) -> None:
+    from training.__main__ import MODULES
+
+    (told,) = re.findall(r"`?python -m training (\w+) RUN STEP", page)
+    assert told in MODULES
+
+
 def test_the_setting_that_is_named_is_the_recipes(page: str) -> None:
     from training.recipes import SwarmSettings
 
