@@ -1,7 +1,6 @@
 """The command line: `python -m training rehearse | doctor | join | monitor | ...`."""
 
 import argparse
-import getpass
 import importlib
 import logging
 import os
@@ -79,7 +78,9 @@ def make_parser() -> argparse.ArgumentParser:
     _add_place(doctor)
     join = commands.add_parser("join", help="train together with others")
     join.add_argument("run", metavar="RUN", help="the run file, or its address")
-    join.add_argument("--name", help="how you appear among the contributors")
+    join.add_argument(
+        "--name", help="how you appear among the contributors; else as your account does"
+    )
     join.add_argument("--micro-batch", type=int, help="sequences at once; else what fits")
     join.add_argument("--no-delay", action="store_true", help="wait for each update")
     join.add_argument("--no-doctor", action="store_true", help="do not look at this machine first")
@@ -172,7 +173,7 @@ def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
     from training import peer
 
     chosen = peer.PeerOptions(
-        name=options.name or getpass.getuser(),
+        name=options.name or "",
         folder=folder,
         endpoint=_make_endpoint(options),
         micro_batch_size=options.micro_batch,

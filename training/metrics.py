@@ -27,6 +27,7 @@ from training.subkeys import contributor_id
 
 logger = logging.getLogger(__name__)
 
+LONGEST_NAME = 40  # characters of what a volunteer wants to be called
 RECENT_STEPS = 8  # a reader may look as rarely as once in this many global steps
 MOST_SEEN = 16  # others that a record tells of: enough for each to have several witnesses
 EXPIRATION_SECONDS = 600.0
@@ -72,7 +73,7 @@ class PeerReport(BaseModel):
     `milestones` are the seconds to its first gradient, see `training.milestones`.
     """
 
-    name: constr(regex=r"^[\w .@-]{1,40}$", strict=True)  # type: ignore[valid-type]
+    name: constr(regex=rf"^[\w .@-]{{1,{LONGEST_NAME}}}$", strict=True)  # type: ignore[valid-type]
     state: constr(regex="^(training|syncing|left)$", strict=True)  # type: ignore[valid-type]
     session: _Amount  # type: ignore[valid-type]
     time: _Amount  # type: ignore[valid-type]

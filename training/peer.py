@@ -1,5 +1,6 @@
 """A volunteer: computes gradients and makes every global step together with the others."""
 
+import getpass
 import math
 import threading
 import time
@@ -42,7 +43,7 @@ class PeerOptions:
     """What a volunteer chooses.
 
     Attributes:
-        name: how the volunteer appears among the contributors.
+        name: how the volunteer appears among the contributors; empty: by the account's name.
         folder: where the identity, the backup and the status are kept.
         micro_batch_size: sequences computed at once; None: what fits, at most the recipe's.
         delayed_step: follow the recipe; False waits for each update even where it does not.
@@ -118,7 +119,7 @@ class Volunteer:
                 options.wire_format,
                 options.delayed_step and self.recipe.swarm.delayed_step,
             )
-        self.contribution = Contribution(options.name)
+        self.contribution = Contribution(options.name or _account_name(membership))
         size = state_bytes(self.optimizer, options.wire_format)
         self.reporter = Reporter(
             board,
@@ -295,3 +296,10 @@ class Volunteer:
         }
         self._compute(batch)
         self.model.zero_grad(set_to_none=True)
+
+
+def _account_name(membership: Membership | None) -> str:
+    """The name on the Hub where the run's authority asked for it, else on this machine."""
+    admission = membership.read() if membership is not None else None
+    name = admission.grant.username if admission else getpass.getuser()
+    return name[: metrics.LONGEST_NAME]
