@@ -37,7 +37,7 @@ RELATIONS: dict[str, tuple[int, int]] = {  # direction from the second shape to 
 }
 WORDS = ("a", *COLOURS, *Shape, "above", "below", "left", "right", "of")
 
-_BACKGROUND = (246, 244, 238)
+BACKGROUND = (246, 244, 238)
 _OVERSAMPLING = 4  # drawn larger and reduced, for smooth edges
 _PAIR_SHARE = 2 / 3  # the other pictures show a single shape
 
@@ -105,7 +105,7 @@ def draw_sample(index: int, pixels: int = 32, seed: int = 0, varied: bool = Fals
     if pixels < 16:
         raise InputError("pixels", pixels, "must be at least 16")
     random = np.random.default_rng((seed, index))
-    canvas = Image.new("RGB", (pixels * _OVERSAMPLING,) * 2, _BACKGROUND)
+    canvas = Image.new("RGB", (pixels * _OVERSAMPLING,) * 2, BACKGROUND)
     draw = ImageDraw.Draw(canvas)
     style = _VARIED if varied else _PLAIN
     if random.random() < _PAIR_SHARE:

@@ -1,8 +1,10 @@
 """Network namespaces on this machine, joined by the slow lines of `router.py`: root and Linux."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import asdict
@@ -30,6 +32,7 @@ class Process:
                 stderr=errors,
                 text=True,
                 env=os.environ | {"OMP_NUM_THREADS": "1"},
+                start_new_session=True,
             )
         self.log = log
 
@@ -62,6 +65,8 @@ class Process:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        with contextlib.suppress(ProcessLookupError):  # what it forked and left behind
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class Namespaces:

@@ -1,11 +1,13 @@
 """Exchanges over slow lines: seconds and bytes at 8, 16 and 32 bits, with and without overlap.
 
 Peers are processes in network namespaces whose lines are `router.py`'s. Besides the table, all
-rows go to benchmarks/slow-links.json. It takes most of an hour, root and Linux, so it is measured
-only when asked for by name.
+rows go to benchmarks/slow-links.json; rows that it has are not measured again, so that it may be
+interrupted: remove the file to begin anew. It takes most of an hour, root and Linux, and is
+measured only when asked for by name.
 """
 
 import json
+import os
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +49,12 @@ class Laboratory:
     """Peers on lines; what is measured is appended to `rows` and written at once."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    quick: bool = False
     prefixes: Iterator[int] = field(default_factory=count)
 
     def add(self, **row: Any) -> dict[str, Any]:
-        """Keep a row."""
+        """Keep a row, with what else the machine was doing."""
+        row["load"] = round(os.getloadavg()[0], 1)
         self.rows.append(row)
         words = machine("") | {
             "python": platform.python_version(),
@@ -59,7 +63,8 @@ class Laboratory:
         }
         del words["chromium"]
         content = {"version": 1, "method": METHOD, "machine": words, "rows": self.rows}
-        write_atomically(PATH, (json.dumps(content, indent=1) + "\n").encode())
+        path = ROOT / "bench/slow-links.json" if self.quick else PATH
+        write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
         say(json.dumps(row))
         return row
 
@@ -241,7 +246,8 @@ def gather(
 
 def run(quick: bool) -> Table:
     """Measure everything; the quick way, only exchanges of two peers over fast lines."""
-    laboratory = Laboratory()
+    kept = json.loads(PATH.read_text())["rows"] if PATH.exists() else []
+    laboratory = Laboratory([] if quick else kept, quick)
     measure(laboratory, quick)
     figures = [
         Figure(_title(row), row["seconds"], "s")
@@ -258,10 +264,12 @@ def measure(laboratory: Laboratory, quick: bool) -> None:
     lossy = [Lines(rate, DELAY_MS, LOSS_PERCENT) for rate in rates]
     _again(_measure_two, laboratory, lossless, 3)
     if not quick:
-        _again(_measure_groups, laboratory, lossless)
-        _again(_measure_steps, laboratory, lossless)
+        _again(_measure_paper, laboratory, lossless[:1])
         _again(_measure_two, laboratory, lossy, 1)
         _again(_measure_other_control, laboratory, lossy)
+        _again(_measure_steps, laboratory, lossless)
+        _again(_measure_four, laboratory, lossless, 4)
+        _again(_measure_four, laboratory, lossless, 2)
 
 
 def _again(part: Callable[..., None], *arguments: Any) -> None:
@@ -279,23 +287,38 @@ def _again(part: Callable[..., None], *arguments: Any) -> None:
 
 def _measure_two(laboratory: Laboratory, kinds: list[Lines], repeats: int) -> None:
     """Two peers that can call each other, in every wire format."""
-    with gather(2, BITS) as group:
-        for lines in kinds:
-            laboratory.measure_lines(group.spaces, lines, group.congestion)
-            for bits in BITS:
-                laboratory.measure_exchange(group, lines, bits, repeats)
+    if _lacks(laboratory, kinds, BITS, peers=2, recipe="slow", congestion_control="cubic"):
+        with gather(2, BITS) as group:
+            for lines in kinds:
+                laboratory.measure_lines(group.spaces, lines, group.congestion)
+                for bits in BITS:
+                    laboratory.measure_exchange(group, lines, bits, repeats)
 
 
-def _measure_groups(laboratory: Laboratory, kinds: list[Lines]) -> None:
-    """The paper's size; four peers; four of which two cannot be called."""
-    with gather(2, (8,), recipe="paper") as group:
-        laboratory.measure_exchange(group, kinds[0], 8, repeats=1)
-    with gather(4, (8,)) as group:
-        for lines in kinds:
-            laboratory.measure_exchange(group, lines, 8)
-    with gather(4, (8,), reachable=2) as group:
-        for lines in kinds:
-            laboratory.measure_exchange(group, replace(lines, closed=[3, 4]), 8)
+def _measure_paper(laboratory: Laboratory, kinds: list[Lines]) -> None:
+    """Gradients of the paper's size."""
+    if _lacks(laboratory, kinds, (8,), recipe="paper"):
+        with gather(2, (8,), recipe="paper") as group:
+            for lines in kinds:
+                laboratory.measure_exchange(group, lines, 8, repeats=1)
+
+
+def _measure_four(laboratory: Laboratory, kinds: list[Lines], reachable: int) -> None:
+    """Four peers, of which some may be behind a firewall."""
+    closed = list(range(reachable + 1, 5))
+    if _lacks(laboratory, kinds, (8,), peers=4, reachable=reachable):
+        with gather(4, (8,), reachable=reachable) as group:
+            for lines in kinds:
+                laboratory.measure_exchange(group, replace(lines, closed=closed), 8)
+
+
+def _lacks(laboratory: Laboratory, kinds: list[Lines], bits: Sequence[int], **words: Any) -> bool:
+    """Tell whether an exchange of this description has no row yet."""
+    return not all(
+        laboratory.has(measured="exchange", **(_words(lines, "cubic") | words), bits=each)
+        for lines in kinds
+        for each in bits
+    )
 
 
 def _measure_steps(laboratory: Laboratory, kinds: list[Lines]) -> None:
