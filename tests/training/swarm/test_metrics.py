@@ -49,6 +49,14 @@ def test_nobody_can_report_for_another() -> None:
     assert not is_accepted(make_record(report(), THEIRS), OURS)
 
 
+def test_a_signed_report_cannot_be_kept_alive_by_another() -> None:
+    record = make_record(report(), OURS)
+    validators = CompositeValidator(make_validators("run", OURS))
+    signed = replace(record, value=validators.sign_value(record))
+    assert validators.validate(signed)
+    assert not validators.validate(replace(signed, expiration_time=signed.expiration_time + 600))
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -61,6 +69,8 @@ def test_nobody_can_report_for_another() -> None:
         ("name", "x" * 41),
         ("state", "sleeping"),
         ("recent", [{"step": 1}]),
+        ("milestones", {"lunch": 3.0}),
+        ("milestones", {"connect": -1.0}),
     ],
 )
 def test_a_report_of_another_shape_is_refused(field: str, value: object) -> None:
