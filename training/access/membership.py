@@ -174,11 +174,14 @@ class Renewal:
                 return
 
     def _pause(self) -> float:
-        """Seconds until the next attempt: a minute before the end, then more and more often."""
+        """Seconds until the next attempt: a minute before the end, then more and more often.
+
+        Once access has ended there is no hurry any more.
+        """
         left = self._seconds_left()
         if self._told is None:
             return max(0.5, left - min(RENEWAL_SECONDS, self._lifetime / 2))
-        return min(15.0, max(1.0, left / 4))
+        return min(15.0, max(1.0, left / 4)) if left > 0 else 15.0
 
     def _renew(self) -> None:
         with self.membership.renewing:

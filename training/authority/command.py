@@ -135,7 +135,7 @@ def _ban(books: Books, options: argparse.Namespace) -> str:
         books.ban_peer(options.user, options.reason)
         return f"the device {options.user} is banned; this {soon}"
     peers = books.ban_user(options.user, options.reason)
-    return f"{options.user} is banned, and {len(peers)} devices of the account; this {soon}"
+    return f"{options.user} is banned, with the devices of the account ({len(peers)}); this {soon}"
 
 
 def _unban(books: Books, options: argparse.Namespace) -> str:
