@@ -1,0 +1,207 @@
+"""Strangers join: authority, monitor and volunteers as real processes, a ban and an outage."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.access.conftest import ALICE, MALLORY, STRANGER, TOKENS
+from tests.training.swarm.processes import wait_for
+from training import data, status, supervisor
+from training.authority.books import Books
+from training.authority.standin import StandInHub, StandInUser
+from training.recipes import TINY
+from training.rehearsal import free_port
+from training.runfile import RunFile
+from training.supervisor import COMMAND, Worker
+
+pytestmark = pytest.mark.swarm
+
+LIFETIME = 16  # seconds: a ban takes effect within
+REASON = "sent wrong gradients"
+
+
+@dataclass
+class Scene:
+    """The processes, and what was seen while the scene played."""
+
+    folder: Path
+    hub: StandInHub
+    members: dict[str, Worker] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def run_file(self) -> Path:
+        return self.folder / "run.toml"
+
+    def start(self, name: str, *arguments: str, token: str = "") -> Worker:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        role = name if name in ("authority", "monitor") else "join"
+        command = [*COMMAND, role, str(self.run_file), "--folder", str(folder), *arguments]
+        environment = {
+            "HF_TOKEN": token,
+            "HF_HOME": str(self.folder / "home"),  # where no token is stored
+            "HF_ENDPOINT": self.hub.endpoint,
+        }
+        log = folder / "terminal.txt"
+        self.members[name] = Worker(command, folder, 1, log, environment)
+        self.members[name].start()
+        return self.members[name]
+
+    def terminal(self, name: str) -> str:
+        return (self.folder / name / "terminal.txt").read_text()
+
+    def await_start(self, name: str) -> None:
+        """Wait until a member has started; a start that hangs or fails is tried again."""
+        worker, starts = self.members[name], 1
+
+        def has_started() -> bool:
+            nonlocal starts
+            if worker.hangs or worker.exit_code is not None:
+                worker.kill()
+                assert starts < 3, f"{name} does not start: {self.terminal(name)[-2000:]}"
+                starts += 1
+                worker.start()
+            return worker.has_started
+
+        wait_for(f"{name} to start", has_started)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """What somebody types; with neither token nor terminal."""
+        environment = os.environ | {"HF_TOKEN": "", "HF_HOME": str(self.folder / "home")}
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def moderate(self, *arguments: str) -> str:
+        folder = ("--folder", str(self.folder / "authority"))
+        done = self.command("authority", str(self.run_file), *arguments, *folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def play(self) -> None:
+        port = str(free_port())
+        run = RunFile(
+            name=f"banned-{os.getpid()}",
+            recipe="tiny",
+            organisation="our-org",
+            authority=f"http://127.0.0.1:{port}",
+        )
+        self.run_file.write_text(run.to_toml())
+        serving = ("--port", port, "--lifetime", str(LIFETIME), "--remember", "0")
+        self.start("authority", *serving)
+        own = ("--authority-folder", str(self.folder / "authority"))
+        self.start("monitor", "--host", "127.0.0.1", *own)
+        self.await_start("authority")
+        self.await_start("monitor")
+        peers = ", ".join(f'"{a}"' for a in status.read(self.folder / "monitor")["addresses"])
+        text = re.sub(r"initial_peers = .*", f"initial_peers = [{peers}]", run.to_toml())
+        self.run_file.write_text(text)
+        self.start("alice", "--host", "127.0.0.1", token=ALICE)
+        self.start("mallory", "--host", "127.0.0.1", token=MALLORY)
+        self.seen["no token"] = self.command("join", str(self.run_file))
+        self.await_start("alice")
+        self.await_start("mallory")
+        self.ban_mallory()
+        self.authority_has_an_outage(*serving)
+
+    def ban_mallory(self) -> None:
+        wait_for("mallory to train", lambda: status.read(self.folder / "mallory")["samples"])
+        self.seen["ban"] = self.moderate("ban", "mallory", "--reason", REASON)
+        mallory = self.members["mallory"]
+        wait_for("mallory to leave", lambda: mallory.exit_code is not None)
+        self.seen["exit code of mallory"] = mallory.exit_code
+        again = self.start("mallory-again", "--host", "127.0.0.1", token=MALLORY)
+        wait_for("mallory's second try to end", lambda: again.exit_code is not None)
+        self.seen["exit code of the second try"] = again.exit_code
+
+    def authority_has_an_outage(self, *serving: str) -> None:
+        self.members["authority"].kill()
+        wait_for("alice to notice", lambda: "could not be renewed" in self.terminal("alice"))
+        self.seen["alice in the outage"] = self.members["alice"].exit_code
+        self.start("authority", *serving)
+        wait_for(
+            "alice's renewal", lambda: "access to the run is renewed" in self.terminal("alice")
+        )
+        step = status.read(self.folder / "alice")["step"]
+        wait_for("alice to go on", lambda: status.read(self.folder / "alice")["step"] > step)
+        self.seen["list"] = self.moderate("list")
+
+    def end(self) -> None:
+        for worker in self.members.values():
+            worker.kill()
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Play the scene once; the tests look at what came of it."""
+    data.prepare_shapes(TINY)
+    users = {
+        ALICE: StandInUser("alice", ("our-org",)),
+        MALLORY: StandInUser("mallory", ("our-org",)),
+        STRANGER: StandInUser("stranger"),
+    }
+    with StandInHub(users) as hub:
+        scene = Scene(tmp_path_factory.mktemp("banned"), hub)
+        try:
+            scene.play()
+        finally:
+            scene.end()
+        yield scene
+
+
+def test_a_ban_ends_a_volunteer_cleanly_and_tells_the_reason(scene: Scene) -> None:
+    assert scene.seen["exit code of mallory"] == supervisor.NOT_ADMITTED
+    terminal = scene.terminal("mallory")
+    assert f"excluded this user or this device ({REASON})" in terminal
+    assert "saying goodbye to the others" in terminal
+    assert "Traceback" not in terminal
+    assert "mallory is banned, with the devices of the account (1)" in scene.seen["ban"]
+    assert f"within {LIFETIME} s" in scene.seen["ban"]
+
+
+def test_the_banned_do_not_come_back(scene: Scene) -> None:
+    assert scene.seen["exit code of the second try"] == supervisor.NOT_ADMITTED
+    assert REASON in scene.terminal("mallory-again")
+
+
+def test_whoever_comes_without_token_is_told_how_to_get_one(scene: Scene) -> None:
+    done = scene.seen["no token"]
+    assert done.returncode == supervisor.NOT_ADMITTED
+    assert "huggingface.co/settings/tokens" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_running_volunteer_outlives_an_outage_of_the_authority(scene: Scene) -> None:
+    assert scene.seen["alice in the outage"] is None
+    assert "access could not be renewed, it lasts until" in scene.terminal("alice")
+
+
+def test_moderators_see_every_decision(scene: Scene) -> None:
+    listed = scene.seen["list"]
+    assert re.search(rf"user mallory  since \S+  {REASON}", listed)
+    assert re.search(r"peer Qm\w+ of mallory", listed)
+    assert re.search(r"\S+ admitted alice Qm\w+", listed)
+    assert re.search(r"\S+ refused mallory Qm\w+ banned", listed)
+    entries = Books(scene.folder / "authority").decisions("mallory")
+    assert [entry.decision for entry in entries][:1] == ["admitted"]
+
+
+def test_no_token_is_left_in_any_file_or_terminal(scene: Scene) -> None:
+    contents = [path.read_bytes() for path in scene.folder.rglob("*") if path.is_file()]
+    assert len(contents) > 10
+    terminals = [str(value) for value in scene.seen.values()]
+    for token in TOKENS:
+        assert not any(token.encode() in content for content in contents)
+        assert not any(token in terminal for terminal in terminals)
