@@ -114,3 +114,14 @@ def test_every_page_has_its_own_title_and_description(visit: Visitor, site: Path
         assert page.locator("h1").count() == 1, path
         titles.add(page.title())
     assert len(titles) == len(pages_of(site))
+
+
+def test_the_tabs_come_back_when_one_scrolls_back(visit: Visitor) -> None:
+    page = visit(viewport={"width": 1440, "height": 900}).open("about/")
+    tabs = page.locator(".md-tabs")
+    page.mouse.move(700, 600)
+    page.mouse.wheel(0, 900)
+    expect(tabs).to_have_attribute("hidden", "")
+    page.mouse.wheel(0, -2000)
+    expect(tabs).not_to_have_attribute("hidden", "")
+    expect(tabs.get_by_text("Calculator")).to_be_visible()
