@@ -114,7 +114,7 @@ def _contributors(run: Run) -> list[dict[str, object]]:
             "rank": rank,
             "name": peer["name"] or peer["id"],
             "samples": f"{peer['samples']:,}",
-            "share": f"{100 * peer['samples'] / everything:.1f} %",
+            "share": _percent(peer["samples"] / everything),
             "steps": f"{peer['steps']:,}",
             "time": duration(peer["seconds"]),
             "last_seen": moment(peer["last_seen"]),
@@ -123,6 +123,10 @@ def _contributors(run: Run) -> list[dict[str, object]]:
         }
         for rank, peer in enumerate(ordered, 1)
     ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{2 if share < 0.001 else 1}f} %"
 
 
 def _state(state: str, finished: bool) -> str:

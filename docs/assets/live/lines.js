@@ -169,15 +169,13 @@ export function traffic(scene) {
 }
 
 /**
- * Ticks at sizes that read well in binary units, from 0 to what is drawn.
+ * Ticks at powers of two, which are round in binary units, from 0 to what is drawn.
  *
  * @param {number} most
  */
 function byteTicks(most) {
   if (most <= 0) return {};
-  const rough = most / 4;
-  const unit = 1024 ** Math.floor(Math.log(rough) / Math.log(1024) + 1e-9);
-  const step = unit * ([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((size) => size * unit >= rough) ?? 1000);
+  const step = 2 ** Math.ceil(Math.log2(most / 4));
   const values = Array.from({ length: Math.ceil(most / step) + 1 }, (_, index) => index * step);
   return { tickvals: values, ticktext: values.map((value) => (value ? tickSize(value) : "0")) };
 }

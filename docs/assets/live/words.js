@@ -17,8 +17,8 @@ export const count = (value) => (Number.isFinite(value) ? Math.round(value).toLo
  */
 export const decimal = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
 
-/** @param {number} value A share in per cent, with one digit. */
-export const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)}\u00a0%` : "–");
+/** @param {number} value A share in per cent, with one digit, or two where it is below a tenth. */
+export const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(value < 0.001 ? 2 : 1)}\u00a0%` : "–");
 
 /** @param {number} size Bytes with three significant digits. */
 export function bytes(size) {
