@@ -14,8 +14,10 @@ from templates import (
     calculator_page,
     home_page,
     how_page,
+    join_page,
     live_page,
     numbers_page,
+    own_page,
     reference_page,
     security_page,
     tutorial_page,
@@ -30,9 +32,11 @@ PAGES = {
     "accuracy": accuracy_page.context,
     "reference/index": reference_page.context,
     "about": about_page.context,
+    "join": join_page.context,
     "how-it-works": how_page.context,
     "security": security_page.context,
     "tutorial": tutorial_page.context,
+    "run-your-own": own_page.context,
 }
 
 

@@ -1,0 +1,164 @@
+"""'Join a run': costs that follow from the code, messages that the code says, all causes."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from templates import join_page, volunteer_costs
+from templates.messages import EXPECTED, SERIOUS, STAGES
+from templates.own_page import CHECKPOINTS_KEPT, FIELDS
+from templates.render import render_page
+from tools.console import ROOT
+from training.access.causes import EXPLANATIONS, Cause
+from training.doctor.findings import POINTS, PointName
+from training.recipes import PAPER
+from training.runfile import RunFile
+from training.status import Stage
+
+TRAINING = ROOT / "training"
+# Where a volunteer's own terminal is written to, and how.
+TOLD = {
+    "peer.py": {"say", "CannotConnectError"},
+    "recovery.py": {"say"},
+    "averaging.py": {"StateUnavailableError"},
+    "trouble.py": {"CannotConnectError"},
+    "supervisor.py": {"print"},
+    "worker.py": {"print"},
+    "access/membership.py": {"say"},
+    "doctor/command.py": {"print"},
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render_page("join")
+
+
+def words_of(node: ast.expr) -> str:
+    """A text in the source, with … for what is filled in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            parts = (words_of(value) for value in values)
+            return "".join(parts)
+        case _:
+            return "…"
+
+
+def told(path: Path, names: set[str]) -> Iterator[str]:
+    """The texts that a file hands to functions of these names."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and node.args:
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name in names:
+                yield words_of(node.args[0])
+
+
+def all_told() -> set[str]:
+    texts = {text for name, names in TOLD.items() for text in told(TRAINING / name, names)}
+    return {text for text in texts if re.search(r"\w", text)}
+
+
+def test_every_message_that_a_volunteer_reads_is_explained() -> None:
+    explained = {message.text for message in (*EXPECTED, *SERIOUS)}
+    assert all_told() - explained == set()
+
+
+def test_every_message_that_is_explained_is_said() -> None:
+    said = all_told()
+    fitting = (TRAINING / "fitting.py").read_text("utf-8")
+    for message in (*EXPECTED, *SERIOUS):
+        pieces = [piece for piece in message.text.split("…") if len(piece) > 8]
+        assert message.text in said or all(piece in fitting for piece in pieces), message.text
+
+
+def test_every_stage_is_explained(page: str) -> None:
+    assert set(STAGES) == set(Stage)
+    for stage in Stage:
+        assert f">{stage.value}</th>" in page
+
+
+def test_every_cause_of_a_refusal_and_every_point_of_the_doctor_is_on_the_page(page: str) -> None:
+    assert set(EXPLANATIONS) == set(Cause)
+    for explanation in EXPLANATIONS.values():
+        assert explanation.meaning in page
+        assert explanation.mend in page
+    for name in PointName:
+        assert f">{POINTS[name].title}</th>" in page
+
+
+def test_the_memory_is_what_a_volunteer_asks_the_calculator_for() -> None:
+    torch = pytest.importorskip("torch")
+    from training import fitting
+
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    for sequences in (1, PAPER.swarm.micro_batch_size):
+        counted = volunteer_costs.memory(sequences).gpu
+        assert counted == fitting.step_bytes(PAPER, cuda, sequences)
+    assert volunteer_costs.processor_memory(1) == fitting.step_bytes(PAPER, cpu, 1)
+
+
+def test_a_copy_of_the_gradients_is_what_the_peers_expect_to_send() -> None:
+    torch = pytest.importorskip("torch")
+    from training.model import build_model
+    from training.wire import WireCompression, WireFormat, expected_bytes
+
+    with torch.device("meta"):
+        parameters = list(build_model(PAPER).parameters())
+    wire = WireCompression(WireFormat.ADAPTIVE, PAPER.swarm.compression_threshold)
+    assert volunteer_costs.copy_bytes() == expected_bytes(parameters, wire)
+    assert volunteer_costs.parameter_count() == sum(p.numel() for p in parameters)
+
+
+def test_what_a_line_carries_is_little_more_than_the_tensors() -> None:
+    assert 1.0 < volunteer_costs.line_overhead() < 1.2
+
+
+def test_the_traffic_is_near_what_the_organisers_of_2021_asked_for() -> None:
+    six_hours = 6 * volunteer_costs.step_bytes() * volunteer_costs.steps_an_hour()
+    assert six_hours == pytest.approx(50e9, rel=0.2)  # 50 GB in 6 hours, each way
+
+
+def test_the_disk_is_what_the_doctor_asks_for() -> None:
+    hardware = pytest.importorskip("training.doctor.hardware")
+    from training.doctor.setup import Setup
+
+    run = RunFile(name="run", recipe="paper")
+    asked = hardware.disk_bytes(Setup(run=run, folder=Path("/")))
+    assert volunteer_costs.disk_bytes() == pytest.approx(asked, rel=0.05)
+
+
+def test_the_recorded_terminals_are_what_this_version_prints() -> None:
+    lines = join_page.recorded("volunteer.txt")
+    assert any(re.match(r"step \d+ of \d+ · loss \d\.\d{3} · you [\d,]+ samples", x) for x in lines)
+    assert lines[-1].endswith(Stage.DONE.value)
+    for line in lines:
+        if line.startswith("step "):
+            assert re.sub(r", \d+ %$", "", line.split(" · ")[-1]) in set(Stage)
+    *findings, verdict = join_page.recorded("doctor.txt")
+    titles = {line[10:24].strip() for line in findings}
+    assert titles == {point.title for point in POINTS.values()}
+    assert verdict == "all fine"
+
+
+def test_the_page_of_organisers_names_every_field_of_a_run_file() -> None:
+    named = {name for names, _ in FIELDS for name in names.split(", ")}
+    assert named == set(RunFile.__dataclass_fields__)
+
+
+def test_the_monitor_keeps_as_many_checkpoints_as_told() -> None:
+    checkpoint = pytest.importorskip("training.checkpoint")
+    assert checkpoint.KEPT == CHECKPOINTS_KEPT
+
+
+def test_a_line_of_the_live_data_is_as_long_as_told() -> None:
+    lines = (ROOT / "docs/live/rehearsal/progress.jsonl").read_text("utf-8").splitlines()
+    assert "200 bytes" in render_page("run-your-own")
+    assert sum(map(len, lines)) / len(lines) == pytest.approx(200, rel=0.15)
+    assert json.loads(lines[0])["step"] == 1

@@ -1,0 +1,68 @@
+"""What the pages tell people to type is what the command line takes."""
+
+import re
+import tomllib
+
+import pytest
+
+from templates.commands import PLACES
+from templates.render import render_page
+from tests.pages.typed import commands_of, is_understood
+from tools.console import ROOT
+from training.doctor.software import INSTALL
+from training.runfile import parse
+
+# The libraries that a command imports before it reads its options warn of their own future.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+PAGES = ("join", "run-your-own")
+
+
+@pytest.mark.parametrize("line", sorted({line for page in PAGES for line in commands_of(page)}))
+def test_every_command_on_the_pages_is_understood(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_understood(line, monkeypatch)
+
+
+def test_a_command_that_does_not_exist_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit):
+        is_understood("python -m training join RUN --nmae Ada", monkeypatch)
+
+
+def test_the_pages_tell_the_commands_that_matter() -> None:
+    told = {line.split()[3] for page in PAGES for line in commands_of(page)}
+    assert told >= {"doctor", "join", "rehearse", "encode", "monitor", "authority", "generate"}
+
+
+def test_every_tab_is_on_the_page_with_its_commands() -> None:
+    page = render_page("join")
+    for place in PLACES:
+        assert f'=== "{place.title}"' in page
+        for line in place.lines:
+            assert f"\n    {line}\n" in page
+
+
+def test_the_container_starts_a_volunteer(monkeypatch: pytest.MonkeyPatch) -> None:
+    (docker,) = [place for place in PLACES if place.title == "Docker"]
+    arguments = docker.lines[-1].rpartition(" volunteer ")[2]
+    is_understood(f"python -m training {arguments}", monkeypatch)
+    image = (ROOT / "Dockerfile").read_text("utf-8")
+    assert 'ENTRYPOINT ["python", "-m", "training"]' in image
+    assert f"EXPOSE {re.findall(r'--port ([0-9]+)', arguments)[0]}" in image
+    assert "VOLUME /state" in image
+    assert "ARG VARIANT=" in image
+
+
+def test_the_extra_that_is_installed_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (name, extra) = re.findall(r'"([\w-]+)\[(\w+)\]', INSTALL)[0]
+    assert project["name"] == name
+    assert extra in project["optional-dependencies"]
+
+
+def test_the_run_file_on_the_page_is_one() -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", render_page("run-your-own"), re.M | re.S)
+    run = parse(text)
+    assert run.recipe == "paper"
+    assert run.authority.startswith("https://")
