@@ -52,6 +52,12 @@ def test_the_command_that_bans_is_one_of_the_authoritys(page: str) -> None:
     assert (options.action, options.user, options.reason) == ("ban", "USER", "spam")
 
 
+def test_access_lasts_as_long_as_told(page: str) -> None:
+    admission = pytest.importorskip("training.authority.admission", reason="needs 'training'")
+    assert admission.Policy.__dataclass_fields__["lifetime"].default == 10 * 60
+    assert page.count("ten minutes") == 2
+
+
 def test_the_command_that_rolls_back_exists(page: str) -> None:
     from training.__main__ import MODULES
 
