@@ -120,7 +120,7 @@ def run_figures(run: Run) -> dict[str, object]:
         "volunteers": len(run.peers),
         "training": last["training"] + last["syncing"],
         "pace": f"{run.sequences_per_second:.0f}",
-        "sequences": f"{sum(peer['samples'] for peer in run.peers):,}",
+        "sequences": f"{sum(step['samples'] for step in run.steps):,}",
         "parameters": f"{run.card['parameters']:,}",
         "prompt": prompt,
         "pictures": run.pictures,
@@ -152,11 +152,4 @@ def context() -> dict[str, object]:
         "paper": SOURCES["together"],
         "compute": COMPUTE_SOURCES,
         "run": run_figures(first_run()),
-        "has": _pages(),
     }
-
-
-def _pages() -> set[str]:
-    from templates.render import PAGES  # here, since it imports this module
-
-    return set(PAGES)

@@ -5,6 +5,9 @@ import { describe } from "../live/status.js";
 
 const whole = (/** @type {number} */ value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
 
+/** @param {number} value NaN where the monitor gave none. */
+const decimal = (value) => (Number.isNaN(value) ? "–" : value.toFixed(2));
+
 /**
  * Put a run's state, figures and pictures into the page.
  *
@@ -36,17 +39,18 @@ function figures({ card, progress, peers }) {
   /** @type {Record<string, string>} */
   const found = {
     volunteers: whole(peers.length),
-    sequences: whole(peers.reduce((sum, peer) => sum + peer.samples, 0)),
     total: whole(card?.schedule.total_steps ?? 0),
   };
   if (last < 0) return found;
   found.step = whole(progress.step[last]);
-  found.loss = loss[last].toFixed(2);
-  found.firstLoss = loss[0].toFixed(2);
+  found.loss = decimal(loss[last]);
+  found.firstLoss = decimal(loss[0]);
   found.training = whole(training[last] + syncing[last]);
   const seconds = (progress.time[last] - progress.time[0]) / 1000;
-  const all = samples.slice(1).reduce((sum, count) => sum + count, 0);
-  found.pace = whole(card?.finished && seconds > 0 ? all / seconds : pace[last]);
+  const all = samples.reduce((sum, count) => sum + (count || 0), 0);
+  found.sequences = whole(all);
+  // The first step opens the clock.
+  found.pace = whole(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last]);
   found.paceOf = card?.finished ? "on average" : "in the last step";
   return found;
 }
