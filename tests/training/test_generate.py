@@ -3,11 +3,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageFont
 
 from calculator.errors import InputError
-from training import contact_sheet, generate, sampling
+from tests.training.hub_repository import serve
+from training import checkpoint, contact_sheet, generate, sampling
 from training.codes import CodeModel
+from training.live import LiveFolder
 from training.model import TextToImageTransformer, build_model
 from training.recipes import RECIPES, GenerationSettings
 
@@ -115,3 +117,76 @@ def test_missing_checkpoints_and_prompts_are_refused(tmp_path: Path) -> None:
         sampling.draw(model, codes, [], RECIPE)
     with pytest.raises(InputError, match="unknown word 'purple'"):
         sampling.draw(model, codes, ["a purple circle"], RECIPE)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> LiveFolder:
+    live = LiveFolder(tmp_path_factory.mktemp("live"))
+    checkpoint.publish(live, build_model(RECIPE), 10, 3.0, "")
+    return live
+
+
+def test_every_way_to_name_a_checkpoint_leads_to_it(live: LiveFolder) -> None:
+    folder = live.path / "checkpoints" / "000010"
+    files = {f"live/{path.relative_to(live.path)}": path.read_bytes() for path in find_files(live)}
+    with serve() as server:
+        server.commits["main"] = files
+        address = f"{server.address}/someone/model/resolve/main/live/"
+        for name in (str(live.path), str(folder), str(folder / "model.safetensors"), address):
+            model = generate.load_model(name)
+            assert model.config.recipe == "tiny"
+            for ours, theirs in zip(
+                model.parameters(), build_model(RECIPE).parameters(), strict=True
+            ):
+                assert torch.equal(ours, theirs)
+
+
+def find_files(live: LiveFolder) -> list[Path]:
+    return [path for path in live.path.rglob("*") if path.is_file()]
+
+
+def test_the_best_of_many_are_kept_the_best_first(live: LiveFolder) -> None:
+    settings = replace(RECIPE.generation, images_per_prompt=6, keep=2)
+    everything = replace(settings, keep=6)
+    prompts = ["a red circle", "a blue square"]
+    best = generate.illustrate(str(live.path), prompts, settings=settings)
+    ranked = generate.illustrate(str(live.path), prompts, settings=everything)
+    assert best.scores is not None
+    assert ranked.scores is not None
+    assert [len(row) for row in best.rows] == [2, 2]
+    for row, scores, kept in zip(ranked.rows, ranked.scores, best.rows, strict=True):
+        assert scores == sorted(scores, reverse=True)
+        assert [image.tobytes() for image in kept] == [image.tobytes() for image in row[:2]]
+
+
+@pytest.mark.parametrize(("images", "keep"), [(4, 5), (4, 0), (0, None)])
+def test_counts_out_of_range_are_refused(live: LiveFolder, images: int, keep: int | None) -> None:
+    settings = replace(RECIPE.generation, images_per_prompt=images, keep=keep)
+    with pytest.raises(InputError, match="keep" if keep is not None else "images"):
+        generate.illustrate(str(live.path), ["a red circle"], settings=settings)
+
+
+def test_the_command_keeps_the_best_and_says_so(
+    live: LiveFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = tmp_path / "sheet.png"
+    arguments = ["a red circle", "--images", "4", "--keep", "2", "--top-k", "64", "--top-p", "0.9"]
+    assert generate.main([str(live.path), *arguments, "--out", str(sheet)]) == 0
+    assert capsys.readouterr().out == f"the best 2 of 4 pictures of each of 1: {sheet}\n"
+    with Image.open(sheet) as image:
+        assert image.format == "PNG"
+
+
+def test_the_paper_draws_128_and_keeps_4() -> None:
+    drawn = RECIPES["paper"].generation
+    assert (drawn.images_per_prompt, drawn.keep) == (128, 4)
+    assert (drawn.top_k, drawn.top_p) == (256, 0.75)
+    assert drawn.scorer == "openai/clip-vit-base-patch32"
+
+
+def test_long_captions_are_wrapped_into_the_sheet() -> None:
+    font = ImageFont.load_default(15)
+    lines = contact_sheet.wrap("a red circle above a blue square", font, 100)
+    assert " ".join(lines) == "a red circle above a blue square"
+    assert len(lines) > 1
+    assert all(font.getlength(line) <= 100 for line in lines)
