@@ -59,7 +59,7 @@ def misspelled(files: list[Path]) -> bool:
     """Whether codespell knows a word of `files` as misspelt; it prints where, and its proposal."""
     texts = [path for path in files if path.suffix in SPELLED_SUFFIXES]
     ignored = ["--ignore-words-list", ",".join(NO_MISSPELLINGS)]
-    command = [sys.executable, "-m", "codespell_lib", *ignored, *texts]
+    command: list[str | Path] = [sys.executable, "-m", "codespell_lib", *ignored, *texts]
     return subprocess.run(command, cwd=ROOT, check=False).returncode != 0
 
 
