@@ -1,0 +1,56 @@
+"""The notebook that draws, run as committed on a checkpoint with random weights."""
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.notebooks.execution import execute, read
+from training import checkpoint
+from training.live import LiveFolder
+from training.model import build_model
+from training.recipes import TINY
+
+NAME = "generate.ipynb"
+PROMPTS = ["a red circle", "a blue square above a green circle"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("generate")
+    checkpoint.publish(LiveFolder(folder / "live"), build_model(TINY), 10, 3.0, "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> dict[str, str]:
+    parameters = {"CHECKPOINT": str(folder / "live"), "PROMPTS": PROMPTS, "IMAGES": 6, "KEEP": 2}
+    return execute(NAME, parameters, folder)
+
+
+def test_it_loads_the_newest_checkpoint_of_a_live_folder(printed: dict[str, str]) -> None:
+    count = sum(parameter.numel() for parameter in build_model(TINY).parameters())
+    assert f"{count:,} parameters, recipe tiny, on " in printed["model"]
+
+
+def test_it_prints_the_scores_of_the_kept_pictures_the_best_first(printed: dict[str, str]) -> None:
+    lines = printed["draw"].strip().splitlines()[-2:]
+    for prompt, line in zip(PROMPTS, lines, strict=True):
+        name, _, figures = line.partition(": ")
+        scores = [float(figure) for figure in re.findall(r"-?\d\.\d{3}", figures)]
+        assert name == prompt
+        assert len(scores) == 2
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_it_saves_the_sheet(printed: dict[str, str], folder: Path) -> None:
+    assert printed
+    with Image.open(folder / "pictures.png") as sheet:
+        assert sheet.width > 2 * 128
+
+
+def test_its_cells_have_names_and_no_outputs() -> None:
+    notebook = read(NAME)
+    assert all(re.fullmatch(r"[a-z-]+", cell.id) for cell in notebook.cells)
+    assert not any(cell.get("outputs") for cell in notebook.cells)
