@@ -55,12 +55,12 @@ class SlowLinks:
 
     Attributes:
         compression: bytes that were sent at 32 bits over those at 8.
-        faster: the same of the seconds on the slowest line.
+        has_losses: whether a line that loses packets is among them.
     """
 
     exchanges: list[Exchanges]
     compression: float
-    faster: float
+    has_losses: bool
     overlaps: list[Overlap]
     date: str
 
@@ -81,7 +81,7 @@ def read(path: Path = PATH) -> SlowLinks | None:
     return SlowLinks(
         exchanges=[_exchanges(key, found) for key, found in groups.items() if 8 in found],
         compression=slowest[32]["bytes_sent"] / slowest[8]["bytes_sent"],
-        faster=slowest[32]["seconds"] / slowest[8]["seconds"],
+        has_losses=any(row["loss_percent"] for row in content["rows"]),
         overlaps=_overlaps(content["rows"]),
         date=content["machine"]["date"][:10],
     )

@@ -109,7 +109,7 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     ]
     # 1,000 bytes to average between two: each sends 1,000, at 20 Mbit/s
     assert found.exchanges[0].full_rate == pytest.approx(8 * 1000 / 20e6)
-    assert (found.compression, found.faster) == (4.0, 4.0)
+    assert (found.compression, found.has_losses) == (4.0, True)
     assert found.overlaps == [slow_links.Overlap(f"{line}, 8 bits", 9, 5)]
 
 
