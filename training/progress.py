@@ -6,6 +6,7 @@ one peer that tells of step 10^9 would send all others looking for a state that 
 
 import logging
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from hivemind.optim.progress_tracker import (
@@ -35,38 +36,39 @@ class CredibleTracker(ProgressTracker):
     floor: int = 0
 
     def _parse_swarm_progress_data(self, metadata: Any) -> GlobalTrainingProgress:
-        records = self._read(metadata) if isinstance(metadata, dict) else {}
-        self.paces = {
-            PeerID.from_base58(peer): record.samples_per_second
-            for peer, (_, record) in records.items()
+        records = believe(metadata or {}, self.target_batch_size, self.floor)
+        self.paces = {PeerID(r.peer_id): r.samples_per_second for r in records.values()}
+        entries = {
+            subkey: ValueWithExpiration(value=record.dict(), expiration_time=math.inf)
+            for subkey, record in records.items()
         }
-        ceiling = max(self.floor, credible_step([r.epoch for _, r in records.values()]))
-        believed = {
-            subkey: self._bounded(record)
-            for subkey, record in records.values()
-            if record.epoch <= ceiling
-        }
-        if len(believed) < len(records):
-            logger.warning("%d peers tell of a step past %d", len(records) - len(believed), ceiling)
-        return super()._parse_swarm_progress_data(believed)
+        return super()._parse_swarm_progress_data(entries)
 
-    def _read(self, metadata: dict[bytes, Any]) -> dict[str, tuple[bytes, LocalTrainingProgress]]:
-        """The records by peer, without those that tell of another peer than their signer."""
-        records = {}
-        for subkey, entry in metadata.items():
-            if entry.value is None:
-                continue
-            record = LocalTrainingProgress.parse_obj(entry.value)
-            peer = peer_id_of(subkey)
-            if PeerID(record.peer_id) == PeerID.from_base58(peer):
-                records[peer] = (subkey, record)
-        return records
 
-    def _bounded(self, record: LocalTrainingProgress) -> ValueWithExpiration:
-        samples = min(record.samples_accumulated, self.target_batch_size)
-        return ValueWithExpiration(
-            value=record.dict() | {"samples_accumulated": samples}, expiration_time=math.inf
-        )
+def believe(
+    metadata: Mapping[bytes, Any], target_batch_size: int, floor: int = 0
+) -> dict[bytes, LocalTrainingProgress]:
+    """The records of the peers' progress by subkey, as far as they can be.
+
+    Left out are those that name another peer than their signer and those past the
+    `credible_step`, or `floor` where that is further; samples are cut at a whole global step.
+
+    Args:
+        metadata: what is stored in the DHT: values with the times at which they expire.
+    """
+    records = {}
+    for subkey, entry in metadata.items():
+        if entry.value is None:
+            continue
+        record = LocalTrainingProgress.parse_obj(entry.value)
+        if PeerID(record.peer_id) == PeerID.from_base58(peer_id_of(subkey)):
+            record.samples_accumulated = min(record.samples_accumulated, target_batch_size)
+            records[subkey] = record
+    ceiling = max(floor, credible_step([record.epoch for record in records.values()]))
+    believed = {subkey: r for subkey, r in records.items() if r.epoch <= ceiling}
+    if len(believed) < len(records):
+        logger.warning("%d peers tell of a step past %d", len(records) - len(believed), ceiling)
+    return believed
 
 
 def credible_step(steps: list[int]) -> int:

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -121,6 +123,34 @@ def test_all_volunteers_end_with_the_same_parameters(swarm: Scenario) -> None:
     for other in flat[1:]:
         # gradients travel in 8 bits, so that each peer reads the average a little differently
         assert (flat[0] - other).norm() < 0.1 * way
+
+
+def test_the_leaderboard_and_the_terminals_differ_by_what_the_log_disputes(
+    swarm: Scenario,
+) -> None:
+    log = (swarm.folder / "monitor" / "log.txt").read_text()
+    disputed: Counter[str] = Counter()
+    for who, claimed, seen in re.findall(
+        r"(\w+) claims (\d+) samples in step \d+, the others saw (\d+)", log
+    ):
+        disputed[who] += int(claimed) - int(seen)
+    for who, claimed in re.findall(r"(\w+) claims (\d+) samples in \d+ steps that", log):
+        disputed[who] += int(claimed)
+    board = {who["name"]: who for who in json.loads((swarm.live / "peers.json").read_text())}
+    for name in ("alice", "carol", "dave"):
+        own = status.read(swarm.folder / name)["samples"]
+        assert board[name]["samples"] + disputed[name] == own, name
+        assert board[name]["samples"] > 0.8 * own
+
+
+def test_the_way_to_the_first_gradient_is_measured(swarm: Scenario) -> None:
+    for who in json.loads((swarm.live / "peers.json").read_text()):
+        if who["name"] == "bob":  # died early
+            continue
+        reached = who["milestones"]
+        steps = [reached[step] for step in ("connect", "state", "first_batch", "first_average")]
+        assert steps == sorted(steps), who["name"]
+        assert steps[-1] > 0
 
 
 def test_the_published_checkpoint_is_what_its_sum_says_and_is_drawn_from(swarm: Scenario) -> None:
