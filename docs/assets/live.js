@@ -98,6 +98,13 @@ class LivePage {
     this.#feed = undefined;
     this.#run = run;
     this.#showRuns();
+    // The page is built with one run; another one's figures are not there before they are read.
+    this.root.toggleAttribute("data-loading", run !== this.root.dataset.run);
+    if (run !== this.root.dataset.run) {
+      write(this.find("title"), this.#entries.find(({ name }) => name === run)?.title || run);
+      write(this.find("state"), "Reading …");
+      this.find("state").dataset.state = "";
+    }
     try {
       this.#feed = follow(run, (data, changed) => this.#round(data, changed));
     } catch (error) {
@@ -122,7 +129,7 @@ class LivePage {
   /** @param {RunData} data */
   #show(data) {
     if (!data.loaded) return;
-    this.root.toggleAttribute("data-missing", false);
+    for (const state of ["data-missing", "data-loading"]) this.root.toggleAttribute(state, false);
     const now = this.#feed?.now() ?? Date.now();
     this.overview.show(data, now);
     const found = this.#who ? this.contributor.show(data, this.#who) : undefined;
@@ -171,6 +178,8 @@ class LivePage {
       zoom: undefined,
     };
     this.find("zoom-out").hidden = true;
+    // Only steps are known beforehand, not when they will be made.
+    /** @type {HTMLInputElement} */ (this.controls.elements.namedItem("schedule")).disabled = this.charts.view.across === "time";
     const data = this.#feed?.data;
     if (!data?.loaded) return;
     this.charts.show(data.progress, data.card);

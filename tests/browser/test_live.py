@@ -273,8 +273,15 @@ def test_other_runs_are_listed_and_have_addresses(
     page.get_by_role("link", name="The other run").click()
     figure(page, "step", "7")
     assert page.url.endswith("?run=other")
+    expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()
     page.get_by_role("link", name="The watched run").click()
     figure(page, "step", "3")
+    run.live.progress.path.unlink()
+    page.goto(f"{server.address}live/?run=other")
+    figure(page, "step", "7")
+    page.get_by_role("link", name="The watched run").click()
+    figure(page, "state", "Waiting for the first step")
+    expect(page.locator("[data-chart=loss] .main-svg")).to_have_count(0)
 
 
 def test_a_hidden_page_asks_for_nothing(

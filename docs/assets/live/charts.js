@@ -79,6 +79,11 @@ export class Charts {
     for (const chart of this.#charts) chart.spoil();
   }
 
+  /** Whether the run is known to have no step yet. */
+  get isEmpty() {
+    return this.#progress?.length === 0;
+  }
+
   /** Where the steps are, and the part of the axis to draw. */
   frame() {
     if (!this.#progress?.length) return undefined;
@@ -175,6 +180,7 @@ class Chart {
   async #drawNow(library) {
     const frame = this.charts.frame();
     const width = this.plot.clientWidth;
+    if (this.charts.isEmpty) this.#clear(library);
     if (!frame || !width) return;
     const began = performance.now();
     const styles = getComputedStyle(document.body);
@@ -191,6 +197,15 @@ class Chart {
     this.plot.dataset.points = String(drawing.traces.reduce((sum, trace) => sum + /** @type {any} */ (trace).x.length, 0));
     this.summary.textContent = drawing.summary;
     this.point(this.#pointed);
+  }
+
+  /** @param {any} library */
+  #clear(library) {
+    library.purge(this.plot);
+    this.plot.replaceChildren();
+    this.plot.classList.remove("js-plotly-plot");
+    this.summary.textContent = "No step has been made yet.";
+    this.cursor.hidden = true;
   }
 
   /**
