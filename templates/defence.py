@@ -1,11 +1,13 @@
 """What bad peers did in our measurement, from benchmarks/defence.json, as rows of a table."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
 PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "defence.json"
 WAYS = ("mean", "centered-clip")
+NOT_FINITE = "not finite"
 ATTACKS = {
     "all honest": "None: all nine are honest",
     "times 1000": "Gradients times 1,000",
@@ -49,7 +51,8 @@ def read(path: Path = PATH) -> Defence | None:
         cells = []
         for way in WAYS:
             cells.append(in_per_cent(find(way, attack, "error of the average")))
-            cells.append(f"{find(way, attack, 'held-out loss'):.2f}")
+            loss = find(way, attack, "held-out loss")
+            cells.append(f"{loss:.2f}" if math.isfinite(loss) else NOT_FINITE)
         rows.append([words, *cells])
     return Defence(
         table["title"],
@@ -66,5 +69,7 @@ def in_per_cent(share: float) -> str:
     >>> [in_per_cent(share) for share in (0.0123, 0.61, 222.2)]
     ['1.2 %', '61 %', '22,220 %']
     """
+    if not math.isfinite(share):
+        return NOT_FINITE
     percent = 100 * share
     return f"{percent:.1f} %" if percent < 10 else f"{percent:,.0f} %"

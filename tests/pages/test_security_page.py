@@ -100,6 +100,7 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
     found = defence.read(path)
     assert found is not None
     assert found.rows[1] == ["Gradients times 1,000", "100 %", "101.50", "1.0 %", "2.50"]
+    assert defence.in_per_cent(float("inf")) == "not finite"
     assert (found.seconds, found.megabytes) == (("50.00 s", "0.50 s"), ("10.0 MB", "10.0 MB"))
 
 
