@@ -1,0 +1,49 @@
+"""The joining page: its tabs need no script and obey the keyboard, its tables fit a phone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from templates.commands import PLACES
+from tests.browser.visits import Visitor
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_each_tab_shows_its_own_commands(visit: Visitor, scripts: bool) -> None:
+    page = visit(java_script_enabled=scripts).open("join/")
+    for place in PLACES:
+        page.locator(".tabbed-labels > label", has_text=place.title).click()
+        panel = page.locator(".tabbed-block").nth(PLACES.index(place))
+        expect(panel).to_be_visible()
+        for line in place.lines:
+            expect(panel).to_contain_text(line)
+        expect(page.locator(".tabbed-block:visible")).to_have_count(1)
+
+
+def test_the_arrow_keys_change_the_tab(visit: Visitor) -> None:
+    page = visit().open("join/")
+    page.locator(".tabbed-set > input").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tabbed-block").nth(1)).to_be_visible()
+    expect(page.locator(".tabbed-block").first).to_be_hidden()
+
+
+def test_no_table_or_terminal_scrolls_sideways_on_a_phone(visit: Visitor) -> None:
+    page = visit(viewport={"width": 390, "height": 844}).open("join/")
+    for selector in ("table.words", "pre.terminal"):
+        for box in page.locator(selector).all():
+            if box.is_visible():
+                width = box.evaluate("element => [element.scrollWidth, element.clientWidth]")
+                assert width[0] <= width[1]
+
+
+def test_the_notebooks_can_be_downloaded(visit: Visitor) -> None:
+    for path, name in (("tutorial/", "tutorial.ipynb"), ("join/", "join.ipynb")):
+        visitor = visit()
+        page = visitor.open(path)
+        link = page.locator(f'a[href$="{name}"]').first
+        address = link.evaluate("element => element.href")
+        answer = page.request.get(address)
+        assert answer.ok
+        assert answer.json()["nbformat"] == 4
