@@ -62,7 +62,7 @@ def test_access_is_renewed_before_it_expires(membership: Membership) -> None:
 
         def has_renewed() -> bool:
             lapses.append(membership.has_expired)
-            return len(set(announced)) >= 3
+            return len(set(announced)) >= 2
 
         wait_for(has_renewed)
     assert sum(lapses) < len(lapses) / 2  # a busy machine may be late, never mostly
