@@ -98,6 +98,16 @@ def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
     charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
 
 
+def test_without_the_charts_library_the_page_says_so_and_keeps_the_curve(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.route("**/plotly-basic.min.js", lambda route: route.fulfill(status=404))
+    page = visitor.open("live/")
+    expect(page.locator("[data-live=charts-missing]")).to_be_visible()
+    expect(page.locator("[data-chart=loss] svg.plot")).to_be_visible()
+    expect(page.locator("[data-live=reader]")).to_contain_text(decimal(LAST["loss"]))
+    assert visitor.errors == []
+
+
 def test_one_step_is_read_by_keyboard_and_all_in_a_table(charts: Page) -> None:
     reader = charts.locator("#live-reader")
     reader.focus()

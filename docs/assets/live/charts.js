@@ -5,31 +5,12 @@
  */
 
 import * as lines from "./lines.js";
+import { loadPlotly } from "./plotly.js";
 import { firstAtLeast } from "./progress.js";
 
-const PLOTLY = new URL("../plotly-basic.min.js", import.meta.url);
 const MARGIN = { l: 52, r: 14, t: 10, b: 34 };
 const LOSS_MARGIN = { ...MARGIN, r: 52 };
 const CONFIG = { displayModeBar: false, doubleClick: false, showTips: false, responsive: false };
-
-/** @type {Promise<any> | undefined} */
-let plotly;
-
-/** Plotly, loaded once and only where something is drawn. */
-function loadPlotly() {
-  plotly ??= new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = PLOTLY.href;
-    script.onload = () => resolve(/** @type {any} */ (globalThis).Plotly);
-    script.onerror = () => {
-      plotly = undefined;
-      script.remove();
-      reject(new Error("the charts' library did not load"));
-    };
-    document.head.append(script);
-  });
-  return plotly;
-}
 
 const DRAWERS = { loss: lines.loss, volunteers: lines.volunteers, speed: lines.speed, traffic: lines.traffic };
 

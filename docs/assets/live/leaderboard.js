@@ -4,7 +4,7 @@
  * are in aria-rowcount and aria-rowindex; arrow keys move from name to name.
  */
 
-import { make } from "./markup.js";
+import { makeRow, replaceKeeping, setHeight, spacer } from "./rows.js";
 import { count, duration, momentInWords, percent } from "./words.js";
 
 /** @typedef {import("./data.js").Contributor} Contributor */
@@ -225,49 +225,5 @@ export class Leaderboard {
     if (top < this.frame.scrollTop) this.frame.scrollTop = top;
     if (bottom > this.frame.scrollTop + this.frame.clientHeight) this.frame.scrollTop = bottom - this.frame.clientHeight;
     this.#draw();
-  }
-}
-
-/** @param {Person} person */
-function makeRow(person) {
-  const row = document.createElement("tr");
-  row.dataset.id = person.id;
-  row.append(
-    make("td", { class: "board__rank" }),
-    make("th", { class: "board__name", scope: "row" }, make("a", { title: `key ${person.id}` }, make("bdi"))),
-    ...["samples", "share", "steps", "seconds", "last_seen"].map((column) => make("td", { class: `board__${column}` })),
-    make("td", { class: "board__state" }, make("span", { class: "badge" })),
-  );
-  return row;
-}
-
-/** A row that stands for those that do not exist. */
-function spacer() {
-  return make("tr", { class: "board__space", "aria-hidden": "true" }, make("td", { colspan: "8" }));
-}
-
-/**
- * @param {Element} space
- * @param {number} height
- */
-function setHeight(space, height) {
-  /** @type {HTMLElement} */ (space.firstElementChild).style.height = `${height}px`;
-  /** @type {HTMLElement} */ (space).hidden = height === 0;
-}
-
-/**
- * Make `wanted` the children without moving those that stay: an element that is moved loses the
- * focus.
- *
- * @param {HTMLElement} parent
- * @param {Element[]} wanted
- */
-function replaceKeeping(parent, wanted) {
-  const kept = new Set(wanted);
-  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
-  let next = parent.firstElementChild;
-  for (const child of wanted) {
-    if (child === next) next = next.nextElementSibling;
-    else parent.insertBefore(child, next);
   }
 }
