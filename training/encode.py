@@ -102,7 +102,8 @@ def encode(
         read_source(source, done * shard_rows, settings.image_pixels),
         _remaining(count, done, shard_rows),
     )
-    bar = tqdm(rows, total=count, initial=done * shard_rows, unit="picture", disable=quiet)
+    shown = True if quiet else None  # None: a bar only on a terminal
+    bar = tqdm(rows, total=count, initial=done * shard_rows, unit="picture", disable=shown)
     for number, shard in enumerate(_groups(bar, shard_rows), start=done):
         kept = [row for row in shard if is_kept(row, settings)]
         info = ShardInfo(
