@@ -26,6 +26,8 @@ def take(page: Page, address: str, path: str, target: Path) -> None:
     height = page.evaluate("() => document.documentElement.scrollHeight")
     width = (page.viewport_size or {"width": WIDTHS[0]})["width"]
     page.set_viewport_size({"width": width, "height": height})
+    for chart in page.query_selector_all("[data-chart] [data-plot]"):  # drawn when in sight
+        chart.wait_for_selector(".main-svg", state="attached", timeout=120_000)
     page.screenshot(path=target)
     page.set_viewport_size({"width": width, "height": HEIGHT})
 
