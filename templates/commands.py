@@ -43,7 +43,8 @@ PLACES: Final = (
         "Notebook",
         "Colab and Kaggle lend a GPU for some hours. [Download the notebook](notebooks/join.ipynb) "
         "and open it there (Colab: *File*, *Upload notebook*; Kaggle: *File*, *Import notebook*). "
-        "Choose a T4 as the accelerator, in Kaggle switch *Internet* on, store your token as a "
+        "Choose a T4 as the accelerator (PyTorch's builds of today no longer run on Kaggle's "
+        "P100), in Kaggle switch *Internet* on, store your token as a "
         "secret named `HF_TOKEN`, fill in the form at the top and run the cells. It types this "
         "for you:",
         (DOCTOR + " --behind-firewall", JOIN + " --behind-firewall"),
