@@ -30,7 +30,7 @@ def announce(dht: DHT, subkey: bytes, grant: Grant) -> None:
         key=_key(grant.run),
         subkey=subkey,
         value=grant.to_bytes(),
-        expiration_time=grant.expires,
+        expiration_time=float(grant.expires),  # signed as it travels, and it travels as a float
         return_future=True,
     )
 
