@@ -22,10 +22,10 @@ from training import (
     checkpoint,
     gallery,
     metrics,
-    moderation,
     orders,
     publish,
     reachability,
+    rollback,
 )
 from training import status as status_file
 from training.access.entrance import admitted, find_authority_folder
@@ -183,7 +183,7 @@ class Monitor:
     def _follow_order(self) -> None:
         """Pass on the order to go back to a checkpoint, if there is one, again and again."""
         folder = self.options.folder
-        order = moderation.carry_out(folder, self.live, self.tally.furthest_step())
+        order = rollback.carry_out(folder, self.live, self.tally.furthest_step())
         if order is None:
             return
         self.tally.ordered_step = order.step
