@@ -19,12 +19,6 @@ class Project:
     take_it_when: str
     source: str
 
-    @property
-    def cells(self) -> list[str]:
-        """The row of a table, its heading first."""
-        heading = f'<a href="{self.address}">{self.name}</a>'
-        return [heading, f"{self.what} {self.source}", self.take_it_when]
-
 
 def _source(words: str, address: str) -> str:
     return f'<small class="source"><a href="{address}">{words}</a></small>'
@@ -103,6 +97,6 @@ def context() -> dict[str, object]:
     """The names that `pages/about.md.j2` uses."""
     return {
         "paper": SOURCES["together"],
-        "projects": [project.cells for project in PROJECTS],
+        "projects": PROJECTS,
         "changelog": changelog(),
     }
