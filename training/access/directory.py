@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from hivemind import DHT
+from hivemind.utils import MPFuture
 
 from training.access.grants import Grant, GrantError, parse
 from training.access.membership import Membership
@@ -20,19 +21,20 @@ LOOK_SECONDS = 5.0
 PAUSE_SECONDS = 1.0  # between two looks: strangers must not make us search without end
 
 
-def announce(dht: DHT, subkey: bytes, grant: Grant) -> None:
-    """Tell the run of our grant, without waiting for it to arrive.
+def announce(dht: DHT, subkey: bytes, grant: Grant) -> "MPFuture[bool]":
+    """Tell the run of our grant; gives whether it arrived, for those who want to wait.
 
     Args:
         subkey: the peer's own, which carries its public key, so that nobody else can write it.
     """
-    dht.store(
+    stored: MPFuture[bool] = dht.store(
         key=_key(grant.run),
         subkey=subkey,
         value=grant.to_bytes(),
         expiration_time=float(grant.expires),  # signed as it travels, and it travels as a float
         return_future=True,
     )
+    return stored
 
 
 class Directory:

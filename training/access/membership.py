@@ -41,7 +41,7 @@ class Membership:
     def __init__(self, folder: Path, run: str, peer_public_key: str) -> None:
         self.path = folder / FILE_NAME
         self.run, self.peer_public_key = run, peer_public_key
-        self.listeners: list[Callable[[Grant], None]] = []
+        self.listeners: list[Callable[[Grant], object]] = []
         self.renewing = threading.Lock()
         self._read_at: tuple[int, int] | None = None
         self._admission: Admission | None = None

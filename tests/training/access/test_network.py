@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
-from training.access.directory import Directory
+from training.access.directory import Directory, announce
 from training.access.grants import Grant
 from training.access.membership import Membership
 from training.authority.keys import read_key
@@ -107,7 +107,8 @@ def test_a_peer_is_refused_once_its_access_has_ended_and_admitted_when_renewed(
         membership.write(sign(authority, identity.public_key, 60))
         assert network.dial(entry.addresses()) == 1
         assert network.keep_entry_points()
-        time.sleep(1.0)  # for the announcement to arrive
+        announced = announce(network.dht, network.subkey, membership.current().grant)
+        assert announced.result(30)
     finally:
         network.close()
     _check_announcement(entry, membership)
