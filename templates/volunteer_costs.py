@@ -74,7 +74,7 @@ def line_overhead() -> float:
     Among n peers, each sends 2 (n - 1) / n copies of the tensors.
     """
     rows: list[dict[str, Any]] = json.loads(MEASURED.read_text("utf-8"))["rows"]
-    ratios = [
+    ratios: list[float] = [
         sent / (2 * (row["peers"] - 1) / row["peers"] * row["expected_bytes"])
         for row in rows
         if row["measured"] == "exchange" and row["bits"] == 8 and row["reachable"] == row["peers"]
