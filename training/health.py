@@ -27,7 +27,9 @@ def main(arguments: list[str]) -> int:
 
 def newest_age(folder: Path) -> float | None:
     """Seconds since a peer of any run told its status; None where none ever did."""
-    told = [_time_of(path) for path in folder.glob("training-transformers-together/*/*/status.json")]
+    told = [
+        _time_of(path) for path in folder.glob("training-transformers-together/*/*/status.json")
+    ]
     return time.time() - max(told) if told else None
 
 
