@@ -19,6 +19,9 @@ from training.recipes import PAPER
 from training.runfile import RunFile
 from training.status import Stage
 
+# Libraries that are imported here for the first time warn of their own future.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
 TRAINING = ROOT / "training"
 # Where a volunteer's own terminal is written to, and how.
 TOLD = {
