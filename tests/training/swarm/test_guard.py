@@ -1,9 +1,9 @@
 """Real averagers on loopback: what a group does with a peer that breaks the rules."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hivemind.optim.grad_averager import GradientAverager
-from hivemind.p2p import P2P
+from hivemind.p2p import P2P, PeerID
 from hivemind.proto import averaging_pb2
 
 from calculator.aggregation import Aggregation
@@ -145,38 +145,39 @@ def admit(network: Network, folder: Path, authority: Ed25519PrivateKey) -> Membe
     return membership
 
 
-async def download(p2p: P2P, averager: GradientAverager) -> int:
+async def download(p2p: P2P, peer: PeerID) -> int:
     """Count the messages of a state that a peer sends."""
-    stub = GuardedGradientAverager.get_stub(p2p, averager.peer_id, namespace="access")
+    stub = GuardedGradientAverager.get_stub(p2p, peer, namespace="access")
     stream = await stub.rpc_download_state(averaging_pb2.DownloadRequest())
     return len([message async for message in stream])
 
 
-async def call_as_outsider(averager: GradientAverager, address: str) -> tuple[int, set[int]]:
-    """Call from a node that libp2p connects, but that nobody admitted; what is answered."""
-    p2p = await P2P.create(initial_peers=[address], host_maddrs=["/ip4/127.0.0.1/tcp/0"])
-    try:
-        state = await download(p2p, averager)
-        stub = GuardedGradientAverager.get_stub(p2p, averager.peer_id, namespace="access")
-        joining = await stub.rpc_join_group(averaging_pb2.JoinRequest(schema_hash=b"x"))
+async def call_as_outsider(_dht: Any, node: Any, peer: PeerID) -> tuple[int, set[int]]:
+    """Call as one that libp2p connects, but that nobody admitted; what is answered."""
+    state = await download(node.p2p, peer)
+    stub = GuardedGradientAverager.get_stub(node.p2p, peer, namespace="access")
+    joining = await stub.rpc_join_group(averaging_pb2.JoinRequest(schema_hash=b"x"))
 
-        async def parts() -> Any:
-            yield averaging_pb2.AveragingData(group_id=b"x")
+    async def parts() -> Any:
+        yield averaging_pb2.AveragingData(group_id=b"x")
 
-        sending = await stub.rpc_aggregate_part(parts())
-        codes = {answer.code async for answer in joining}
-        with suppress(ConnectionResetError):  # it may hang up before it has answered
-            codes |= {answer.code async for answer in sending}
-        return state, codes
-    finally:
-        await p2p.shutdown()
+    sending = await stub.rpc_aggregate_part(parts())
+    codes = {answer.code async for answer in joining}
+    with suppress(ConnectionResetError):  # it may hang up before it has answered
+        codes |= {answer.code async for answer in sending}
+    return state, codes
+
+
+async def download_as_member(_dht: Any, node: Any, peer: PeerID) -> int:
+    """Download through a member's own daemon, in the process of its DHT."""
+    return await download(node.p2p, peer)
 
 
 def test_an_outsider_gets_no_state_no_group_and_no_say(
     networks: list[Network], tmp_path: Path
 ) -> None:
     authority = Ed25519PrivateKey.generate()
-    member, other = networks[:2]
+    member, other, outsider = networks[:3]
     ours = admit(member, tmp_path / "ours", authority)
     theirs = admit(other, tmp_path / "theirs", authority)
     for network, membership in ((member, ours), (other, theirs)):
@@ -185,13 +186,12 @@ def test_an_outsider_gets_no_state_no_group_and_no_say(
         member, TRUTH.clone(), prefix="access", admission=Directory(member.dht, ours)
     )
     try:
-        state, codes = asyncio.run(call_as_outsider(averager, member.addresses()[0]))
+        as_outsider = partial(call_as_outsider, peer=averager.peer_id)
+        state, codes = outsider.dht.run_coroutine(as_outsider)
         assert state == 0
         assert codes == {averaging_pb2.PROTOCOL_VIOLATION}
 
-        async def as_member(_dht: Any, node: Any) -> int:
-            return await download(node.p2p, averager)
-
+        as_member = partial(download_as_member, peer=averager.peer_id)
         assert other.dht.run_coroutine(as_member) > 0
     finally:
         averager.shutdown()
