@@ -1,0 +1,7 @@
+"""The library's own warnings, at its first import, are not ours to mend."""
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import hivemind  # noqa: F401
