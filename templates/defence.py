@@ -23,7 +23,7 @@ class Defence:
     Attributes:
         title: peers, bad ones and steps, in words.
         rows: attack, then error of the average and held-out loss of each way.
-        seconds: of an exchange without attack, by way. megabytes: sent by all in it.
+        seconds: of an exchange without attack, by way. megabytes: sent by all (kB in the file).
         date: of the measurement.
     """
 
@@ -58,7 +58,7 @@ def read(path: Path = PATH) -> Defence | None:
         table["title"],
         rows,
         tuple(f"{find(way, 'all honest', 'exchange'):.2f} s" for way in WAYS),
-        tuple(f"{find(way, 'all honest', 'sent by all'):.1f} MB" for way in WAYS),
+        tuple(f"{find(way, 'all honest', 'sent by all') / 1e3:.2f} MB" for way in WAYS),
         content["machine"]["date"][:10],
     )
 

@@ -54,8 +54,7 @@ def describe(run: Run) -> dict[str, Any]:
         "checkpoints": [_checkpoint(entry) for entry in reversed(run.checkpoints[-MOST_ROWS:])],
         "pictures": _pictures(run),
         "pictures_when": _pictures_when(run),
-        "use_words": "A rehearsal of your own keeps its newest checkpoints; name its live folder.",
-        "use_command": f'python -m training generate LIVE_FOLDER "{_prompt(run)}"',
+        **_use(run),
         "about": _about(run),
         "join": run.card["join"],
         "join_heading": "The same yourself" if finished else "Join this run",
@@ -63,9 +62,17 @@ def describe(run: Run) -> dict[str, Any]:
     }
 
 
-def _prompt(run: Run) -> str:
+def _use(run: Run) -> dict[str, str]:
+    """How to draw with the newest checkpoint, where its file is kept beside the run."""
+    if any(entry["address"] for entry in run.checkpoints):
+        words = "In a copy of our code this compares the newest checkpoint with its sum and draws."
+        folder = f"docs/live/{run.name}"
+    else:
+        words = "A rehearsal of your own keeps its newest checkpoints; name its live folder."
+        folder = "LIVE_FOLDER"
     prompts: list[str] = run.samples["prompts"]
-    return prompts[0] if prompts else "a red circle"
+    prompt = prompts[0] if prompts else "a red circle"
+    return {"use_words": words, "use_command": f'python -m training generate {folder} "{prompt}"'}
 
 
 def _figures(run: Run) -> dict[str, Any]:

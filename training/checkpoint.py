@@ -44,6 +44,8 @@ def publish(
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     model.save_pretrained(temporary)
+    # safetensors writes for the owner alone; a web server of another account is to read it too.
+    (temporary / WEIGHTS).chmod((temporary / CONFIG).stat().st_mode)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
     weights = folder / WEIGHTS

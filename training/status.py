@@ -65,7 +65,7 @@ class Status:
         parts.append(f"you {self.samples:,} samples and {self.pending} of the next {self.target:,}")
         parts.append(f"{self.peers} {'peer' if self.peers == 1 else 'peers'}")
         if self.seconds_to_update is not None and self.stage is Stage.COMPUTING:
-            parts.append(f"next update in {self.seconds_to_update:.0f} s")
+            parts.append(f"next update in {max(1.0, self.seconds_to_update):.0f} s")
         doing = self.stage.value
         parts.append(doing if self.percent is None else f"{doing}, {self.percent} %")
         return " · ".join(parts)

@@ -83,7 +83,7 @@ def write_measurement(path: Path) -> None:
             ("error of the average", 0.01 * factor),
             ("held-out loss after 40 steps", 1.5 + factor),
             ("exchange", 0.5 * factor),
-            ("sent by all", 10.0),
+            ("sent by all", 10_000.0),
         )
     ]
     title = "9 peers, 2 of them bad where not all are honest; 40 steps"
@@ -101,7 +101,7 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
     assert found is not None
     assert found.rows[1] == ["Gradients times 1,000", "100 %", "101.50", "1.0 %", "2.50"]
     assert defence.in_per_cent(float("inf")) == "not finite"
-    assert (found.seconds, found.megabytes) == (("50.00 s", "0.50 s"), ("10.0 MB", "10.0 MB"))
+    assert (found.seconds, found.megabytes) == (("50.00 s", "0.50 s"), ("10.00 MB", "10.00 MB"))
 
 
 def test_what_was_measured_is_on_the_page(page: str) -> None:
