@@ -106,11 +106,12 @@ def simulate(
     r"""Let volunteers work for a while; a speed of 0 is one that has gone.
 
     $$t_{equal} = \max_i \frac{m \lceil B / (n m) \rceil}{s_i} + e \qquad
-    t_{own} \le \frac{B}{\sum_i s_i} + \max_i \frac{m}{s_i} + e$$
+    t_{own} \le \frac{B + (n - 1) m}{\sum_i s_i} + \max_i \frac{m}{s_i} + e$$
 
     with B the sequences of a step, n volunteers of s_i sequences a second, m sequences of a
     micro-batch and e the seconds of an exchange. At its own pace a volunteer finishes the
-    micro-batch that it has begun when enough sequences are there, so none is lost.
+    micro-batch that it has begun when enough sequences are there, so none is lost; what is begun
+    does not count before it is finished, so that each of the others may lack a micro-batch.
 
     >>> settings = PaceSettings(12, 1, 1.0, 9.0)  # B = 12, m = 1, e = 1
     >>> simulate([4, 1, 1], Pacing.EQUAL_SHARES, settings).steps  # 4 sequences at 1 a second, + 1

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import fcntl
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +24,7 @@ from calculator.errors import InputError
 from training import metrics, tasks
 from training.access import directory
 from training.access.authorizer import GrantAuthorizer
+from training.access.grants import Grant
 from training.access.membership import Membership
 from training.trouble import CannotConnectError, explain
 
@@ -29,6 +32,7 @@ __all__ = ["CannotConnectError", "Endpoint", "Identity", "Network", "alone_in"]
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
+ANNOUNCE_SECONDS = 30.0  # between two announcements of the same grant
 
 
 @dataclass(frozen=True)
@@ -109,10 +113,12 @@ class Network:
     ) -> None:
         self.run, self.entry_points, self.membership = run, entry_points, membership
         self.key, self.subkey = identity.key, identity.subkey
+        self._announced = -math.inf
         tasks.keep_tasks()
         self.dht = self._open(identity.path, endpoint, [] if may_be_alone else list(entry_points))
         if membership is not None:
-            self._announce_access(membership)
+            membership.listeners.append(self._announce)
+            self._keep_announced(membership)
 
     def _open(self, identity: Path, endpoint: Endpoint, initial_peers: list[str]) -> hivemind.DHT:
         with self.forking():
@@ -142,12 +148,17 @@ class Network:
         with self.membership.renewing if self.membership else contextlib.nullcontext():
             yield
 
-    def _announce_access(self, membership: Membership) -> None:
-        announce = partial(directory.announce, self.dht, self.subkey)
-        membership.listeners.append(announce)
+    def _announce(self, grant: Grant) -> None:
+        self._announced = time.monotonic()
+        directory.announce(self.dht, self.subkey, grant)
+
+    def _keep_announced(self, membership: Membership) -> None:
+        """Tell the run of our grant now and then: who kept it for the others may have gone."""
+        if time.monotonic() - self._announced < ANNOUNCE_SECONDS:
+            return
         admission = membership.read()
         if admission is not None:
-            announce(admission.grant)
+            self._announce(admission.grant)
 
     def addresses(self) -> tuple[str, ...]:
         """Multiaddresses under which others can enter the run through this peer."""
@@ -169,8 +180,10 @@ class Network:
         Peers who know each other but no entry point would not be found by newcomers, who would
         then make a second run of the same name. Whose access has expired is refused by all.
         """
-        if self.membership is not None and self.membership.has_expired:
-            return False
+        if self.membership is not None:
+            if self.membership.has_expired:
+                return False
+            self._keep_announced(self.membership)
         try:
             connections = self.connections()
         except TimeoutError:
@@ -178,6 +191,7 @@ class Network:
         connected = {Multiaddr(address)["p2p"] for address in connections}
         entry_points = {Multiaddr(address)["p2p"] for address in self.entry_points}
         if not connected & entry_points and self.dial(self.entry_points):
+            self._announced = -math.inf  # they may have lost what we told them
             return True
         return bool(connected) or not entry_points
 

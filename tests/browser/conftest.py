@@ -13,9 +13,9 @@ from tools.chromium import FLAGS
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(chromium: Path) -> Iterator[Browser]:
-    """A Chromium for all tests."""
+    """A Chromium for these tests, whose event loop is in the way of all that have their own."""
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield running

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
@@ -46,12 +46,14 @@ def test_lanes_have_no_gaps_and_end_with_the_watched_time(
 
 
 @given(SPEEDS)
+@example([10.0, 16.75, 19.5])  # the first begins its last micro-batch a moment before the end
 @examples(60)
 def test_a_step_at_the_own_pace_lasts_as_the_formula_says(speeds: list[float]) -> None:
     exchange = SETTINGS.exchange_seconds
     running = [speed for speed in speeds if speed]
     least = SETTINGS.target_batch_size / sum(running)
-    most = least + max(SETTINGS.micro_batch_size / speed for speed in running)
+    begun = (len(running) - 1) * SETTINGS.micro_batch_size / sum(running)
+    most = least + begun + max(SETTINGS.micro_batch_size / speed for speed in running)
     for seconds in steps_of(simulate(speeds, Pacing.OWN_PACE)):
         assert least - 1e-6 <= seconds - exchange <= most + 1e-6
 

@@ -66,4 +66,9 @@ def _offline(folder: Path) -> dict[str, str]:
 
 
 def _printed(cell: Any) -> str:
-    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    """What went to standard output; libraries draw their progress bars on the other stream."""
+    return "".join(
+        output.text
+        for output in cell.outputs
+        if output.output_type == "stream" and output.name == "stdout"
+    )
