@@ -7,7 +7,7 @@ SHA-256 of its key, so that a restarted peer, on any machine, continues where it
 import hashlib
 import os
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,7 @@ def stream(
     peer_key: bytes,
     source: str | Path | None = None,
     batch_size: int | None = None,
+    report: Callable[[int], None] | None = None,
 ) -> SampleStream:
     """The training batches of one peer.
 
@@ -148,6 +149,7 @@ def stream(
         peer_key: what the peer's order follows from, for example its public key.
         source: folder of shards or data set on the Hub; None takes the recipe's.
         batch_size: sequences B in a batch; None takes the recipe's micro-batch.
+        report: told how many per cent are done where the data are made on this machine first.
 
     Raises:
         InputError: no source is named, or it cannot be read.
@@ -156,7 +158,7 @@ def stream(
     if named is None:
         raise InputError("source", named, f"must be given: recipe {recipe.name} names none")
     if str(named) == "shapes":
-        named = prepare_shapes(recipe)
+        named = prepare_shapes(recipe, report=report)
     size = recipe.swarm.micro_batch_size if batch_size is None else batch_size
     return SampleStream(recipe, peer_key, load_shards(str(named)), size)
 
@@ -178,7 +180,12 @@ def load_shards(source: str) -> IterableDataset:
         raise InputError("source", source, rule) from error
 
 
-def prepare_shapes(recipe: Recipe, count: int = SHAPES_COUNT, quiet: bool = True) -> Path:
+def prepare_shapes(
+    recipe: Recipe,
+    count: int = SHAPES_COUNT,
+    quiet: bool = True,
+    report: Callable[[int], None] | None = None,
+) -> Path:
     """The folder of the encoded shapes in the user's cache, made at the first call.
 
     Shards are written as a whole and are the same whoever makes them, so that processes that do
@@ -192,5 +199,10 @@ def prepare_shapes(recipe: Recipe, count: int = SHAPES_COUNT, quiet: bool = True
     folder = cache / "training-transformers-together" / f"shapes-{count}"
     settings = recipe.data
     codes = CodeModel.load(settings.codes or "shapes")
-    encode("shapes", folder, settings, codes, count, quiet=quiet)
+
+    def tell(done: int) -> None:
+        if report is not None:
+            report(100 * done // count)
+
+    encode("shapes", folder, settings, codes, count, quiet=quiet, report=tell)
     return folder

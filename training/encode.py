@@ -6,7 +6,7 @@ the columns file_name and caption), or a data set on the Hugging Face Hub.
 
 import argparse
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -72,6 +72,7 @@ def encode(
     count: int | None = None,
     shard_rows: int = 4096,
     quiet: bool = False,
+    report: Callable[[int], None] | None = None,
 ) -> EncodingReport:
     """Encode the first `count` pictures of a source into shards; finished shards stay.
 
@@ -83,6 +84,7 @@ def encode(
         count: None for all; required for the endless shapes.
         shard_rows: source rows of a shard.
         quiet: no progress bar.
+        report: told from time to time how many of the source's rows are done.
 
     Raises:
         InputError: an endless source without a count, a codebook that int16 cannot hold, or a
@@ -113,7 +115,13 @@ def encode(
             jpeg_bytes=sum(row["jpeg_bytes"] for row in kept),
             **template,
         )
-        write_shard(shard_path(folder, number), _encode_rows(kept, codes, settings), info)
+        done_before = number * shard_rows
+        encoded = []
+        for start in range(0, len(kept), _BATCH):
+            encoded += _encode_rows(kept[start : start + _BATCH], codes, settings)
+            if report is not None:
+                report(done_before + start)
+        write_shard(shard_path(folder, number), encoded, info)
     return summarise(folder)
 
 
@@ -159,13 +167,10 @@ def _row(raw: dict[str, Any], image: Image.Image, jpeg_bytes: int | None = None)
 def _encode_rows(
     rows: list[dict[str, Any]], codes: CodeModel, settings: DataSettings
 ) -> list[dict[str, Any]]:
-    encoded = []
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
-        tokens = codes.encode([row["image"] for row in batch], settings.image_pixels)
-        encoded += [
-            {**row, "code": pack_codes(picture)} for row, picture in zip(batch, tokens, strict=True)
-        ]
+    tokens = codes.encode([row["image"] for row in rows], settings.image_pixels)
+    encoded = [
+        {**row, "code": pack_codes(picture)} for row, picture in zip(rows, tokens, strict=True)
+    ]
     return [{k: v for k, v in row.items() if k not in ("image", "jpeg_bytes")} for row in encoded]
 
 

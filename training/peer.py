@@ -99,13 +99,15 @@ class Volunteer:
         choice = fitting.choose_micro_batch(self.recipe, self.device, options.micro_batch_size)
         board.say(choice.reason)
         identity = Identity.read(options.folder)
-        self.stream = data.stream(self.recipe, identity.subkey, run.data or None, choice.size)
+        self.stream = data.stream(
+            self.recipe, identity.subkey, run.data or None, choice.size, self._tell_preparation
+        )
+        self._begin(Stage.STARTING)
         self.model = build_model(self.recipe).train()
         self.model.to(self.device)
         self._warm_up()
         traffic.start_counting()
-        board.status.stage = Stage.CONNECTING
-        board.show()
+        self._begin(Stage.CONNECTING)
         self.network = Network(
             run.name, identity, run.initial_peers, options.endpoint, membership=membership
         )
@@ -139,6 +141,14 @@ class Volunteer:
             board.say,
             self.reporter.note_checkpoint,
         )
+
+    def _begin(self, stage: Stage, percent: int | None = None) -> None:
+        """Show what the start is about; the supervisor takes long silence for a hang."""
+        self.board.status.stage, self.board.status.percent = stage, percent
+        self.board.show()
+
+    def _tell_preparation(self, percent: int) -> None:
+        self._begin(Stage.PREPARING, percent)
 
     def train(self, stop: threading.Event) -> None:
         """Compute and step until the schedule ends or `stop` is set."""

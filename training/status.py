@@ -16,6 +16,7 @@ class Stage(StrEnum):
 
     STARTING = "starting"
     ADMITTING = "asking for access"
+    PREPARING = "preparing the training data"
     CONNECTING = "looking for the run"
     SEARCHING = "asking how far the others are"
     DOWNLOADING = "downloading the state"
@@ -57,8 +58,9 @@ class Status:
 
     def in_words(self) -> str:
         """One line for the terminal."""
+        doing = self.stage.value if self.percent is None else f"{self.stage}, {self.percent} %"
         if not self.started:
-            return self.stage.value
+            return doing
         parts = [f"step {self.step:,} of {self.total_steps:,}"]
         if self.loss is not None:
             parts.append(f"loss {self.loss:.3f}")
@@ -66,8 +68,7 @@ class Status:
         parts.append(f"{self.peers} {'peer' if self.peers == 1 else 'peers'}")
         if self.seconds_to_update is not None and self.stage is Stage.COMPUTING:
             parts.append(f"next update in {max(1.0, self.seconds_to_update):.0f} s")
-        doing = self.stage.value
-        parts.append(doing if self.percent is None else f"{doing}, {self.percent} %")
+        parts.append(doing)
         return " · ".join(parts)
 
 

@@ -87,9 +87,14 @@ class Worker:
 
     @property
     def hangs(self) -> bool:
-        """Whether the process should have started by now and has not."""
-        late = time.monotonic() - self.started_at > START_SECONDS
-        return self.exit_code is None and late and not self.has_started
+        """Whether the process should have started, or told how far it is, and has not."""
+        if self.exit_code is not None or self.has_started:
+            return False
+        silent = time.monotonic() - self.started_at
+        told = status.read(self.folder)
+        if self.process and told.get("pid") == self.process.pid:
+            silent = min(silent, time.time() - told["time"])
+        return silent > START_SECONDS
 
     def stop(self, seconds: float = GOODBYE_SECONDS) -> None:
         """Ask the process to end, wait, and end whatever is left."""

@@ -249,9 +249,13 @@ def test_the_shapes_are_encoded_once_into_the_cache(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(data, "SHAPES_COUNT", 40)
-    first = data.prepare_shapes(RECIPE, 40)
+    told: list[int] = []
+    first = data.prepare_shapes(RECIPE, 40, report=told.append)
+    assert told == [0]  # 40 are one batch
     made = [path.stat().st_mtime_ns for path in list_shards(first)]
     assert data.prepare_shapes(RECIPE, 40) == first
+    assert data.prepare_shapes(RECIPE, 160, report=told.append) != first
+    assert told == [0, 0, 40, 80]
     assert first.is_relative_to(tmp_path)
     assert len(made) == 1
 

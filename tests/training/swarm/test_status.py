@@ -38,6 +38,11 @@ def test_what_goes_on_is_said_in_plain_words(stage: Stage, percent: int | None, 
     assert Status(started=True, stage=stage, percent=percent).in_words().endswith(words)
 
 
+def test_a_start_says_how_far_it_is() -> None:
+    starting = Status(stage=Stage.PREPARING, percent=30)
+    assert starting.in_words() == "preparing the training data, 30 %"
+
+
 def test_a_log_gets_a_line_a_step_and_not_a_line_a_moment(tmp_path: Path) -> None:
     stream = io.StringIO()
     board = StatusBoard(tmp_path, stream)

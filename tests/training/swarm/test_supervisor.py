@@ -72,6 +72,28 @@ def test_a_start_that_does_not_answer_hangs_and_one_that_does_has_started(
         worker.kill()
 
 
+def test_a_start_that_takes_long_and_says_how_far_it_is_does_not_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = python(tmp_path, "import time; time.sleep(600)")
+    worker.start()
+    try:
+        assert worker.process is not None
+        worker.started_at -= supervisor.START_SECONDS + 1
+        assert worker.hangs
+        pid = worker.process.pid
+        monkeypatch.setattr(os, "getpid", lambda: pid)
+        status.write(tmp_path, {"started": False})
+        assert not worker.hangs
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        status.write(tmp_path, {"started": False})
+        monkeypatch.undo()
+        assert worker.hangs
+    finally:
+        monkeypatch.undo()
+        worker.kill()
+
+
 def test_a_worker_that_crashes_is_started_again_until_it_is_no_bad_luck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
