@@ -8,7 +8,7 @@ from training.status import Stage
 STAGES: Final[dict[Stage, str]] = {
     Stage.STARTING: "The model is being built. Some seconds; a start that hangs is begun again.",
     Stage.ADMITTING: "If the run has an authority, it is shown your token.",
-    Stage.PREPARING: "Only in a run on captioned shapes, and once: they are drawn and encoded here, "
+    Stage.PREPARING: "Only in a run on captioned shapes, and once: they are drawn and encoded, "
     "for a minute or two.",
     Stage.CONNECTING: "It calls the entry points of the run file.",
     Stage.SEARCHING: "It asks at which step the others are, for 20 seconds at most.",
