@@ -31,13 +31,27 @@ def run(quick: bool) -> Table:
         figures += [
             Figure(f"{title}: plain loop", plain, "samples/s each"),
             Figure(f"{title}: in the swarm", together, "samples/s each"),
-            Figure(f"{title}: plain / swarm", plain / together, "", _target(target)),
+            Figure(f"{title}: plain / swarm", plain / together, ""),
         ]
-    return Table(f"{VOLUNTEERS} volunteers on one machine, a thread each", figures)
+    if not quick:
+        figures += _with_a_free_core(LARGE)
+    return Table(f"{VOLUNTEERS} volunteers on one machine of two cores, a thread each", figures)
 
 
-def _target(target: int) -> float | None:
-    return 1 / TARGET_RATIO if target == LARGE else None
+def _with_a_free_core(target: int) -> list[Figure]:
+    """Let one compute whose helpers have a core to themselves, as beside a GPU.
+
+    The other volunteer, with whom it averages, is so slow that it hardly needs the processor.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        measurement = Measurement(Path(folder), target)
+        plain, beside = measurement.plain(1), measurement.together("join-slowly", "peer-0")
+    title = f"batch {target:,}, one volunteer and a free core"
+    return [
+        Figure(f"{title}: plain loop", plain, "samples/s"),
+        Figure(f"{title}: in the swarm", beside, "samples/s"),
+        Figure(f"{title}: plain / swarm", plain / beside, "", 1 / TARGET_RATIO),
+    ]
 
 
 @dataclass
@@ -48,18 +62,23 @@ class Measurement:
     target: int
     script: Path = field(default=Path(__file__).with_name("volunteer.py"))
 
-    def plain(self) -> float:
-        """Measure the plain loop's samples a second, in as many processes as volunteers."""
-        workers = [self._start(f"plain-{i}", "plain") for i in range(VOLUNTEERS)]
+    def plain(self, processes: int = VOLUNTEERS) -> float:
+        """Measure the plain loop's samples a second, in so many processes at once."""
+        workers = [self._start(f"plain-{i}", "plain") for i in range(processes)]
         try:
-            rates = [self._wait(self.folder / f"plain-{i}" / "rate") for i in range(VOLUNTEERS)]
+            rates = [self._wait(self.folder / f"plain-{i}" / "rate") for i in range(processes)]
         finally:
             for worker in workers:
                 worker.kill()
-        return sum(float(rate) for rate in rates) / VOLUNTEERS
+        return sum(float(rate) for rate in rates) / processes
 
-    def together(self) -> float:
-        """Measure a volunteer's samples a second between the third global step and the last."""
+    def together(self, other: str = "join", who: str | None = None) -> float:
+        """Measure samples a second between the third global step and the last.
+
+        Args:
+            other: the command of all volunteers but the first.
+            who: the volunteer whose samples count; None: the mean of all.
+        """
         run_file = self.folder / "run.toml"
         run_file.write_text('name = "benchmark"\nrecipe = "benchmark"\n')
         local = ["--host", "127.0.0.1"]
@@ -72,20 +91,26 @@ class Measurement:
             with run_file.open("a") as file:
                 file.write(f"initial_peers = {addresses}\n")
             workers += (
-                self._start(f"peer-{index}", "join", str(run_file), *local)
-                for index in range(VOLUNTEERS)
+                self._start(f"peer-{i}", other if i else "join", str(run_file), *name, *local)
+                for i, name in ((i, ("--name", f"peer-{i}")) for i in range(VOLUNTEERS))
             )
-            progress = live / "progress.jsonl"
-            wanted = 2 + STEPS + 1
-            self._wait_until(lambda: len(progress.read_text().splitlines()) >= wanted)
-            lines = [json.loads(line) for line in progress.read_text().splitlines()]
+            books = [self._books_at(live, 3), self._books_at(live, 3 + STEPS)]
         finally:
             for worker in workers:
                 worker.kill()
-        first, last = lines[2], lines[wanted - 1]
-        samples = sum(line["samples"] for line in lines[3:wanted])
-        seconds = datetime.fromisoformat(last["time"]) - datetime.fromisoformat(first["time"])
-        return float(samples / seconds.total_seconds() / VOLUNTEERS)
+        (start, before), (end, after) = books
+        names = [who] if who else list(after)
+        samples = sum(after[name] - before[name] for name in names)
+        return samples / (end - start).total_seconds() / len(names)
+
+    def _books_at(self, live: Path, step: int) -> tuple[datetime, dict[str, int]]:
+        """When the monitor wrote a step, and the samples of each volunteer until then."""
+        progress, peers = live / "progress.jsonl", live / "peers.json"
+        self._wait_until(lambda: len(progress.read_text().splitlines()) >= step)
+        time.sleep(0.5)  # the contributors are written after the line
+        line = json.loads(progress.read_text().splitlines()[-1])
+        samples = {peer["name"]: peer["samples"] for peer in json.loads(peers.read_text())}
+        return datetime.fromisoformat(line["time"]), samples
 
     def _start(self, name: str, command: str, *arguments: str) -> Worker:
         folder = self.folder / name

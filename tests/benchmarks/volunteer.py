@@ -1,20 +1,26 @@
-"""`python volunteer.py TARGET plain|join|monitor ...`: a process of the swarm's benchmark.
+"""`python volunteer.py TARGET plain|join|join-slowly|monitor ...`: a process of the benchmark.
 
 `join` and `monitor` are `python -m training`'s, with the rehearsal's recipe under the name
-`benchmark` and another target batch; `plain` is the loop without a swarm.
+`benchmark` and another target batch; `join-slowly` pauses before each micro-batch, and `plain` is
+the loop without a swarm.
 """
 
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from training import peer
 from training.__main__ import main
 from training.recipes import RECIPES, Recipe
 
 SECONDS = 40.0
+PAUSE_SECONDS = 3.0
 
 
 def make_recipe(target: int) -> Recipe:
@@ -52,6 +58,18 @@ def measure_plain_loop(recipe: Recipe, volunteers: int) -> float:
     return samples / (time.perf_counter() - start)
 
 
+def slow_down() -> None:
+    """Make this process' volunteer pause before each micro-batch."""
+    batches = peer.Volunteer._batches
+
+    def pausing(volunteer: peer.Volunteer, stop: threading.Event) -> Iterator[Any]:
+        for batch in batches(volunteer, stop):
+            stop.wait(PAUSE_SECONDS)
+            yield batch
+
+    peer.Volunteer._batches = pausing  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     target, command, *rest = sys.argv[1:]
     RECIPES["benchmark"] = make_recipe(int(target))
@@ -59,4 +77,7 @@ if __name__ == "__main__":
         rate = measure_plain_loop(RECIPES["benchmark"], volunteers=2)
         (Path(rest[rest.index("--folder") + 1]) / "rate").write_text(str(rate))
         raise SystemExit(0)
+    if command == "join-slowly":
+        slow_down()
+        command = "join"
     raise SystemExit(main([command, *rest]))
