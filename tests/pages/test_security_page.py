@@ -68,7 +68,7 @@ def test_the_command_that_rolls_back_exists(page: str) -> None:
 def test_the_setting_that_is_named_is_the_recipes(page: str) -> None:
     from training.recipes import SwarmSettings
 
-    assert "aggregation = Aggregation.CENTERED_CLIP" in page
+    assert "aggregation=Aggregation.CENTERED_CLIP" in page
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
     assert SwarmSettings.__dataclass_fields__["clip_iterations"].default == 3
     assert "three iterations" in page
