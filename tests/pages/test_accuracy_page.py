@@ -5,6 +5,7 @@ import pytest
 from templates.accuracy_page import context, devices, example, peer_scores, signed_percent
 from templates.numbers_page import comparisons_on
 from templates.render import render
+from tests.pages.tables import cells_of
 from validation.__main__ import main
 from validation.peers import PEERS, read_predictions
 from validation.public import GUIDE, SITE
@@ -43,14 +44,14 @@ def test_every_option_of_the_measured_steps_has_a_row(page: str) -> None:
                 if "tied" in field
                 else f"--no-{flag[2:]}",
             }.get(value, f"{flag} {value}")
-            assert f'<th scope="row">{expected}</th>' in page
+            assert expected in cells_of(page)
 
 
 def test_every_published_figure_is_on_the_page(page: str) -> None:
     for publication in (GUIDE, SITE):
         assert publication.address in page
         for row in publication.rows:
-            assert f'<th scope="row">{row.words}</th>' in page
+            assert row.words in cells_of(page)
 
 
 def test_every_prediction_counts_once() -> None:

@@ -13,6 +13,7 @@ from calculator.plane import MOST_BAD
 from templates import defence
 from templates.render import render_page
 from templates.security_page import ATTACKS, MOST_ITERATIONS, context
+from tests.pages.tables import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -108,5 +109,4 @@ def test_what_was_measured_is_on_the_page(page: str) -> None:
     found = defence.read()
     assert ("We measured it" in page) == (found is not None)
     for row in found.rows if found else []:
-        cells = "".join(f"<td>{cell}</td>" for cell in row[1:])
-        assert f'<tr><th scope="row">{row[0]}</th>{cells}</tr>' in page
+        assert row in rows_of(page)
