@@ -56,11 +56,13 @@ class SlowLinks:
     Attributes:
         compression: bytes that were sent at 32 bits over those at 8.
         has_losses: whether a line that loses packets is among them.
+        with_bbr: seconds of an exchange on such a line with the congestion controls cubic and BBR.
     """
 
     exchanges: list[Exchanges]
     compression: float
     has_losses: bool
+    with_bbr: tuple[float, float] | None
     overlaps: list[Overlap]
     date: str
 
@@ -82,6 +84,7 @@ def read(path: Path = PATH) -> SlowLinks | None:
         exchanges=[_exchanges(key, found) for key, found in groups.items() if 8 in found],
         compression=slowest[32]["bytes_sent"] / slowest[8]["bytes_sent"],
         has_losses=any(row["loss_percent"] for row in content["rows"]),
+        with_bbr=_with_bbr(content["rows"]),
         overlaps=_overlaps(content["rows"]),
         date=content["machine"]["date"][:10],
     )
@@ -92,6 +95,17 @@ def _exchanges(key: tuple[str, str, int], found: dict[int, Any]) -> Exchanges:
     sent = all_reduce_bytes(row["expected_bytes"], row["peers"])
     seconds = tuple(found[bits]["seconds"] if bits in found else None for bits in BITS)
     return Exchanges(*key, transfer_seconds(sent, row["mbit_per_second"] * 1e6), seconds)
+
+
+def _with_bbr(rows: Sequence[dict[str, Any]]) -> tuple[float, float] | None:
+    """The seconds at 8 bits of the first line that loses packets and was measured with both."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row["measured"] == "exchange" and row["loss_percent"] and row["bits"] == 8:
+            line = _line(row | {"congestion_control": "cubic"})
+            found.setdefault(line, {})[row["congestion_control"]] = row["seconds"]
+    both = [seconds for seconds in found.values() if {"cubic", "bbr"} <= seconds.keys()]
+    return (both[0]["cubic"], both[0]["bbr"]) if both else None
 
 
 def _overlaps(rows: Sequence[dict[str, Any]]) -> list[Overlap]:

@@ -111,6 +111,12 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     # 1,000 bytes to average between two: each sends 1,000, at 20 Mbit/s
     assert found.exchanges[0].full_rate == pytest.approx(8 * 1000 / 20e6)
     assert (found.compression, found.has_losses) == (4.0, True)
+    assert found.with_bbr is None
+    rows.append(row("exchange", 8, loss_percent=1.0, congestion_control="bbr", seconds=0.5))
+    path.write_text(json.dumps({"machine": {"date": "2026-11-21T11:00"}, "rows": rows}), "utf-8")
+    again = slow_links.read(path)
+    assert again is not None
+    assert again.with_bbr == (2.0, 0.5)
     assert found.overlaps == [slow_links.Overlap(f"{line}, 8 bits", 9, 5)]
 
 
