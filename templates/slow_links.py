@@ -72,8 +72,9 @@ def read(path: Path = PATH) -> SlowLinks | None:
     if not path.exists():
         return None
     content = json.loads(path.read_text("utf-8"))
+    rows = sorted(content["rows"], key=_order)
     groups: dict[tuple[str, str, int], dict[int, Any]] = {}
-    for row in content["rows"]:
+    for row in rows:
         if row["measured"] == "exchange":
             groups.setdefault((_line(row), _peers(row), row["parameters"]), {})[row["bits"]] = row
     whole = [found for found in groups.values() if len(found) == len(BITS)]
@@ -83,11 +84,21 @@ def read(path: Path = PATH) -> SlowLinks | None:
     return SlowLinks(
         exchanges=[_exchanges(key, found) for key, found in groups.items() if 8 in found],
         compression=slowest[32]["bytes_sent"] / slowest[8]["bytes_sent"],
-        has_losses=any(row["loss_percent"] for row in content["rows"]),
-        with_bbr=_with_bbr(content["rows"]),
-        overlaps=_overlaps(content["rows"]),
+        has_losses=any(row["loss_percent"] for row in rows),
+        with_bbr=_with_bbr(rows),
+        overlaps=_overlaps(rows),
         date=content["machine"]["date"][:10],
     )
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Simple lines first: no loss, few peers, small models, few bits, fast before slow."""
+    control = row["congestion_control"] != "cubic"
+    if row["measured"] == "line":
+        return (row["loss_percent"], control)
+    hidden = row["peers"] - row["reachable"]
+    size = (row["peers"], hidden, row["parameters"])
+    return (row["loss_percent"], control, *size, -row["mbit_per_second"], row["bits"])
 
 
 def _exchanges(key: tuple[str, str, int], found: dict[int, Any]) -> Exchanges:

@@ -194,7 +194,10 @@ class Group:
                 steps=FIRST_STEPS + STEPS,
             )
         self._begin()
-        return [peer.answer() for peer in self.peers]
+        answers = [peer.answer() for peer in self.peers]
+        for peer in self.peers:
+            peer.tell(go=True)
+        return answers
 
     def _begin(self) -> Lines:
         for peer in self.peers:

@@ -151,13 +151,14 @@ class Peer:
                 made.append(time.perf_counter())
                 computed.append(0)
                 sent.append(traffic.read().sent)
-        optimizer.close()
         tell(
             step_seconds=[b - a for a, b in pairwise(made)],
             compute_seconds=[count * compute / micro_batches for count in computed[:-1]],
             sent=[b - a for a, b in pairwise(sent)],
             parameters=sum(parameter.numel() for parameter in self.parameters),
         )
+        sys.stdin.readline()  # the others may still be fetching their averages from this peer
+        optimizer.close()
 
 
 def tell(**answer: Any) -> None:
