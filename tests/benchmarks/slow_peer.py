@@ -133,6 +133,7 @@ class Peer:
         recipe = replace(self.recipe, swarm=swarm)
         self.network.run = run
         optimizer = open_optimizer(self.network, recipe, self.model, 1, FORMATS[bits], overlap)
+        optimizer.delay_state_averaging = overlap  # else the weights too are averaged in between
         noise = [torch.randn_like(parameter) * 1e-3 for parameter in self.parameters]
         tell(ready=True)
         sys.stdin.readline()
