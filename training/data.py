@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,11 +18,16 @@ from datasets import IterableDataset, load_dataset
 from calculator.errors import InputError
 from training.captions import load_tokenizer
 from training.recipes import Recipe
+from training.shapes import draw_sample
 from training.shards import kept_rows, list_shards, unpack_codes
+
+if TYPE_CHECKING:
+    from training.codes import CodeModel
 
 Batch = dict[str, torch.Tensor]
 Rows = Generator[dict[str, Any], None, None]
 SHAPES_COUNT = 20_480  # pictures of the shapes that are encoded where a run names no folder
+FINGERPRINT_SHAPES = 16
 
 
 def peer_seed(peer_key: bytes) -> int:
@@ -180,6 +185,17 @@ def load_shards(source: str) -> IterableDataset:
         raise InputError("source", source, rule) from error
 
 
+def _fingerprint(codes: "CodeModel", pixels: int) -> str:
+    """A short hash of the first shapes: their captions, pixels and codes."""
+    samples = [draw_sample(index, pixels) for index in range(FINGERPRINT_SHAPES)]
+    images = [sample.image for sample in samples]
+    digest = hashlib.sha256(" ".join(sample.caption for sample in samples).encode())
+    for image in images:
+        digest.update(image.tobytes())
+    digest.update(codes.encode(images, pixels).to(torch.int16).numpy().tobytes())
+    return digest.hexdigest()[:8]
+
+
 def prepare_shapes(
     recipe: Recipe,
     count: int = SHAPES_COUNT,
@@ -188,17 +204,19 @@ def prepare_shapes(
 ) -> Path:
     """The folder of the encoded shapes in the user's cache, made at the first call.
 
-    Shards are written as a whole and are the same whoever makes them, so that processes that do
-    it at once do not disturb each other.
+    Its name tells how the shapes look and are encoded: another version of either makes another
+    folder, so that nobody trains on what the others no longer have. Shards are written as a whole
+    and are the same whoever makes them: processes that do it at once do not disturb each other.
     """
     # diffusers takes seconds to import: only those who encode wait for it.
     from training.codes import CodeModel
     from training.encode import encode
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "training-transformers-together" / f"shapes-{count}"
     settings = recipe.data
     codes = CodeModel.load(settings.codes or "shapes")
+    name = f"shapes-{count}-{_fingerprint(codes, settings.image_pixels)}"
+    folder = cache / "training-transformers-together" / name
 
     def tell(done: int) -> None:
         if report is not None:

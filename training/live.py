@@ -58,7 +58,8 @@ class ProgressLine:
         time: ISO 8601, UTC.
         loss: mean over the micro-batches of all volunteers; None where nobody reported one.
         samples: training sequences that this step was made of.
-        samples_per_second: of all volunteers together, as each measures it while computing.
+        samples_per_second: of all volunteers together, by the clock, since the step before; 0 where
+            that was not seen.
         training, syncing, left: volunteers by what they are doing; `left` counts since the start.
         bytes_sent, bytes_received: gradients, weights and states that the volunteers exchanged
             for this step.

@@ -5,7 +5,9 @@ volunteer is killed after a third of the time and another one joins at half of i
 rehearsal is to be calm.
 """
 
+import shlex
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -159,7 +161,8 @@ class Rehearsal:
         guest = self.authority.make_user("guest")
         variables = " ".join(f"{name}={value}" for name, value in guest.items())
         print(f"join from another terminal:  {variables} \\")
-        print(f"  python -m training join {self.run_file} --host 127.0.0.1", flush=True)
+        words = [_near(Path(sys.executable)), "-m", "training", "join", _near(self.run_file)]
+        print(f"  {shlex.join(words)} --host 127.0.0.1", flush=True)
 
     def _look_on(self) -> None:
         deadline: float | None = None
@@ -247,3 +250,8 @@ def free_port() -> int:
 
 def _loss(line: dict[str, Any]) -> str:
     return "  -  " if line["loss"] is None else f"{line['loss']:.3f}"
+
+
+def _near(path: Path) -> str:
+    """The path as it is typed in this folder."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

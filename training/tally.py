@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
 SETTLING_SECONDS = 10.0  # how long a step waits for the reports of the slow
+SHORTEST_STEP_SECONDS = 0.25  # below that, a difference of two volunteers' clocks
 REMEMBERED_STEPS = 32  # for reports that come after their step was written
 
 
@@ -81,6 +82,7 @@ class Tally:
         self.target_batch_size = target_batch_size
         self.last_step = last_step
         self.last_step_time: float | None = None
+        self._pace = Pace()
         self.refused = 0
         self.unseen = 0  # steps that were made while nobody looked
         self.ordered_step = 0  # where the moderators' last order sent everybody
@@ -252,6 +254,7 @@ class Tally:
             self._dispute(self._members[identity], report, credited[identity])
         heard = [report for identity, report in reports.items() if credited[identity]]
         time = statistics.median_high([report.time for report in reports.values()])
+        time = max(time, self.last_step_time or 0.0)
         samples = sum(credited.values())
         mini_steps = sum(report.mini_steps for report in heard)
         rejected = sum(m.before.rejected + m.now.rejected for m in self._members.values())
@@ -260,7 +263,7 @@ class Tally:
             time=timestamp(time),
             loss=sum(r.loss for r in heard) / mini_steps if mini_steps else None,
             samples=samples,
-            samples_per_second=self._rate(step, samples, time),
+            samples_per_second=self._pace.add(step, samples, time),
             training=self.count(PeerState.TRAINING),
             syncing=self.count(PeerState.SYNCING),
             left=self.count(PeerState.LEFT),
@@ -275,11 +278,31 @@ class Tally:
         self._written.pop(step - REMEMBERED_STEPS, None)
         return line
 
-    def _rate(self, step: int, samples: int, time: float) -> float:
-        """Samples a second of wall-clock time; 0 where the step before was not seen."""
-        if self.last_step_time is None or step != self.last_step + 1:
-            return 0.0
-        return round(samples / max(time - self.last_step_time, 0.001), 3)
+
+@dataclass(slots=True)
+class Pace:
+    """Samples a second of wall-clock time, from one step to the next.
+
+    The volunteers' clocks disagree by a little: where steps seem to follow each other at once, or
+    in the wrong order, their samples are counted with the next step that took time.
+    """
+
+    _step: int = 0
+    _since: float | None = None
+    _samples: int = 0
+    _rate: float = 0.0
+
+    def add(self, step: int, samples: int, time: float) -> float:
+        """The pace at this step; 0 where the step before was not seen."""
+        if self._since is None or step != self._step + 1:
+            self._since, self._samples, self._rate = time, 0, 0.0
+        else:
+            self._samples += samples
+            if time - self._since >= SHORTEST_STEP_SECONDS:
+                self._rate = round(self._samples / (time - self._since), 3)
+                self._since, self._samples = time, 0
+        self._step = step
+        return self._rate
 
 
 def _credible_step(reports: Mapping[str, PeerReport]) -> int:

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from calculator.errors import InputError
-from training import data, encode
+from training import data, encode, shapes
 from training.captions import HubTokenizer, WordTokenizer, load_tokenizer
 from training.codes import CodeModel
 from training.recipes import RECIPES, Recipe
@@ -258,6 +258,18 @@ def test_the_shapes_are_encoded_once_into_the_cache(
     assert told == [0, 0, 40, 80]
     assert first.is_relative_to(tmp_path)
     assert len(made) == 1
+
+
+def test_shapes_that_look_otherwise_are_encoded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = data.prepare_shapes(RECIPE, 40)
+    monkeypatch.setitem(shapes.COLOURS, "red", (255, 0, 0))
+    assert data.prepare_shapes(RECIPE, 40) != first
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data.prepare_shapes(RECIPE, 40) == first
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,19 @@ def test_samples_a_second_are_by_the_clock() -> None:
     assert line.samples_per_second == pytest.approx(60 / 4)
 
 
+def test_clocks_that_disagree_make_no_pace() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    steps = [
+        step_report(2, samples=60, time=START + 5),
+        step_report(3, samples=64, time=START + 4.99),
+        step_report(4, samples=56, time=START + 7),
+    ]
+    lines = look(tally, START + 9, a=report(4, steps))
+    assert [line.samples_per_second for line in lines] == [15, 15, 60]  # 60 / 4, (64 + 56) / 2
+    assert lines[0].time == lines[1].time < lines[2].time
+
+
 def test_a_silent_volunteer_has_left_and_is_no_longer_waited_for() -> None:
     tally = Tally(TARGET)
     look(tally, START, a=report(1), b=report(1, name="bob"))
