@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from calculator.errors import InputError
-from training import atomic, data, gallery, status, supervisor
+from training import atomic, data, generate, status, supervisor
 from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
 from training.live import LiveFolder
 from training.recipes import find_recipe
@@ -30,6 +30,7 @@ SECONDS_A_STEP = 2.4  # of three volunteers on two cores that have nothing else 
 MIN_STEPS = 10
 START_SECONDS = 240.0  # for a busy machine; one start that hangs is tried again within
 GIVE_UP_SECONDS = 180.0  # the monitor ends the run by itself; if not, so long after its time
+CANDIDATES = 32  # pictures drawn of each caption at the end
 DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the time
 
 
@@ -150,11 +151,24 @@ class Rehearsal:
             print(f"  {who.name:<12} {who.samples:>8,} samples in {who.steps:>4} steps")
         print(f"live data: {self.live.path}")
         sheet = self.folder / "pictures.png"
-        if not gallery.make_contact_sheet(self.live, sheet):
-            print("no pictures were drawn", flush=True)
+        print(f"drawing {CANDIDATES} pictures of each caption", flush=True)
+        try:
+            drawing = self._draw()
+        except InputError as error:
+            print(f"no pictures were drawn: {error}", flush=True)
             return 1
-        print(f"pictures:  {sheet}", flush=True)
+        with atomic.replacing(sheet) as temporary:
+            drawing.sheet().save(temporary, format="PNG")
+        kept = len(drawing.rows[0])
+        print(f"pictures:  {sheet}, the best {kept} of {drawing.drawn} by the scorer", flush=True)
         return 0
+
+    def _draw(self) -> generate.Drawing:
+        """Draw with the newest checkpoint, as anybody could, and keep what fits best."""
+        recipe = find_recipe(self.options.recipe)
+        usual = recipe.generation
+        settings = replace(usual, images_per_prompt=CANDIDATES, keep=usual.images_per_prompt)
+        return generate.illustrate(str(self.live.path), usual.prompts, recipe, settings)
 
     def _invite(self) -> None:
         """Tell how to take part from another terminal, as a guest with a made-up account."""
