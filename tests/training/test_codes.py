@@ -17,7 +17,7 @@ def shapes_codes() -> CodeModel:
 
 
 def test_shapes_survive_the_codes(shapes_codes: CodeModel) -> None:
-    # The command that makes the weights printed 38 dB; pictures of another seed, not trained on.
+    # The command that makes the weights printed 36.1 dB; pictures of another seed, not trained on.
     images = [draw_sample(index, seed=5).image for index in range(32)]
     restored = shapes_codes.decode(shapes_codes.encode(images, 32))
     error = np.mean(
@@ -27,6 +27,16 @@ def test_shapes_survive_the_codes(shapes_codes: CodeModel) -> None:
         ]
     )
     assert 10 * np.log10(255**2 / error) > 30
+
+
+def test_codes_of_a_part_do_not_follow_from_the_rest(shapes_codes: CodeModel) -> None:
+    """96 % stayed when this was written; 21 % do with attention and without the loss for it."""
+    images = [draw_sample(index, seed=5).image for index in range(64)]
+    codes = shapes_codes.encode(images, 32).reshape(-1, 8, 8)
+    for image, other in zip(images, images[1:] + images[:1], strict=True):
+        image.paste(other.crop((16, 0, 32, 32)), (16, 0))
+    changed = shapes_codes.encode(images, 32).reshape(-1, 8, 8)
+    assert (codes == changed)[:, :, :3].float().mean() > 0.9
 
 
 def test_codes_are_rows_of_integers_below_the_codebooks_size(shapes_codes: CodeModel) -> None:
