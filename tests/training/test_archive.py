@@ -35,7 +35,7 @@ def test_it_lasted_a_quarter_of_an_hour_with_a_death_and_a_late_joiner() -> None
 def test_its_loss_fell_to_the_last_step() -> None:
     lines = [json.loads(line) for line in (LIVE / "progress.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == CARD["schedule"]["total_steps"]
-    assert lines[-1]["loss"] < 0.3 * lines[0]["loss"]
+    assert lines[-1]["loss"] < 0.1 * lines[0]["loss"]
 
 
 def test_its_last_checkpoint_is_the_listed_one() -> None:
@@ -52,11 +52,11 @@ def test_its_last_pictures_show_what_the_captions_say() -> None:
         for prompt, row in zip(SAMPLES["prompts"], newest["images"], strict=True)
         for path in row
     ]
-    assert sum(right) >= 0.75 * len(right)
+    assert sum(right) >= 0.8 * len(right)
 
 
 def test_its_checkpoint_draws_captions() -> None:
-    """157 of 192 pictures were right when this was written, 32 of each caption."""
+    """176 of 192 pictures were right when this was written, 32 of each caption."""
     settings = replace(RECIPES["rehearsal"].generation, images_per_prompt=8)
     drawn = generate.illustrate(str(LIVE), SAMPLES["prompts"], settings=settings)
     right = [
@@ -64,4 +64,4 @@ def test_its_checkpoint_draws_captions() -> None:
         for prompt, row in zip(drawn.prompts, drawn.rows, strict=True)
         for picture in row
     ]
-    assert sum(right) >= 0.65 * len(right)
+    assert sum(right) >= 0.8 * len(right)
