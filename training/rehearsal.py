@@ -16,6 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from transformers.utils.logging import disable_progress_bar
+
 from calculator.errors import InputError
 from training import atomic, data, generate, status, supervisor
 from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
@@ -69,6 +71,7 @@ def rehearse(options: RehearsalOptions) -> int:
     if recipe.data.source == "shapes":
         print("preparing the captioned shapes", flush=True)
         data.prepare_shapes(recipe, quiet=False)
+    disable_progress_bar()  # of the reading of checkpoints
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     rehearsal = Rehearsal(options, folder.resolve(), stop)
