@@ -41,6 +41,7 @@ from training.tally import Tally
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 15.0
+LAST_REPORTS_SECONDS = 45.0  # at the end of a run, for those who were slow in its last step
 UPLOAD_SECONDS = 300.0  # at the end of a run, for the last checkpoint
 
 
@@ -85,7 +86,7 @@ def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
                         monitor.look()
                     stop.wait(monitor.recipe.swarm.poll_seconds)
                 if not stop.is_set():
-                    monitor.finish()
+                    monitor.finish(stop)
             finally:
                 monitor.close()
 
@@ -195,10 +196,16 @@ class Monitor:
         before, self._refused = self._refused, metrics.refused_records()
         return self._refused - before
 
-    def finish(self) -> None:
-        """End the run: a last look, a last checkpoint, and the page becomes an archive."""
-        with _going_on("the last look"):
-            self.look()
+    def finish(self, stop: threading.Event) -> None:
+        """End the run: the last reports, a last checkpoint, and the page becomes an archive."""
+        step, deadline = self.tally.last_step, time.monotonic() + LAST_REPORTS_SECONDS
+        while True:
+            with _going_on("the last look"):
+                self.look()
+            if not self.tally.lacks_reports(step) or time.monotonic() > deadline:
+                break
+            if stop.wait(self.recipe.swarm.poll_seconds):
+                break
         if self._job is not None:
             self._job.result()
         if self.tally.last_step > self._checkpoint_step:

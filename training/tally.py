@@ -125,6 +125,11 @@ class Tally:
         everyone = [_make_contributor(key, member) for key, member in self._members.items()]
         return sorted(everyone, key=lambda entry: (-entry.samples, entry.first_seen))
 
+    def lacks_reports(self, step: int) -> bool:
+        """Whether somebody who trains has not yet told of a step that others made."""
+        training = [m for m in self._members.values() if m.state == PeerState.TRAINING.value]
+        return any(member.looked_at < step for member in training)
+
     def count(self, state: PeerState) -> int:
         """Count the volunteers in a state."""
         return sum(member.state == state.value for member in self._members.values())

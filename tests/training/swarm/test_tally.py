@@ -78,6 +78,19 @@ def test_samples_a_second_are_by_the_clock() -> None:
     assert line.samples_per_second == pytest.approx(60 / 4)
 
 
+def test_who_has_not_told_of_a_step_is_awaited_and_counted_when_late() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"))
+    now = START + 3 + SETTLING_SECONDS
+    look(tally, START + 2, a=report(2), b=report(1, name="bob"))
+    assert [line.step for line in look(tally, now, a=report(2, time=now))] == [2]
+    assert tally.lacks_reports(2)
+    assert not tally.lacks_reports(1)
+    look(tally, now + 5, a=report(2, time=now + 5), b=report(2, name="bob", time=now + 5))
+    assert not tally.lacks_reports(2)
+    assert {who.name: who.samples for who in tally.contributors()} == {"alice": 64, "bob": 64}
+
+
 def test_clocks_that_disagree_make_no_pace() -> None:
     tally = Tally(TARGET)
     look(tally, START, a=report(1))
