@@ -39,6 +39,18 @@ class Drawing:
         magnify = max(1, _SHOWN_SIDE // self.rows[0][0].width)
         return contact_sheet.make(self.prompts, self.rows, magnify)
 
+    def save(self, path: Path) -> None:
+        """Write the sheet as a PNG, whole or not at all."""
+        with atomic.replacing(path) as temporary:
+            self.sheet().save(temporary, format="PNG")
+
+    @property
+    def share(self) -> str:
+        """How many pictures were drawn of a prompt and kept, in words."""
+        kept = len(self.rows[0])
+        best = "" if kept == self.drawn else f"the best {kept} of "
+        return f"{best}{self.drawn} pictures"
+
 
 def illustrate(
     checkpoint: str | TextToImageTransformer,
@@ -111,11 +123,8 @@ def main(argv: list[str] | None = None) -> int:
     drawing = illustrate(
         model, arguments.prompts, recipe, settings, arguments.codes, arguments.seed
     )
-    with atomic.replacing(arguments.output) as temporary:
-        drawing.sheet().save(temporary, format="PNG")
-    kept = len(drawing.rows[0])
-    best = "" if kept == drawing.drawn else f"the best {kept} of "
-    print(f"{best}{drawing.drawn} pictures of each of {len(drawing.prompts)}: {arguments.output}")
+    drawing.save(arguments.output)
+    print(f"{drawing.share} of each of {len(drawing.prompts)}: {arguments.output}")
     return 0
 
 

@@ -32,7 +32,7 @@ SECONDS_A_STEP = 2.4  # of three volunteers on two cores that have nothing else 
 MIN_STEPS = 10
 START_SECONDS = 240.0  # for a busy machine; one start that hangs is tried again within
 GIVE_UP_SECONDS = 180.0  # the monitor ends the run by itself; if not, so long after its time
-CANDIDATES = 128  # pictures drawn of each caption at the end, as the paper did
+CANDIDATES = 128  # pictures drawn of each caption at the end, as the original run did
 DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the time
 
 
@@ -160,10 +160,8 @@ class Rehearsal:
         except InputError as error:
             print(f"no pictures were drawn: {error}", flush=True)
             return 1
-        with atomic.replacing(sheet) as temporary:
-            drawing.sheet().save(temporary, format="PNG")
-        kept = len(drawing.rows[0])
-        print(f"pictures:  {sheet}, the best {kept} of {drawing.drawn} by the scorer", flush=True)
+        drawing.save(sheet)
+        print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)
         return 0
 
     def _draw(self) -> generate.Drawing:
