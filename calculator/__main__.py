@@ -5,15 +5,31 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from calculator.architecture import Architecture
-from calculator.catalog import MODELS, find_model
-from calculator.commandline import add_plan_options, plan_from
-from calculator.errors import InputError
-from calculator.estimate import Memory, MemoryReport, estimate
-from calculator.hf_config import read_config
+from calculator.catalog import find_gpu, find_model, groups, is_known
+from calculator.commandline import add_plan_options, given_options, plan_from
+from calculator.config_file import read_config
+from calculator.curve import curve
+from calculator.errors import LONGEST_MESSAGE, InputError, one_line
+from calculator.estimate import estimate
+from calculator.parameters import count_parameters
+from calculator.plan import Plan
+from calculator.planner.commandline import COMMANDS, add_planner_commands, run_planner
+from calculator.planner.compare import comparison_as_json, describe_comparison
+from calculator.planner.need import need_of
+from calculator.planner.verdict import (
+    describe_fit,
+    describe_verdict,
+    fit_as_json,
+    verdict_as_json,
+)
+from calculator.report import Memory, Report
+from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
+
+CLOSED_PIPE: Final = 141
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -21,7 +37,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
-        self.exit(2, f"error: {message}; see {self.prog} --help\n")
+        self.exit(2, f"error: {one_line(message, LONGEST_MESSAGE)}; see {self.prog} --help\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -31,60 +47,184 @@ def build_parser() -> argparse.ArgumentParser:
     one = commands.add_parser("estimate", help="what one training step of a model needs")
     one.add_argument("model", help="a name from `models`, or the path of a config.json")
     add_plan_options(one)
+    one.add_argument("--gpu", help="say whether it fits this GPU; exit with 1 where it does not")
     one.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
+    fit = commands.add_parser("fit", help="which GPUs a step fits, and what would make it fit one")
+    fit.add_argument("model", help="a name from `models`, or the path of a config.json")
+    add_plan_options(fit)
+    fit.add_argument("--gpu", help="a GPU's name; without it every GPU gets one line")
+    fit.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
+    two = commands.add_parser(
+        "compare",
+        help="two plans side by side",
+        usage="%(prog)s MODEL [options] -- [MODEL] [what changes]",
+        description="The second plan is the first with what stands after -- changed. With --gpu "
+        "the status is 0 where the second plan fits, 1 where it does not.",
+    )
+    two.add_argument("model", help="a name from `models`, or the path of a config.json")
+    add_plan_options(two)
+    two.add_argument("--gpu", help="say of both whether they fit this GPU")
+    two.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
+    drawn = commands.add_parser("curve", help="what lives on the GPU at each operation of a step")
+    drawn.add_argument("model", help="a name from `models`, or the path of a config.json")
+    add_plan_options(drawn)
+    drawn.add_argument("--points", metavar="NUMBER", help="about so many points; default: all")
+    drawn.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
     table = commands.add_parser("models", help="the models known by name")
     table.add_argument("--json", action="store_true", help="print a JSON list")
+    add_planner_commands(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 when it worked, 2 for a bad option, told in one line on standard error."""
-    arguments = build_parser().parse_args(argv)
+    """Run one command; 0 when it worked, 2 for a bad option, with one line on standard error.
+
+    `estimate`, `fit` and `compare` with a GPU return 1 where the step, of two the second, does not
+    fit it or may not.
+
+    A reader that goes away before the end, such as ``head``, ends the command quietly with 141, as
+    the shell counts a closed pipe (128 + SIGPIPE).
+    """
+    words, changes = _split(list(sys.argv[1:] if argv is None else argv))
+    arguments = build_parser().parse_args(words)
+    status = 0
     try:
-        if arguments.command == "models":
+        if arguments.command == "compare":
+            status = _print_comparison(arguments, changes)
+        elif arguments.command == "models":
             _print_models(arguments.json)
+        elif arguments.command in COMMANDS:
+            print(run_planner(arguments))
+        elif arguments.command == "curve":
+            _print_curve(arguments)
         else:
-            report = estimate(_architecture(arguments.model), plan_from(arguments))
-            print(json.dumps(report.as_json()) if arguments.json else _describe(report))
+            status = _print_estimate(arguments)
+        sys.stdout.flush()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return 0
+    except BrokenPipeError:
+        sys.stdout = None  # else Python writes the rest at its end
+        return CLOSED_PIPE
+    return status
+
+
+def _print_estimate(arguments: argparse.Namespace) -> int:
+    """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
+    model, plan = _architecture(arguments.model), plan_from(arguments)
+    gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
+    report = estimate(model, plan, gpu.generation if gpu else "")
+    if arguments.command == "fit":
+        print(fit_as_json(model, plan, gpu) if arguments.json else describe_fit(model, plan, gpu))
+    elif arguments.json:
+        verdict = {"fit": verdict_as_json(need_of(report), gpu)} if gpu else {}
+        print(json.dumps({**report.as_json(), **verdict}))
+    else:
+        verdicts = [describe_verdict(need_of(report), gpu)] if gpu else []
+        print("\n".join([_describe(report), *verdicts]))
+    fits = gpu is None or need_of(report).fits(gpu.memory)
+    return 0 if fits else 1
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words before and after the ``--`` of `compare`; no other command has one."""
+    if words[:1] != ["compare"] or "--" not in words:
+        return words, []
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
+
+
+def _print_comparison(arguments: argparse.Namespace, changes: list[str]) -> int:
+    """Print two plans side by side; 1 where the second does not surely fit the GPU."""
+    if not changes:
+        rule = "must be followed by -- and what changes, as in: compare gpt2-l -- --batch-size 4"
+        raise InputError("compare", arguments.model, rule)
+    second = _changes_parser().parse_args(changes)
+    gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
+    given, changed = given_options(arguments), given_options(second)
+    reports = [
+        estimate(_architecture(model), Plan.parse(options), gpu.generation if gpu else "")
+        for model, options in (
+            (arguments.model, given),
+            (second.model or arguments.model, {**given, **changed}),
+        )
+    ]
+    write = comparison_as_json if arguments.json else describe_comparison
+    print(write(reports[0], reports[1], gpu))
+    return 0 if gpu is None or need_of(reports[1]).fits(gpu.memory) else 1
+
+
+def _changes_parser() -> OneLineParser:
+    parser = OneLineParser(prog="python -m calculator compare ... --", add_help=False)
+    parser.add_argument("model", nargs="?")
+    add_plan_options(parser)
+    return parser
+
+
+def _print_curve(arguments: argparse.Namespace) -> None:
+    """Print a step's points, as CSV or as JSON."""
+    found = curve(_architecture(arguments.model), plan_from(arguments), _points(arguments.points))
+    print(json.dumps(found.as_json()) if arguments.json else found.as_csv())
+
+
+def _points(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise InputError("points", text, "must be a whole number, at least 1")
+    return number
 
 
 def _architecture(name: str) -> Architecture:
     path = Path(name)
-    if path.suffix == ".json" or path.is_dir() or len(path.parts) > 1:
+    if not is_known(name) and (path.suffix == ".json" or len(path.parts) > 1 or _is_folder(path)):
         return read_config(path)
     return find_model(name)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # too long a name, or one that no file can have
+        return False
 
 
 def _print_models(as_json: bool) -> None:
     if as_json:
         print(
-            json.dumps(
-                [{"name": m.name, "title": m.title, "family": m.family} for m in MODELS.values()]
-            )
+            json.dumps([{"name": m.name, "title": m.title, "family": m.family} for m in _models()])
         )
         return
-    for model in MODELS.values():
-        print(f"{model.name:<16}{format_count(estimate(model).parameters):>18}  {model.title}")
+    for model in _models():
+        count = format_count(count_parameters(model, resolve(model, Plan())))
+        print(f"{model.name:<46}{count:>18}  {model.title}")
 
 
-def _describe(report: MemoryReport) -> str:
+def _models() -> list[Architecture]:
+    """Every model that can be asked for by name, group by group."""
+    return [model for models in groups().values() for model in models]
+
+
+def _describe(report: Report) -> str:
     lines = [
-        f"{report.model}: {format_count(report.parameters)} parameters",
-        f"GPU memory at the peak ({report.peak_moment}): {format_bytes(report.gpu.total)}",
+        f"{one_line(report.model)}: {format_count(report.parameters)} parameters",
+        f"GPU memory at the peak ({report.peak_phase}): {format_bytes(report.gpu.total)}",
         *_parts(report.gpu),
         f"On top of it, estimated: {format_bytes(report.overhead.total)}",
-        "Highest in each moment:",
+        "Highest in each phase:",
     ]
-    lines += [f"  {m:<14}{format_bytes(memory.total):>12}" for m, memory in report.moments.items()]
+    lines += [f"  {m:<14}{format_bytes(memory.total):>12}" for m, memory in report.phases.items()]
     if report.ram.total:
         lines += [f"RAM: {format_bytes(report.ram.total)}", *_parts(report.ram)]
         moved = f"{format_bytes(report.to_ram)} to RAM, {format_bytes(report.to_gpu)} to the GPU"
         lines.append(f"Moved in each step: {moved}")
-    return "\n".join([*lines, *(f"Note: {note}" for note in report.notes)])
+    return "\n".join(
+        [*lines, *(f"Note: {one_line(note, LONGEST_MESSAGE)}" for note in report.notes)]
+    )
 
 
 def _parts(memory: Memory) -> list[str]:

@@ -1,7 +1,9 @@
 """What a model is: its family, layers, widths, heads and kinds of attention."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Family(StrEnum):
@@ -11,7 +13,7 @@ class Family(StrEnum):
     T5 = "t5"  # transformers' T5ForConditionalGeneration, version 1.0 (ReLU, tied)
     GPT2 = "gpt2"  # transformers' GPT2LMHeadModel; GPT-3's shapes are counted in this class too
     GPTJ = "gptj"  # transformers' GPTJForCausalLM
-    DALLE = "dalle"  # our training/model.py
+    DALLE = "dalle"  # our training/model/transformer.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,13 @@ class Architecture:
     `vocabulary_size` V, `positions` learned position embeddings (0 for none). T5 has `layers`
     encoder layers and `decoder_layers` decoder layers. DALL-E reads `text_length` text tokens and
     `image_side` squared image codes, has `image_vocabulary_size` codes, and may have a last layer
-    of its own that sharing leaves alone.
+    of its own that sharing leaves alone. `pattern` names the kinds of layers that stand in
+    turn. `more` has the numbers, and flags as 0 and 1, of a type that others do not have.
     """
 
     name: str
     title: str
-    family: Family
+    family: str  # a name of `calculator.models.registry.TYPES`
     layers: int
     hidden_size: int
     heads: int
@@ -52,6 +55,17 @@ class Architecture:
     sharing_groups: int | None = None
     reversible: bool = False
     note: str = ""
+    pattern: tuple[str, ...] = ()
+    more: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """Every whole number by its name, as `calculator.models` use the names for sizes."""
+        return _numbers(self)
+
+    def has(self, trait: str) -> bool:
+        """Whether the model's type has a flag of that name, and it is set."""
+        return bool(self.numbers.get(trait))
 
     @property
     def attention_size(self) -> int:
@@ -60,5 +74,11 @@ class Architecture:
 
     @property
     def shared_layers(self) -> int:
-        """Layers of one stack that `--sharing-groups` can share."""
-        return self.layers - int(self.own_last_layer)
+        """Layers of the longest stack that `--sharing-groups` can share."""
+        return max(self.layers - int(self.own_last_layer), self.decoder_layers)
+
+
+@lru_cache(maxsize=512)
+def _numbers(architecture: Architecture) -> Mapping[str, int]:
+    values = ((item.name, getattr(architecture, item.name)) for item in fields(architecture))
+    return {name: value for name, value in values if type(value) is int} | dict(architecture.more)

@@ -3,14 +3,14 @@
 import shlex
 
 from calculator.architecture import Architecture
-from calculator.techniques import OPTIONS, Plan
+from calculator.plan import Plan
 
 
 def command_for(architecture: Architecture, plan: Plan) -> str:
     """The command that makes the same estimate, with the options that differ from the defaults."""
     words = ["python", "-m", "calculator", "estimate", architecture.name]
     for name, value in plan.changed().items():
-        option = OPTIONS[name]
+        option = Plan.options()[name]
         if value is True:
             words.append(option.flag)
         elif value is False:

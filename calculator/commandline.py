@@ -2,12 +2,12 @@
 
 import argparse
 
-from calculator.techniques import OPTIONS, Plan
+from calculator.plan import Plan
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Every option of `Plan`; values are checked by `Plan`, not here."""
-    for option in OPTIONS.values():
+    for option in Plan.options().values():
         if option.kind == "flag":
             group = parser.add_mutually_exclusive_group()
             group.add_argument(
@@ -28,4 +28,10 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
     Raises:
         InputError: for a value that its option does not take.
     """
-    return Plan.parse({name: getattr(arguments, name) for name in OPTIONS})
+    return Plan.parse(given_options(arguments))
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, object]:
+    """The options of a plan that the command line names, as it has them."""
+    values = {name: getattr(arguments, name) for name in Plan.options()}
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,28 +1,59 @@
 """The one error that bad input raises: it names the field, the value and the rule."""
 
+import reprlib
 from collections.abc import Iterable
+from typing import Final
+
+# the longest value that a message repeats, and the longest message, in characters
+LONGEST_VALUE: Final = 80
+LONGEST_MESSAGE: Final = 1000
+
+_NESTED: Final = reprlib.Repr()
+_NESTED.maxlevel = 2
+_NESTED.maxlist = _NESTED.maxdict = _NESTED.maxtuple = 4
 
 
 class InputError(ValueError):
-    """A value that cannot be computed with.
+    """A value that cannot be computed with. Its message is one line of bounded length.
 
     Attributes:
         field: the option's name as in `Plan`, for example ``batch_size``.
-        value: what was given, as text.
+        value: what was given, as text; a long one is cut in the middle.
         rule: what a good value looks like.
     """
 
     def __init__(self, field: str, value: object, rule: str) -> None:
-        self.field = field
-        self.value = str(value)
-        self.rule = rule
-        super().__init__(f"{field} = {self.value!r}: {rule}")
+        self.field = one_line(field)
+        self.value = shortened(value)
+        self.rule = one_line(rule, LONGEST_MESSAGE)
+        super().__init__(f"{self.field} = {self.value!r}: {self.rule}")
+
+
+def shortened(value: object, most: int = LONGEST_VALUE) -> str:
+    """A value as text of at most `most` characters, cut in the middle.
+
+    >>> shortened("a" * 1000, most=9)
+    'aaaa…aaaa'
+    """
+    text = _NESTED.repr(value) if isinstance(value, dict | list | tuple) else str(value)
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
+def one_line(value: object, most: int = LONGEST_VALUE) -> str:
+    r"""A value as `shortened` makes it, with every character escaped that cannot be printed.
+
+    >>> one_line("two\nlines")
+    'two\\nlines'
+    """
+    text = shortened(value, most)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def unknown_name(field: str, value: object, known: Iterable[str]) -> InputError:
     """The error for a name that is not on a list, with the likeliest name that is."""
     names = list(known)
-    close = _likeliest(str(value).lower(), names)
+    close = _likeliest(shortened(value).lower(), names)
     hint = f"did you mean '{close}'? " if close else ""
     return InputError(field, value, f"{hint}must be one of: {', '.join(names)}")
 

@@ -1,128 +1,132 @@
-"""What a training step needs: `estimate(architecture, plan) -> MemoryReport`."""
+"""What a training step needs: `estimate(architecture, plan) -> Report`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Final
 
+from calculator.allocator import round_block
 from calculator.architecture import Architecture
-from calculator.families.programs import input_shapes
-from calculator.families.sizes import buffer_bytes, structure_of, symbols_of
-from calculator.families.structure import Structure
-from calculator.ledger import Moment
+from calculator.autograd.sizes import elements_of, number_of
 from calculator.notes import notes_for
-from calculator.overhead import Overhead, estimate_overhead
-from calculator.parameters import parameter_tensors
+from calculator.overhead import estimate_overhead
+from calculator.parameters import buffer_bytes, parameter_tensors
+from calculator.parts import Part
+from calculator.peaks.prepare import Prepared, prepare
+from calculator.peaks.timeline import measure
+from calculator.peaks.trace import Step, record
+from calculator.plan import Plan
+from calculator.report import Memory, Phase, Report
+from calculator.resolution import resolve
 from calculator.states import Statics, statics
-from calculator.techniques import Plan, ResolvedPlan, resolve
-from calculator.timeline import measure, size_bytes
-from calculator.trace import parse_size, record
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes in one place, by what they are for; the total is the sum of the parts."""
-
-    weights: int = 0
-    gradients: int = 0
-    optimizer: int = 0
-    activations: int = 0
-    temporaries: int = 0
-
-    @property
-    def total(self) -> int:
-        """Sum of the parts."""
-        return self.weights + self.gradients + self.optimizer + self.activations + self.temporaries
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryReport:
-    """A training step's memory: the GPU's at each moment, RAM, and what crosses the bus."""
-
-    model: str
-    plan: ResolvedPlan
-    parameters: int
-    moments: Mapping[Moment, Memory]
-    ram: Memory
-    overhead: Overhead
-    to_ram: int
-    to_gpu: int
-    notes: tuple[str, ...]
-
-    @property
-    def peak_moment(self) -> Moment:
-        """The moment that needs most."""
-        return max(self.moments, key=lambda moment: self.moments[moment].total)
-
-    @property
-    def gpu(self) -> Memory:
-        """What lives on the GPU at the peak."""
-        return self.moments[self.peak_moment]
-
-    def as_json(self) -> dict[str, Any]:
-        """The object of ``--json``; sizes are integers of bytes."""
-        return {
-            "version": 1,
-            "model": self.model,
-            "plan": _as_dict(self.plan),
-            "parameters": self.parameters,
-            "gpu": {
-                "peak": self.gpu.total,
-                "moment": self.peak_moment.value,
-                "overhead": self.overhead.total,
-                "parts": _as_dict(self.gpu),
-            },
-            "ram": {"peak": self.ram.total, "parts": _as_dict(self.ram)},
-            "moments": [
-                {"name": moment.value, "gpu": memory.total, "parts": _as_dict(memory)}
-                for moment, memory in self.moments.items()
-            ],
-            "transfer": {"to_ram": self.to_ram, "to_gpu": self.to_gpu},
-            "notes": list(self.notes),
-        }
-
-
-def _as_dict(record: Memory | ResolvedPlan) -> dict[str, Any]:
-    # dataclasses.asdict copies every value in depth, which takes longer than the estimate
-    return {name: getattr(record, name) for name in record.__slots__}
-
-
-def estimate(
-    architecture: Architecture, plan: Plan | None = None, generation: str = ""
-) -> MemoryReport:
+def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
     """The memory that one training step needs, after the first (when states exist).
 
     Raises:
         InputError: for a plan that this model cannot have.
     """
     resolved = resolve(architecture, plan or Plan())
-    tensors = parameter_tensors(architecture, resolved)
-    static = statics(tensors, buffer_bytes(architecture, resolved), resolved)
-    structure, left_out = structure_of(architecture, resolved)
-    gradients = static.gradients if resolved.accumulation > 1 else 0
-    symbols = symbols_of(architecture, resolved)
-    peaks = measure(
-        record(structure), symbols, left_out, (static.weights, gradients, static.optimizer, 0, 0)
-    )
-    moments = {moment: Memory(*peaks[moment].parts) for moment in list(Moment)[:3]}
-    moments[Moment.UPDATE] = _update(static, structure, symbols)
+    static, parameters, trainable = static_of(architecture, resolved)
+    prepared = prepare(architecture, resolved)
+    numbers = tuple(prepared.numbers.items())
+    parts = _recorded_parts(prepared.step, numbers, prepared.left_out)
+    always = static_parts(static, resolved)
+    phases = {
+        phase: Memory(*(more + size for more, size in zip(always, parts[phase], strict=True)))
+        for phase in list(Phase)[:3]
+    }
+    phases[Phase.UPDATE] = update_memory(static, prepared)
     ram = Memory(
         static.ram_weights, static.ram_gradients, static.ram_optimizer, 0, static.ram_update
     )
-    return MemoryReport(
+    return Report(
         architecture.name,
         resolved,
-        sum(tensor.elements * tensor.copies for tensor in tensors),
-        moments,
+        parameters,
+        trainable,
+        phases,
         ram,
-        estimate_overhead(max(memory.total for memory in moments.values()), generation),
+        estimate_overhead(max(memory.total for memory in phases.values()), generation),
         static.to_ram,
         static.to_gpu,
         notes_for(architecture, resolved),
     )
 
 
-def _update(static: Statics, structure: Structure, symbols: Mapping[str, int]) -> Memory:
-    """Token ids stay alive; everything else of the step is gone."""
-    shapes = input_shapes(structure.family)
-    inputs = sum(size_bytes(parse_size(shape, 8), symbols) for shape in shapes)
+def least(architecture: Architecture, plan: Plan) -> int:
+    """Bytes that no step of this plan can do without: those of the update, all else left out.
+
+    Found without recording the step, so a search that asks first saves most of its time.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    static, *_ = static_of(architecture, resolve(architecture, plan))
+    return static.weights + static.gradients + static.optimizer + static.update
+
+
+# the options that weights, gradients, states and the update depend on; a search tries many plans
+# that differ in others only
+STATIC_OPTIONS: Final = (
+    "batch_size",
+    "sequence_length",
+    "target_length",
+    "precision",
+    "optimizer",
+    "optimizer_bits",
+    "update",
+    "offload",
+    "sharing_groups",
+    "tied_embeddings",
+)
+MOST_STATICS: Final = 512
+Static = tuple[Statics, int, int]
+_statics: dict[tuple[object, ...], Static] = {}
+
+
+def static_of(architecture: Architecture, plan: Plan) -> Static:
+    """Weights, gradients and states of a resolved plan; parameters, and how many are trained."""
+    key = (architecture, *(getattr(plan, name) for name in STATIC_OPTIONS))
+    found = _statics.get(key)
+    if found is None:
+        tensors = parameter_tensors(architecture, plan)
+        static = statics(tensors, buffer_bytes(architecture, plan), plan)
+        trained = sum(tensor.elements * tensor.copies for tensor in tensors if tensor.trained)
+        found = static, sum(tensor.elements * tensor.copies for tensor in tensors), trained
+        if len(_statics) >= MOST_STATICS:
+            _statics.clear()
+        _statics[key] = found
+    return found
+
+
+@lru_cache(maxsize=512)
+def _recorded_parts(
+    step: Step, numbers: tuple[tuple[str, int], ...], left_out: tuple[int, ...]
+) -> Mapping[Phase, tuple[int, ...]]:
+    """What a recorded step adds by part at the peak of each phase.
+
+    What lives through the whole step, such as the optimizer's states, moves no peak: plans that
+    differ only in it share this.
+    """
+    nothing = [0] * len(Part)
+    peaks = measure(record(step), dict(numbers), left_out, nothing)
+    return {phase: peak.parts for phase, peak in peaks.items()}
+
+
+def static_parts(static: Statics, plan: Plan) -> tuple[int, ...]:
+    """Bytes by part that live through the forward and the backward pass."""
+    gradients = static.gradients if plan.accumulation > 1 else 0
+    return (static.weights, gradients, static.optimizer, 0, 0)
+
+
+def update_memory(static: Statics, prepared: Prepared) -> Memory:
+    """The update's: token ids stay alive; everything else of the step is gone."""
+    step = prepared.step
+    inputs = sum(
+        round_block(number_of(elements_of(shape), prepared.numbers) * dtype.width)
+        for shape, dtype in zip(
+            step.model.inputs(step.mode), step.model.formats(step.mode), strict=True
+        )
+    )
     return Memory(static.weights, static.gradients, static.optimizer, inputs, static.update)

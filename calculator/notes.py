@@ -1,48 +1,90 @@
 """Sentences that a reader of the figures should know."""
 
-from calculator.architecture import Architecture, Family
-from calculator.states import from_torch, state_count
-from calculator.techniques import (
+from collections.abc import Iterator
+
+from calculator.architecture import Architecture
+from calculator.models.registry import type_of
+from calculator.parameters import count_active, count_parameters
+from calculator.plan import (
     Attention,
     Checkpointing,
     Offload,
     Optimizer,
+    Plan,
     Precision,
-    ResolvedPlan,
     Update,
+    default_bits,
 )
+from calculator.states import from_torch, state_count
+
+LONG_SEQUENCE = 8192  # tokens; few train on longer sequences, and most models of today take them
 
 
-def notes_for(architecture: Architecture, plan: ResolvedPlan) -> tuple[str, ...]:
+def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
     """What to know about this model under this plan."""
-    return tuple(note for note in (architecture.note, *_plan_notes(architecture, plan)) if note)
+    notes = (
+        architecture.note,
+        *_model_notes(architecture, plan),
+        *_optimizer_notes(plan),
+        *_reversible_notes(architecture, plan),
+    )
+    return tuple(note for note in notes if note)
 
 
-def _plan_notes(architecture: Architecture, plan: ResolvedPlan) -> list[str]:
-    notes = []
-    if architecture.family is Family.GPTJ and plan.attention is Attention.SDPA:
-        notes.append("GPT-J's class in transformers has eager attention only; that is counted.")
+def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+    model = type_of(architecture)
+    if architecture.has("experts"):
+        parameters, active = count_parameters(architecture, plan), count_active(architecture, plan)
+        yield f"Of {parameters:,} parameters a token meets {active:,}: `compute` asks for these."
+    if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
+        yield f"{model.title}'s class in transformers has eager attention only; that is counted."
     if architecture.positions and plan.sequence_length > architecture.positions:
-        notes.append(
+        yield (
             f"The model has {architecture.positions:,} learned positions; they are enlarged to "
             f"{plan.sequence_length:,}, which adds parameters."
         )
+
+    own_length = plan.sequence_length == architecture.sequence_length
+    if own_length and plan.sequence_length > LONG_SEQUENCE:
+        yield (
+            f"Counted with {plan.sequence_length:,} tokens, the longest sequence that the model's "
+            "configuration names; you may train on shorter ones, which need far less."
+        )
+
+
+def _optimizer_notes(plan: Plan) -> Iterator[str]:
+    own_bits = plan.optimizer_bits == default_bits(plan.precision)
     if plan.optimizer_bits == 16 and not from_torch(plan) and state_count(plan.optimizer):
-        notes.append(
-            "No library keeps 16-bit states for these weights; counted at 2 bytes a number, "
+        yield (
+            "No library keeps 16-bit states for these weights; counted at 2 bytes per element, "
             "widened one tensor at a time for the update."
         )
+    if plan.optimizer is Optimizer.ADAFACTOR and not own_bits:
+        yield (
+            "PyTorch's Adafactor keeps its states in the number format of the weights that it "
+            f"updates; no library keeps them in {plan.optimizer_bits} bits here. Counted at "
+            f"{plan.optimizer_bits // 8} bytes per element."
+        )
     if plan.update is not Update.FOREACH and not from_torch(plan):
-        notes.append("This optimizer comes from bitsandbytes, whose kernels need no temporaries.")
-    if plan.reversible and plan.checkpointing is not Checkpointing.NONE:
-        notes.append("Reversible layers keep nothing to checkpoint: checkpointing changes nothing.")
-    if plan.reversible and architecture.family in (Family.BERT, Family.GPTJ, Family.T5):
-        notes.append(
+        yield "This optimizer comes from bitsandbytes, whose kernels need no temporaries."
+    if plan.optimizer is Optimizer.SGD:
+        yield "Plain SGD keeps no states."
+    if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
+        yield "The fp32 master weights live in RAM with the states."
+
+
+def _reversible_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+    if not plan.reversible:
+        return
+    if plan.checkpointing is Checkpointing.FULL:
+        yield "Reversible layers keep nothing to checkpoint: full checkpointing changes nothing."
+    if plan.checkpointing is Checkpointing.SELECTIVE:
+        yield (
+            "Reversible layers keep nothing between the passes; selective checkpointing acts "
+            "within each layer's backward pass alone, and can raise the peak there."
+        )
+    if not type_of(architecture).has_reversible_class:
+        yield (
             "No class of this model has reversible layers; counted as our own for GPT-2 are, each "
             "branch of a layer added to one of two streams in turn."
         )
-    if plan.optimizer is Optimizer.SGD:
-        notes.append("Plain SGD keeps no states.")
-    if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
-        notes.append("The fp32 master weights live in RAM with the states.")
-    return notes

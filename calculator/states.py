@@ -1,4 +1,4 @@
-"""Bytes of weights, gradients and optimizer states, and what the update adds to them for a moment.
+"""Bytes of weights, gradients and optimizer states, and what the update adds while it runs.
 
 All of them are exact to the byte: each tensor is rounded to the allocator's blocks by itself.
 """
@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 from calculator.allocator import round_block
 from calculator.parameters import ParameterTensor
-from calculator.techniques import Offload, Optimizer, Precision, ResolvedPlan, Update, default_bits
+from calculator.plan import Offload, Optimizer, Plan, Precision, Update, default_bits
 
 # bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
 QUANTISATION_BLOCK: Final = 256
@@ -37,7 +37,7 @@ def state_count(optimizer: Optimizer) -> int:
             assert_never(optimizer)
 
 
-def state_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
+def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     r"""Bytes of the optimizer's states of all weights.
 
     $$\sum_i s \, n_i \, b / 8$$
@@ -86,7 +86,7 @@ def adafactor_bytes(item: ParameterTensor, number: int) -> int:
     return round_block(rows * number) + round_block(columns * number)
 
 
-def from_torch(plan: ResolvedPlan) -> bool:
+def from_torch(plan: Plan) -> bool:
     """Whether torch.optim updates; other bits, LAMB and Lion come from bitsandbytes."""
     match plan.optimizer:
         case Optimizer.LAMB | Optimizer.LION:
@@ -99,18 +99,17 @@ def from_torch(plan: ResolvedPlan) -> bool:
             assert_never(plan.optimizer)
 
 
-def updated_item(plan: ResolvedPlan) -> int:
+def updated_item(plan: Plan) -> int:
     """Bytes of a number of the weights that the optimizer updates."""
     return 2 if plan.precision is Precision.HALF else 4
 
 
-def update_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
+def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     """Temporaries of the update, above weights, gradients and states.
 
-    foreach makes one list of temporaries as large as all weights for Adam (the square roots) and
-    as large as all matrices for Adafactor (the variances); loop makes them one tensor at a time,
-    Adam two (the root and its quotient), while the last tensor's is still there. Fused kernels,
-    SGD and bitsandbytes make none.
+    foreach makes one list of temporaries as large as all weights for Adam (the square roots); loop
+    makes them one tensor at a time, two for Adam (the root and its quotient), while the last
+    tensor's is still there. Fused kernels, SGD and bitsandbytes make none.
 
     Source: torch
     """
@@ -125,9 +124,9 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: ResolvedPlan) -> int:
         case Optimizer.ADAM, Update.LOOP:
             return _loop_bytes(tensors, item, 2)
         case Optimizer.ADAFACTOR, Update.FOREACH:
-            return tensors_bytes([t for t in tensors if len(t.shape) > 1], item)
+            return _adafactor_foreach_bytes(tensors, item)
         case Optimizer.ADAFACTOR, _:
-            return _loop_bytes(tensors, item, 1)
+            return _adafactor_loop_bytes(tensors, item)
         case _:
             return 0
 
@@ -136,6 +135,38 @@ def _loop_bytes(tensors: Sequence[ParameterTensor], item: int, temporaries: int)
     """The most that a tensor's temporaries and the one left over from the tensor before take."""
     sizes = [round_block(tensor.elements * item) for tensor in tensors]
     return max(temporaries * size + before for before, size in pairwise([0, *sizes]))
+
+
+def _adafactor_foreach_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
+    """The matrices' variances with a mean of each, and the vectors', of which one kind comes first.
+
+    The first kind's variances live on while the second's are made.
+    """
+    matrices = [tensor for tensor in tensors if len(tensor.shape) > 1]
+    vectors = tensors_bytes([tensor for tensor in tensors if len(tensor.shape) == 1], item)
+    means = round_block(item) * sum(tensor.copies for tensor in matrices)
+    vectors_first = len(tensors[0].shape) == 1
+    beside = vectors + means if vectors_first else max(vectors, means)
+    return tensors_bytes(matrices, item) + beside
+
+
+def _adafactor_loop_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
+    """One tensor's variances while those of the tensor before are still there.
+
+    A matrix has the means of its rows and columns beside it, and one number; a vector its squares.
+    """
+    highest = before = means = squares = 0
+    for tensor in tensors:
+        size = round_block(tensor.elements * item)
+        if len(tensor.shape) > 1:
+            *_, rows, columns = tensor.shape
+            means = round_block(rows * item) + round_block(columns * item)
+            now = size + round_block(item)
+        else:
+            squares, now = size, size
+        highest = max(highest, before + means + squares + now)
+        before = size
+    return highest
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +185,7 @@ class Statics:
     to_gpu: int = 0
 
 
-def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: ResolvedPlan) -> Statics:
+def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Statics:
     """Weights, gradients and states, where they live, for a plan.
 
     `mixed` keeps fp32 master weights with the optimizer and widens the gradients for the update.
@@ -166,7 +197,9 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: ResolvedPlan
     weights = tensors_bytes(tensors, plan.weight_bytes) + buffers
     copies = tensors_bytes(tensors, updated_item(plan))
     trained = [tensor for tensor in tensors if tensor.trained]
-    gradients = tensors_bytes(trained, plan.weight_bytes)
+    gradients = sum(
+        item.copies * round_block(item.gradient_elements * plan.weight_bytes) for item in trained
+    )
     widened = tensors_bytes(trained, updated_item(plan))
     states = state_bytes(trained, plan)
     temporaries = update_bytes(trained, plan)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from calculator.errors import InputError
-from validation import fake_device
+from validation import counting_device
 from validation.configuration import add_options, from_arguments
 
 
@@ -15,8 +15,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 2 for bad input."""
     arguments = _parser().parse_args(words)
     try:
-        if arguments.command != "compare" and arguments.device == "fake":
-            fake_device.load()
+        if arguments.command != "compare" and arguments.device != "cuda":
+            counting_device.load()
         match arguments.command:
             case "measure":
                 _measure(arguments)
@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
-    except fake_device.UnavailableError as error:
+    except counting_device.UnavailableError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -44,28 +44,32 @@ def _parser() -> argparse.ArgumentParser:
     trace = commands.add_parser("trace", help="every tensor that one training step keeps alive")
     for command in (measure, trace):
         add_options(command)
-        command.add_argument("--device", choices=("fake", "cpu", "cuda"), default="fake")
+        command.add_argument("--device", choices=("counting", "cpu", "cuda"), default="counting")
     grid = commands.add_parser("grid", help="measure every configuration that has no row yet")
-    grid.add_argument("--device", choices=("fake", "cpu", "cuda"), default="fake")
+    grid.add_argument("--device", choices=("counting", "cpu", "cuda"), default="counting")
     grid.add_argument("--list", action="store_true", help="print the configurations and stop")
+    grid.add_argument("--kind", help="only configurations of this model type")
     grid.add_argument("--part", default="0/1", help="I/N: every N-th configuration from the I-th")
     check = commands.add_parser("check", help="measure on your GPU, beside the prediction")
     add_options(check)
-    check.add_argument("--device", choices=("fake", "cpu", "cuda"), default="cuda")
+    check.add_argument("--device", choices=("counting", "cpu", "cuda"), default="cuda")
     compare = commands.add_parser("compare", help="the calculator against the committed rows")
-    compare.add_argument("--device", choices=("fake", "cpu", "cuda", "*"), default="fake")
+    compare.add_argument("--device", choices=("counting", "cpu", "cuda", "*"), default="counting")
     compare.add_argument("--json", action="store_true", help="print one object for a page")
     compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
     compare.add_argument("--worst", type=int, default=20, help="how many rows to list")
     measure.add_argument("--json", action="store_true", help="print one object")
+    measure.add_argument("--keep", action="store_true", help="add it to the committed rows")
     trace.add_argument("--timeline", action="store_true", help="one layer's backward, op by op")
     return parser
 
 
 def _measure(arguments: argparse.Namespace) -> None:
     from validation.measure import measure
+    from validation.run import keep
 
-    row = measure(from_arguments(arguments), arguments.device)
+    configuration = from_arguments(arguments)
+    row = (keep if arguments.keep else measure)(configuration, arguments.device)
     print(json.dumps(row, indent=None if arguments.json else 2))
 
 
@@ -80,7 +84,7 @@ def _grid(arguments: argparse.Namespace) -> None:
     from validation.run import run
 
     index, count = map(int, arguments.part.split("/"))
-    run(arguments.device, index, count, arguments.list)
+    run(arguments.device, index, count, arguments.list, arguments.kind)
 
 
 def _compare(arguments: argparse.Namespace) -> None:
@@ -106,7 +110,7 @@ def _check(arguments: argparse.Namespace) -> None:
     from validation.measure import measure
 
     if arguments.device == "cuda" and not torch.cuda.is_available():
-        rule = "PyTorch finds no GPU here; --device fake counts without one"
+        rule = "PyTorch finds no GPU here; --device counting counts without one"
         raise InputError("device", arguments.device, rule)
     configuration = from_arguments(arguments)
     print("\n".join(check(configuration, measure(configuration, arguments.device))))

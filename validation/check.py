@@ -2,29 +2,40 @@
 
 from collections.abc import Iterator
 
+from calculator.errors import InputError
+from calculator.report import Phase
 from calculator.units import format_bytes
 from validation.compare import Comparison, compare
 from validation.configuration import Configuration
 from validation.rows import Row
 
-MOMENTS = ("forward", "loss", "backward", "update")
-
 
 def check(configuration: Configuration, row: Row) -> Iterator[str]:
     """The lines that `python -m validation check` prints."""
-    (comparison,) = compare([row])
     yield f"{configuration.command} on {row.get('gpu', {}).get('card', row['device'])}"
+    if isinstance(refusal := configuration.subject.counted, InputError):
+        yield f"not yet counted: {refusal}"
+        yield from _measured(row)
+        return
+    (comparison,) = compare([row])
     yield f"{'':<22}{'predicted':>14}{'measured':>14}{'error':>10}"
-    yield from _moments(comparison)
+    yield from _phases(comparison)
     yield _line("peak", comparison.predicted, comparison.measured)
     yield from _above(comparison)
 
 
-def _moments(comparison: Comparison) -> Iterator[str]:
-    predicted = {moment.value: memory.total for moment, memory in comparison.report.moments.items()}
-    measured = {name: moment["peak"] for name, moment in comparison.row["moments"].items()}
-    measured |= comparison.row.get("allocator_moments", {})
-    for name in MOMENTS:
+def _measured(row: Row) -> Iterator[str]:
+    """What was measured, where there is no prediction to hold it against."""
+    for name, phase in row["phases"].items():
+        yield f"{name:<22}{format_bytes(phase['peak']):>14}"
+    yield f"{'peak':<22}{format_bytes(row['peak']):>14}"
+    yield f"{'parameters':<22}{row['parameters']:>14,}"
+
+
+def _phases(comparison: Comparison) -> Iterator[str]:
+    predicted = {phase.value: memory.total for phase, memory in comparison.report.phases.items()}
+    measured = {name: phase["peak"] for name, phase in comparison.row["phases"].items()}
+    for name in map(str, Phase):
         yield _line(name, predicted[name], measured[name])
 
 

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from calculator.errors import InputError
-from calculator.estimate import MemoryReport, estimate
+from calculator.estimate import estimate
+from calculator.report import Report
 from validation.configuration import Configuration
 from validation.rows import Row
 
 EXACT: Final = ("weights", "gradients", "optimizer")
-CLOSE_MOMENTS: Final = 0.01  # below this difference of the two highest, either may be the peak
+CLOSE_PHASES: Final = 0.01  # below this difference of the two highest, either may be the peak
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Comparison:
 
     configuration: Configuration
     row: Row
-    report: MemoryReport
+    report: Report
 
     @property
     def measured(self) -> int:
@@ -41,25 +42,25 @@ class Comparison:
     @property
     def family(self) -> str:
         """The model's family."""
-        return self.configuration.architecture.family.value
+        return self.configuration.subject.kind
 
-    def moment_errors(self) -> dict[str, float]:
-        """Relative error of the most that is alive in each moment."""
-        found = {moment.value: memory.total for moment, memory in self.report.moments.items()}
+    def phase_errors(self) -> dict[str, float]:
+        """Relative error of the most that is alive in each phase."""
+        found = {phase.value: memory.total for phase, memory in self.report.phases.items()}
         return {
             name: found[name] / measured["peak"] - 1
-            for name, measured in self.row["moments"].items()
+            for name, measured in self.row["phases"].items()
         }
 
     def part_errors(self) -> dict[str, float]:
-        """Error of each part at the measured peak's moment, relative to the whole peak.
+        """Error of each part at the measured peak's phase, relative to the whole peak.
 
         What is computed for the step and for no longer (activations, 16-bit copies, inputs,
         temporaries) is one part, `step`.
         """
-        moment = self.row["moment"]
-        memory = next(item for key, item in self.report.moments.items() if key.value == moment)
-        parts = self.row["moments"][moment]["parts"]
+        phase = self.row["phase"]
+        memory = next(item for key, item in self.report.phases.items() if key.value == phase)
+        parts = self.row["phases"][phase]["parts"]
         exact = {name: getattr(memory, name) - parts[name] for name in EXACT}
         step = sum(size for name, size in parts.items() if name not in EXACT)
         errors = {**exact, "step": memory.activations + memory.temporaries - step}
@@ -67,15 +68,15 @@ class Comparison:
 
     def static_errors(self) -> dict[str, int]:
         """Bytes by which what lives from step to step is off; to be zero."""
-        update = next(item for key, item in self.report.moments.items() if key.value == "update")
+        update = next(item for key, item in self.report.phases.items() if key.value == "update")
         return {name: getattr(update, name) - self.row[name] for name in EXACT}
 
     @property
-    def moment_is_right(self) -> bool:
-        """Whether the highest moment is the measured one, or one that is nearly as high."""
-        peaks = {name: item["peak"] for name, item in self.row["moments"].items()}
-        named = peaks[self.report.peak_moment.value]
-        return bool(named >= self.measured * (1 - CLOSE_MOMENTS))
+    def phase_is_right(self) -> bool:
+        """Whether the highest phase is the measured one, or one that is nearly as high."""
+        peaks = {name: item["peak"] for name, item in self.row["phases"].items()}
+        named = peaks[self.report.peak_phase.value]
+        return bool(named >= self.measured * (1 - CLOSE_PHASES))
 
     def techniques(self) -> list[str]:
         """The options that differ from the defaults, as `name=value`."""
@@ -88,7 +89,8 @@ class Comparison:
 def compare(rows: Iterable[Row]) -> list[Comparison]:
     """Each row with the calculator's report for the same configuration.
 
-    Rows that the calculator has no option for (a padding mask) or refuses are left out.
+    Rows that the calculator has no option for (a padding mask), refuses or cannot count yet are
+    left out.
     """
     comparisons = []
     for row in rows:
@@ -100,9 +102,9 @@ def compare(rows: Iterable[Row]) -> list[Comparison]:
 
 
 def refused(configuration: Configuration) -> bool:
-    """Whether the calculator has a rule against this configuration."""
+    """Whether the calculator cannot count the model yet, or has a rule against the plan."""
     try:
-        _ = configuration.resolved
+        _ = configuration.architecture, configuration.resolved
     except InputError:
         return True
     return False
@@ -135,20 +137,20 @@ def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]
     yield _line("all", [item.error for item in comparisons])
     yield from _groups(comparisons, lambda item: [item.family])
     yield from _groups(comparisons, lambda item: item.techniques())
-    yield "\nof the most alive in each moment"
+    yield "\nof the most alive in each phase"
     for name in ("forward", "loss", "backward", "update"):
-        yield _line(name, [item.moment_errors()[name] for item in comparisons])
+        yield _line(name, [item.phase_errors()[name] for item in comparisons])
     yield "\nof each part at the peak, relative to the peak"
     for name in (*EXACT, "step"):
         yield _line(name, [item.part_errors()[name] for item in comparisons])
     yield "\n" + _static_line(comparisons)
-    right = sum(item.moment_is_right for item in comparisons)
-    yield f"moment of the peak right: {right} of {len(comparisons)}"
+    right = sum(item.phase_is_right for item in comparisons)
+    yield f"phase of the peak right: {right} of {len(comparisons)}"
     yield f"\nworst {worst}:"
     for item in sorted(comparisons, key=lambda item: -abs(item.error))[:worst]:
-        moments = f"{item.row['moment']} / {item.report.peak_moment.value}"
+        phases = f"{item.row['phase']} / {item.report.peak_phase.value}"
         command = item.configuration.command
-        yield f"{100 * item.error:+8.3f} {item.measured:>16,} {moments:<20} {command}"
+        yield f"{100 * item.error:+8.3f} {item.measured:>16,} {phases:<20} {command}"
 
 
 def as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
         "families": _spreads(comparisons, lambda item: [item.family]),
         "techniques": _spreads(comparisons, lambda item: item.techniques()),
         "all": asdict(spread([item.error for item in comparisons])),
-        "moments_right": sum(item.moment_is_right for item in comparisons),
+        "phases_right": sum(item.phase_is_right for item in comparisons),
         "statics_exact": sum(not any(item.static_errors().values()) for item in comparisons),
         "rows": [
             {

@@ -1,4 +1,4 @@
-"""What is measured: a model of the catalog, a plan, and what only a measurement can choose."""
+"""What is measured: a model, a plan, and what only a measurement can choose."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,17 +6,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from calculator.architecture import Architecture
-from calculator.catalog import MODELS
-from calculator.errors import InputError, unknown_name
-from calculator.techniques import OPTIONS, Plan, ResolvedPlan, resolve
+from calculator.errors import InputError
+from calculator.plan import Plan, default_bits
+from calculator.resolution import resolve
+from validation.subject import Subject, find_subject
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One measurement's input.
 
-    `layers` replaces the number of layers of each stack; `padding` gives the model an attention
-    mask; `half_type` is the 16-bit format, which changes no size.
+    `model` is a name of the catalog or the path of a config.json; `layers` replaces the number of
+    layers of each stack; `padding` gives the model an attention mask; `half_type` is the 16-bit
+    format, which changes no size.
     """
 
     model: str
@@ -26,29 +28,35 @@ class Configuration:
     half_type: str = "bfloat16"
 
     def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            raise unknown_name("model", self.model, MODELS)
+        find_subject(self.model, self.layers)
+
+    @property
+    def subject(self) -> Subject:
+        """The model, with `layers` applied."""
+        return find_subject(self.model, self.layers)
 
     @property
     def architecture(self) -> Architecture:
-        """The model's shape, with `layers` applied."""
-        found = MODELS[self.model]
-        if self.layers is None:
-            return found
-        decoder = self.layers if found.decoder_layers else 0
-        return replace(found, layers=self.layers, decoder_layers=decoder)
+        """The model's shape, with `layers` applied.
+
+        Raises:
+            InputError: for a model that the calculator cannot count yet.
+        """
+        return self.subject.architecture
 
     @property
-    def resolved(self) -> ResolvedPlan:
-        """The plan with the model's own values filled in.
+    def resolved(self) -> Plan:
+        """The plan with the model's own values filled in, as far as the calculator knows them.
 
         Raises:
             InputError: for a plan that this model cannot run.
         """
-        resolved = resolve(self.architecture, self.plan)
-        positions = self.architecture.positions
-        if positions and resolved.sequence_length > positions:
-            rule = f"{self.model} has {positions} positions"
+        found = self.subject.counted
+        if isinstance(found, InputError):
+            return _uncounted(self.plan)
+        resolved = resolve(found, self.plan)
+        if found.positions and resolved.sequence_length > found.positions:
+            rule = f"{self.model} has {found.positions} positions"
             raise InputError("sequence_length", resolved.sequence_length, rule)
         return resolved
 
@@ -70,7 +78,7 @@ class Configuration:
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
         """The inverse of `as_dict`."""
-        options = {name: value for name, value in row.items() if name in OPTIONS}
+        options = {name: value for name, value in row.items() if name in Plan.options()}
         own = {name: row[name] for name in ("layers", "padding", "half_type") if name in row}
         return cls(row["model"], Plan.parse(options), **own)
 
@@ -92,23 +100,24 @@ class Configuration:
         return " ".join(words)
 
 
+def _uncounted(plan: Plan) -> Plan:
+    """A plan for a model whose own values nobody knows yet; the real class's stay."""
+    if not plan.sequence_length:
+        rule = "must be given for a model that the calculator cannot count yet"
+        raise InputError("sequence_length", "", rule)
+    bits = plan.optimizer_bits or default_bits(plan.precision)
+    return replace(plan, optimizer_bits=bits, reversible=bool(plan.reversible))
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The design's options and the measurement's own."""
-    parser.add_argument("model")
-    for option in OPTIONS.values():
+    parser.add_argument("model", help="a name of the catalog, or the path of a config.json")
+    for option in Plan.options().values():
         match option.kind:
-            case "flag" if option.field == "tied_embeddings":
-                parser.add_argument(option.flag, action="store_true", default=None)
-                parser.add_argument(
-                    "--untied-embeddings",
-                    dest="tied_embeddings",
-                    action="store_false",
-                    default=None,
-                )
             case "flag":
-                parser.add_argument(
-                    option.flag, action=argparse.BooleanOptionalAction, default=None
-                )
+                name = option.field
+                parser.add_argument(option.flag, dest=name, action="store_true", default=None)
+                parser.add_argument(option.negative_flag, dest=name, action="store_false")
             case _:
                 parser.add_argument(option.flag, help=option.help)
     parser.add_argument("--layers", type=int, help="layers of each stack, instead of the model's")
@@ -118,7 +127,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def from_arguments(arguments: argparse.Namespace) -> Configuration:
     """The configuration that a command line asks for."""
-    options = {name: getattr(arguments, name) for name in OPTIONS}
+    options = {name: getattr(arguments, name) for name in Plan.options()}
     return Configuration(
         arguments.model,
         Plan.parse(options),

@@ -6,30 +6,30 @@ from typing import Any
 
 import torch
 
-from validation.storage import Moment
+from validation.storage import Phase
 
 
 class AllocatorWatcher:
-    """The caching allocator's highest figure in each moment of a step."""
+    """The caching allocator's highest figure in each phase of a step."""
 
     def __init__(self) -> None:
-        self.moment = Moment.FORWARD
-        self.peaks = dict.fromkeys(Moment, 0)
+        self.phase = Phase.FORWARD
+        self.peaks = dict.fromkeys(Phase, 0)
         torch.cuda.reset_peak_memory_stats()
 
     def start_micro_step(self) -> None:
         """A forward pass begins."""
-        self.start(Moment.FORWARD)
+        self.start_phase(Phase.FORWARD)
 
-    def start(self, moment: Moment) -> None:
-        """Close the books of the moment that ends."""
+    def start_phase(self, phase: Phase) -> None:
+        """Close the books of the phase that ends."""
         self.close()
-        self.moment = moment
+        self.phase = phase
 
     def close(self) -> None:
         """Note the highest figure since the last call."""
         highest = torch.cuda.max_memory_allocated()
-        self.peaks[self.moment] = max(self.peaks[self.moment], highest)
+        self.peaks[self.phase] = max(self.peaks[self.phase], highest)
         torch.cuda.reset_peak_memory_stats()
 
     def keep(self) -> None:
@@ -74,16 +74,17 @@ def _nvidia_smi(query: str) -> str:
 def allocator_figures(watcher: AllocatorWatcher, alive: int, reserved: int) -> dict[str, Any]:
     """A row's figures of the allocator and the driver, in bytes.
 
-    `alive` is what the ledger knows to live after the step; what the allocator holds beyond it are
-    the libraries' workspaces (cuBLAS), which `peak` leaves out and `workspaces` tells.
+    `alive` are weights, states and inputs; what the allocator holds beyond them after the step are
+    the libraries' workspaces (cuBLAS), which `peak` leaves out and `workspaces` reports.
     """
     watcher.close()
     workspaces = torch.cuda.memory_allocated() - alive
-    peaks = {moment.value: peak - workspaces for moment, peak in watcher.peaks.items()}
+    peaks = {phase.value: peak - workspaces for phase, peak in watcher.peaks.items()}
+    phase = max(peaks, key=lambda name: peaks[name])
     return {
-        "peak": max(peaks.values()),
-        "moment": max(peaks, key=lambda name: peaks[name]),
-        "allocator_moments": peaks,
+        "peak": peaks[phase],
+        "phase": phase,
+        "phases": {name: {"peak": peak} for name, peak in peaks.items()},
         "workspaces": workspaces,
         "reserved": reserved,
         "driver_process": process_bytes(),

@@ -10,6 +10,7 @@ from validation.compare import Comparison
 
 SIZE: Final = 560
 MARGIN: Final = 84
+MOST_TICKS: Final = 6  # a label is up to 60 wide
 COLOURS: Final = {
     "bert": "#4e79a7",
     "t5": "#f28e2b",
@@ -17,6 +18,9 @@ COLOURS: Final = {
     "gptj": "#b07aa1",
     "dalle": "#e15759",
 }
+# a colour for each of dozens of types could not be told apart
+OTHERS: Final = "other types"
+OTHER_COLOUR: Final = "#76b7b2"
 
 
 def draw(comparisons: Sequence[Comparison]) -> str:
@@ -52,11 +56,16 @@ class _Scale:
         return round(SIZE - self.x(size), 1)
 
 
+def _ticks_apart(scale: _Scale) -> int:
+    """Powers of two between two labels: an even number, so that labels don't touch."""
+    return max(1, math.ceil((scale.high - scale.low) / MOST_TICKS / 2)) * 2
+
+
 def _axes(scale: _Scale) -> Iterator[str]:
     first, last = 2**scale.low, 2**scale.high
     line = f'x1="{scale.x(first)}" y1="{scale.y(first)}" x2="{scale.x(last)}" y2="{scale.y(last)}"'
     yield f'<line {line} stroke="currentColor" stroke-opacity=".4"/>'
-    for power in range(scale.low, scale.high + 1, 2):
+    for power in range(scale.low, scale.high + 1, _ticks_apart(scale)):
         size = 2**power
         label = escape(format_bytes(size))
         yield f'<text x="{scale.x(size)}" y="{SIZE - 64}" text-anchor="middle">{label}</text>'
@@ -70,12 +79,15 @@ def _axes(scale: _Scale) -> Iterator[str]:
 def _point(scale: _Scale, item: Comparison) -> str:
     place = f'cx="{scale.x(item.measured)}" cy="{scale.y(item.predicted)}"'
     title = escape(f"{item.configuration.command}: {100 * item.error:+.3f} %")
-    fill = f'fill="{COLOURS[item.family]}" fill-opacity=".6"'
+    fill = f'fill="{COLOURS.get(item.family, OTHER_COLOUR)}" fill-opacity=".6"'
     return f'<circle {place} r="3.5" {fill}><title>{title}</title></circle>'
 
 
 def _legend(families: set[str]) -> Iterator[str]:
-    for number, family in enumerate(name for name in COLOURS if name in families):
+    named = [name for name in COLOURS if name in families]
+    others = [OTHERS] if families - COLOURS.keys() else []
+    for number, family in enumerate([*named, *others]):
         y = MARGIN + 18 * number
-        yield f'<circle cx="{MARGIN + 16}" cy="{y - 4}" r="5" fill="{COLOURS[family]}"/>'
+        colour = COLOURS.get(family, OTHER_COLOUR)
+        yield f'<circle cx="{MARGIN + 16}" cy="{y - 4}" r="5" fill="{colour}"/>'
         yield f'<text x="{MARGIN + 28}" y="{y}">{family}</text>'

@@ -1,20 +1,98 @@
-"""Which configurations are measured: each model and option alone, then drawn pairs and triples."""
+"""Which configurations are measured: each model and option alone, then drawn pairs and triples.
+
+A model type is added to `LISTED`, with a small odd `configs/TYPE.json` and checkpoints of the
+catalog; `python -m validation grid --kind TYPE` measures its rows.
+"""
 
 import random
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 from typing import Any, Final
 
 from calculator.architecture import Family
 from calculator.catalog import MODELS
 from calculator.errors import InputError
-from calculator.techniques import Plan
+from calculator.models.registry import TYPES
+from calculator.plan import Plan
 from validation.configuration import Configuration
+from validation.subject import find_subject
 
 SEED: Final = 2021
 DRAWN_PAIRS: Final = 130
 DRAWN_TRIPLES: Final = 130
+SMALL: Final = ("bert-base", "t5-small", "gpt2-s")
 REPRESENTATIVES: Final = ("bert-large", "t5-base", "gpt2-m", "gpt-j-6b", "dalle-together")
+
+# Model types beside those of `MODELS`: small odd sizes as a config.json, true sizes by name.
+LISTED: Final[dict[str, tuple[str, ...]]] = {
+    "roberta": ("validation/configs/roberta.json", "FacebookAI/roberta-base"),
+    "distilbert": (
+        "validation/configs/distilbert.json",
+        "distilbert/distilbert-base-uncased",
+    ),
+    "opt": ("validation/configs/opt.json", "facebook/opt-125m", "facebook/opt-350m"),
+    "mt5": ("validation/configs/mt5.json", "google/mt5-small"),
+    "t5": ("google/t5-v1_1-small", "google/flan-t5-base"),
+    "bloom": ("validation/configs/bloom.json", "bigscience/bloom-560m"),
+    "bart": ("validation/configs/bart.json", "facebook/bart-base"),
+    "codegen": ("validation/configs/codegen.json", "Salesforce/codegen-350M-mono"),
+    "mpt": ("validation/configs/mpt.json", "mosaicml/mpt-7b"),
+    "gpt_neox": ("validation/configs/gpt_neox.json", "EleutherAI/pythia-160m"),
+    "starcoder2": ("validation/configs/starcoder2.json", "bigcode/starcoder2-3b"),
+    "phi": ("validation/configs/phi.json", "microsoft/phi-1_5"),
+    "falcon": (
+        *("validation/configs/falcon.json", "validation/configs/falcon-grouped.json"),
+        *("tiiuae/falcon-7b", "tiiuae/falcon-40b"),
+    ),
+    "llama": ("validation/configs/llama.json", "HuggingFaceTB/SmolLM2-135M"),
+    "mistral": (
+        *("validation/configs/mistral.json", "validation/configs/mistral-single.json"),
+        "mistralai/Mistral-7B-v0.1",
+    ),
+    "ministral3": ("validation/configs/ministral3.json",),
+    "qwen2": ("validation/configs/qwen2.json", "Qwen/Qwen2.5-0.5B"),
+    "qwen3": ("validation/configs/qwen3.json", "Qwen/Qwen3-0.6B"),
+    "phi3": (
+        *("validation/configs/phi3.json", "microsoft/Phi-3-mini-4k-instruct"),
+        *("validation/configs/phi3-padded.json", "validation/configs/phi3-longrope.json"),
+    ),
+    "smollm3": ("validation/configs/smollm3.json", "HuggingFaceTB/SmolLM3-3B"),
+    "granite": ("validation/configs/granite.json", "ibm-granite/granite-3.1-8b-base"),
+    "olmo2": ("validation/configs/olmo2.json", "allenai/OLMo-2-0425-1B"),
+    "gemma": ("validation/configs/gemma.json", "google/gemma-2b"),
+    "gemma2": ("validation/configs/gemma2.json", "google/gemma-2-2b"),
+    "gemma3_text": ("validation/configs/gemma3_text.json", "google/gemma-3-270m"),
+    "gpt2": ("cerebras/Cerebras-GPT-111M", "cerebras/Cerebras-GPT-256M"),
+    "cohere2": ("validation/configs/cohere2.json", "CohereLabs/c4ai-command-r7b-12-2024"),
+    "deberta-v2": ("validation/configs/deberta-v2.json", "microsoft/deberta-v3-small"),
+    "whisper": ("validation/configs/whisper.json", "openai/whisper-tiny"),
+    "vit": ("validation/configs/vit.json", "google/vit-base-patch16-224"),
+    "modernbert": ("validation/configs/modernbert.json", "answerdotai/ModernBERT-base"),
+    "mixtral": ("validation/configs/mixtral.json", "mistralai/Mixtral-8x7B-v0.1"),
+    "qwen3_moe": ("validation/configs/qwen3_moe.json", "Qwen/Qwen3-30B-A3B"),
+    "glm4_moe": ("validation/configs/glm4_moe.json", "zai-org/GLM-4.5-Air"),
+    "gpt_oss": ("validation/configs/gpt_oss.json", "openai/gpt-oss-20b"),
+    "deepseek_v2": ("validation/configs/deepseek_v2.json", "deepseek-ai/DeepSeek-V2-Lite"),
+    "deepseek_v3": ("validation/configs/deepseek_v3.json", "deepseek-ai/DeepSeek-V3"),
+}
+
+# What each of them is measured with: batch, length, layers, and options that meet.
+MIXED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (1, 128, None, {}),
+    (2, 100, None, {"precision": "half", "attention": "eager"}),
+    (3, 256, None, {"precision": "fp32", "attention": "math"}),
+    (4, 64, None, {"checkpointing": "full"}),
+    (2, 200, 5, {"precision": "half", "checkpointing": "selective"}),
+    (8, 100, 6, {"attention": "efficient", "optimizer": "adam", "optimizer_bits": 8}),
+    (2, 256, None, {"precision": "mixed", "attention": "flash"}),
+    (2, 128, 5, {"attention": "eager", "checkpointing": "selective"}),
+    (1, 250, 6, {"precision": "fp32", "attention": "eager", "checkpointing": "full"}),
+    (2, 96, 5, {"dropout": 0.2, "attention": "math", "accumulation": 2, "optimizer": "sgd"}),
+    (3, 128, 6, {"dropout": 0.0, "attention": "eager", "update": "fused"}),
+    (2, 72, 7, {"precision": "half", "attention": "math", "checkpointing": "full"}),
+    (2, 256, 9, {"precision": "fp32", "sharing_groups": 2, "optimizer": "momentum"}),
+    (4, 200, 5, {"precision": "half", "optimizer": "lamb", "optimizer_bits": 8}),
+)
 
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
@@ -59,8 +137,8 @@ TECHNIQUES: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 
 def grid() -> list[Configuration]:
     """All configurations, each once, in an order that never changes and soon shows all kinds."""
-    listed = (*_models(), *_alone(), *_shapes(), *_drawn())
-    found = {(item.architecture, item.resolved): item for item in reversed(listed)}
+    listed = (*_models(), *_alone(), *_shapes(), *_drawn(), *_listed(), *_crossed())
+    found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
     random.Random(SEED).shuffle(configurations)
     return configurations
@@ -94,6 +172,39 @@ def _shapes() -> Iterator[Configuration]:
             yield from _valid(model, _shape(draw, model))
 
 
+def _crossed() -> Iterator[Configuration]:
+    """Small models with every kind of checkpointing, kernel and precision, some reversible too."""
+    sizes = {"batch_size": 2, "sequence_length": 200}
+    names = ("precision", "attention", "checkpointing")
+    choices = [({}, *TECHNIQUES[name]) for name in names]
+    for model in SMALL:
+        for crossed in product(*choices):
+            options = dict(item for choice in crossed for item in choice.items())
+            yield from _valid(model, sizes | options, DEPTHS[0])
+            if options.keys() & {"checkpointing"}:
+                yield from _valid(model, sizes | options | {"reversible": True}, DEPTHS[0])
+
+
+def _listed() -> Iterator[Configuration]:
+    """Each listed model with every mixture; a decoder of its own reads fewer tokens.
+
+    A kernel or a way to checkpoint that the model has no code for makes place for another.
+    """
+    for names in LISTED.values():
+        for name in names:
+            for batch, length, layers, mixed in MIXED:
+                subject = find_subject(name, None)
+                fixed = subject.kind in TYPES and TYPES[subject.kind].has_fixed_length
+                shape = {"batch_size": batch, **({} if fixed else {"sequence_length": length})}
+                options = shape | mixed
+                if subject.has_target:
+                    options["target_length"] = length * 3 // 4
+                plain = options | {"attention": "sdpa"}
+                whole = plain | {"checkpointing": "full"}
+                tried = (_valid(name, choice, layers) for choice in (options, plain, whole))
+                yield from next(filter(None, tried), [])
+
+
 def _drawn() -> Iterator[Configuration]:
     """Pairs and triples of options with a fixed seed, at drawn batches and lengths."""
     draw = random.Random(SEED + 1)
@@ -112,12 +223,12 @@ def _combinations(draw: random.Random, count: int) -> Iterator[Configuration]:
 
 def _shape(draw: random.Random, model: str) -> dict[str, Any]:
     architecture = MODELS[model]
-    if architecture.family is Family.DALLE:
+    if architecture.family == Family.DALLE:
         return {"batch_size": draw.choice(BATCHES)}
     longest = architecture.positions or 2048
     lengths = [length for length in LENGTHS if length <= longest]
     shape = {"batch_size": draw.choice(BATCHES), "sequence_length": draw.choice(lengths)}
-    if architecture.family is Family.T5:
+    if architecture.family == Family.T5:
         shape["target_length"] = draw.choice(lengths)
     return shape
 

@@ -1,270 +1,309 @@
-"""What is alive on the device, operation by operation.
+"""What is alive on the device in one step, from the log of its allocator.
 
-A dispatch mode sees every operation below autograd: each new storage is entered when the operation
-returns it and struck out when its last reference goes. What a kernel allocates and frees inside
-itself (a workspace, flash attention's fp32 gradient of the queries) is not seen.
+Nothing watches the operations themselves: the log has births and deaths, and what bytes are for
+follows from a few marks (the phases of the step, the gradients' hooks) and from what is known
+before the step (weights, states, inputs).
 """
 
-import sys
-import weakref
-from collections.abc import Iterable, Sequence
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
-from validation.modules import Modules
-from validation.storage import Event, Moment, Part, Peak, Storage, block_bytes
+from validation.counting_device import Entry, Log, Place
+from validation.storage import Event, Part, Peak, Phase, Storage, block_bytes
+
+FOREVER = 1 << 62
 
 
-class Ledger(TorchDispatchMode):
-    """Counts live storages of one device by part, and the highest total of each moment."""
+@dataclass(slots=True)
+class Marks:
+    """Places in the log at which a step went on to something else."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Nothing is compiled here, the guard against it costs time, and it would put a frame
-        # between the engine and the operation (`_called_by_engine`).
-        return False
+    phases: list[tuple[int, Phase]] = field(default_factory=list)
+    micro_steps: list[int] = field(default_factory=list)
+    forward_ends: list[int] = field(default_factory=list)
+    gradients: list[tuple[int, int]] = field(default_factory=list)  # place, block
+    backward_done: int = 0
 
-    def __init__(self, device: str, modules: Modules) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.device = device
-        self.modules = modules
-        self.live: dict[int, Storage] = {}
-        self.events: list[Event] | None = None
-        self.alive_at_peak: dict[Moment, list[tuple[Storage, Part]]] = {}
-        self._where: dict[int, str] = {}
-        self._weight_keys: set[int] = set()
-        self._totals: dict[str, dict[Part, int]] = {}
-        self._exact = 0
-        self.restart()
+    def phase(self, at: int) -> Phase:
+        """The phase at a place."""
+        return self.phases[bisect_right(self.phases, at, key=lambda item: item[0]) - 1][1]
 
-    def restart(self) -> None:
-        """Forget the peaks; what is alive stays."""
-        self.index = 0
-        self.moment = Moment.FORWARD
-        self.peaks: dict[Moment, Peak] = {}
-        self.host_peak = self.total("cpu")
-        self._micro_step = 0
-        self._last_total = self.total()
 
-    def total(self, device: str | None = None) -> int:
-        """Bytes alive on the device."""
-        return sum(self._parts(device or self.device).values())
+class Ledger:
+    """Marks the log of one device while steps run, and reads it afterwards."""
 
-    def parts(self, device: str | None = None) -> dict[Part, int]:
-        """Bytes alive on the device by part."""
-        return dict(self._parts(device or self.device))
+    def __init__(self, place: Place) -> None:
+        self.log = Log()
+        self.place = place
+        self._first = self.log.blocks + 1  # older blocks belong to somebody else
+        self._known: dict[int, Part] = {}
 
-    def _parts(self, device: str) -> dict[Part, int]:
-        return self._totals.setdefault(device, dict.fromkeys(Part, 0))
-
-    def alive(self) -> list[tuple[Storage, Part]]:
-        """Everything on the device, with what it is for now."""
-        return [(item, item.part) for item in self.live.values() if item.device == self.device]
-
-    # -- what things are ---------------------------------------------------------------------
-
-    def enter(self, tensors: Iterable[torch.Tensor], part: Part, name: str = "") -> None:
-        """Put tensors that exist already into the ledger, or change what they are for."""
+    def enter(self, tensors: Iterable[torch.Tensor], part: Part) -> None:
+        """Say what bytes that exist already are for."""
         for tensor in tensors:
-            storage = self._add(tensor, name or part.value, part)
-            self._reclassify(storage, part)
-            if part is Part.WEIGHTS:
-                self._weight_keys.add(_key(tensor))
+            if block := self.log.block(tensor):
+                self._known[block] = part
 
-    def adopt_leftovers(self) -> None:
-        """After a whole step: what is still alive are tables that stay, like the weights."""
-        for storage in list(self.live.values()):
-            if storage.part in (Part.TEMPORARIES, Part.ACTIVATIONS):
-                self._reclassify(storage, Part.WEIGHTS)
+    def alive(self) -> dict[int, int]:
+        """Bytes asked for of every block on the device; what nobody entered are tables that stay.
 
-    def keep(self) -> None:
-        """End of forward: what is alive now is kept for backward, not temporary."""
-        kept = [item for item in self.live.values() if item.part is Part.TEMPORARIES]
-        kept = [item for item in kept if item.born >= self._micro_step]
-        for moment, peak in self.peaks.items():
-            if peak.index >= self._micro_step:
-                self.peaks[moment] = _with_kept(peak, kept, self.device)
-        for storage in kept:
-            self._reclassify(storage, Part.ACTIVATIONS)
+        A first forward pass leaves tables behind; they count as weights.
+        """
+        return {
+            block: size
+            for block, (size, place) in self.log.alive().items()
+            if place is self.place and block >= self._first
+        }
+
+    def part(self, block: int) -> Part:
+        """What a block that was there before the step is for."""
+        return self._known.get(block, Part.WEIGHTS)
+
+    def total(self, part: Part) -> int:
+        """Bytes alive now, between two steps, for one purpose."""
+        blocks = self.alive().items()
+        return sum(block_bytes(size) for block, size in blocks if self.part(block) is part)
+
+    def counts(self, entry: Entry) -> bool:
+        """Whether a birth is one on the device.
+
+        In this machine's own memory Python's numbers, as in ``x * 0.5``, and the state of the
+        random generator that checkpointing saves are births too, outside of any operation; beside
+        a GPU they lie in RAM.
+        """
+        return entry.place is self.place and (self.place is Place.GPU or bool(entry.operation))
+
+    def start(self) -> None:
+        """A step begins."""
+        self.before = self.alive()
+        self.host_before = self._host()
+        self.marks = Marks()
+        self.log.start()
+
+    def stop(self) -> "Step":
+        """The step is over."""
+        self.log.stop()
+        return Step(self, self.log.entries())
+
+    def _host(self) -> int:
+        """Bytes in RAM beside the device."""
+        found = self.log.alive().items()
+        return sum(
+            size
+            for block, (size, place) in found
+            if place is not self.place and block >= self._first
+        )
+
+    # -- what the step reports ---------------------------------------------------------------
 
     def start_micro_step(self) -> None:
         """A forward pass begins."""
-        self._micro_step = self.index
-        self._where.clear()
-        self.start(Moment.FORWARD)
+        self.marks.micro_steps.append(self.log.size)
+        self.start_phase(Phase.FORWARD)
 
-    def start(self, moment: Moment) -> None:
-        """A moment begins; what is alive now belongs to it too."""
-        self.moment = moment
-        self._note_peak("(start)", "")
+    def start_phase(self, phase: Phase) -> None:
+        """A phase begins; what is alive now belongs to it too."""
+        self.marks.phases.append((self.log.size, phase))
 
-    def _reclassify(self, storage: Storage, part: Part) -> None:
-        parts = self._parts(storage.device)
-        parts[storage.part] -= storage.bytes
-        parts[part] += storage.bytes
-        storage.part = part
+    @property
+    def phase(self) -> Phase:
+        """The phase that the step is in."""
+        return self.marks.phases[-1][1]
 
-    # -- what happens ------------------------------------------------------------------------
+    def keep(self) -> None:
+        """Forward is over: what lives now is kept for backward."""
+        self.marks.forward_ends.append(self.log.size)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        """Run one operation and enter what it made."""
-        if self._adds_in_place(func, args):
-            return args[0]
-        if func is torch.ops.prim.device.default and type(args[0]) is FakeTensor:
-            return args[0].fake_device  # three of four dispatches only ask this
-        if func is torch.ops.aten._safe_softmax.default:
-            with self:
-                return _safe_softmax(*args)
-        scratch = self._scratch(func, args)
-        result = func(*args, **(kwargs or {}))
-        if func.namespace != "aten" or func is torch.ops.aten._local_scalar_dense.default:
-            return result
-        self.index += 1
-        module, node = self._place()
-        made = []
-        for tensor in tree_iter(result):
-            if isinstance(tensor, torch.Tensor) and _key(tensor) not in self.live:
-                storage = self._add(tensor, str(func), self._part_of(func, args), module)
-                storage.node = node
-                made.append(storage)
-        if made:
-            self._note_peak(str(func), module)
-        del scratch
-        if self.events is not None:
-            self._log(str(func), module, node, made)
-        return result
+    def gradient(self, parameter: torch.Tensor) -> None:
+        """A gradient is complete."""
+        assert parameter.grad is not None
+        self.marks.gradients.append((self.log.size, self.log.block(parameter.grad)))
 
-    def _scratch(self, func: Any, args: Sequence[Any]) -> list[torch.Tensor]:
-        """What a kernel allocates and frees inside itself, where its source says so.
+    def backward_done(self) -> None:
+        """All gradients exist."""
+        self.marks.backward_done = self.log.size
 
-        Flash attention's backward adds up the queries' gradient in fp32.
-        Source: torch (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd).
-        """
-        if func is not torch.ops.aten._scaled_dot_product_flash_attention_backward.default:
-            return []
-        batch, heads, length, size = args[1].shape
-        rows, width = -(-length // 128) * 128, -(-size // 32) * 32
-        shapes = ((batch, heads, rows), (batch, rows, heads, width))
-        made = [torch.empty(shape, device=args[1].device) for shape in shapes]
-        for tensor in made:
-            self._add(tensor, str(func), Part.TEMPORARIES)
-        return made
 
-    def _adds_in_place(self, func: Any, args: Sequence[Any]) -> bool:
-        """Whether autograd's engine, without a dispatch mode, would add into the first tensor.
+class Step:
+    """One step read from the log: every storage of the device, and the peaks."""
 
-        Where two gradients meet, the engine adds the second into the first, unless the first is a
-        view; under a dispatch mode it always makes new bytes, which a plain run does not.
-        Source: torch (autograd/input_buffer.cpp, can_accumulate_inplace; checked with the
-        profiler's memory events, which need no dispatch mode).
-        """
-        if func is not torch.ops.aten.add.Tensor or self.moment not in (
-            Moment.LOSS,
-            Moment.BACKWARD,
-        ):
+    def __init__(self, ledger: Ledger, entries: list[Entry]) -> None:
+        self.marks = ledger.marks
+        self.entries = entries
+        self._ledger = ledger
+        self._modules = sorted(ledger.log.modules, key=lambda item: item[0])
+
+    @cached_property
+    def storages(self) -> list[Storage]:
+        """Everything that was alive at some time of the step."""
+        births: dict[int, int] = dict.fromkeys(self._ledger.before, -1)
+        deaths: dict[int, int] = {}
+        copies = set()
+        for at, entry in enumerate(self.entries):
+            if entry.bytes > 0 and self._ledger.counts(entry):
+                births[entry.block] = at
+            elif entry.block not in births:
+                continue
+            elif entry.bytes < 0:
+                deaths[entry.block] = at
+            elif self._is_copy_of_weight(at, entry):
+                copies.add(entry.block)
+        gradients: dict[int, int] = {}
+        for at, block in self.marks.gradients:
+            gradients.setdefault(block, at)
+        return [
+            self._storage(block, born, deaths.get(block, FOREVER), block in copies, gradients)
+            for block, born in births.items()
+        ]
+
+    def _is_copy_of_weight(self, at: int, entry: Entry) -> bool:
+        """Autocast's 16-bit copies are casts of weights."""
+        known = self._ledger.before
+        if entry.other not in known or self.marks.phase(at) is Phase.UPDATE:
             return False
-        if torch._C._current_autograd_node() is None or not _called_by_engine():
-            return False
-        first, second = args[:2]
-        return (
-            isinstance(second, torch.Tensor)
-            and first.shape == second.shape
-            and not first._is_view()
+        return self._ledger.part(entry.other) is Part.WEIGHTS
+
+    def _storage(
+        self, block: int, born: int, died: int, is_copy: bool, gradients: dict[int, int]
+    ) -> Storage:
+        parts = [(born, self._part(block, born, died, is_copy))]
+        if block in gradients and parts[0][1] is not Part.GRADIENTS:
+            parts.append((gradients[block], Part.GRADIENTS))
+        if born < 0:
+            size = self._ledger.before[block]
+            return Storage(size, block_bytes(size), "", "", "", "", tuple(parts), born, died)
+        entry = self.entries[born]
+        return Storage(
+            entry.bytes,
+            block_bytes(entry.bytes),
+            entry.operation,
+            self._module(entry),
+            entry.node,
+            entry.shape,
+            tuple(parts),
+            born,
+            died,
         )
 
-    def _part_of(self, func: Any, args: Sequence[Any]) -> Part:
-        """16-bit copies of weights are made by a cast whose input is a weight."""
-        is_cast = func is torch.ops.aten._to_copy.default and self.moment is not Moment.UPDATE
-        copies = is_cast and _key(args[0]) in self._weight_keys
-        return Part.COPIES if copies else Part.TEMPORARIES
+    def _part(self, block: int, born: int, died: int, is_copy: bool) -> Part:
+        if born < 0:
+            return self._ledger.part(block)
+        if is_copy:
+            return Part.COPIES
+        for start, end in zip(self.marks.micro_steps, self.marks.forward_ends, strict=True):
+            if start <= born < end <= died:
+                return Part.ACTIVATIONS
+        return Part.TEMPORARIES
 
-    def _place(self) -> tuple[str, str]:
-        """The module of this operation, and in backward the node of autograd's graph."""
-        node = torch._C._current_autograd_node()
-        sequence = torch._C._autograd._get_sequence_nr()
-        if node is None or self.modules.path:
-            self._where[sequence - 1] = self.modules.path
-            return self.modules.path, ""
-        return self._where.get(node._sequence_nr(), ""), node.name()
+    def _module(self, entry: Entry) -> str:
+        """The module of an entry; in backward, the one that made the node."""
+        if entry.module or entry.sequence < 0:
+            return entry.module
+        place = bisect_right(self._modules, entry.sequence, key=lambda item: item[0])
+        return self._modules[place - 1][1]
 
-    def _add(self, tensor: torch.Tensor, operation: str, part: Part, module: str = "") -> Storage:
-        untyped = tensor.untyped_storage()
-        key = untyped._cdata
-        if key in self.live:
-            return self.live[key]
-        size, device = untyped.nbytes(), tensor.device.type
-        given = block_bytes(size) if device == self.device else size
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        shape = tuple(tensor.shape)
-        storage = Storage(size, given, device, operation, module, shape, dtype, part, self.index)
-        storage.reference = weakref.ref(untyped, lambda _: self._strike(key))
-        self.live[key] = storage
-        self._parts(storage.device)[part] += storage.bytes
-        if storage.device == self.device:
-            self._exact += storage.size
-        return storage
+    @cached_property
+    def totals(self) -> list[int]:
+        """Bytes alive on the device after each entry."""
+        changes = dict.fromkeys(range(-1, len(self.entries)), 0)
+        for item in self.storages:
+            changes[item.born] += item.bytes
+            if item.died != FOREVER:
+                changes[item.died] -= item.bytes
+        start = changes.pop(-1)
+        return list(accumulate(changes.values(), initial=start))[1:]
 
-    def _strike(self, key: int) -> None:
-        storage = self.live.pop(key)
-        self._weight_keys.discard(key)
-        self._parts(storage.device)[storage.part] -= storage.bytes
-        if storage.device == self.device:
-            self._exact -= storage.size
+    @cached_property
+    def peaks(self) -> dict[Phase, Peak]:
+        """The highest total of each phase."""
+        highest: dict[Phase, int] = {}
+        ends = [at for at, _ in self.marks.phases[1:]] + [len(self.entries)]
+        for (start, phase), end in zip(self.marks.phases, ends, strict=True):
+            places = range(start - 1, end)  # what is alive when the phase starts belongs to it
+            best = max(places, key=self._total)
+            if phase not in highest or self._total(best) > self._total(highest[phase]):
+                highest[phase] = best
+        return {phase: self._peak(at, phase) for phase, at in highest.items()}
 
-    def _note_peak(self, operation: str, module: str) -> None:
-        total = self.total()
-        peak = self.peaks.get(self.moment)
-        if peak is None or total > peak.total:
-            parts = self.parts()
-            self.peaks[self.moment] = Peak(total, self._exact, parts, operation, module, self.index)
-            if self.events is not None:
-                self.alive_at_peak[self.moment] = self.alive()
-        if self.device != "cpu":
-            self.host_peak = max(self.host_peak, self.total("cpu"))
+    def _total(self, at: int) -> int:
+        if at < 0:
+            return sum(map(block_bytes, self._ledger.before.values()))
+        return self.totals[at]
 
-    def _log(self, operation: str, module: str, node: str, made: list[Storage]) -> None:
-        assert self.events is not None
-        total = self.total()
-        new = tuple((item.shape, item.dtype, item.bytes) for item in made)
-        change = total - self._last_total
-        self._last_total = total
-        self.events.append(
-            Event(self.index, self.moment, operation, module, node, total, change, new)
+    def _peak(self, at: int, phase: Phase) -> Peak:
+        alive = list(self.alive(at))
+        inside = at >= 0 and self.marks.phase(at) is phase
+        entry = self.entries[at] if inside else None
+        return Peak(
+            self._total(at),
+            sum(item.size for item in alive),
+            self.parts(at),
+            entry.operation if entry else "(start)",
+            self._module(entry) if entry else "",
+            at,
         )
 
+    def alive(self, at: int) -> Iterator[Storage]:
+        """Everything that is alive after an entry."""
+        return (item for item in self.storages if item.lives(at))
 
-def _safe_softmax(scores: torch.Tensor, dim: int, dtype: Any = None) -> torch.Tensor:
-    """The operations inside of the math kernel's softmax, which a dispatch mode does not enter.
+    def parts(self, at: int) -> dict[Part, int]:
+        """Bytes alive after an entry by part."""
+        found = dict.fromkeys(Part, 0)
+        for item in self.alive(at):
+            found[item.part(at)] += item.bytes
+        return found
 
-    Source: torch (aten/src/ATen/native/SoftMax.cpp, _safe_softmax).
-    """
-    result = torch.ops.aten._softmax.default(scores, dim, False)
-    hidden = scores.eq(float("-inf"))
-    rows = hidden.all(dim=dim, keepdim=True)
-    return torch.where(rows, torch.zeros((), dtype=result.dtype, device=result.device), result)
+    @property
+    def kept(self) -> int:
+        """The place at which the last forward pass was over."""
+        return self.marks.forward_ends[-1] - 1
+
+    @property
+    def gradients(self) -> int:
+        """Bytes of all gradients when backward was over."""
+        return self.parts(self.marks.backward_done - 1)[Part.GRADIENTS]
+
+    @property
+    def host_peak(self) -> int:
+        """The most bytes in RAM beside the device."""
+        highest = total = self._ledger.host_before
+        for entry in self.entries:
+            if entry.place is not self._ledger.place:
+                total += entry.bytes
+                highest = max(highest, total)
+        return highest
+
+    def events(self) -> list[Event]:
+        """The step operation by operation."""
+        found: list[Event] = []
+        start, before = 0, self._total(-1)
+        for at, entry in enumerate(self.entries):
+            following = self.entries[at + 1] if at + 1 < len(self.entries) else None
+            if following is not None and _operation(following) == _operation(entry):
+                continue
+            made = [item for item in self.entries[start : at + 1] if item.bytes > 0]
+            total = self._total(at)
+            found.append(
+                Event(
+                    at,
+                    self.marks.phase(at),
+                    entry.operation,
+                    self._module(entry),
+                    entry.node,
+                    total,
+                    total - before,
+                    tuple(item.shape or f"{item.bytes} bytes" for item in made),
+                )
+            )
+            start, before = at + 1, total
+        return found
 
 
-def _called_by_engine() -> bool:
-    """Whether no Python code stands between autograd's engine and this operation."""
-    caller = sys._getframe(3)  # this function, the ledger's method, its dispatch, then the caller
-    return bool(caller.f_code.co_name == "_engine_run_backward")
-
-
-def _key(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _with_kept(peak: Peak, kept: list[Storage], device: str) -> Peak:
-    """The peak's parts, now that it is known what of its temporaries is kept for backward."""
-    alive = [item for item in kept if item.born <= peak.index and item.device == device]
-    moved = sum(item.bytes for item in alive)
-    parts = dict(peak.parts)
-    parts[Part.TEMPORARIES] -= moved
-    parts[Part.ACTIVATIONS] += moved
-    return Peak(peak.total, peak.exact, parts, peak.operation, peak.module, peak.index)
+def _operation(entry: Entry) -> tuple[str, str, int, str]:
+    return entry.operation, entry.node, entry.sequence, entry.module

@@ -4,11 +4,13 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+import torch
+
 from validation.configuration import Configuration
-from validation.ledger import Ledger
+from validation.ledger import Step
 from validation.rows import ORACLE, Row, measure_command
-from validation.session import Session, session
-from validation.storage import Moment, Part, block_bytes
+from validation.session import Training, session, training
+from validation.storage import Part, Phase, block_bytes
 
 VERSIONED: Final = ("torch", "transformers", "bitsandbytes")
 
@@ -16,67 +18,101 @@ VERSIONED: Final = ("torch", "transformers", "bitsandbytes")
 def measure(configuration: Configuration, device: str) -> Row:
     """What a step of this configuration needs once the optimizer's states exist.
 
-    `device` is ``fake``, ``cpu`` or ``cuda``; on a real GPU the peak is the allocator's.
+    `device` is ``counting``, ``cpu`` or ``cuda``; on a real GPU there are no parts.
 
     Raises:
         InputError: for a configuration that no real class or library can run.
     """
+    row: Row = {
+        "configuration": configuration.as_dict(),
+        "command": measure_command(configuration, device),
+        "device": device,
+    }
+    if device == "cuda":
+        return row | _on_a_card(configuration) | {"versions": versions()}
     with session(configuration, device) as made:
-        static = made.ledger.parts()
-        host = made.ledger.parts("cpu") if made.device != "cpu" else {}
-        made.step()
-        row: Row = {
-            "configuration": configuration.as_dict(),
-            "command": measure_command(configuration, device),
-            "device": device,
-            **_static(made, static),
-            **_peaks(made.ledger),
-            "ram": {
-                "peak": made.ledger.host_peak if made.device != "cpu" else 0,
-                "optimizer": host.get(Part.OPTIMIZER, 0),
-            },
-            "transfer": {"to_ram": made.updater.to_ram, "to_gpu": made.updater.to_gpu},
+        training = made.training
+        step = made.step()
+        static = {part: made.ledger.total(part) for part in Part}
+        kept = step.parts(step.kept)
+        row |= {
+            **_static(training, static[Part.WEIGHTS]),
+            "gradients": step.gradients,
+            "optimizer": static[Part.OPTIMIZER],
+            "inputs": static[Part.INPUTS],
+            "activations": kept[Part.ACTIVATIONS],
+            "autocast_copies": kept[Part.COPIES],
+            **_peaks(step),
+            "ram": _ram(training, step, device),
+            "transfer": {"to_ram": training.updater.to_ram, "to_gpu": training.updater.to_gpu},
             "versions": versions(),
         }
-        if device == "cuda":
-            row |= {"ledger_peak": row["peak"]} | made.step_on_allocator()
-        return row
+    return row
 
 
-def _static(made: Session, static: dict[Part, int]) -> dict[str, int]:
-    """What lives from step to step, and what is kept from forward to backward."""
-    parameters = list(made.task.model.parameters())
+def _static(training: Training, weights: int) -> dict[str, int]:
+    """What belongs to the model; tables that a first step left behind are buffers too."""
+    parameters = list(training.task.model.parameters())
     trained = sum(block_bytes(item.nbytes) for item in parameters)
     return {
         "parameters": sum(item.numel() for item in parameters),
-        "buffers": static[Part.WEIGHTS] - trained,
-        "weights": static[Part.WEIGHTS],
-        "gradients": made.watcher.gradients,
-        "optimizer": static[Part.OPTIMIZER],
-        "inputs": static[Part.INPUTS],
-        "activations": made.watcher.kept[Part.ACTIVATIONS],
-        "autocast_copies": made.watcher.kept[Part.COPIES],
+        "buffers": weights - trained,
+        "weights": weights,
     }
 
 
-def _peaks(ledger: Ledger) -> dict[str, Any]:
-    moment = max(ledger.peaks, key=lambda item: ledger.peaks[item].total)
-    highest = ledger.peaks[moment]
+def _peaks(step: Step) -> dict[str, Any]:
+    phase = max(step.peaks, key=lambda item: step.peaks[item].total)
+    highest = step.peaks[phase]
     return {
         "peak": highest.total,
         "peak_without_rounding": highest.exact,
-        "moment": moment.value,
+        "phase": phase.value,
         "operation": highest.operation,
         "module": highest.module,
-        "moments": {item.value: _moment(ledger, item) for item in Moment},
+        "phases": {item.value: _phase(step, item) for item in Phase},
     }
 
 
-def _moment(ledger: Ledger, moment: Moment) -> dict[str, Any]:
-    peak = ledger.peaks[moment]
+def _phase(step: Step, phase: Phase) -> dict[str, Any]:
+    peak = step.peaks[phase]
     parts = {part.value: size for part, size in peak.parts.items()}
     where = {"operation": peak.operation, "module": peak.module}
     return {"peak": peak.total, **where, "parts": parts}
+
+
+def _ram(training: Training, step: Step, device: str) -> dict[str, int]:
+    """Bytes in RAM beside the device: the most in the step, and what the update keeps there."""
+    if device == "cpu":
+        return {"peak": 0, "optimizer": 0}
+    states = [item for item in training.updater.state() if str(item.device) != "cuda:0"]
+    return {"peak": step.host_peak, "optimizer": sum(item.nbytes for item in states)}
+
+
+def _on_a_card(configuration: Configuration) -> Row:
+    from validation.cuda import AllocatorWatcher, allocator_figures
+
+    with training(configuration, "cuda") as made:
+        states = [item for item in made.updater.state() if item.is_cuda]
+        model = made.task.model
+        weights = _bytes([*model.parameters(), *model.buffers()])
+        known = weights + _bytes(states) + _bytes(list(made.task.inputs.values()))
+        torch.cuda.empty_cache()
+        watcher = AllocatorWatcher()
+        made.run(watcher)
+        reserved = torch.cuda.memory_reserved()  # nothing is given back within a step
+        return {
+            **_static(made, weights),
+            "optimizer": _bytes(states),
+            **allocator_figures(watcher, known, reserved),
+            "transfer": {"to_ram": made.updater.to_ram, "to_gpu": made.updater.to_gpu},
+        }
+
+
+def _bytes(tensors: list[torch.Tensor]) -> int:
+    """Bytes of the tensors' blocks, each counted once."""
+    found = {item.untyped_storage().data_ptr(): item.untyped_storage().nbytes() for item in tensors}
+    return sum(map(block_bytes, found.values()))
 
 
 def versions() -> dict[str, str | int]:

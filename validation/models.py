@@ -1,85 +1,90 @@
-"""Real Hugging Face models from the calculator's architectures, without weights."""
+"""Real models without weights: transformers' classes from a config's values, and our own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 
 import torch
+import transformers
 from torch import nn
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPTJConfig,
-    GPTJForCausalLM,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.auto import modeling_auto
 
-from calculator.architecture import Architecture, Family
-from calculator.errors import InputError
-from calculator.techniques import Attention, Precision, ResolvedPlan
+from calculator.architecture import Family
+from calculator.errors import InputError, one_line
+from calculator.models.registry import TYPES
+from calculator.plan import Attention, Plan, Precision
 from validation import text_to_image
 from validation.configuration import Configuration
 from validation.reversible import make_reversible
+from validation.subject import Subject
 
 OnLogits = Callable[[torch.Tensor], None]
+
+# what people train of a type: the first of these in which transformers has a class of it
+TRAINED = (
+    modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING,
+    modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    modeling_auto.MODEL_FOR_MASKED_LM_MAPPING,
+    modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING,
+    modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A model with its loss, and one micro-batch.
-
-    `watch` calls back when the logits exist. `keeps_tables` says that the first forward pass makes
-    tensors that stay; `unused` names parameters that never get a gradient.
-    """
+    """A model with its loss, and one micro-batch; `watch` calls back when the logits exist."""
 
     model: nn.Module
     watch: Callable[[OnLogits], AbstractContextManager[None]]
     inputs: dict[str, torch.Tensor]
-    keeps_tables: bool = False
-    unused: tuple[str, ...] = ()
 
 
 def build_task(configuration: Configuration, device: str) -> Task:
     """The real class at its real size with random inputs on the device."""
-    architecture, plan = configuration.architecture, configuration.resolved
+    subject, plan = configuration.subject, configuration.resolved
+    weight_type = _weight_type(configuration)
     with torch.device(device):
-        model = _build_model(architecture, plan, _weight_type(configuration))
-        inputs = _inputs(architecture, plan, configuration.padding)
-    if architecture.family is Family.DALLE:
-        model.train()
-        return Task(model, partial(text_to_image.watch, model), inputs, True)
-    _share(architecture, plan, model)
+        if subject.kind == Family.DALLE:
+            return _text_to_image(configuration, weight_type)
+        model = _build_model(subject, configuration.plan, weight_type)
+        inputs = _inputs(model, plan, weight_type, configuration.padding)
+    _share(plan, model)
     if plan.reversible:
         make_reversible(model)
     model.train()
-    watch = partial(_watch, _head(architecture, model))
-    return Task(model, watch, inputs, unused=_unused(architecture, plan))
+    return Task(model, partial(_watch, _head(model)), inputs)
 
 
-def _unused(architecture: Architecture, plan: ResolvedPlan) -> tuple[str, ...]:
-    """BERT's head has two biases, which are one when the embeddings are tied."""
-    untied_bert = architecture.family is Family.BERT and not plan.tied_embeddings
-    return ("cls.predictions.bias",) if untied_bert else ()
-
-
-def check_model(architecture: Architecture, plan: ResolvedPlan) -> None:
+def check_model(configuration: Configuration) -> None:
     """Refuse what the model's class has no code for.
 
     Raises:
         InputError: naming the option and the rule.
     """
-    match architecture.family:
-        case Family.DALLE:
-            text_to_image.check(architecture, plan)
-        case Family.BERT | Family.GPTJ | Family.T5 if plan.reversible:
-            raise InputError("reversible", True, f"{architecture.name} has no reversible class")
-        case _:
-            pass
+    subject, plan = configuration.subject, configuration.resolved
+    if subject.kind == Family.DALLE:
+        text_to_image.check(configuration.architecture, plan)
+    elif plan.reversible:
+        known = TYPES.get(subject.kind)
+        if known is None or not known.has_reversible_class:
+            raise InputError("reversible", True, f"{subject.name} has no reversible class")
+
+
+def _text_to_image(configuration: Configuration, weight_type: torch.dtype) -> Task:
+    architecture, plan = configuration.architecture, configuration.resolved
+    common = {
+        "attn_implementation": "eager" if plan.attention is Attention.EAGER else "sdpa",
+        "use_cache": False,
+        "dtype": weight_type,
+        "tie_word_embeddings": plan.tied_embeddings,
+    }
+    model = text_to_image.build(architecture, plan, common)
+    model.train()
+    watch = partial(text_to_image.watch, model)
+    return Task(model, watch, text_to_image.inputs(architecture, plan))
 
 
 def _weight_type(configuration: Configuration) -> torch.dtype:
@@ -88,120 +93,82 @@ def _weight_type(configuration: Configuration) -> torch.dtype:
     return torch.float32
 
 
-def _build_model(architecture: Architecture, plan: ResolvedPlan, weight_type: torch.dtype) -> Any:
-    eager = plan.attention is Attention.EAGER or architecture.family is Family.GPTJ
-    common = {
-        "attn_implementation": "eager" if eager else "sdpa",
-        "use_cache": False,
-        "dtype": weight_type,
-        "tie_word_embeddings": plan.tied_embeddings,
-    }
-    match architecture.family:
-        case Family.BERT:
-            return BertForMaskedLM._from_config(_bert(architecture, plan.dropout, common))
-        case Family.GPT2:
-            return GPT2LMHeadModel._from_config(_gpt2(architecture, plan.dropout, common))
-        case Family.GPTJ:
-            return GPTJForCausalLM._from_config(_gptj(architecture, plan.dropout, common))
-        case Family.T5:
-            return T5ForConditionalGeneration._from_config(_t5(architecture, plan.dropout, common))
-        case Family.DALLE:
-            return text_to_image.build(architecture, plan, common)
-        case other:
-            assert_never(other)
+def _build_model(subject: Subject, plan: Plan, weight_type: torch.dtype) -> Any:
+    """The class that people train; what the plan leaves open is the config's own."""
+    own: dict[str, Any] = {"use_cache": False, "dtype": weight_type}
+    known = TYPES.get(subject.kind)
+    if plan.tied_embeddings is not None and (known is None or known.can_untie):
+        own["tie_word_embeddings"] = plan.tied_embeddings
+    if plan.dropout is not None and subject.dropouts:
+        own |= dict.fromkeys(subject.dropouts, plan.dropout)
+    config = _config(subject, own)
+    if plan.dropout is not None and not subject.dropouts:
+        for key in [key for key, value in vars(config).items() if _is_dropout(key, value)]:
+            setattr(config, key, plan.dropout)
+    if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = config.pad_token_id = 0
+    real = _class_of(subject, config)
+    eager = plan.attention is Attention.EAGER or not real._supports_sdpa
+    config._attn_implementation = "eager" if eager else "sdpa"
+    model = real._from_config(config)
+    _keep_wide(model)
+    return model
 
 
-def _bert(shape: Architecture, dropout: float, common: dict[str, Any]) -> BertConfig:
-    return BertConfig(
-        vocab_size=shape.vocabulary_size,
-        hidden_size=shape.hidden_size,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        intermediate_size=shape.feed_forward_size,
-        max_position_embeddings=shape.positions,
-        type_vocab_size=shape.token_types,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        **common,
-    )
+def _keep_wide(model: nn.Module) -> None:
+    """Buffers that `from_pretrained` keeps in 32 bits whatever the weights are, brought there."""
+    wide = getattr(model, "_keep_in_fp32_modules_strict", ())
+    for path, buffer in list(model.named_buffers()):
+        parent, _, name = path.rpartition(".")
+        if name in wide:
+            setattr(model.get_submodule(parent), name, buffer.float())
 
 
-def _gpt2(shape: Architecture, dropout: float, common: dict[str, Any]) -> GPT2Config:
-    return GPT2Config(
-        vocab_size=shape.vocabulary_size,
-        n_positions=shape.positions,
-        n_embd=shape.hidden_size,
-        n_layer=shape.layers,
-        n_head=shape.heads,
-        n_inner=shape.feed_forward_size,
-        resid_pdrop=dropout,
-        embd_pdrop=dropout,
-        attn_pdrop=dropout,
-        **common,
-    )
+def _config(subject: Subject, own: dict[str, Any]) -> Any:
+    """Transformers' configuration of the type.
+
+    Raises:
+        InputError: for a type that it does not know, or a value that it refuses.
+    """
+    values = {key: value for key, value in subject.values.items() if key != "model_type"}
+    try:
+        return transformers.AutoConfig.for_model(subject.kind, **{**values, **own})
+    except Exception as error:  # whatever a class's own checks raise
+        raise InputError("model", subject.name, one_line(str(error), 200)) from None
 
 
-def _gptj(shape: Architecture, dropout: float, common: dict[str, Any]) -> GPTJConfig:
-    return GPTJConfig(
-        vocab_size=shape.vocabulary_size,
-        n_positions=shape.sequence_length,
-        n_embd=shape.hidden_size,
-        n_layer=shape.layers,
-        n_head=shape.heads,
-        n_inner=shape.feed_forward_size,
-        rotary_dim=shape.rotary_size,
-        resid_pdrop=dropout,
-        embd_pdrop=dropout,
-        attn_pdrop=dropout,
-        **common,
-    )
+def _is_dropout(key: str, value: object) -> bool:
+    return "drop" in key and key != "classifier_dropout" and isinstance(value, float)
 
 
-def _t5(shape: Architecture, dropout: float, common: dict[str, Any]) -> T5Config:
-    special: dict[str, Any] = {"decoder_start_token_id": 0}  # not in the class's signature
-    return T5Config(
-        vocab_size=shape.vocabulary_size,
-        d_model=shape.hidden_size,
-        d_kv=shape.head_size,
-        d_ff=shape.feed_forward_size,
-        num_layers=shape.layers,
-        num_decoder_layers=shape.decoder_layers,
-        num_heads=shape.heads,
-        relative_attention_num_buckets=shape.relative_buckets,
-        dropout_rate=dropout,
-        pad_token_id=0,
-        **special,
-        **common,
-    )
+def _class_of(subject: Subject, config: Any) -> Any:
+    """The class that the calculator counts, else the one that people train."""
+    known = TYPES.get(subject.kind)
+    if known is not None:
+        return getattr(transformers, known.counted)
+    for mapping in TRAINED:
+        if type(config) in mapping:
+            return mapping[type(config)]
+    rule = f"transformers has no class of {subject.kind} with a loss that the oracle knows"
+    raise InputError("model", subject.name, rule)
 
 
-def layer_lists(architecture: Architecture, model: Any) -> list[nn.ModuleList]:
-    """The model's stacks of layers."""
-    match architecture.family:
-        case Family.BERT:
-            return [model.bert.encoder.layer]
-        case Family.GPT2 | Family.GPTJ:
-            return [model.transformer.h]
-        case Family.T5:
-            return [model.encoder.block, model.decoder.block]
-        case Family.DALLE:
-            raise InputError("model", architecture.name, "shares its layers by itself")
-        case other:
-            assert_never(other)
-
-
-def _share(architecture: Architecture, plan: ResolvedPlan, model: Any) -> None:
+def _share(plan: Plan, model: Any) -> None:
     """Layer i becomes the very module of layer i modulo the number of groups."""
-    for layers in layer_lists(architecture, model):
-        for index in range(plan.sharing_groups, len(layers)):
+    for layers in layer_lists(model):
+        for index in range(plan.sharing_groups or len(layers), len(layers)):
             layers[index] = layers[index % plan.sharing_groups]
 
 
-def _head(architecture: Architecture, model: Any) -> nn.Module:
+def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
+    """The model's stacks of layers."""
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    return [item for item in lists if item and isinstance(item[0], GradientCheckpointingLayer)]
+
+
+def _head(model: Any) -> nn.Module:
     """The last module before the loss: it makes the logits."""
-    if architecture.family is Family.BERT:
-        return model.cls.predictions.decoder  # type: ignore[no-any-return]
-    return model.lm_head  # type: ignore[no-any-return]
+    return model.get_output_embeddings() or model.classifier  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -213,14 +180,28 @@ def _watch(head: nn.Module, on_logits: OnLogits) -> Iterator[None]:
         handle.remove()
 
 
-def _inputs(architecture: Architecture, plan: ResolvedPlan, padding: bool) -> dict[str, Any]:
-    """Token ids and labels, int64, (batch, sequence)."""
-    if architecture.family is Family.DALLE:
-        return text_to_image.inputs(architecture, plan)
-    size = (plan.batch_size, plan.sequence_length)
-    inputs = {"input_ids": torch.randint(0, architecture.vocabulary_size, size)}
-    labels = (plan.batch_size, plan.target_length or plan.sequence_length)
-    inputs["labels"] = torch.randint(0, architecture.vocabulary_size, labels)
-    if padding:
-        inputs["attention_mask"] = torch.ones(size, dtype=torch.int64)
+def _inputs(
+    model: Any, plan: Plan, weight_type: torch.dtype, padding: bool
+) -> dict[str, torch.Tensor]:
+    """One micro-batch of what the class reads: token ids, pixels or a spectrogram; and labels."""
+    config, batch = model.config, plan.batch_size
+    match model.main_input_name:
+        case "pixel_values":
+            shape = (batch, config.num_channels, config.image_size, config.image_size)
+            pixels = torch.zeros(shape, dtype=weight_type)
+            return {"pixel_values": pixels, "labels": torch.randint(0, config.num_labels, (batch,))}
+        case "input_features":
+            frames = 2 * config.max_source_positions
+            inputs = {
+                "input_features": torch.zeros(
+                    (batch, config.num_mel_bins, frames), dtype=weight_type
+                )
+            }
+        case _:
+            size = (batch, plan.sequence_length)
+            inputs = {"input_ids": torch.randint(0, config.vocab_size, size)}
+            if padding:
+                inputs["attention_mask"] = torch.ones(size, dtype=torch.int64)
+    labels = (batch, plan.target_length or plan.sequence_length)
+    inputs["labels"] = torch.randint(0, config.vocab_size, labels)
     return inputs

@@ -1,6 +1,6 @@
 """Which module of a model is running."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,16 +13,16 @@ class Modules:
     def __init__(self, model: torch.nn.Module) -> None:
         self._names = {id(module): name for name, module in reversed(list(model.named_modules()))}
         self._stack: list[str] = []
-
-    @property
-    def path(self) -> str:
-        """Dotted path of the innermost running module, empty outside of the model."""
-        return self._stack[-1] if self._stack else ""
+        self._report: Callable[[str], None] = lambda _: None
 
     @contextmanager
-    def followed(self) -> Iterator[None]:
-        """Follow the modules within the block."""
+    def followed(self, report: Callable[[str], None]) -> Iterator[None]:
+        """Report the dotted path of the innermost running module whenever it changes.
+
+        It is empty outside of the model.
+        """
         hooks = torch.nn.modules.module
+        self._report = report
         before = hooks.register_module_forward_pre_hook(self._enter)
         after = hooks.register_module_forward_hook(self._leave, always_call=True)
         try:
@@ -30,9 +30,12 @@ class Modules:
         finally:
             before.remove()
             after.remove()
+            self._stack.clear()
 
     def _enter(self, module: torch.nn.Module, _: Any) -> None:
         self._stack.append(self._names.get(id(module), type(module).__name__))
+        self._report(self._stack[-1])
 
     def _leave(self, *_: Any) -> None:
         self._stack.pop()
+        self._report(self._stack[-1] if self._stack else "")

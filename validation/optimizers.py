@@ -7,13 +7,13 @@ from typing import Any, Final, Protocol, assert_never
 import torch
 
 from calculator.errors import InputError
-from calculator.techniques import Offload, Optimizer, Precision, ResolvedPlan, Update, default_bits
+from calculator.plan import Offload, Optimizer, Plan, Precision, Update, default_bits
 
 RATE: Final = 1e-4  # no size depends on it
 Make = Callable[[Sequence[torch.Tensor]], torch.optim.Optimizer]
 
 
-def optimizer_for(plan: ResolvedPlan) -> Make:
+def optimizer_for(plan: Plan) -> Make:
     """torch.optim for states in the weights' own format, bitsandbytes for other formats.
 
     Raises:
@@ -42,7 +42,7 @@ def optimizer_for(plan: ResolvedPlan) -> Make:
             assert_never(other)
 
 
-def _implementation(plan: ResolvedPlan) -> dict[str, Any]:
+def _implementation(plan: Plan) -> dict[str, Any]:
     return {
         "foreach": plan.update is Update.FOREACH,
         "fused": plan.update is Update.FUSED,
@@ -76,7 +76,7 @@ class PlainUpdater:
     to_ram = 0
     to_gpu = 0
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan) -> None:
         self.optimizer = optimizer_for(plan)(parameters)
 
     def step(self) -> None:
@@ -94,7 +94,7 @@ class MasterUpdater:
     to_ram = 0
     to_gpu = 0
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan) -> None:
         self.parameters = parameters
         self.masters = [parameter.detach().float() for parameter in parameters]
         self.optimizer = optimizer_for(plan)(self.masters)
@@ -121,11 +121,12 @@ class OffloadUpdater:
     The copy in RAM is fp32, but 16-bit where everything is 16-bit.
     """
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: ResolvedPlan) -> None:
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan, host: str = "cpu") -> None:
         self.parameters = parameters
+        self.host = host
         half = plan.precision is Precision.HALF
         self.masters = [
-            parameter.detach().to("cpu", None if half else torch.float32, copy=True)
+            parameter.detach().to(host, None if half else torch.float32, copy=True)
             for parameter in parameters
         ]
         self.optimizer = optimizer_for(plan)(self.masters)
@@ -137,7 +138,7 @@ class OffloadUpdater:
         self.to_ram = self.to_gpu = 0
         for master, parameter in zip(self.masters, self.parameters, strict=True):
             if parameter.grad is not None:
-                gradient = parameter.grad.to("cpu")
+                gradient = parameter.grad.to(self.host)
                 self.to_ram += gradient.nbytes
                 master.grad = gradient.to(master.dtype)
         self.optimizer.step()
@@ -152,12 +153,12 @@ class OffloadUpdater:
         return self.masters + states(self.optimizer)
 
 
-def make_updater(model: torch.nn.Module, plan: ResolvedPlan) -> Updater:
-    """How this plan updates this model."""
+def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
+    """How this plan updates this model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
     match plan.offload:
         case Offload.OPTIMIZER:
-            return OffloadUpdater(parameters, plan)
+            return OffloadUpdater(parameters, plan, host)
         case Offload.NONE if plan.precision is Precision.MIXED:
             return MasterUpdater(parameters, plan)
         case Offload.NONE:

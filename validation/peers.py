@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from calculator.catalog import find_model
 from calculator.estimate import estimate
-from calculator.techniques import Attention, Plan
+from calculator.plan import Attention, Plan
 from validation.compare import Comparison
 
 FILE: Final = Path(__file__).with_name("peers.jsonl")
@@ -104,7 +104,7 @@ def score(predictions: Sequence[Prediction], comparisons: Sequence[Comparison]) 
         found.append(
             Score(
                 prediction,
-                find_model(prediction.model).family.value,
+                find_model(prediction.model).family,
                 {kernel: size for kernel, (size, _) in pairs.items()},
                 {kernel: measured for kernel, (_, measured) in pairs.items()},
             )

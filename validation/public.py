@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.catalog import find_model
-from calculator.estimate import MemoryReport, estimate
-from calculator.ledger import Moment
-from calculator.techniques import Plan
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.report import Phase, Report
 from calculator.units import GiB, MiB
 
 
@@ -42,7 +42,7 @@ class Publication:
     rows: tuple[Published, ...]
     context: int = 0
 
-    def pairs(self) -> list[tuple[Published, MemoryReport]]:
+    def pairs(self) -> list[tuple[Published, Report]]:
         """Each row with the calculator's report on the same options."""
         return [(row, estimate(find_model(row.model), row.plan)) for row in self.rows]
 
@@ -152,9 +152,9 @@ def as_classifier(row: Published) -> int:
     architecture, plan = find_model(row.model), row.plan
     whole = estimate(architecture, plan)
     small = estimate(replace(architecture, vocabulary_size=2), plan)
-    update, without = whole.moments[Moment.UPDATE], small.moments[Moment.UPDATE]
+    update, without = whole.phases[Phase.UPDATE], small.phases[Phase.UPDATE]
     words = update.weights - without.weights + update.optimizer - without.optimizer
     if whole.plan.accumulation > 1:
         words += update.gradients - without.gradients
-    before = (small.moments[moment].total + words for moment in Moment if moment != Moment.UPDATE)
+    before = (small.phases[phase].total + words for phase in Phase if phase != Phase.UPDATE)
     return max(*before, update.total)

@@ -1,7 +1,7 @@
 """GPT-2 with reversible layers: attention and feed-forward add to two streams in turn.
 
-`training.reversible` does the work: y1 = x1 + attention(x2), y2 = x2 + feed_forward(y1), each with
-its norm; both streams start as the embeddings and their mean is the output.
+`training.model.reversible` does the work: y1 = x1 + attention(x2), y2 = x2 + feed_forward(y1),
+each with its norm; both streams start as the embeddings and their mean is the output.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from training.reversible import ReversibleLayer, run_layers
+from training.model.reversible import ReversibleLayer, run_layers
 
 
 class ReversibleStack(nn.Module):

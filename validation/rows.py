@@ -9,7 +9,7 @@ from typing import Any, Final
 from validation.configuration import Configuration
 
 # Raised when the oracle counts otherwise than before; rows of earlier ones are measured again.
-ORACLE: Final = 2
+ORACLE: Final = 3
 FOLDER: Final = Path(__file__).with_name("measurements")
 
 Row = dict[str, Any]
@@ -23,12 +23,12 @@ def read_rows(device: str = "*", folder: Path = FOLDER) -> Iterator[Row]:
 
 
 class RowFile:
-    """Rows of one device and family; a run that was cut off goes on after the last whole row."""
+    """Rows of one device and model type; after a crash the last whole row is the last one."""
 
-    def __init__(self, device: str, family: str, folder: Path = FOLDER) -> None:
+    def __init__(self, device: str, kind: str, folder: Path = FOLDER) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.device = device
-        self.path = folder / f"{device}-{family}.jsonl"
+        self.path = folder / f"{device}-{kind}.jsonl"
         text = self.path.read_text() if self.path.exists() else ""
         whole = text[: text.rfind("\n") + 1]  # a crash can leave a last line unfinished
         if whole != text:

@@ -3,39 +3,52 @@
 import gc
 import time
 
+from calculator.architecture import Architecture
+from calculator.errors import InputError
 from validation.configuration import Configuration
 from validation.grid import grid
 from validation.measure import measure
-from validation.rows import RowFile
+from validation.rows import Row, RowFile
 
 
-def run(device: str, first: int, step: int, only_list: bool) -> None:
+def run(device: str, first: int, step: int, only_list: bool, kind: str | None = None) -> None:
     """Measure every `step`-th configuration from the `first` that has no row of this oracle yet.
 
-    Configurations without any row come first, and of those the quick ones.
+    `kind` names one model type. Configurations without any row come first, of those the quick ones.
     """
-    chosen = grid()[first::step]
+    chosen = [item for item in grid() if kind in (None, item.subject.kind)][first::step]
     if only_list:
         print("\n".join(item.command for item in chosen))
         return
     gc.freeze()  # what is loaded stays; only models are to be collected
-    families = {item.architecture.family.value for item in chosen}
-    files = {family: RowFile(device, family) for family in families}
+    kinds = {item.subject.kind for item in chosen}
+    files = {kind: RowFile(device, kind) for kind in kinds}
 
     def file_of(item: Configuration) -> RowFile:
-        return files[item.architecture.family.value]
+        return files[item.subject.kind]
 
     left = [item for item in chosen if item not in file_of(item)]
     left.sort(key=lambda item: (file_of(item).has_stale(item), _operations(item)))
     for number, item in enumerate(left, 1):
-        seconds = _measure_into(file_of(item), item, device)
-        print(f"{number}/{len(left)} {seconds:.1f} s {item.command}", flush=True)
+        try:
+            told = f"{_measure_into(file_of(item), item, device):.1f} s"
+        except (InputError, RuntimeError) as error:  # only the built class knows that it cannot
+            told = str(error)
+        print(f"{number}/{len(left)} {told} {item.command}", flush=True)
 
 
 def _operations(configuration: Configuration) -> int:
     """How long a measurement takes, roughly."""
-    shape, plan = configuration.architecture, configuration.resolved
-    return (shape.layers + 2 * shape.decoder_layers) * plan.accumulation
+    shape, plan = configuration.subject.counted, configuration.resolved
+    layers = shape.layers + 2 * shape.decoder_layers if isinstance(shape, Architecture) else 1
+    return layers * plan.accumulation
+
+
+def keep(configuration: Configuration, device: str) -> Row:
+    """Measure one configuration and write its row to the committed ones."""
+    row = measure(configuration, device)
+    RowFile(device, configuration.subject.kind).append(row)
+    return row
 
 
 def _measure_into(file: RowFile, configuration: Configuration, device: str) -> float:

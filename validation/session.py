@@ -3,140 +3,116 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 from unittest.mock import patch
 
 import torch
 
 from validation.configuration import Configuration
-from validation.ledger import Ledger
+from validation.counting_device import RAM_DEVICE, Place, counting_gpu
+from validation.ledger import Ledger, Step
 from validation.models import Task, build_task, check_model
 from validation.modules import Modules
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
-from validation.storage import Event, Moment, Part, Storage
+from validation.storage import Part, Phase
 
 
-class LedgerWatcher:
-    """Keeps the ledger's moments and parts while a step runs."""
+class Unwatched:
+    """A watcher that only knows the phase."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-        self.kept: dict[Part, int] = {}
-        self.alive: list[tuple[Storage, Part]] = []
-        self.gradients = 0
-        self.start_micro_step = ledger.start_micro_step
-        self.start = ledger.start
+    def __init__(self) -> None:
+        self.phase = Phase.FORWARD
 
-    @property
-    def moment(self) -> Moment:
-        """The moment that the step is in."""
-        return self.ledger.moment
+    def start_micro_step(self) -> None:
+        """A forward pass begins."""
+        self.phase = Phase.FORWARD
+
+    def start_phase(self, phase: Phase) -> None:
+        """A phase begins."""
+        self.phase = phase
 
     def keep(self) -> None:
         """Forward is over."""
-        self.ledger.keep()
-        self.kept = self.ledger.parts()
-        if self.ledger.events is not None:
-            self.alive = self.ledger.alive()
 
     def gradient(self, parameter: torch.Tensor) -> None:
         """A gradient is complete."""
-        assert parameter.grad is not None
-        self.ledger.enter([parameter.grad], Part.GRADIENTS)
 
     def backward_done(self) -> None:
         """All gradients exist."""
-        self.gradients = self.ledger.parts()[Part.GRADIENTS]
 
 
 @dataclass
-class Session:
-    """A model that has made its first step, so that the optimizer's states exist."""
+class Training:
+    """A model, its updater and its micro-batch on a device, with the optimizer's states."""
 
     configuration: Configuration
     device: str
     task: Task
     updater: Updater
-    ledger: Ledger
-    watcher: LedgerWatcher
 
-    def step(self) -> None:
-        """One more step, from a fresh ledger."""
-        self.ledger.restart()
-        with self.ledger, self.ledger.modules.followed():
-            self._run(self.watcher)
-
-    def step_on_allocator(self) -> dict[str, Any]:
-        """One more step on a real GPU without the ledger: the allocator's figures."""
-        from validation.cuda import AllocatorWatcher, allocator_figures
-
-        torch.cuda.empty_cache()
-        watcher = AllocatorWatcher()
-        self._run(watcher)
-        reserved = torch.cuda.memory_reserved()  # nothing is given back within a step
-        return allocator_figures(watcher, self.ledger.total(), reserved)
-
-    def _run(self, watcher: Watcher) -> None:
+    def run(self, watcher: Watcher) -> None:
+        """One step."""
         plan = self.configuration.resolved
         autocast = autocast_for(plan, self.device, self.configuration.half_type)
         with kernels(plan.attention):
             run_step(self.task, self.updater, plan, autocast, watcher)
 
-    def step_logged(self) -> list[Event]:
-        """One more step with every operation written down, and all that lives at the peaks."""
-        self.ledger.events = []
-        self.step()
-        events, self.ledger.events = self.ledger.events, None
-        return events
+
+@dataclass
+class Session:
+    """A training whose allocations are logged."""
+
+    training: Training
+    ledger: Ledger
+
+    def step(self) -> Step:
+        """One more step, from a fresh log."""
+        with Modules(self.training.task.model).followed(self.ledger.log.enter_module):
+            self.ledger.start()
+            self.training.run(self.ledger)
+            return self.ledger.stop()
 
 
 @contextmanager
 def session(configuration: Configuration, device: str) -> Iterator[Session]:
-    """Build the model, make the first step, and hand over for the next ones.
+    """Build the model, make the first step, and hand over for logged ones.
 
-    `device` is ``fake`` (a fake GPU), ``cpu`` or ``cuda``.
+    `device` is ``counting`` or ``cpu``.
+    """
+    optimizer_for(configuration.resolved)  # a library makes tables of its own when it is imported
+    ledger = Ledger(Place.CPU if device == "cpu" else Place.GPU)
+    with training(configuration, device) as made:
+        ledger.enter(made.task.model.parameters(), Part.WEIGHTS)
+        ledger.enter(made.task.model.buffers(), Part.WEIGHTS)
+        ledger.enter(made.task.inputs.values(), Part.INPUTS)
+        ledger.enter(made.updater.state(), Part.OPTIMIZER)
+        yield Session(made, ledger)
+
+
+@contextmanager
+def training(configuration: Configuration, device: str) -> Iterator[Training]:
+    """Build the model and make the first step, after which the optimizer's states exist.
+
+    `device` is ``counting``, ``cpu`` or ``cuda``.
     """
     check(configuration)
-    fake = device == "fake"
-    place = "cuda" if fake else device
+    counting = device == "counting"
+    place = "cuda" if counting else device
     with _setting(device), torch.autograd.set_multithreading_enabled(False):
         task = build_task(configuration, place)
         plan = configuration.resolved
-        enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not fake)
-        updater = make_updater(task.model, plan)
-        modules = Modules(task.model)
-        ledger = Ledger(place, modules)
-        ledger.enter(task.model.parameters(), Part.WEIGHTS, "parameter")
-        ledger.enter(task.model.buffers(), Part.WEIGHTS, "buffer")
-        ledger.enter(task.inputs.values(), Part.INPUTS, "input")
-        ledger.enter(updater.state(), Part.OPTIMIZER, "state")
-        made = Session(configuration, place, task, updater, ledger, LedgerWatcher(ledger))
-        if fake and not task.keeps_tables:
-            _make_states(task, updater)
-        else:
-            made.step()
-        ledger.adopt_leftovers()
-        ledger.enter(updater.state(), Part.OPTIMIZER, "state")
+        enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not counting)
+        updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
+        made = Training(configuration, place, task, updater)
+        made.run(Unwatched())
         yield made
-
-
-def _make_states(task: Task, updater: Updater) -> None:
-    """Let the optimizer make its states from gradients without a backward pass."""
-    for name, parameter in task.model.named_parameters():
-        if name not in task.unused:
-            parameter.grad = torch.zeros_like(parameter)
-    updater.step()
-    task.model.zero_grad(set_to_none=True)
 
 
 @contextmanager
 def _setting(device: str) -> Iterator[None]:
     match device:
-        case "fake":
-            from validation.fake_device import fake_gpu
-
-            with fake_gpu():
+        case "counting":
+            with counting_gpu():
                 yield
         case "cpu":
             with patch("torch.nn.functional.dropout", _fused_dropout):
@@ -163,4 +139,4 @@ def check(configuration: Configuration) -> None:
     """
     plan = configuration.resolved
     optimizer_for(plan)
-    check_model(configuration.architecture, plan)
+    check_model(configuration)

@@ -1,4 +1,4 @@
-"""One training step with its four moments: forward, loss, backward, update."""
+"""One training step with its four phases: forward, loss, backward, update."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -7,24 +7,24 @@ from typing import Any, Protocol, assert_never
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from calculator.techniques import Attention, Checkpointing, Precision, ResolvedPlan
+from calculator.plan import Attention, Checkpointing, Plan, Precision
 from validation.models import Task
 from validation.optimizers import Updater
-from validation.storage import Moment
+from validation.storage import Phase
 
 
 class Watcher(Protocol):
     """Who is told what the step is doing."""
 
     @property
-    def moment(self) -> Moment:
-        """The moment that the step is in."""
+    def phase(self) -> Phase:
+        """The phase that the step is in."""
 
     def start_micro_step(self) -> None:
         """A forward pass begins."""
 
-    def start(self, moment: Moment) -> None:
-        """A moment begins."""
+    def start_phase(self, phase: Phase) -> None:
+        """A phase begins."""
 
     def keep(self) -> None:
         """Forward is over: what lives now is kept for backward."""
@@ -36,9 +36,7 @@ class Watcher(Protocol):
         """All gradients exist."""
 
 
-def run_step(
-    task: Task, updater: Updater, plan: ResolvedPlan, autocast: Any, watcher: Watcher
-) -> None:
+def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
     """Forward, loss and backward for each micro-batch, then the update; gradients are freed."""
     with _followed(task, watcher):
         for _ in range(plan.accumulation):
@@ -49,7 +47,7 @@ def run_step(
             loss.backward()
             del loss
         watcher.backward_done()
-        watcher.start(Moment.UPDATE)
+        watcher.start_phase(Phase.UPDATE)
         updater.step()
     task.model.zero_grad(set_to_none=True)
 
@@ -59,17 +57,18 @@ def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
     """Tell the watcher when the logits exist, when their gradient does, and each weight's."""
 
     def logits_made(logits: torch.Tensor) -> None:
-        if watcher.moment is Moment.FORWARD:  # two heads: the loss begins with the first
-            watcher.start(Moment.LOSS)
+        if watcher.phase is Phase.FORWARD:  # two heads: the loss begins with the first
+            watcher.start_phase(Phase.LOSS)
         logits.register_hook(logits_gradient_made)
 
     def logits_gradient_made(_gradient: torch.Tensor) -> None:
-        if watcher.moment is Moment.LOSS:
-            watcher.start(Moment.BACKWARD)
+        if watcher.phase is Phase.LOSS:
+            watcher.start_phase(Phase.BACKWARD)
 
     handles = [
         parameter.register_post_accumulate_grad_hook(watcher.gradient)
         for parameter in task.model.parameters()
+        if parameter.requires_grad
     ]
     try:
         with task.watch(logits_made):
@@ -79,7 +78,7 @@ def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
             handle.remove()
 
 
-def autocast_for(plan: ResolvedPlan, device: str, half_type: str) -> Any:
+def autocast_for(plan: Plan, device: str, half_type: str) -> Any:
     """What to run forward under, made anew for each micro-step."""
     match plan.precision:
         case Precision.AMP:

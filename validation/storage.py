@@ -1,9 +1,9 @@
-"""What the ledger writes down: storages, parts, moments and peaks. No PyTorch needed."""
+"""What the ledger writes down: storages, parts, phases and peaks. No PyTorch needed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 BLOCK_BYTES: Final = 512  # PyTorch's caching allocator hands out multiples of 512 bytes
 
@@ -25,8 +25,8 @@ class Part(StrEnum):
     TEMPORARIES = "temporaries"
 
 
-class Moment(StrEnum):
-    """The four moments of a step.
+class Phase(StrEnum):
+    """The four phases of a step.
 
     `FORWARD` ends when the last module before the loss, the language-model head, returns the
     logits; `LOSS` ends when the gradient of those logits exists and backward enters the head's
@@ -39,30 +39,36 @@ class Moment(StrEnum):
     UPDATE = "update"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Storage:
-    """One live storage and the operation and module that made it.
+    """One storage in a step: what made it, what it is for, and from when to when it lived.
 
-    `size` is what was asked for, `bytes` what the allocator gives: on the watched device a multiple
-    of 512. `born` is the number of the operation in the step.
+    `size` is what was asked for, `bytes` what the allocator gives: a multiple of 512. `born` and
+    `died` are places in the log, and `parts` what it was for from which place on.
     """
 
     size: int
     bytes: int
-    device: str
     operation: str
     module: str
-    shape: tuple[int, ...]
-    dtype: str
-    part: Part
+    node: str
+    shape: str
+    parts: tuple[tuple[int, Part], ...]
     born: int
-    node: str = ""
-    reference: Any = None
+    died: int
+
+    def lives(self, at: int) -> bool:
+        """Whether it exists after the log's entry number `at`."""
+        return self.born <= at < self.died
+
+    def part(self, at: int) -> Part:
+        """What it is for at that place."""
+        return next(part for since, part in reversed(self.parts) if since <= at)
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most that was alive in one moment, and the operation that reached it."""
+    """The most that was alive in one phase, and the operation that reached it."""
 
     total: int
     exact: int
@@ -74,13 +80,13 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One operation: what was alive after it, and by how much that changed since the last."""
+    """One operation: what was alive after it, its highest, and what it made."""
 
     index: int
-    moment: Moment
+    phase: Phase
     operation: str
     module: str
     node: str
     total: int
     change: int
-    made: tuple[tuple[tuple[int, ...], str, int], ...]
+    made: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Our own text-to-image transformer, `training.model`, as a task to measure."""
+"""Our own text-to-image transformer, `training.model.transformer`, as a task to measure."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ import torch
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.techniques import Checkpointing, ResolvedPlan
-from training import attention, layout
-from training.configuration import TextToImageConfig
-from training.model import TextToImageTransformer
+from calculator.plan import Checkpointing, Plan
+from training.model import attention, layout
+from training.model.configuration import TextToImageConfig
+from training.model.transformer import TextToImageTransformer
 
 TABLES = (
     attention.attention_mask,
@@ -22,7 +22,7 @@ TABLES = (
 )
 
 
-def check(architecture: Architecture, plan: ResolvedPlan) -> None:
+def check(architecture: Architecture, plan: Plan) -> None:
     """Refuse what the class has no code for.
 
     Raises:
@@ -39,9 +39,7 @@ def check(architecture: Architecture, plan: ResolvedPlan) -> None:
         raise InputError("dropout", plan.dropout, f"{name} has no dropout")
 
 
-def build(
-    architecture: Architecture, plan: ResolvedPlan, common: dict[str, Any]
-) -> TextToImageTransformer:
+def build(architecture: Architecture, plan: Plan, common: dict[str, Any]) -> TextToImageTransformer:
     """The class at the architecture's size; tables that an earlier model left are forgotten."""
     for table in TABLES:
         table.cache_clear()
@@ -63,7 +61,7 @@ def build(
     return TextToImageTransformer._from_config(config)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def inputs(architecture: Architecture, plan: ResolvedPlan) -> dict[str, torch.Tensor]:
+def inputs(architecture: Architecture, plan: Plan) -> dict[str, torch.Tensor]:
     """Text tokens and image codes, int64, (batch, tokens)."""
     batch, codes = plan.batch_size, architecture.image_side**2
     words = torch.randint(1, architecture.vocabulary_size, (batch, architecture.text_length))

@@ -6,8 +6,8 @@ from typing import Any
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS
 from calculator.estimate import estimate
-from calculator.ledger import Moment
-from calculator.techniques import Plan
+from calculator.plan import Plan
+from calculator.report import Phase
 
 # products of these with the models' sizes are whole blocks of the allocator, so nothing is rounded
 BATCH, LENGTH, TARGET = 2, 256, 128
@@ -70,4 +70,4 @@ def _with_layers(model: str, layers: int) -> Architecture:
 
 
 def _kept(architecture: Architecture, plan: Plan) -> int:
-    return estimate(architecture, plan).moments[Moment.LOSS].activations
+    return estimate(architecture, plan).phases[Phase.LOSS].activations

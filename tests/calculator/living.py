@@ -2,13 +2,16 @@
 
 from collections import Counter
 
-from calculator.ledger import Ledger, Part
+from calculator.autograd.dtypes import DType
+from calculator.autograd.ledger import Ledger
+from calculator.autograd.sizes import Size
+from calculator.parts import Part
 
-Living = Counter[tuple[str, int]]
+Living = Counter[tuple[Size, DType]]
 
 
 def living(ledger: Ledger) -> Living:
-    """Elements and bytes of a number of all that lives now, and how often."""
+    """Elements and number format of all that lives now, and how often."""
     shapes = {number: shape for shape, number in ledger.sizes.items()}
     counts: Living = Counter()
     for event in ledger.events:

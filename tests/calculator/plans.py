@@ -8,15 +8,10 @@ from hypothesis import strategies as st
 
 from calculator.architecture import Architecture, Family
 from calculator.catalog import MODELS
-from calculator.estimate import MemoryReport, estimate
-from calculator.techniques import (
-    OPTIONS,
-    Optimizer,
-    Plan,
-    Precision,
-    attention_kernels,
-    can_untie,
-)
+from calculator.estimate import estimate
+from calculator.plan import Optimizer, Plan, Precision
+from calculator.report import Report
+from calculator.resolution import attention_kernels, can_untie
 
 
 @dataclass(frozen=True)
@@ -27,7 +22,7 @@ class Case:
     plan: Plan
 
     @property
-    def report(self) -> MemoryReport:
+    def report(self) -> Report:
         """What the calculator answers."""
         return estimate(self.architecture, self.plan)
 
@@ -38,7 +33,7 @@ class Case:
 
 def names(field: str) -> list[str]:
     """The values of an option that has choices."""
-    return [name for name, _ in OPTIONS[field].choices]
+    return [name for name, _ in Plan.options()[field].choices]
 
 
 @st.composite

@@ -9,7 +9,7 @@ from calculator.__main__ import build_parser
 from calculator.catalog import MODELS
 from calculator.command import command_for
 from calculator.commandline import add_plan_options, plan_from
-from calculator.techniques import OPTIONS, Plan
+from calculator.plan import Plan
 from tests.calculator.plans import Case, cases, examples
 
 
@@ -23,7 +23,7 @@ def test_every_option_is_on_the_command_line() -> None:
     parser = argparse.ArgumentParser()
     add_plan_options(parser)
     text = parser.format_help()
-    for option in OPTIONS.values():
+    for option in Plan.options().values():
         assert option.flag in text
         assert all(name in text for name, _ in option.choices)
 

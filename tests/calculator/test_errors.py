@@ -26,3 +26,22 @@ def test_a_name_like_no_other_gets_the_list_alone() -> None:
 
 def test_names_may_be_read_only_once() -> None:
     assert unknown_name("model", "x", iter(["one", "two"])).rule == "must be one of: one, two"
+
+
+DEEP: list[object] = []
+for _ in range(500):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "value", ["a" * 10_000, "two\nlines\r\x1b[31m", "\ud800", DEEP, ["a" * 999] * 999, {"a": DEEP}]
+)
+def test_a_message_is_one_printable_line_of_bounded_length(value: object) -> None:
+    for error in (
+        InputError("model", value, "must be short"),
+        InputError(str(value)[:2000], "short", f"must not be {str(value)[:2000]}"),
+        unknown_name("model", value, ["gpt2-l"]),
+    ):
+        assert str(error).isprintable()
+        assert len(str(error)) < 1500
+        assert len(error.value) <= 80

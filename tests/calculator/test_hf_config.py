@@ -1,18 +1,25 @@
 import importlib
 import json
+import pickle
+import time
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from calculator.architecture import Family
 from calculator.catalog import MODELS
+from calculator.config_file import read_config
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.hf_config import from_config, read_config
+from calculator.hf_config import from_config
 from calculator.parameters import count_parameters
-from calculator.techniques import Plan, resolve
+from calculator.plan import Plan
+from calculator.resolution import resolve
 
 CLASSES = {
     "bert": "BertForMaskedLM",
@@ -131,7 +138,7 @@ def test_what_is_no_config_is_told(tmp_path: Path, content: bytes) -> None:
         read_config(path)
 
 
-@pytest.mark.parametrize("kind", ["llama", "", None, 3, "dalle", ["gpt2"], {"a": 1}])
+@pytest.mark.parametrize("kind", ["mamba", "", None, 3, "dalle", ["gpt2"], {"a": 1}])
 def test_a_model_without_code_is_refused(kind: object) -> None:
     with pytest.raises(InputError) as caught:
         from_config({"model_type": kind}, "here")
@@ -150,12 +157,12 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("kind", "field"), SIZES)
-@pytest.mark.parametrize("value", [0, -1, 1.5, "12", True, [1]])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "12", True, [1], 1_000_000_001])
 def test_a_size_that_is_none_is_refused_by_name(kind: str, field: str, value: object) -> None:
     with pytest.raises(InputError) as caught:
         from_config({"model_type": kind, field: value}, "here")
     assert (caught.value.field, caught.value.value) == (field, str(value))
-    assert caught.value.rule == "must be a whole number of at least 1"
+    assert caught.value.rule.startswith("must be a whole number from 1 to ")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +186,7 @@ def test_a_dropout_that_is_no_probability_is_refused(kind: str, field: str, valu
     ("kind", "field", "value"),
     [
         ("bert", "hidden_act", "relu"),
-        ("t5", "feed_forward_proj", "gated-gelu"),
+        ("t5", "feed_forward_proj", "gated-silu"),
         ("gpt2", "activation_function", "relu"),
         ("gptj", "activation_function", "gelu"),
     ],
@@ -201,3 +208,193 @@ def test_code_that_is_not_counted_is_refused(kind: str, field: str, value: str) 
 def test_heads_must_fill_the_width(kind: str, width: str, heads: str) -> None:
     with pytest.raises(InputError, match="multiple of the 7 heads"):
         from_config({"model_type": kind, width: 64, heads: 7}, "here")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dropouts"),
+    [
+        ("bert", ["hidden_dropout_prob", "attention_probs_dropout_prob"]),
+        ("gpt2", ["resid_pdrop", "attn_pdrop", "embd_pdrop"]),
+        ("gptj", ["resid_pdrop", "attn_pdrop", "embd_pdrop"]),
+    ],
+)
+def test_dropouts_that_cannot_be_counted_as_one_are_refused_by_name(
+    kind: str, dropouts: list[str]
+) -> None:
+    config: dict[str, Any] = {"model_type": kind} | dict.fromkeys(dropouts, 0.0)
+    assert from_config(config, "here").dropout == 0.0
+    some = {"model_type": kind} | dict(zip(dropouts, (0.1, 0.2, 0.3), strict=False))
+    assert from_config(some, "here").dropout == 0.1
+    for name in dropouts[1:]:
+        with pytest.raises(InputError) as caught:
+            from_config({**config, name: 0.1}, "here")
+        assert caught.value.field == name
+
+
+# what changes the computation of a class and is not counted, from the classes' code
+REFUSED = [
+    *(("bert", key, True) for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder")),
+    ("bert", "position_embedding_type", "relative_key"),
+    ("bert", "chunk_size_feed_forward", 64),
+    ("gpt2", "add_cross_attention", True),
+    ("gpt2", "reorder_and_upcast_attn", True),
+    ("gpt2", "scale_attn_by_inverse_layer_idx", True),
+    ("gpt2", "scale_attn_weights", False),
+    ("t5", "is_gated_act", True),
+    ("t5", "dense_act_fn", "gelu_new"),
+    ("gptj", "rotary_dim", 63),
+    ("gptj", "rotary_dim", 258),
+    ("gptj", "rotary_dim", None),
+    *((kind, "tie_word_embeddings", "false") for kind in CLASSES),
+    *((kind, "output_hidden_states", True) for kind in CLASSES),
+    *((kind, "quantization_config", {"bits": 4}) for kind in CLASSES),
+    *((kind, "a_key_nobody_knows", False) for kind in CLASSES),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "value"), REFUSED)
+def test_what_changes_the_computation_and_is_not_counted_is_refused_by_name(
+    kind: str, key: str, value: object
+) -> None:
+    with pytest.raises(InputError) as caught:
+        from_config({"model_type": kind, key: value}, "here")
+    assert caught.value.field == key
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_key_that_the_real_class_declares_is_known_and_may_be_null(kind: str) -> None:
+    transformers = importlib.import_module("transformers")
+    written = transformers.AutoConfig.for_model(kind).to_dict()
+    assert from_config(written, "here") == from_config({"model_type": kind}, "here")
+    for key in written.keys() - {"model_type", "rotary_dim"}:
+        empty = from_config({"model_type": kind, key: None}, "here")
+        assert empty == from_config({"model_type": kind}, "here")
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_other_name_of_a_key_means_the_same(kind: str) -> None:
+    transformers = importlib.import_module("transformers")
+    names = type(transformers.AutoConfig.for_model(kind)).attribute_map
+    for other, key in names.items():
+        size = 32 if "head" in other else 1536
+        one = from_config({"model_type": kind, key: size}, "here")
+        assert from_config({"model_type": kind, other: size}, "here") == one
+        with pytest.raises(InputError, match="must be the same as"):
+            from_config({"model_type": kind, key: size, other: size + 1}, "here")
+
+
+@pytest.mark.parametrize(
+    ("kind", "named", "noted"),
+    [
+        ("bert", "BertModel", True),
+        ("bert", "BertForMaskedLM", False),
+        ("gpt2", "GPT2Model", True),
+        ("gpt2", "GPT2LMHeadModel", False),
+    ],
+)
+def test_another_class_than_the_counted_one_is_noted(kind: str, named: str, noted: bool) -> None:
+    note = from_config({"model_type": kind, "architectures": [named]}, "here").note
+    assert (f"names {named}; counted is {CLASSES[kind]}" in note) is noted
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+KEYS = [*{key for config in CONFIGS.values() for key in config}, "tie_word_embeddings", "n_inner"]
+LIKELY = st.sampled_from(
+    [None, True, False, 0, 1, 2, 64, 768, 1_000_000, 1_000_000_000, 0.1, "gelu"]
+)
+
+
+def check_message(error: InputError) -> None:
+    assert str(error).isprintable()
+    assert len(str(error)) < 1200
+
+
+@given(
+    st.sampled_from([*CLASSES, "llama"]),
+    st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=10), LIKELY | JSON, max_size=8),
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_any_config_is_counted_or_refused_in_one_line(kind: str, values: dict[str, Any]) -> None:
+    began = time.process_time()
+    try:
+        report = estimate(from_config({"model_type": kind, **values}, "here"))
+    except InputError as error:
+        check_message(error)
+    else:
+        assert report.gpu.total == sum(report.as_json()["gpu"]["parts"].values())
+        assert report.gpu.weights >= 4 * report.parameters
+    assert time.process_time() - began < 1
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_any_file_is_read_or_refused_in_one_line(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "config.json")
+        path.write_bytes(content)
+        try:
+            read_config(path)
+        except InputError as error:
+            check_message(error)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        pickle.dumps({"model_type": "gpt2"}),
+        b'{"model_type": "gpt2", "n_layer": ' + b"9" * 5000 + b"}",
+        b'{"model_type": "gpt2", "x": "' + b"a" * 10_000_000 + b'"}',
+    ],
+    ids=["deep lists", "deep objects", "a pickle", "a giant number", "10 MB"],
+)
+def test_a_hostile_file_is_refused_in_one_line_and_a_second(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    began = time.process_time()
+    with pytest.raises(InputError) as caught:
+        read_config(path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1200
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000, "two\nlines.json", "nul\0.json"])
+def test_a_path_that_no_file_can_have_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_config(Path(name))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "positions"),
+    [
+        ("bert", "num_hidden_layers", "max_position_embeddings"),
+        ("t5", "num_layers", "n_positions"),
+        ("gpt2", "n_layer", "n_positions"),
+        ("gptj", "n_layer", "n_positions"),
+    ],
+)
+def test_the_largest_model_that_is_read_can_be_estimated(
+    kind: str, layers: str, positions: str
+) -> None:
+    largest = {"model_type": kind, layers: 1_000_000, positions: 16_777_216}
+    report = estimate(from_config(largest, "here"))
+    assert report.plan.sharing_groups == 1_000_000
+    assert report.plan.sequence_length == 16_777_216
+    for key in (layers, positions):
+        with pytest.raises(InputError) as caught:
+            from_config({**largest, key: largest[key] + 1}, "here")  # type: ignore[operator]
+        assert caught.value.field == key

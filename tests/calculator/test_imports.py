@@ -10,7 +10,9 @@ import calculator
 
 ROOT = Path(calculator.__file__).parent
 MODULES = {
-    ".".join(("calculator", *path.relative_to(ROOT).with_suffix("").parts)): path
+    ".".join(("calculator", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
     for path in ROOT.rglob("*.py")
 }
 LEAVES = ["calculator.errors", "calculator.units", "calculator.allocator"]
@@ -65,18 +67,22 @@ def test_no_module_imports_itself_in_a_circle(module: str) -> None:
 @pytest.mark.parametrize(
     ("lower", "higher"),
     [
-        ("architecture", "techniques"),
-        ("techniques", "parameters"),
+        ("architecture", "models.model"),
+        ("plan", "resolution"),
+        ("models.registry", "resolution"),
+        ("resolution", "estimate"),
         ("parameters", "states"),
         ("states", "estimate"),
-        ("ledger", "graph"),
-        ("graph", "engine"),
-        ("engine", "tape"),
-        ("tape", "operations"),
-        ("operations", "families.bert"),
-        ("families.bert", "trace"),
-        ("trace", "timeline"),
-        ("timeline", "estimate"),
+        ("autograd.sizes", "autograd.ledger"),
+        ("autograd.ledger", "autograd.graph"),
+        ("autograd.graph", "autograd.tape"),
+        ("autograd.graph", "autograd.operations"),
+        ("autograd.operations", "layers.basic"),
+        ("layers.stack", "models.bert"),
+        ("models.bert", "models.registry"),
+        ("peaks.runs", "peaks.trace"),
+        ("peaks.trace", "peaks.timeline"),
+        ("peaks.timeline", "estimate"),
         ("estimate", "protocol"),
         ("estimate", "__main__"),
         ("commandline", "__main__"),
@@ -85,6 +91,15 @@ def test_no_module_imports_itself_in_a_circle(module: str) -> None:
 def test_imports_go_one_way(lower: str, higher: str) -> None:
     assert f"calculator.{lower}" in reachable(f"calculator.{higher}")
     assert f"calculator.{higher}" not in reachable(f"calculator.{lower}")
+
+
+def test_the_swarm_stands_apart() -> None:
+    swarm = {module for module in MODULES if module.startswith("calculator.swarm.")}
+    assert swarm
+    for module in swarm:
+        assert internal(module) <= {*swarm, "calculator.errors", "calculator.parameters"}
+    for module in MODULES.keys() - swarm - {"calculator.protocol"}:
+        assert not internal(module) & swarm
 
 
 def test_only_the_command_line_and_the_protocol_stand_on_top() -> None:
@@ -100,3 +115,38 @@ def test_what_a_page_asks_reads_no_file_and_starts_no_process() -> None:
         used |= imported(MODULES[module])
     roots = {name.partition(".")[0] for name in used}
     assert not roots & {"subprocess", "socket", "threading", "multiprocessing", "os", "pathlib"}
+
+
+# what each room may import beside itself: `autograd` is the ground, a model is made of layers
+ROOMS = {
+    "autograd": set(),
+    "layers": {"autograd"},
+    "models": {"autograd", "layers"},
+    "peaks": {"autograd", "layers", "models"},
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_the_rooms_below_it(room: str) -> None:
+    used = {
+        name.split(".")[1]
+        for module in MODULES
+        if module.startswith(f"calculator.{room}.")
+        for name in internal(module)
+    }
+    assert used & ROOMS.keys() <= ROOMS[room] | {room}
+    # beside rooms, models know what an architecture is, and peaks know plans too
+    beside = {"errors", "parts"} | (
+        {"architecture", "configuration"} if room == "models" else set()
+    )
+    assert room == "peaks" or used - ROOMS.keys() <= beside
+
+
+def test_no_family_is_asked_for_outside_the_models() -> None:
+    described = ("calculator.models.", "calculator.catalog")
+    asking = [
+        module
+        for module, path in MODULES.items()
+        if not module.startswith(described) and "Family." in path.read_text(encoding="utf-8")
+    ]
+    assert asking == []

@@ -1,4 +1,5 @@
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -8,9 +9,10 @@ import pytest
 from hypothesis import given
 
 from calculator.__main__ import main
-from calculator.catalog import MODELS
+from calculator.catalog import MODELS, groups
 from calculator.command import command_for
 from calculator.estimate import estimate
+from calculator.report import Memory
 from tests.calculator.plans import Case, cases, examples
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,12 @@ BAD = [
     ("estimate gpt2-s --target-length 8", "target_length", "8", "only T5"),
     ("estimate gpt-j-6b --attention flash", "attention", "flash", "has code for: eager, sdpa"),
     ("estimate gpt2-s --attention flash --precision fp32", "attention", "flash", "has code for"),
+    ("compare gpt2-s", "compare", "gpt2-s", "must be followed by -- and what changes"),
+    ("compare gpt2-s --", "compare", "gpt2-s", "must be followed by -- and what changes"),
+    ("compare gpt2-s -- --batch-size 0", "batch_size", "0", "from 1 to"),
+    ("compare gpt2-s -- gpt2x", "model", "gpt2x", "did you mean"),
+    ("curve gpt2-s --points x", "points", "x", "must be a whole number"),
+    ("curve gpt2-s --points 0", "points", "0", "at least 1"),
     ("estimate no-such-folder/config.json", "model", "no-such-folder/config.json", "no such file"),
 ]
 
@@ -107,11 +115,11 @@ def test_a_process_with_a_bad_option_ends_as_main_does(capsys: Captured) -> None
     assert (done.returncode, done.stdout, done.stderr) == (2, "", capsys.readouterr().err)
 
 
-def test_words_for_people_name_peak_parts_and_moments(capsys: Captured) -> None:
+def test_words_for_people_name_peak_parts_and_phases(capsys: Captured) -> None:
     out = answered(capsys, "estimate", "gpt2-s")
     report = estimate(MODELS["gpt2-s"])
     assert "124,439,808 parameters" in out
-    assert f"({report.peak_moment})" in out
+    assert f"({report.peak_phase})" in out
     for word in ("weights", "optimizer", "forward", "loss", "backward", "update"):
         assert word in out
 
@@ -126,14 +134,15 @@ def test_offload_is_told_with_ram_and_what_is_moved(capsys: Captured) -> None:
 
 def test_the_table_names_every_model_with_its_parameters(capsys: Captured) -> None:
     out = answered(capsys, "models")
-    assert len(out.splitlines()) == len(MODELS)
+    assert len(out.splitlines()) == sum(map(len, groups().values()))
     assert all(name in out for name in MODELS)
     assert "774,030,080" in out
 
 
 def test_the_table_as_json_names_every_model(capsys: Captured) -> None:
     rows = json.loads(answered(capsys, "models", "--json"))
-    assert [row["name"] for row in rows] == list(MODELS)
+    names = [model.name for models in groups().values() for model in models]
+    assert [row["name"] for row in rows] == names
 
 
 def test_a_config_json_can_stand_for_a_name(tmp_path: Path, capsys: Captured) -> None:
@@ -142,3 +151,92 @@ def test_a_config_json_can_stand_for_a_name(tmp_path: Path, capsys: Captured) ->
     for name in (path, tmp_path):
         value = json.loads(answered(capsys, "estimate", str(name), "--json"))
         assert value["parameters"] == 124_439_808  # transformers' GPT2Config is GPT-2 Small
+
+
+@pytest.mark.parametrize(
+    "words", ["models", "models --json", "estimate gpt2-s", "estimate t5-3b --json"]
+)
+def test_a_reader_that_goes_away_ends_a_command_without_a_trace(words: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as `| head` does once it has its lines
+    command = [sys.executable, "-m", "calculator", *words.split()]
+    done = subprocess.run(command, check=False, stdout=writing, stderr=subprocess.PIPE, cwd=ROOT)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["estimate", "a" * 300],
+        ["estimate", "b/" * 3000],
+        ["estimate", "two\nlines"],
+        ["estimate", "two\nlines.json"],
+        ["estimate", "gpt2-s", "--two\nlines"],
+        ["estimate", "gpt2-s", "--batch-size", "two\nlines"],
+        ["estimate", "gpt2-s", "--batch-size", "9" * 10_000],
+        ["estimate", "gpt2-s", "--precision", "x" * 10_000],
+        ["two\nlines" * 1000],
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)
+def test_any_mistake_is_told_in_one_line_of_bounded_length(
+    words: list[str], capsys: Captured
+) -> None:
+    code: int | str | None
+    try:
+        code = main(words)
+    except SystemExit as end:
+        code = end.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
+    assert len(err) < 1500
+
+
+def test_the_curve_is_printed_as_csv_and_as_json(capsys: Captured) -> None:
+    peak = json.loads(answered(capsys, "estimate", "gpt2-s", "--json"))["gpu"]["peak"]
+    head, *lines = answered(capsys, "curve", "gpt2-s").splitlines()
+    column = head.split(",").index("gpu")
+    # what stands in quotes before it may hold commas
+    sizes = [int(line.rsplit(",", 6)[1]) for line in lines]
+    assert head.split(",")[column:] == ["gpu", *Memory().as_json()]
+    assert max(sizes) == peak
+    few = json.loads(answered(capsys, "curve", "gpt2-s", "--points", "30", "--json"))
+    assert few["operations"] == len(lines)
+    assert few["peak"]["gpu"] == max(point["gpu"] for point in few["points"]) == peak
+
+
+def test_compare_prints_two_plans_and_their_difference(capsys: Captured) -> None:
+    first, second = (
+        json.loads(answered(capsys, "estimate", "gpt2-s", "--batch-size", "4", *more, "--json"))
+        for more in ([], ["--checkpointing", "full"])
+    )
+    words = ["compare", "gpt2-s", "--batch-size", "4", "--json", "--", "--checkpointing", "full"]
+    found = json.loads(answered(capsys, *words))
+    assert (found["first"], found["second"]) == (first, second)
+    difference = found["difference"]
+    assert difference["gpu"]["peak"] == second["gpu"]["peak"] - first["gpu"]["peak"] < 0
+    assert sum(difference["gpu"]["parts"].values()) == difference["gpu"]["peak"]
+    for place, phase in enumerate(difference["phases"]):
+        assert phase["gpu"] == second["phases"][place]["gpu"] - first["phases"][place]["gpu"]
+        assert sum(phase["parts"].values()) == phase["gpu"]
+    lines = answered(capsys, *(word for word in words if word != "--json")).splitlines()
+    assert any(line.split() == ["checkpointing", "none", "full"] for line in lines)
+    assert len({len(line) for line in lines[:1] + [line for line in lines if "peak" in line]}) == 1
+
+
+def test_compare_changes_the_model_too(capsys: Captured) -> None:
+    found = json.loads(answered(capsys, "compare", "gpt2-s", "--json", "--", "gpt2-m"))
+    assert [found[side]["model"] for side in ("first", "second")] == ["gpt2-s", "gpt2-m"]
+    assert found["difference"]["parameters"] == 354_823_168 - 124_439_808  # from transformers
+
+
+def test_compare_has_the_second_plans_status(capsys: Captured) -> None:
+    large, small = ["--batch-size", "64"], ["--batch-size", "1"]
+    assert main(["compare", "gpt2-s", "--gpu", "t4", *large, "--", *small]) == 0
+    out = capsys.readouterr().out
+    assert "first: Tesla T4 16 GB: does not fit." in out
+    assert "second: Tesla T4 16 GB: fits." in out
+    assert main(["compare", "gpt2-s", "--gpu", "t4", *small, "--", *large]) == 1

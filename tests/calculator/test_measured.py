@@ -1,8 +1,8 @@
 """A handful of measurements of real PyTorch, frozen: the calculator equals them to the byte.
 
-Each was made by ``python -m validation measure`` with the command's words and ``--device fake``:
-the real model, optimizer and autograd of torch 2.13, transformers 5.23 and bitsandbytes 0.50 on
-tensors that have sizes but no numbers. `validation/measurements` has hundreds more.
+Each was made by ``python -m validation measure`` with the command's words and ``--device
+counting``: the real model, optimizer and autograd of torch 2.13, transformers 5.23 and bitsandbytes
+0.50 on a GPU that counts and computes nothing. `validation/measurements` has hundreds more.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ import pytest
 from calculator.__main__ import build_parser
 from calculator.catalog import find_model
 from calculator.commandline import plan_from
-from calculator.estimate import MemoryReport, estimate
-from calculator.ledger import Moment
+from calculator.estimate import estimate
+from calculator.report import Phase, Report
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Bytes of what lives from step to step, and the most that was alive in each moment."""
+    """Bytes of what lives from step to step, and the most that was alive in each phase."""
 
     weights: int
     gradients: int
@@ -139,9 +139,9 @@ MEASURED = {
         5_262_893_056,
         5_262_893_056,
         10_525_786_112,
-        27_717_771_264,
-        28_541_182_976,
-        28_146_254_848,
+        27_717_746_688,
+        28_541_158_400,
+        28_146_230_272,
         26_314_498_048,
     ),
     "gpt-j-6b": Measured(
@@ -172,15 +172,23 @@ MEASURED = {
         20_341_629_952,
     ),
     "t5-small --precision half": Measured(
-        121_013_248, 121_013_248, 242_026_496, 650_609_664, 715_884_544, 683_509_760, 605_074_432
+        121_013_248, 121_013_248, 242_026_496, 650_591_232, 715_866_112, 683_491_328, 605_074_432
+    ),
+    "t5-small --batch-size 4 --sequence-length 1024 --target-length 64 --attention math "
+    "--checkpointing full --precision half --optimizer sgd --dropout 0": Measured(
+        121_013_248, 121_013_248, 0, 532_123_136, 237_329_408, 727_041_536, 242_061_312
+    ),
+    "t5-small --batch-size 4 --sequence-length 1024 --target-length 64 --checkpointing full "
+    "--precision amp --optimizer sgd --dropout 0": Measured(
+        242_026_496, 242_026_496, 0, 495_246_336, 544_595_968, 727_517_184, 484_087_808
     ),
     "t5-base": Measured(
         891_614_208,
         891_614_208,
         1_783_228_416,
-        3_950_644_224,
-        4_077_523_456,
-        4_012_511_232,
+        3_950_607_360,
+        4_077_486_592,
+        4_012_474_368,
         4_458_079_232,
     ),
     "t5-base --attention eager": Measured(
@@ -205,22 +213,22 @@ MEASURED = {
         45_229_285_376,
         45_229_285_376,
         90_458_570_752,
-        175_563_438_080,
-        175_524_251_136,
-        181_304_317_952,
+        175_563_364_352,
+        175_524_177_408,
+        181_304_316_928,
         226_146_435_072,
     ),
 }
 
 
-def report_of(words: str) -> MemoryReport:
+def report_of(words: str) -> Report:
     arguments = build_parser().parse_args(["estimate", *words.split()])
     return estimate(find_model(arguments.model), plan_from(arguments))
 
 
 @pytest.mark.parametrize(("words", "measured"), MEASURED.items())
-def test_the_most_alive_in_each_moment_is_what_was_measured(words: str, measured: Measured) -> None:
-    found = {str(moment): memory.total for moment, memory in report_of(words).moments.items()}
+def test_the_most_alive_in_each_phase_is_what_was_measured(words: str, measured: Measured) -> None:
+    found = {str(phase): memory.total for phase, memory in report_of(words).phases.items()}
     assert found == {
         "forward": measured.forward,
         "loss": measured.loss,
@@ -231,7 +239,7 @@ def test_the_most_alive_in_each_moment_is_what_was_measured(words: str, measured
 
 @pytest.mark.parametrize(("words", "measured"), MEASURED.items())
 def test_what_lives_from_step_to_step_is_what_was_measured(words: str, measured: Measured) -> None:
-    update = report_of(words).moments[Moment.UPDATE]
+    update = report_of(words).phases[Phase.UPDATE]
     assert update.weights == measured.weights
     assert update.gradients == measured.gradients
     assert update.optimizer == measured.optimizer

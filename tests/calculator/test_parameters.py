@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from calculator.catalog import MODELS
 from calculator.parameters import count_parameters, parameter_tensors
-from calculator.techniques import Plan, resolve
+from calculator.plan import Plan
+from calculator.resolution import resolve
 from tests.calculator.plans import Case, architectures, cases, examples
 
 # the sizes of the catalog in transformers 5.23's BertForMaskedLM, T5ForConditionalGeneration,

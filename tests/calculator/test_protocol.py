@@ -1,22 +1,27 @@
 import importlib
 import json
 import shlex
-from dataclasses import asdict
+import time
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calculator.__main__ import build_parser
 from calculator.catalog import GPUS, MODELS
 from calculator.commandline import plan_from
 from calculator.estimate import estimate
-from calculator.protocol import DEFAULT_GPU, DEFAULT_MODEL, answer, handle
-from calculator.techniques import OPTIONS, resolve, without_techniques
+from calculator.hf_config import from_config
+from calculator.page.answer import answer
+from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL
+from calculator.plan import Plan
+from calculator.planner.need import need_of
+from calculator.planner.verdict import describe_verdict
+from calculator.protocol import handle
+from calculator.resolution import resolve, without_techniques
 from calculator.units import GiB, format_bytes
 from tests.calculator.plans import Case, cases, examples
 
@@ -102,8 +107,8 @@ def test_figures_are_the_sizes_as_people_read_them(case: Case) -> None:
         assert figures[f"exact.{side}.gpu.peak"] == f"{gpu['peak']:,} B"
         for part, size in gpu["parts"].items():
             assert figures[f"{side}.gpu.parts.{part}"] == format_bytes(size)
-    for number, moment in enumerate(value["report"]["moments"]):
-        assert figures[f"report.moments.{number}.gpu"] == format_bytes(moment["gpu"])
+    for number, phase in enumerate(value["report"]["phases"]):
+        assert figures[f"report.phases.{number}.gpu"] == format_bytes(phase["gpu"])
     for number, saving in enumerate(value["savings"]):
         assert figures[f"savings.{number}.gpu"] == format_bytes(saving["gpu"])
 
@@ -121,15 +126,11 @@ class Slots(HTMLParser):
                 self.paths.add(value)
 
 
-def test_every_figure_that_the_page_shows_is_in_every_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_figure_that_the_page_shows_is_in_every_answer() -> None:
     pytest.importorskip("jinja2", reason="the page is rendered with the extra 'site'")
     rendering = importlib.import_module("templates.render")
-    monkeypatch.setattr(rendering, "PAGES", {"calculator": rendering.PAGES["calculator"]})
-    rendering.render(tmp_path)
     slots = Slots()
-    slots.feed((tmp_path / "calculator.md").read_text(encoding="utf-8"))
+    slots.feed(rendering.render_page("calculator"))
     assert len(slots.paths) > 20
     for model in MODELS:
         assert slots.paths <= answer({"model": model})["figures"].keys()
@@ -137,19 +138,124 @@ def test_every_figure_that_the_page_shows_is_in_every_answer(
 
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
 @examples(8)
-def test_the_verdict_is_what_the_card_has_less_what_the_step_needs(case: Case, gpu: Any) -> None:
+def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
-    needed = value["report"]["gpu"]["peak"] + value["report"]["gpu"]["overhead"]
-    assert value["verdict"]["margin"] == gpu.memory - needed
-    assert value["verdict"]["fits"] is (gpu.memory >= needed)
-    assert gpu.title in value["verdict"]["text"]
-    assert value["verdict"]["text"].startswith("Fits" if gpu.memory >= needed else "Does not fit")
+    need = need_of(estimate(case.architecture, case.plan, gpu.generation))
+    assert value["verdict"]["state"] == need.verdict(gpu.memory)
+    assert value["verdict"]["text"].lower().startswith(f"{need.verdict(gpu.memory)}. needs ")
+    assert describe_verdict(need, gpu).endswith(value["verdict"]["sum"])
+    assert value["monitor"]["report"] == {
+        "shown": need.typical,
+        "low": need.low,
+        "high": need.high,
+    }
+
+
+@pytest.mark.parametrize(
+    ("gpu", "state"),
+    # 15.5 GiB (14.7 to 16.3): a T4 has 15.0, a P100 16.0, a GTX 1080 Ti 11.0, an A10G 22.5
+    [
+        ("t4", "may not fit"),
+        ("p100", "may not fit"),
+        ("gtx-1080-ti", "does not fit"),
+        ("a10g", "fits"),
+    ],
+)
+def test_the_verdict_has_three_states(gpu: str, state: str) -> None:
+    assert answer({"gpu": gpu})["verdict"]["state"] == state
+
+
+def test_a_unit_stands_once_in_the_sum_that_decides() -> None:
+    assert answer({})["verdict"]["text"] == (
+        "May not fit. Needs 15.5 GiB (14.7 to 16.3), your Tesla T4 has 15.0."
+    )
+    text = answer({"model": "gpt3-175b", "gpu_memory": "12"})["verdict"]["text"]
+    assert text.endswith("your GPU has 12.0 GiB.")
+
+
+@given(cases(catalog_only=True), cases(catalog_only=True))
+@examples(4)
+def test_what_is_pinned_stands_in_the_second_column(shown: Case, other: Case) -> None:
+    pin = answer(params(other))["pin"]
+    value = answer({**params(shown), "pin": pin})
+    assert value["baseline"] == other.report.as_json() | {"gpu": value["baseline"]["gpu"]}
+    assert value["baseline"]["gpu"]["peak"] == other.report.gpu.total
+    assert value["report"] == answer(params(shown))["report"]
+    assert value["beside"]["title"] == "Pinned"
+    assert answer(dict(parse_qsl(value["query"]))) == value
+
+
+def test_what_differs_from_the_pinned_state_is_said() -> None:
+    pin = answer({"optimizer_bits": "8"})["pin"]
+    words = answer({"batch_size": "2", "gpu": "l4", "pin": pin})["beside"]["words"]
+    assert words == (
+        "Pinned: GPU Tesla T4 16 GB (now L4 24 GB); micro-batch 1 (now 2); "
+        "optimizer bits 8 (now 32)."
+    )
+    assert "Change something" in answer({"pin": answer({})["pin"]})["beside"]["words"]
+
+
+def test_a_pinned_config_json_is_the_one_in_the_question() -> None:
+    given = {"config": json.dumps(GIVEN)}
+    pin = answer({**given, "batch_size": "3"})["pin"]
+    value = answer({**given, "pin": pin})
+    assert value["baseline"]["plan"]["batch_size"] == 3
+    assert ask("answer", {"pin": pin})["error"]["field"] == "pin"
+
+
+@pytest.mark.parametrize("pin", ["model=nothing", "batch_size=0", "what=ever", "model=t5-small&x"])
+def test_a_pinned_state_that_cannot_be_is_named(pin: str) -> None:
+    found = ask("answer", {"pin": pin})
+    assert found["kind"] == "result" or found["error"]["field"] == "pin"
+    assert pin == "model=t5-small&x" or found["kind"] == "error"
 
 
 def test_a_card_can_be_given_by_its_memory() -> None:
     value = answer({"gpu_memory": "12.5", "gpu": "t4"})
     assert value["gpu"]["memory"] == 12.5 * GiB
     assert dict(parse_qsl(value["query"])) == {"gpu_memory": "12.5"}
+
+
+GIVEN = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 6, "vocab_size": 1009}
+
+
+@pytest.mark.parametrize("method", ["answer", "estimate"])
+def test_a_config_json_stands_for_a_model(method: str) -> None:
+    value = ask(method, {"config": json.dumps(GIVEN), "batch_size": "2"})["value"]
+    report = value["report"] if method == "answer" else value
+    expected = estimate(from_config(GIVEN, "config.json"), Plan(batch_size=2))
+    assert report == expected.as_json()
+    if method == "answer":
+        assert value["query"] == "batch_size=2"  # the page keeps the config in the fragment
+        assert value["command"].startswith("python -m calculator estimate config.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "rule"),
+    [
+        ("{", "config.json", "Expecting property name"),
+        ("[]", "config.json", "an object with model_type"),
+        ("[" * 100_000, "config.json", "too deeply nested"),
+        ('{"model_type": "gpt2", "n_layer": 0}', "n_layer = 0", "whole number"),
+        ('{"model_type": "gpt2", "warp": 9}', "warp = 9", "does not know this key"),
+        ('{"model_type": "warp"}', "model_type = warp", "must be one of"),
+        (" " * 2_000_001 + "{}", "config.json", "at most 2,000,000 characters"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_mistake_in_a_config_json_is_named_beside_its_field(
+    text: str, named: str, rule: str
+) -> None:
+    error = ask("answer", {"config": text})["error"]
+    assert (error["type"], error["field"], error["value"]) == ("InputError", "config", named)
+    assert rule in error["rule"]
+    assert error["message"].isprintable()
+
+
+def test_a_config_of_a_million_layers_has_a_baseline_and_savings() -> None:
+    text = json.dumps({**GIVEN, "n_layer": 1_000_000})
+    value = ask("answer", {"config": text, "checkpointing": "full"})["value"]
+    assert value["savings"][0]["gpu"] > 0
 
 
 def test_the_default_state_has_an_empty_address() -> None:
@@ -189,7 +295,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("method", ["answer", "estimate"])
+@pytest.mark.parametrize("method", ["answer", "advise", "estimate"])
 @pytest.mark.parametrize(("given", "field", "rule"), BAD)
 def test_a_bad_value_gets_an_error_of_field_value_and_rule(
     method: str, given: dict[str, Any], field: str, rule: str
@@ -199,34 +305,137 @@ def test_a_bad_value_gets_an_error_of_field_value_and_rule(
     found = ask(method, given)
     assert found.keys() == {"id", "kind", "error"}
     assert (found["id"], found["kind"]) == (7, "error")
-    assert found["error"].keys() == {"type", "field", "message"}
+    assert found["error"].keys() == {"type", "field", "message", "value", "rule"}
     assert (found["error"]["type"], found["error"]["field"]) == ("InputError", field)
     assert rule in found["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    "text",
+NONSENSE = [
+    ("", "request", "must be JSON"),
+    ("{", "request", "must be JSON"),
+    ("null", "request", "must be an object"),
+    ("1", "request", "must be an object"),
+    ("[]", "request", "must be an object"),
+    ('"answer"', "request", "must be an object"),
+    ("[" * 100_000, "request", "must not nest"),
+    ('{"id":' * 100_000, "request", "must not nest"),
+    ('{"id": 1, "method": "answer", "params": ' + "[" * 60 + "]" * 60 + "}", "params", "object"),
+    (" " * 4_000_001, "request", "at most 4,000,000 characters"),
+    ('{"id": NaN}', "request", "no such number"),
+    ('{"id": -Infinity}', "request", "no such number"),
+    ('{"id": 1e999}', "request", "below"),
+    ('{"id": 1.5}', "id", "must be a whole number"),
+    ('{"id": true}', "id", "must be a whole number"),
+    ('{"id": [1]}', "id", "must be a whole number"),
+    ('{"id": "' + "a" * 101 + '"}', "id", "at most 100 characters"),
+    ("{}", "method", "must be one of"),
+    ('{"id": 1, "method": null}', "method", "must be one of"),
+    ('{"id": 1, "method": []}', "method", "must be one of"),
+    ('{"id": 1, "method": {"a": 1}}', "method", "must be one of"),
+    ('{"id": 1, "method": "handle"}', "method", "must be one of"),
+    ('{"id": 1, "method": "answer", "params": 3}', "params", "must be an object"),
+    ('{"id": 1, "method": "answer", "params": [1]}', "params", "must be an object"),
+    ('{"id": 1, "method": "answer", "params": "model"}', "params", "must be an object"),
+    ('{"id": 1, "method": "answer", "params": {"model": ["gpt2-l"]}}', "model", "must be text"),
+    ('{"id": 1, "method": "answer", "params": {"gpu": {"a": 1}}}', "gpu", "must be text"),
+    ('{"id": 1, "method": "answer", "params": {"gpu_memory": []}}', "gpu_memory", "above 0"),
+    ('{"id": 1, "method": "answer", "params": {"batch_size": [1]}}', "batch_size", "one value"),
+    ('{"id": 1, "method": "answer", "params": {"dropout": {"a": 1}}}', "dropout", "one value"),
+    ('{"id": 1, "method": "aggregate", "params": {"radius": [2]}}', "radius", "finite number"),
+    ('{"id": 1, "method": "aggregate", "params": {"radius": 1e300}}', "radius", "1,000,000"),
+    ('{"id": 1, "method": "aggregate", "params": {"attack": [2]}}', "attack", "must be one of"),
+    ('{"id": 1, "method": "pace", "params": {"speeds": [[1], 2, 3]}}', "speeds", "3 numbers"),
+]
+
+
+@pytest.mark.parametrize(("text", "field", "rule"), NONSENSE, ids=lambda value: value[:60])
+def test_a_question_that_makes_no_sense_gets_an_error_that_names_the_mistake(
+    text: str, field: str, rule: str
+) -> None:
+    error = strict(handle(text))["error"]
+    assert (error["type"], error["field"]) == ("InputError", field)
+    assert rule in error["message"]
+    assert error["message"].isprintable()
+    assert len(error["message"]) < 1200
+
+
+def strict(text: str) -> Any:
+    """JSON as a browser reads it: without NaN and Infinity."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=8,
+)
+FIELDS = [
+    *Plan.options(), "model", "config", "gpu", "gpu_memory", "pin", "attack", "bad", "bad_count",
+    "radius", "iterations", "start", "speeds",
+]  # fmt: skip
+LIKELY = st.sampled_from(
     [
-        "", "{", "null", "3", "[]", '"answer"', "{}", '{"id": 1}', '{"id": 1, "method": null}',
-        '{"id": 1, "method": ["answer"]}', '{"id": 1, "method": {"a": 1}}',
-        '{"id": 1, "method": "answer", "params": 3}',
-        '{"id": 1, "method": "answer", "params": [1]}',
-        '{"id": 1, "method": "answer", "params": "model"}',
-        '{"id": 1, "method": "answer", "params": {"model": ["gpt2-l"]}}',
-        '{"id": 1, "method": "answer", "params": {"batch_size": [1]}}',
-        '{"id": 1, "method": "answer", "params": {"batch_size": {"a": 1}}}',
-        '{"id": 1, "method": "answer", "params": {"gpu": {}, "gpu_memory": []}}',
-        '{"id": 1, "method": "handle"}',
-    ],
-)  # fmt: skip
-def test_a_question_that_makes_no_sense_gets_an_error_and_no_trace(text: str) -> None:
-    found = json.loads(handle(text))
-    assert found["kind"] == "error"
-    assert "Traceback" not in found["error"]["message"]
-    assert found["error"]["message"]
+        *("gpt2-s", "t5-small", "dalle-together", "gpt3-175b", "t4", "half", "adafactor", "full"),
+        *("eager", "hand", "collude", "median", "8", "16", "1e6", "0", "-1", "1000", 0, 1, 2, 1024),
+        *(True, False, 1e-320, 1e300, [8, 4, 1], [1e-320, 0, 20], [{"x": 1, "y": 1e6}]),
+    ]
+)
+QUESTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": VALUES,
+        "method": st.sampled_from(["answer", "advise", "estimate", "aggregate", "pace"]) | VALUES,
+        "params": st.dictionaries(st.sampled_from(FIELDS), LIKELY | VALUES, max_size=5) | VALUES,
+    },
+)
 
 
-@given(st.text(max_size=30), st.dictionaries(st.sampled_from(list(OPTIONS)), st.text(max_size=6)))
+@given(QUESTIONS | VALUES)
+@settings(max_examples=400, deadline=None, derandomize=True)
+def test_any_question_gets_a_result_or_an_error_of_one_line(question: Any) -> None:
+    began = time.process_time()
+    found = strict(handle(json.dumps(question)))
+    assert time.process_time() - began < 1
+    assert found["kind"] in ("result", "error")
+    if found["kind"] == "error":
+        assert found["error"]["type"] == "InputError"
+        assert found["error"]["message"].isprintable()
+        assert len(found["error"]["message"]) < 1200
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_any_text_gets_an_error_of_one_line(text: str) -> None:
+    message = strict(handle(text))["error"]["message"]
+    assert message.isprintable()
+    assert len(message) < 1200
+
+
+@pytest.mark.parametrize(
+    "mistake", [TypeError, ValueError, KeyError, AttributeError, OverflowError]
+)
+def test_a_mistake_of_ours_is_not_blamed_on_the_visitor(
+    mistake: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise mistake("unsupported operand")
+
+    monkeypatch.setattr("calculator.page.answer.estimate", fail)
+    error = ask("answer")["error"]
+    assert (error["type"], error["field"]) == ("InternalError", None)
+    assert "unsupported operand" not in error["message"]
+    assert "unsupported operand" in capsys.readouterr().err  # the trace is for us
+
+
+@given(
+    st.text(max_size=30),
+    st.dictionaries(st.sampled_from(list(Plan.options())), st.text(max_size=6)),
+)
 @examples(20)
 def test_any_texts_get_a_result_or_an_error(model: str, texts: dict[str, str]) -> None:
     for chosen in (model, "gpt2-s"):
@@ -244,7 +453,9 @@ def test_the_table_has_a_row_for_each_model() -> None:
 
 def test_the_choices_are_those_of_options_and_catalog() -> None:
     value = ask("describe")["value"]
-    assert [option["field"] for option in value["options"]] == list(OPTIONS)
-    assert value["options"][0] == json.loads(json.dumps(asdict(OPTIONS["batch_size"])))
-    assert value["models"] == list(MODELS)
+    assert [option["field"] for option in value["options"]] == list(Plan.options())
+    assert value["options"][0] == json.loads(json.dumps(Plan.options()["batch_size"].as_json()))
+    names = [model["name"] for model in value["models"]]
+    assert names[:2] == ["bert-base", "bert-large"]
+    assert set(MODELS) <= set(names)
     assert [gpu["name"] for gpu in value["gpus"]] == list(GPUS)

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 
 from calculator.catalog import MODELS
+from calculator.estimate import estimate
 from calculator.parameters import ParameterTensor, count_parameters, parameter_tensors
+from calculator.plan import Plan
+from calculator.resolution import resolve
 from calculator.states import (
     adafactor_bytes,
     from_torch,
@@ -15,7 +18,6 @@ from calculator.states import (
     tensors_bytes,
     update_bytes,
 )
-from calculator.techniques import Plan, ResolvedPlan, resolve
 from tests.calculator.plans import Case, cases, examples
 
 MATRIX = [ParameterTensor("matrix", (1024, 1024))]
@@ -24,7 +26,7 @@ SMALL = [ParameterTensor("bias", (1024,))]
 MAPS = 2 * 256 * 4  # bitsandbytes: a map of 256 fp32 values for each of Adam's states
 
 
-def plan(**options: Any) -> ResolvedPlan:
+def plan(**options: Any) -> Plan:
     return resolve(MODELS["gpt2-s"], Plan(**options))
 
 
@@ -195,3 +197,25 @@ def test_fewer_bits_never_take_more(case: Case) -> None:
         sizes.append(state_bytes(tensors, resolved))
     assert sizes[0] <= sizes[2]
     assert sizes[1] <= sizes[2]
+
+
+@pytest.mark.parametrize(
+    ("precision", "bits", "noted"),
+    [
+        ("amp", None, False),
+        ("amp", 32, False),
+        ("amp", 16, True),
+        ("half", 16, False),
+        ("half", None, False),
+        ("half", 32, True),
+        ("mixed", 16, True),
+        ("mixed", 32, False),
+    ],
+)
+def test_adafactor_with_bits_that_no_library_has_is_noted(
+    precision: str, bits: int | None, noted: bool
+) -> None:
+    # torch.optim.Adafactor makes its states like the parameters that it updates
+    plan = Plan.parse({"optimizer": "adafactor", "precision": precision, "optimizer_bits": bits})
+    notes = estimate(MODELS["gpt2-s"], plan).notes
+    assert any("no library keeps them" in note for note in notes) is noted

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,18 +14,20 @@ Measure = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def measure() -> Iterator[Measure]:
-    """One row, measured in another process: the fake GPU wants to be there before torch."""
+    """One row, measured in another process: the counter wants to be there before torch."""
     if not all(find_spec(name) for name in ("torch", "transformers", "bitsandbytes")):
         pytest.skip("the oracle needs torch, transformers and bitsandbytes")
     if which("g++") is None:
-        pytest.skip("the fake GPU needs a C++ compiler")
+        pytest.skip("the counting device needs a C++ compiler")
     measurers: dict[str, subprocess.Popen[str]] = {}
 
-    def run(options: str, device: str = "fake") -> dict[str, Any]:
+    def run(options: str, device: str = "counting") -> dict[str, Any]:
         if device not in measurers:
             command = [sys.executable, "-m", "tests.validation.measurer", device]
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            measurers[device] = subprocess.Popen(command, text=True, **pipes)
+            # one thread: two measurers side by side would wait for each other's
+            alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+            measurers[device] = subprocess.Popen(command, text=True, env=alone, **pipes)
         process = measurers[device]
         assert process.stdin is not None
         assert process.stdout is not None

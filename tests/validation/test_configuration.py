@@ -1,8 +1,12 @@
+import json
+from pathlib import Path
+
 import pytest
 
 from calculator.errors import InputError
-from calculator.techniques import Plan
+from calculator.plan import Plan
 from validation.configuration import Configuration, parse
+from validation.subject import find_subject
 
 
 @pytest.mark.parametrize(
@@ -13,6 +17,8 @@ from validation.configuration import Configuration, parse
         "gpt2-m --precision half --attention flash --dropout 0.0 --reversible",
         "bert-base --untied-embeddings --padding --half-type float16",
         "dalle-together --no-reversible --sharing-groups 63",
+        "cerebras/Cerebras-GPT-111M --sequence-length 64 --layers 3",
+        "validation/configs/opt.json --sequence-length 64",
     ],
 )
 def test_the_command_line_of_a_configuration_gives_it_back(words: str) -> None:
@@ -29,6 +35,37 @@ def test_layers_of_both_stacks_are_replaced() -> None:
 def test_a_sequence_longer_than_the_learned_positions_is_refused() -> None:
     with pytest.raises(InputError, match="sequence_length"):
         _ = Configuration("bert-base", Plan(sequence_length=513)).resolved
+
+
+def test_layers_of_a_config_are_replaced_under_its_own_names_and_lists_are_cut(
+    tmp_path: Path,
+) -> None:
+    values = {
+        "model_type": "made-up",
+        "n_layer": 9,
+        "layer_types": ["full", "window"] * 4 + ["full"],
+    }
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(values))
+    subject = find_subject(str(path), 3)
+    assert subject.values["n_layer"] == 3
+    assert subject.values["layer_types"] == ["full", "window", "full"]
+    with pytest.raises(InputError, match="model_type = 'made-up'"):
+        _ = subject.architecture
+
+
+def test_a_model_that_is_not_counted_yet_needs_a_sequence_length(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "made-up"}')
+    with pytest.raises(InputError, match="sequence_length"):
+        _ = Configuration(str(path), Plan()).resolved
+
+
+def test_dropout_stands_for_the_keys_that_the_type_reads_as_one() -> None:
+    assert find_subject("bert-base", None).dropouts == {
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+    }
 
 
 def test_an_unknown_model_is_refused_with_its_neighbour() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from calculator.catalog import find_model
 from calculator.estimate import estimate
-from calculator.techniques import Attention, Plan, resolve
+from calculator.plan import Attention, Plan
+from calculator.resolution import resolve
 from validation.compare import Comparison
 from validation.configuration import Configuration
 from validation.peers import KERNELS, PEERS, read_predictions, score

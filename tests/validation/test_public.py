@@ -4,7 +4,7 @@ import pytest
 
 from calculator.catalog import find_model
 from calculator.estimate import estimate
-from calculator.techniques import resolve
+from calculator.resolution import resolve
 from calculator.units import MiB
 from validation.public import GUIDE, SITE, Publication, Published, as_classifier
 

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from calculator.techniques import Plan
+from calculator.plan import Plan
 from validation.configuration import Configuration
 from validation.rows import ORACLE, RowFile, measure_command, read_rows
 
@@ -9,56 +9,56 @@ SMALL = Configuration("gpt2-s", Plan(batch_size=2))
 
 
 def row(configuration: Configuration) -> dict[str, object]:
-    command = measure_command(configuration, "fake")
+    command = measure_command(configuration, "counting")
     return {"command": command, "peak": 1, "versions": {"oracle": ORACLE}}
 
 
 def test_a_row_file_knows_what_it_holds(tmp_path: Path) -> None:
-    file = RowFile("fake", "gpt2", tmp_path)
+    file = RowFile("counting", "gpt2", tmp_path)
     assert SMALL not in file
     file.append(row(SMALL))
     assert SMALL in file
-    assert SMALL in RowFile("fake", "gpt2", tmp_path)
+    assert SMALL in RowFile("counting", "gpt2", tmp_path)
 
 
 def test_a_row_that_a_crash_cut_off_is_dropped(tmp_path: Path) -> None:
-    file = RowFile("fake", "gpt2", tmp_path)
+    file = RowFile("counting", "gpt2", tmp_path)
     file.append(row(SMALL))
     with file.path.open("a") as opened:
         opened.write('{"command": "python -m validation mea')
-    again = RowFile("fake", "gpt2", tmp_path)
+    again = RowFile("counting", "gpt2", tmp_path)
     again.append(row(Configuration("gpt2-m", Plan())))
-    assert [found["peak"] for found in read_rows("fake", tmp_path)] == [1, 1]
+    assert [found["peak"] for found in read_rows("counting", tmp_path)] == [1, 1]
 
 
 def test_a_row_of_an_earlier_oracle_is_measured_again_and_replaced(tmp_path: Path) -> None:
-    file = RowFile("fake", "gpt2", tmp_path)
+    file = RowFile("counting", "gpt2", tmp_path)
     file.append({**row(SMALL), "peak": 7, "versions": {"oracle": ORACLE - 1}})
     assert SMALL not in file
     assert file.has_stale(SMALL)
     file.append(row(SMALL))
     assert SMALL in file
-    assert [found["peak"] for found in read_rows("fake", tmp_path)] == [1]
+    assert [found["peak"] for found in read_rows("counting", tmp_path)] == [1]
 
 
 def test_rows_of_other_devices_are_left_alone(tmp_path: Path) -> None:
     RowFile("cpu", "gpt2", tmp_path).append(row(SMALL))
-    assert not list(read_rows("fake", tmp_path))
+    assert not list(read_rows("counting", tmp_path))
 
 
 def test_a_committed_row_is_made_again_by_its_command() -> None:
-    for found in read_rows("fake"):
+    for found in read_rows("counting"):
         configuration = Configuration.from_dict(found["configuration"])
-        assert found["command"] == measure_command(configuration, "fake")
+        assert found["command"] == measure_command(configuration, "counting")
 
 
 def test_no_configuration_is_measured_twice() -> None:
-    commands = [found["command"] for found in read_rows("fake")]
+    commands = [found["command"] for found in read_rows("counting")]
     assert len(commands) == len(set(commands))
 
 
 def test_a_measured_peak_is_the_sum_of_its_parts() -> None:
-    for found in read_rows("fake"):
-        for moment in found["moments"].values():
-            assert sum(moment["parts"].values()) == moment["peak"], json.dumps(found)
-        assert found["peak"] == max(moment["peak"] for moment in found["moments"].values())
+    for found in read_rows("counting"):
+        for phase in found["phases"].values():
+            assert sum(phase["parts"].values()) == phase["peak"], json.dumps(found)
+        assert found["peak"] == max(phase["peak"] for phase in found["phases"].values())

@@ -1,0 +1,28 @@
+"""Number formats; two of the same width never differ in memory, so float16 is bfloat16 too."""
+
+from typing import Final
+
+
+class DType:
+    """A number format and its bytes for each element; each is one object."""
+
+    __slots__ = ("name", "width")
+
+    def __init__(self, name: str, width: int) -> None:
+        self.name = name
+        self.width = width
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+FLOAT32: Final = DType("float32", 4)
+FLOAT16: Final = DType("float16", 2)
+INT64: Final = DType("int64", 8)
+INT32: Final = DType("int32", 4)
+BOOL: Final = DType("bool", 1)
+
+
+def wider(one: DType, other: DType) -> DType:
+    """The format of a result of two floating formats."""
+    return one if one.width >= other.width else other

@@ -1,0 +1,358 @@
+"""Tensors without numbers and the graph that autograd would build of them.
+
+A tensor's life has meaning here as it has in PyTorch: its bytes die with the last Python name, and
+the last node of the graph, that holds them. So a `del x` in a model's code, or a name that is held
+until a function returns, is part of what is counted; where that is on purpose a comment says
+``held`` or ``dies here``.
+
+Source: torch (autograd/function.h, accumulate_grad.h, saved_variable.cpp).
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.ledger import Ledger, Storage
+from calculator.autograd.mode import Mode
+from calculator.autograd.sizes import Shape, Size, elements_of
+from calculator.parts import Part
+
+T = TypeVar("T")
+
+
+class Recomputed(Protocol):
+    """A part of the model whose kept tensors are thrown away and computed again."""
+
+    def pack(self) -> int:
+        """Throw a tensor away, but remember its place."""
+
+    def unpack(self) -> None:
+        """Make sure that all places are filled again."""
+
+    def free(self, slot: int) -> None:
+        """The tensor of that place is not needed any more."""
+
+
+class Recorder(Protocol):
+    """What tensors and operations ask of their `calculator.autograd.tape.Tape`."""
+
+    ledger: Ledger
+    mode: Mode
+    autocast: DType | None
+    recording: bool
+    cache_casts: bool
+    lowers_backward: bool
+    layer: tuple[str, int] | None
+    running: object
+    leaves: dict[int, "Leaf"]
+    captured: "dict[int, Tensor] | None"
+    stops: "set[Node]"
+
+    def empty(self, shape: Shape, dtype: DType, is_view: bool = False) -> "Tensor":
+        """New bytes."""
+
+    def like(self, tensor: "Tensor", dtype: DType | None = None) -> "Tensor":
+        """New bytes of the same shape."""
+
+    def alias(self, tensor: "Tensor", shape: Shape | None = None) -> "Tensor":
+        """The same bytes and history under another name or shape."""
+
+    def operation(
+        self,
+        inputs: "Sequence[Tensor]",
+        shape: Shape,
+        dtype: DType,
+        saves: "Sequence[Tensor]" = (),
+        keeps: bool = False,
+        beside: "Sequence[Made]" = (),
+        **node: Any,
+    ) -> "Tensor":
+        """One differentiable operation."""
+
+    def record(
+        self,
+        inputs: "Sequence[Tensor]",
+        rules: "Sequence[Rule] | None" = None,
+        scratch: "Sequence[Made]" = (),
+        special: "Callable[[Gradients], Gradients] | None" = None,
+        product: "Made | None" = None,
+        factors: bool = False,
+        summed: bool = False,
+    ) -> "Node | None":
+        """A node of the graph, or None where nothing needs a gradient."""
+
+    def weight(self, parameter: "Parameter") -> "Weight":
+        """A parameter as a tensor."""
+
+    def constant(self, shape: Shape, dtype: DType) -> "Tensor":
+        """A tensor whose bytes live through the whole step and are counted with the weights."""
+
+    def lower(self, tensor: "Tensor") -> "Tensor":
+        """What autocast hands to a matrix product."""
+
+    def leaf(self, tensor: "Tensor") -> "Leaf":
+        """The same bytes as a tensor that gets a gradient without being a weight."""
+
+    def forget(self, leaf: "Leaf") -> None:
+        """The leaf's gradient has been asked for; it is not needed any more."""
+
+    def checkpoint(self, function: "Callable[..., T]", *inputs: "Tensor") -> "T":
+        """Run a function keeping only its inputs."""
+
+    def in_layer(self, stack: str, position: int) -> AbstractContextManager[None]:
+        """Operations inside belong to that layer."""
+
+    def setting(self, **state: Any) -> AbstractContextManager[None]:
+        """Attributes of the tape as they are within the block."""
+
+
+class Parameter:
+    """A weight of a model: its shape, and whether training gives it a gradient.
+
+    Its identity is the weight's: a parameter that stands in two places is shared. With one
+    sequence, its gradient is a part of a tensor of the shape `inside`, where it has one: PyTorch
+    keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
+    as are `chosen`.
+    """
+
+    __slots__ = ("chosen", "inside", "name", "shape", "trained")
+
+    def __init__(
+        self,
+        shape: Shape,
+        trained: bool = True,
+        name: str = "",
+        inside: Shape | None = None,
+        chosen: Size | None = None,
+    ) -> None:
+        self.inside = inside
+        self.chosen = chosen
+        self.shape = shape
+        self.trained = trained
+        self.name = name
+
+
+class Tensor:
+    """A view of a storage: a shape in a number format, on a tape, with its history.
+
+    `tape` is where it was made. `is_view` says that PyTorch made a gradient as a view of another
+    tensor.
+    """
+
+    __slots__ = ("dtype", "index", "is_view", "node", "shape", "storage", "tape")
+
+    def __init__(
+        self,
+        tape: Recorder,
+        storage: Storage,
+        shape: Shape,
+        dtype: DType,
+        node: "Node | None" = None,
+        index: int = 0,
+        is_view: bool = False,
+    ) -> None:
+        storage.holders += 1
+        self.tape = tape
+        self.storage = storage
+        self.shape = shape
+        self.dtype = dtype
+        self.node = node
+        self.index = index
+        self.is_view = is_view
+
+    def __del__(self) -> None:
+        self.storage.release()
+
+    @property
+    def elements(self) -> Size:
+        """The product of the shape."""
+        return elements_of(self.shape)
+
+
+# torch gives its gradient accumulators the highest priority: they run as soon as they can
+ACCUMULATE: Final = 1 << 60
+
+
+class Saved:
+    """A storage kept by a node until the node's backward is done, or its place in a `Frame`."""
+
+    __slots__ = ("frame", "slot", "storage")
+
+    def __init__(self, storage: Storage | None, frame: Recomputed | None = None) -> None:
+        self.storage = storage
+        self.frame = frame
+        self.slot = frame.pack() if frame is not None else -1
+        if storage is not None:
+            storage.save()
+
+    def unpack(self) -> None:
+        """Make sure that the bytes are there, computing them again if they were thrown away."""
+        if self.frame is not None:
+            self.frame.unpack()
+
+    def free(self) -> None:
+        """The node is done with it."""
+        if self.storage is not None:
+            self.storage.unsave()
+        elif self.frame is not None:
+            self.frame.free(self.slot)
+        self.storage = self.frame = None
+
+
+class Made(NamedTuple):
+    """A gradient that is new bytes; PyTorch may make it as a view of another tensor."""
+
+    shape: Shape
+    dtype: DType
+    is_view: bool = False
+
+
+def same(one: Made, other: Made | None) -> bool:
+    """Whether two tensors have as many bytes, whatever ones their shapes begin with."""
+    assert other is not None
+    return one.dtype is other.dtype and elements_of(one.shape) is elements_of(other.shape)
+
+
+Rule = Made | None  # None: the output's gradient is passed on
+Gradients = list[Tensor | None]
+
+
+class Node:
+    """One step of the backward pass: from its outputs' gradients to its inputs'.
+
+    `rules` says for each input what its gradient is. `scratch` lives only while the node runs.
+    With `product`, gradients are first made in that shape and then fitted to their rules, as the
+    engine does for broadcast and mixed formats. A product of two `factors` is such a case where
+    autocast is on in the backward pass. The last input may be a bias that is added to every row:
+    its gradient is the output's, `summed` by the engine. `special` replaces all that. `name` is
+    for a tape that names its operations.
+    """
+
+    __slots__ = (
+        "edges",
+        "factors",
+        "layer",
+        "name",
+        "outputs",
+        "product",
+        "rules",
+        "saved",
+        "scratch",
+        "sequence",
+        "special",
+        "summed",
+    )
+
+    def __init__(
+        self,
+        sequence: int,
+        layer: tuple[str, int] | None,
+        edges: list["tuple[Node, int] | None"],
+        rules: Sequence[Rule],
+        scratch: Sequence[Made] = (),
+        special: Callable[[Gradients], Gradients] | None = None,
+        product: Made | None = None,
+        factors: bool = False,
+        summed: bool = False,
+    ) -> None:
+        self.summed = summed
+        self.product = product
+        self.factors = factors
+        self.sequence = sequence
+        self.layer = layer
+        self.edges = edges
+        self.rules = rules
+        self.scratch = scratch
+        self.special = special
+        self.saved: list[Saved] = []
+        self.name: object = None
+        self.outputs = 1
+
+    def run(self, tape: Recorder, gradients: Gradients) -> Gradients:
+        """The inputs' gradients."""
+        if self.special is not None:
+            return self.special(gradients)
+        if self.factors and tape.lowers_backward:
+            return self._lowered(tape, gradients)
+        scratch = [tape.empty(*shape) for shape in self.scratch]
+        results: Gradients = []
+        rules = [*self.rules[:-1], None] if self.summed else self.rules
+        for edge, rule in zip(self.edges, rules, strict=True):
+            if edge is None:
+                results.append(None)
+            elif rule is not None:
+                results.append(tape.empty(*(self.product or rule)))
+            else:
+                passed = gradients[0]
+                assert passed is not None
+                results.append(tape.alias(passed))
+        del scratch  # dies here
+        return results
+
+    def _lowered(self, tape: Recorder, gradients: Gradients) -> Gradients:
+        """Both products under autocast, the second factor's gradient first; casts die with each."""
+        (gradient,), dtype = gradients, tape.mode.autocast
+        assert gradient is not None
+        assert dtype is not None
+        results: Gradients = [None, None]
+        for place in (1, 0):
+            rule, other = self.rules[place], self.rules[1 - place]
+            assert rule is not None
+            assert other is not None
+            if self.edges[place] is not None:
+                casts = tape.like(gradient, dtype), tape.empty(other.shape, dtype)
+                results[place] = tape.empty(rule.shape, dtype, rule.is_view)
+                del casts
+        return results
+
+    def fit(self, tape: Recorder, results: Gradients) -> None:
+        """Bring gradients into their inputs' shapes and formats, as the engine does."""
+        lowered = self.factors and tape.lowers_backward
+        for place, rule in enumerate(self.rules if self.product or lowered else ()):
+            result = results[place]
+            if result is None or rule is None or same(rule, Made(result.shape, result.dtype)):
+                continue
+            if result.dtype is not rule.dtype and result.elements is not elements_of(rule.shape):
+                result = results[place] = tape.empty(rule.shape, result.dtype)  # summed, then cast
+            results[place] = tape.empty(*rule)
+            del result
+        if self.summed and results[-1] is not None and (rule := self.rules[-1]) is not None:
+            results[-1] = tape.empty(*rule)
+
+
+class Leaf(Tensor):
+    """A tensor that gets a gradient of its own."""
+
+    __slots__ = ("gradient", "has_gradient")
+
+    def __init__(
+        self, tape: Recorder, storage: Storage, shape: Shape, dtype: DType, order: int
+    ) -> None:
+        super().__init__(tape, storage, shape, dtype, Node(ACCUMULATE + order, None, [], ()))
+        self.gradient: Tensor | None = None
+        self.has_gradient = False
+
+    def accumulate(self, gradient: Tensor) -> None:
+        """Take the first gradient as it is; later ones are added in place."""
+        if self.has_gradient:
+            return
+        self.has_gradient = True
+        self.gradient = gradient
+
+
+class Weight(Leaf):
+    """A parameter; its own bytes are static, its gradient is born in the backward pass."""
+
+    __slots__ = ()
+
+    def accumulate(self, gradient: Tensor) -> None:
+        """Take the first gradient, or copy what others hold too; later ones are added in place.
+
+        Source: torch (autograd/functions/accumulate_grad.h)
+        """
+        if not self.has_gradient:
+            if gradient.storage.holders > 1:
+                gradient = self.tape.like(gradient)
+            gradient.storage.become(Part.GRADIENTS)
+        super().accumulate(gradient)

@@ -1,0 +1,94 @@
+"""Births and deaths of bytes on the GPU, with sizes as values, and what the bytes are for."""
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.sizes import Size
+from calculator.parts import Part, Phase
+
+Mark = tuple[str, int, bool]  # stack, position of the layer, in the backward pass
+
+
+class Ledger:
+    """Births (+id) and deaths (-id) of storages in order; an id stands for (elements, format).
+
+    `part_events` repeats each event with the part it belongs to and adds those in which living
+    bytes change their part.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: dict[tuple[Size, DType], int] = {}
+        self.events: list[int] = []
+        self.births: list[int] = []
+        self.part_events: list[tuple[int, int, int]] = []
+        self.phases: list[tuple[int, Phase]] = []
+        self.marks: list[tuple[int, Mark]] = []
+
+    def size_id(self, elements: Size, dtype: DType) -> int:
+        """The id, from 1 up, of a storage of that many elements in that format."""
+        return self.sizes.setdefault((elements, dtype), len(self.sizes) + 1)
+
+    def note(self, signed_id: int, part: Part, birth: int) -> None:
+        """A birth or a death, of bytes born at event `birth`."""
+        self.births.append(birth)
+        self.events.append(signed_id)
+        self.part_events.append((len(self.events), part, signed_id))
+
+    def move(self, size_id: int, source: Part, target: Part) -> None:
+        """Living bytes that from now on are there for something else."""
+        now = len(self.events)
+        self.part_events.append((now, source, -size_id))
+        self.part_events.append((now, target, size_id))
+
+    def begin(self, phase: Phase) -> None:
+        """The next phase of the step starts here."""
+        self.phases.append((len(self.events), phase))
+
+    def mark(self, stack: str, position: int, backward: bool) -> None:
+        """A layer of a stack starts here, in the forward or the backward pass."""
+        self.marks.append((len(self.events), (stack, position, backward)))
+
+
+class Storage:
+    """Bytes on the GPU, counted by the tensors and graph nodes that hold them."""
+
+    __slots__ = ("birth", "fixed", "holders", "ledger", "part", "savers", "size_id")
+
+    def __init__(self, ledger: Ledger, size_id: int, part: Part, fixed: bool = False) -> None:
+        self.fixed = fixed
+        self.ledger = ledger
+        self.size_id = size_id
+        self.part = part
+        self.holders = 0
+        self.savers = 0
+        self.birth = len(ledger.events)
+        if size_id:
+            ledger.note(size_id, part, self.birth)
+
+    def release(self) -> None:
+        """One holder less; the last one frees the bytes."""
+        self.holders -= 1
+        if not self.holders and self.size_id:
+            self.ledger.note(-self.size_id, self.part, self.birth)
+
+    def save(self) -> None:
+        """A graph node keeps it for the backward pass."""
+        self.holders += 1
+        self.savers += 1
+        if self.savers == 1:
+            self._move(Part.TEMPORARIES, Part.ACTIVATIONS)
+
+    def unsave(self) -> None:
+        """A graph node is done with it."""
+        self.savers -= 1
+        if not self.savers:
+            self._move(Part.ACTIVATIONS, Part.TEMPORARIES)
+        self.release()
+
+    def become(self, part: Part) -> None:
+        """From now on these bytes are there for something else."""
+        if self.size_id and self.part is not part:
+            self.ledger.move(self.size_id, self.part, part)
+        self.part = part
+
+    def _move(self, source: Part, target: Part) -> None:
+        if self.part is source and not self.fixed:
+            self.become(target)

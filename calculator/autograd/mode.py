@@ -1,0 +1,79 @@
+"""All that a plan decides about the operations of a step; sizes stay names."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.autograd.sizes import ONE, Size, size
+
+
+class Attention(StrEnum):
+    """The attention kernel; `sdpa` is what PyTorch picks on a GPU."""
+
+    EAGER = "eager"
+    SDPA = "sdpa"
+    FLASH = "flash"
+    EFFICIENT = "efficient"
+    MATH = "math"
+
+
+class Checkpointing(StrEnum):
+    """What the forward pass throws away and the backward pass computes again."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+# what fused kernels want of a head's width, in 16 and in 32 bits
+NARROW_MULTIPLE: Final = 8
+WIDE_MULTIPLE: Final = 4
+
+BATCH = size("batch")
+SEQUENCE = size("sequence")
+TARGET = size("target")
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a step runs.
+
+    `weights` is the format of the weights, `autocast` that of matrix products under autocast.
+    `gradients_exist` is set in every micro-step but the first. `batch` is the number 1 for one
+    sequence, for which shapes broadcast and matmul copies no heads. `aligned` has the lengths that
+    are multiples of what the efficient kernel wants of a mask's rows; `padded_heads` are no
+    multiple of 8, to which flash pads them, and `odd_heads` none of 4. A sequence is `windowed`
+    that is at least as long as the window of layers that have one, which then need a mask.
+    """
+
+    weights: DType = FLOAT32
+    autocast: DType | None = None
+    attention: Attention = Attention.SDPA
+    checkpointing: Checkpointing = Checkpointing.NONE
+    reversible: bool = False
+    dropout: bool = False
+    gradients_exist: bool = False
+    batch: Size = BATCH
+    aligned: frozenset[Size] = frozenset((SEQUENCE, TARGET))
+    padded_heads: bool = False
+    odd_heads: bool = False
+    windowed: bool = False
+
+    @property
+    def one_sequence(self) -> bool:
+        """Whether the micro-batch is a single sequence."""
+        return self.batch is ONE
+
+    @property
+    def arithmetic(self) -> DType:
+        """The format of matrix products."""
+        return self.autocast or self.weights
+
+    @property
+    def heads_fit(self) -> bool:
+        """Whether the efficient kernel takes heads of this width.
+
+        Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
+        """
+        return not (self.odd_heads if self.arithmetic is FLOAT32 else self.padded_heads)

@@ -1,0 +1,446 @@
+"""PyTorch's operations as the models' code writes them: what each allocates, keeps and frees.
+
+Results and broadcasts follow from shapes; a shape that does not fit raises `ShapeError`. What an
+operation keeps for its backward formula, and what the formula makes, stand inside it.
+
+Source: torch (tools/autograd/derivatives.yaml), autocast.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType, wider
+from calculator.autograd.graph import Gradients, Made, Rule, Tensor, Weight
+from calculator.autograd.scratch import (
+    efficient_output_scratch,
+    efficient_scratch,
+    embedding_scratch,
+)
+from calculator.autograd.sizes import ONE, Shape, ShapeError, Size, broadcast, constant
+
+# -- one tensor, element by element -----------------------------------------------------------
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """x in another number format; itself where it already has it."""
+    return x if x.dtype is dtype else x.tape.operation([x], x.shape, dtype)
+
+
+def widened(x: Tensor) -> Tensor:
+    """x as autocast hands it to an operation that it runs in 32 bits."""
+    return cast(x, FLOAT32) if x.tape.autocast else x
+
+
+def scale(x: Tensor) -> Tensor:
+    """x times a Python number: keeps nothing."""
+    return x.tape.operation([x], x.shape, x.dtype)
+
+
+def shift(x: Tensor) -> Tensor:
+    """x plus a Python number: keeps nothing, passes the gradient on."""
+    return x.tape.operation([x], x.shape, x.dtype, rules=[None])
+
+
+def copy(x: Tensor) -> Tensor:
+    """A contiguous copy: its gradient is passed on as it is."""
+    return x.tape.operation([x], x.shape, x.dtype, rules=[None])
+
+
+def gelu(x: Tensor) -> Tensor:
+    """GELU in one operation: keeps its input."""
+    return x.tape.operation([x], x.shape, x.dtype, saves=[x])
+
+
+def silu(x: Tensor) -> Tensor:
+    """SiLU (swish): keeps its input."""
+    return x.tape.operation([x], x.shape, x.dtype, saves=[x])
+
+
+def square(x: Tensor) -> Tensor:
+    """x squared: keeps its input, and its backward makes no more than the gradient."""
+    return x.tape.operation([x], x.shape, x.dtype, saves=[x])
+
+
+def power(x: Tensor) -> Tensor:
+    """x^n by `pow`, which autocast runs in 32 bits: keeps x; backward makes x^(n-1), n x^(n-1)."""
+    x = widened(x)
+    scratch = [Made(x.shape, x.dtype)] * 2
+    return x.tape.operation([x], x.shape, x.dtype, saves=[x], scratch=scratch)
+
+
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent: keeps its result."""
+    return x.tape.operation([x], x.shape, x.dtype, keeps=True)
+
+
+def relu(x: Tensor) -> Tensor:
+    """max(0, x): keeps its result."""
+    return x.tape.operation([x], x.shape, x.dtype, keeps=True)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """The logistic function: keeps its result."""
+    return x.tape.operation([x], x.shape, x.dtype, keeps=True)
+
+
+def rsqrt(x: Tensor) -> Tensor:
+    """One over the square root, which autocast runs in 32 bits: keeps its result."""
+    x = widened(x)
+    return x.tape.operation([x], x.shape, x.dtype, keeps=True)
+
+
+def gelu_new(x: Tensor) -> Tensor:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), written in plain operations."""
+    half = scale(x)
+    return multiply(half, shift(tanh(scale(add(x, scale(power(x)))))))
+
+
+def dropout(x: Tensor) -> Tensor:
+    """Keeps a mask of one byte an element; at probability 0 PyTorch returns its input."""
+    if not x.tape.mode.dropout:
+        return x
+    return x.tape.operation([x], x.shape, x.dtype, beside=[Made(x.shape, BOOL)])
+
+
+def softmax(x: Tensor, widens: bool = True) -> Tensor:
+    """Softmax over the last axis, which autocast `widens` to 32 bits: keeps its result."""
+    x = widened(x) if widens else x
+    return x.tape.operation([x], x.shape, x.dtype, keeps=True)
+
+
+def safe_softmax(x: Tensor) -> Tensor:
+    """The math kernel's softmax, which gives rows that are masked throughout zeros, in place.
+
+    Source: torch (aten/src/ATen/native/SoftMax.cpp, _safe_softmax)
+    """
+    t = x.tape
+    out = t.operation([x], x.shape, x.dtype, keeps=True)
+    hidden = t.empty(x.shape, BOOL)
+    rows, zero = t.empty((*x.shape[:-1], ONE), BOOL), t.empty((), x.dtype)
+    del hidden, rows, zero
+    return out
+
+
+def mean_of_rows(x: Tensor) -> Tensor:
+    """The mean over the last axis, which stays as an axis of 1."""
+    return x.tape.operation([x], (*x.shape[:-1], ONE), x.dtype)
+
+
+# -- two tensors ------------------------------------------------------------------------------
+
+
+def add(a: Tensor, b: Tensor) -> Tensor:
+    """a + b: keeps nothing; the gradient is passed on where format and shape are the same."""
+    out = Made(broadcast(a.shape, b.shape), wider(a.dtype, b.dtype))
+    rules = [_passed_on(x, out) for x in (a, b)]
+    return a.tape.operation([a, b], out.shape, out.dtype, rules=rules)
+
+
+def add_in_place(a: Tensor, b: Tensor) -> Tensor:
+    """a += b: the sum in a's own bytes; the gradient is passed on to both."""
+    out = a.tape.alias(a)
+    out.node, out.index = a.tape.record([a, b], rules=[None, None]), 0
+    return out
+
+
+def subtract(a: Tensor, b: Tensor) -> Tensor:
+    """a - b: keeps nothing; the second gradient is negated in full before it is summed up."""
+    out = Made(broadcast(a.shape, b.shape), wider(a.dtype, b.dtype))
+    rules = [_passed_on(a, out), Made(b.shape, b.dtype)]
+    return a.tape.operation([a, b], out.shape, out.dtype, rules=rules, product=out)
+
+
+def _passed_on(x: Tensor, out: Made) -> Rule:
+    same = _full(x.shape, out.shape) == out.shape and x.dtype is out.dtype
+    return None if same else Made(x.shape, x.dtype)
+
+
+def _full(shape: Shape, like: Shape) -> Shape:
+    """The shape with leading ones, as long as another one."""
+    return (ONE,) * (len(like) - len(shape)) + shape
+
+
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """a * b: keeps each factor that the other's gradient needs."""
+    out = Made(broadcast(a.shape, b.shape), wider(a.dtype, b.dtype))
+    saves = [x for x, other in ((a, b), (b, a)) if other.node is not None]
+    return a.tape.operation([a, b], out.shape, out.dtype, saves=saves, product=out)
+
+
+def clamp(x: Tensor, bounds: int) -> Tensor:
+    """x between so many bounds: keeps it; backward marks what is inside of each."""
+    scratch = [Made((), x.dtype), *[Made(x.shape, BOOL)] * bounds]
+    return x.tape.operation([x], x.shape, x.dtype, saves=[x], scratch=scratch)
+
+
+def masked_fill(x: Tensor, hidden: Tensor) -> Tensor:
+    """x with a number where a condition holds: keeps the condition."""
+    return x.tape.operation([x], x.shape, x.dtype, saves=[hidden])
+
+
+def linear(x: Tensor, weight: Tensor, bias: Weight | None = None) -> Tensor:
+    """x W^T + b as nn.Linear: keeps input and weight as they go into the product.
+
+    The weight, (outputs, inputs), is transposed, so its gradient is a view. Autocast's copies are
+    made from the last argument to the first, as compilers order them.
+
+    Raises:
+        ShapeError: for an input of another width than the weight's.
+    """
+    lower = x.tape.lower
+    outputs, inputs = weight.shape
+    _check_product(x, inputs, weight)
+    b = None if bias is None else lower(bias)
+    w = lower(weight)
+    return _product(lower(x), w, b, outputs, transposed=True)
+
+
+def conv1d(x: Tensor, weight: Weight, bias: Weight) -> Tensor:
+    """x W + b as GPT-2's Conv1D, addmm(bias, x, weight) with a weight of (inputs, outputs)."""
+    lower = x.tape.lower
+    inputs, outputs = weight.shape
+    _check_product(x, inputs, weight)
+    w = lower(weight)
+    x = lower(x)
+    return _product(x, w, lower(bias), outputs, transposed=False)
+
+
+def _check_product(x: Tensor, inputs: Size, weight: Tensor) -> None:
+    if x.shape[-1] is not inputs:
+        raise ShapeError(f"{x.shape} does not go into a product with {weight.shape}")
+
+
+def _product(x: Tensor, w: Tensor, b: Tensor | None, outputs: Size, transposed: bool) -> Tensor:
+    inputs = [x, w]
+    rules: list[Rule] = [Made(x.shape, x.dtype, True), Made(w.shape, w.dtype, transposed)]
+    if b is not None:
+        inputs.append(b)
+        rules.append(Made(b.shape, b.dtype))
+    shape = (*x.shape[:-1], outputs)
+    summed = b is not None
+    return x.tape.operation(inputs, shape, x.dtype, saves=[x, w], rules=rules, summed=summed)
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """A product of batches of matrices: keeps both factors.
+
+    Raises:
+        ShapeError: when a's columns are not b's rows.
+    """
+    lower = a.tape.lower
+    a, b = lower(a), lower(b)
+    if a.shape[-1] is not b.shape[-2]:
+        raise ShapeError(f"{a.shape} and {b.shape} have no product")
+    shape = (*broadcast(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    rules = [Made(x.shape, x.dtype, True) for x in (a, b)]
+    autocast = a.tape.mode.autocast
+    wide = autocast is not None and a.dtype.width > autocast.width
+    return a.tape.operation([a, b], shape, a.dtype, saves=[a, b], rules=rules, factors=wide)
+
+
+def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """bias + c a b for a number c (`baddbmm`): keeps both factors; a bias without a gradient.
+
+    Backward makes each product before it is scaled.
+    """
+    lower = a.tape.lower
+    b, a, bias = lower(b), lower(a), lower(bias)
+    shape = (*a.shape[:-1], b.shape[-1])
+    scratch = [Made(a.shape, a.dtype)]
+    return a.tape.operation([a, b], shape, a.dtype, saves=[a, b], scratch=scratch)
+
+
+def convolution(x: Tensor, weight: Weight, bias: Weight, places: Size, turned: bool) -> Tensor:
+    """A convolution with so many places in its output; the bias is added in place.
+
+    Keeps input and weight as they go in. A gradient whose axes are `turned` is copied.
+
+    Raises:
+        ShapeError: for an input of other channels than the weight's.
+    """
+    lower = x.tape.lower
+    if x.shape[1] is not weight.shape[1]:
+        raise ShapeError(f"{x.shape} does not go into a convolution with {weight.shape}")
+    b, w = lower(bias), lower(weight)
+    x = lower(x)
+    shape = (x.shape[0], w.shape[0], places)
+    scratch = [Made(shape, x.dtype)] if turned else []
+    return x.tape.operation([x, w, b], shape, x.dtype, saves=[x, w], scratch=scratch)
+
+
+# -- shapes -----------------------------------------------------------------------------------
+
+
+def view(x: Tensor, *shape: Size) -> Tensor:
+    """The same bytes in another shape."""
+    return x.tape.alias(x, shape)
+
+
+def transpose(x: Tensor, one: int, other: int) -> Tensor:
+    """The same bytes with two axes exchanged."""
+    shape = list(x.shape)
+    shape[one], shape[other] = shape[other], shape[one]
+    return x.tape.alias(x, tuple(shape))
+
+
+def split(x: Tensor, *widths: Size) -> list[Tensor]:
+    """Views of parts of the last axis, made at once; their gradients are joined in new bytes."""
+    t = x.tape
+    parts = [Tensor(t, x.storage, (*x.shape[:-1], width), x.dtype) for width in widths]
+    whole = Made(x.shape, x.dtype)
+
+    def joined(_: Gradients) -> Gradients:
+        return [t.empty(*whole)]
+
+    node = t.record([x], special=joined)
+    if node:
+        node.outputs = len(parts)
+        for index, part in enumerate(parts):
+            part.node, part.index = node, index
+    return parts
+
+
+def part(x: Tensor, *shape: Size) -> Tensor:
+    """A slice of x: the same bytes, and a gradient as large as x."""
+    out = Tensor(x.tape, x.storage, shape, x.dtype)
+    out.node = x.tape.record([x])
+    return out
+
+
+def concatenate(parts: Sequence[Tensor], *shape: Size) -> Tensor:
+    """Joins tensors in the widest format; the gradient's parts are views of it, or casts."""
+    dtype = reduce(wider, (part.dtype for part in parts))
+    rules = [None if part.dtype is dtype else Made(part.shape, part.dtype) for part in parts]
+    return parts[0].tape.operation(parts, shape, dtype, rules=rules)
+
+
+def regrouped(x: Tensor, *shape: Size) -> Tensor:
+    """The same bytes in another shape; a gradient whose axes are turned has to be copied into it.
+
+    Raises:
+        ShapeError: for a shape of another number of elements.
+    """
+    out = x.tape.alias(x, shape)
+    out.node, out.index = x.tape.record([x]), 0
+    return out
+
+
+def repeated(x: Tensor, *shape: Size) -> Tensor:
+    """A copy of x for every head that shares it; the gradient is summed over them."""
+    return x.tape.operation([x], shape, x.dtype)
+
+
+def expand(x: Tensor, *shape: Size) -> Tensor:
+    """The same bytes for every sequence or head; the gradient is summed over them."""
+    out = Tensor(x.tape, x.storage, shape, x.dtype)
+    out.node = x.tape.record([x])
+    return out
+
+
+def pad(x: Tensor, *shape: Size) -> Tensor:
+    """x with longer rows; the gradient is cut down again."""
+    return x.tape.operation([x], shape, x.dtype)
+
+
+# -- layers in one operation --------------------------------------------------------------------
+
+
+def embedding(indices: Tensor, weight: Weight, turned: bool = False) -> Tensor:
+    """Rows of `weight`: keeps the indices; the gradient is as large as the whole table.
+
+    For more than 3,072 indices, backward sorts them and adds up ten rows at a time in 32 bits. It
+    copies a gradient whose axes are `turned`.
+    """
+    shape = (*indices.shape, weight.shape[1])
+    scratch = [Made((embedding_scratch(indices.elements, *weight.shape),), BOOL)]
+    if turned:
+        scratch.append(Made(shape, weight.dtype))
+    return weight.tape.operation([weight], shape, weight.dtype, saves=[indices], scratch=scratch)
+
+
+def layer_norm(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
+    """LayerNorm, in 32 bits under autocast: keeps its input, and a mean and deviation a row.
+
+    Raises:
+        ShapeError: for an input of another width than the weight's.
+    """
+    if x.shape[-1:] != weight.shape:
+        raise ShapeError(f"{x.shape} is not normed by {weight.shape}")
+    x = widened(x)
+    row = Made((*x.shape[:-1], ONE), FLOAT32)
+    inputs = [x, weight] if bias is None else [x, weight, bias]
+    return x.tape.operation(inputs, x.shape, x.dtype, saves=[x], beside=[row, row])
+
+
+def flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, rows: Size, width: Size, copied: int = 0
+) -> Tensor:
+    """One kernel: keeps q, k, v, the output, a logarithm a row and the random state.
+
+    Backward adds up dq in 32 bits and a number a row, for lengths rounded up to 128 (`rows`) and
+    heads rounded up to 32 (`width`); both are thrown away at once. So many of output and gradient
+    are `copied`: those whose tokens are not side by side. Keys and values may have fewer heads.
+
+    Source: torch (transformers/cuda/flash_attn/flash_api.cpp, mha_bwd)
+    """
+    batch, heads, length, _ = q.shape
+    logarithms = Made((batch, heads, length), FLOAT32)
+    random = [Made((constant(2),), INT64), Made((), INT64)]
+    scratch = [Made((batch, heads, rows), FLOAT32), Made((batch, rows, heads, width), FLOAT32)]
+    scratch += [Made(q.shape, q.dtype)] * copied
+    if k.shape[1] is not heads:  # the gradients of keys and values, for every head that shares them
+        scratch += [Made((batch, heads, k.shape[2], q.shape[3]), k.dtype)] * 2
+    return q.tape.operation(
+        [q, k, v],
+        q.shape,
+        q.dtype,
+        saves=[q, k, v],
+        keeps=True,
+        beside=[logarithms, *random],
+        scratch=scratch,
+    )
+
+
+def efficient_attention(
+    q: Tensor, k: Tensor, v: Tensor, rows: Size, bias: Tensor | None = None
+) -> Tensor:
+    """The memory-efficient kernel: as flash, in 32 bits too, with an additive mask.
+
+    Its logarithms have lengths rounded up to 32 (`rows`); its random state lies in the CPU's
+    memory. A mask's gradient is made for each sequence before it is summed over them. Values may
+    be of another width than queries and keys.
+
+    Source: torch (transformers/cuda/attention.cu, attention_backward.cu)
+    """
+    batch, heads, length, width = q.shape
+    widths = width, v.shape[3]
+    tiles = efficient_scratch(batch, heads, length, widths, k.shape[2], q.dtype is not FLOAT32)
+    inputs = [q, k, v]
+    if bias is not None:
+        whole = (*q.shape[:-1], bias.shape[-1])
+        inputs.append(bias if _full(bias.shape, whole) == whole else expand(bias, *whole))
+    wide = ONE if q.dtype is FLOAT32 else efficient_output_scratch(batch, heads, length, widths)
+    made = None if wide is ONE else q.tape.empty((wide,), BOOL)
+    out = q.tape.operation(
+        inputs,
+        (batch, heads, length, v.shape[3]),
+        q.dtype,
+        saves=inputs,
+        keeps=True,
+        beside=[Made((batch, heads, rows), FLOAT32)],
+        scratch=[Made((tiles,), BOOL)],
+    )
+    del made  # held while the kernel runs
+    return out
+
+
+# -- the loss -----------------------------------------------------------------------------------
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """log_softmax keeps its result; nll_loss keeps it too, in 32 bits under autocast."""
+    t = logits.tape
+    result = widened(t.operation([logits], logits.shape, logits.dtype, keeps=True))
+    dtype = result.dtype
+    total = Made((), dtype)
+    return t.operation([result], (), dtype, saves=[result, targets], beside=[total])

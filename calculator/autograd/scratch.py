@@ -1,0 +1,106 @@
+"""What CUDA's kernels allocate beside their outputs and free before they return, in bytes.
+
+Source: torch (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu,
+Indexing.cu, transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h and
+kernels/cutlassB.h for compute capability 8.0).
+"""
+
+from functools import cache
+from typing import Final
+
+from calculator.autograd.sizes import Size, derived
+
+# an embedding's backward sorts its indices where there are more
+SORTED_ABOVE: Final = 3072
+# the caching allocator's blocks
+BLOCK: Final = 512
+
+
+def round_block(size: int) -> int:
+    """Bytes that the allocator gives for a request."""
+    return -(-size // BLOCK) * BLOCK
+
+
+@cache
+def embedding_scratch(indices: Size, rows: Size, width: Size) -> Size:
+    """Backward of an embedding: sorted indices, and sums of ten rows each in 32 bits."""
+    name = f"(sorting {indices} of {rows} x {width})"
+    return derived(name, _embedding_bytes, indices, rows, width)
+
+
+def _embedding_bytes(indices: int, rows: int, width: int) -> int:
+    if indices <= SORTED_ABOVE:
+        return 0
+    distinct = min(indices, rows)
+    sums = indices // 10 + distinct
+    lists = 3 * round_block(8 * indices) + 2 * round_block(8)
+    return (
+        lists
+        + 2 * round_block(8 * distinct)
+        + round_block(8 * sums)
+        + round_block(4 * sums * width)
+    )
+
+
+@cache
+def rows_scratch(places: Size) -> Size:
+    """Backward of rows picked by an index: the places, in order, and both once more, sorted."""
+    return derived(f"(adding at {places})", _rows_bytes, places)
+
+
+def _rows_bytes(places: int) -> int:
+    return 4 * round_block(8 * places)
+
+
+@cache
+def efficient_scratch(
+    batch: Size, heads: Size, queries: Size, widths: tuple[Size, Size], keys: Size, half: bool
+) -> Size:
+    """Backward of the efficient kernel: a number a row and the tiles of the queries' gradient.
+
+    In 32 bits the product of the output and its gradient, and its sums, come first. `widths` are
+    those of queries and of values.
+    """
+    name = f"(tiles {batch} {heads} {queries} {widths} {keys} {half})"
+    rule = _half_bytes if half else _full_bytes
+    return derived(name, rule, batch, heads, queries, *widths, keys)
+
+
+@cache
+def efficient_output_scratch(
+    batch: Size, heads: Size, queries: Size, widths: tuple[Size, Size]
+) -> Size:
+    """Forward of the efficient kernel in 16 bits: wide heads add up their output in 32 bits."""
+    name = f"(wide output {batch} {heads} {queries} {widths})"
+    return derived(name, _wide_output_bytes, batch, heads, queries, *widths)
+
+
+def _wide_output_bytes(batch: int, heads: int, queries: int, width: int, values: int) -> int:
+    return 4 * batch * heads * queries * values if max(width, values) > 128 else 0
+
+
+def _half_bytes(batch: int, heads: int, queries: int, width: int, values: int, keys: int) -> int:
+    widest = max(width, values)
+    rows, columns = (64, 64) if widest <= 64 else (128, 128 if widest <= 128 else 64)
+    summed = 0
+    if widest > 128:  # the gradients of keys and values are added up too
+        many = batch * heads >= 256 and keys <= 2 * columns
+        splits = 1 if many else -(-keys // columns)
+        splits = max(1, min(splits, 200 // (batch * heads)))
+        summed = splits * columns * rows * (-(-width // rows) + -(-values // rows))
+    elements = summed + _tiles(queries, width, rows, columns)
+    return round_block(4 * batch * heads * queries) + round_block(4 * batch * heads * elements)
+
+
+def _full_bytes(batch: int, heads: int, queries: int, width: int, values: int, keys: int) -> int:
+    del keys
+    rows = 64 if max(width, values) <= 64 else 128
+    numbers = round_block(4 * batch * heads * queries)
+    product = round_block(4 * batch * heads * queries * values)
+    tiles = round_block(4 * batch * heads * _tiles(queries, width, rows, 64))
+    return max(product + 2 * numbers, numbers + tiles)
+
+
+def _tiles(queries: int, width: int, rows: int, columns: int) -> int:
+    """Numbers in tiles of queries by keys, each with 16 bytes more."""
+    return -(-queries // rows) * -(-width // columns) * (4 + rows * columns)

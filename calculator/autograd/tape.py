@@ -1,0 +1,296 @@
+"""A training step on tensors that have shapes but no numbers: what lives when.
+
+PyTorch's autograd in small. Each operation allocates its output and keeps the tensors that its
+backward formula needs; a tensor dies with the last Python variable that holds it and the last
+graph node that needs it, just as PyTorch's do, so a layer's forward reads like the model's own
+code. The ledger notes every birth and death, and `calculator.peaks` adds them up.
+
+Source: torch (autograd/engine.cpp, input_buffer.cpp, torch/utils/checkpoint.py, autocast).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from calculator.autograd.dtypes import INT64, DType
+from calculator.autograd.graph import (
+    Gradients,
+    Leaf,
+    Made,
+    Node,
+    Parameter,
+    Rule,
+    Saved,
+    Tensor,
+    Weight,
+)
+from calculator.autograd.ledger import Ledger, Storage
+from calculator.autograd.mode import Mode
+from calculator.autograd.sizes import Shape, ShapeError, elements_of
+from calculator.parts import Part
+
+T = TypeVar("T")
+
+
+class StopRecomputationError(Exception):
+    """Every tensor that was thrown away is there again."""
+
+
+class Frame:
+    """A checkpointed part of the model: keeps its inputs, computes the rest again when asked."""
+
+    def __init__(
+        self, tape: "Tape", function: Callable[..., object], inputs: Sequence[Tensor]
+    ) -> None:
+        self.tape = tape
+        self.function = function
+        self.layer = tape.layer
+        self.inputs = [tape.alias(tensor) for tensor in inputs]
+        for tensor in self.inputs:
+            tensor.storage.save()
+        self.packed = 0
+        self.kept: list[Storage | None] | None = None
+
+    def __del__(self) -> None:
+        for tensor in self.inputs:
+            tensor.storage.unsave()
+
+    def pack(self) -> int:
+        """Throw a tensor away, but remember its place."""
+        self.packed += 1
+        return self.packed - 1
+
+    def keep(self, storage: Storage) -> None:
+        """The tensor of the next place, computed again; after the last one the forward stops."""
+        assert self.kept is not None
+        storage.save()
+        self.kept.append(storage)
+        if len(self.kept) == self.packed:
+            raise StopRecomputationError
+
+    def unpack(self) -> None:
+        """Run the forward again, the first time that one of its tensors is wanted."""
+        if self.kept is None:
+            self.kept = []
+            self.tape.recompute(self)
+
+    def free(self, slot: int) -> None:
+        """The node that wanted this tensor is done."""
+        if self.kept is not None and (storage := self.kept[slot]) is not None:
+            storage.unsave()
+            self.kept[slot] = None
+
+
+class Tape:
+    """Records a step: allocates, keeps and casts.
+
+    Attributes that change while a step runs (`autocast`, `recording`, `cache_casts`,
+    `lowers_backward`, `layer` and the private ones) are set by `setting` alone, so that an
+    exception restores them.
+    """
+
+    def __init__(self, mode: Mode, ledger: Ledger | None = None) -> None:
+        self.mode = mode
+        self.ledger = ledger or Ledger()
+        self.autocast = mode.autocast
+        self.recording = True
+        self.cache_casts = True
+        self.lowers_backward = False  # whether autocast is on in the backward pass, too
+        self.layer: tuple[str, int] | None = None
+        self.running: object = None  # the name of the node that runs
+        self.leaves: dict[int, Leaf] = {}
+        self.captured: dict[int, Tensor] | None = None
+        self.stops: set[Node] = set()
+        self.inputs: list[Tensor] = []
+        self._static = Storage(self.ledger, 0, Part.WEIGHTS)
+        self._weights: dict[Parameter, Weight] = {}
+        self._sequence = 0
+        self._casts: dict[int, Tensor] = {}
+        self._frame: Frame | None = None
+        self._recomputing: Frame | None = None
+
+    @contextmanager
+    def setting(self, **state: Any) -> Iterator[None]:
+        """Attributes of the tape as they are within the block; an exception restores them too."""
+        before = {name: getattr(self, name) for name in state}
+        try:
+            for name, value in state.items():
+                setattr(self, name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    @contextmanager
+    def in_layer(self, stack: str, position: int) -> Iterator[None]:
+        """Operations inside belong to that layer."""
+        self.ledger.mark(stack, position, backward=False)
+        with self.setting(layer=(stack, position)):
+            yield
+
+    # -- tensors -----------------------------------------------------------------------------
+
+    def empty(self, shape: Shape, dtype: DType, is_view: bool = False) -> Tensor:
+        """New bytes."""
+        size_id = self.ledger.size_id(elements_of(shape), dtype)
+        storage = Storage(self.ledger, size_id, Part.TEMPORARIES)
+        return Tensor(self, storage, shape, dtype, is_view=is_view)
+
+    def like(self, tensor: Tensor, dtype: DType | None = None) -> Tensor:
+        """New bytes of the same shape."""
+        return self.empty(tensor.shape, dtype or tensor.dtype)
+
+    def alias(self, tensor: Tensor, shape: Shape | None = None) -> Tensor:
+        """The same bytes and history under another name or shape.
+
+        Raises:
+            ShapeError: for a shape of another number of elements.
+        """
+        if shape is not None and elements_of(shape) is not tensor.elements:
+            raise ShapeError(f"{tensor.shape} cannot be seen as {shape}")
+        return Tensor(
+            self,
+            tensor.storage,
+            shape or tensor.shape,
+            tensor.dtype,
+            tensor.node,
+            tensor.index,
+            tensor.is_view,
+        )
+
+    def weight(self, parameter: Parameter) -> Weight:
+        """A parameter as a tensor, the same one each time."""
+        if parameter not in self._weights:
+            dtype = self.mode.weights
+            weight = Weight(self, self._static, parameter.shape, dtype, len(self._weights))
+            weight.has_gradient = self.mode.gradients_exist
+            self._weights[parameter] = weight
+            self.leaves[id(weight.node)] = weight
+        return self._weights[parameter]
+
+    def leaf(self, tensor: Tensor) -> Leaf:
+        """The same bytes as a tensor that gets a gradient without being a weight."""
+        self._sequence += 1
+        order = self._sequence + (1 << 40)
+        leaf = Leaf(self, tensor.storage, tensor.shape, tensor.dtype, order)
+        if self._recomputing is None:  # gradients flow to the first one, not to its copy
+            self.leaves[id(leaf.node)] = leaf
+        return leaf
+
+    def forget(self, leaf: Leaf) -> None:
+        """The leaf's gradient has been asked for; it is not needed any more."""
+        self.leaves.pop(id(leaf.node), None)
+
+    def input(self, shape: Shape, dtype: DType = INT64) -> Tensor:
+        """Token ids or the like, which the training loop holds through the step."""
+        size_id = self.ledger.size_id(elements_of(shape), dtype)
+        storage = Storage(self.ledger, size_id, Part.ACTIVATIONS, fixed=True)
+        self.inputs.append(Tensor(self, storage, shape, dtype))
+        return self.inputs[-1]
+
+    def constant(self, shape: Shape, dtype: DType) -> Tensor:
+        """A tensor whose bytes live through the whole step and are counted with the weights."""
+        return Tensor(self, self._static, shape, dtype)
+
+    # -- operations --------------------------------------------------------------------------
+
+    def operation(
+        self,
+        inputs: Sequence[Tensor],
+        shape: Shape,
+        dtype: DType,
+        saves: Sequence[Tensor] = (),
+        keeps: bool = False,
+        beside: Sequence[Made] = (),
+        **node: Any,
+    ) -> Tensor:
+        """One differentiable operation; by default each input's gradient is new bytes.
+
+        Args:
+            inputs: tensors that may need a gradient.
+            shape: the output's.
+            dtype: the output's.
+            saves: what its backward formula needs that is there before the output is.
+            keeps: whether the formula needs the output too.
+            beside: what the formula needs that is made beside the output.
+            node: `rules`, `scratch`, `product`, `factors`, `summed` and `special` of `graph.Node`.
+        """
+        made = self.record(inputs, **node)
+        if made:
+            self._save(made, saves)
+        output = self.empty(shape, dtype)
+        others = [self.empty(*shape) for shape in beside]
+        if made:
+            output.node = made
+            self._save(made, (output, *others) if keeps else others)
+        return output
+
+    def record(
+        self,
+        inputs: Sequence[Tensor],
+        rules: Sequence[Rule] | None = None,
+        scratch: Sequence[Made] = (),
+        special: Callable[[Gradients], Gradients] | None = None,
+        product: Made | None = None,
+        factors: bool = False,
+        summed: bool = False,
+    ) -> Node | None:
+        """A node of the graph, or None where nothing needs a gradient."""
+        if not self.recording:
+            return None
+        edges = [None if x.node is None else (x.node, x.index) for x in inputs]
+        if not any(edges):
+            return None
+        if rules is None:
+            rules = [Made(x.shape, x.dtype) for x in inputs]
+        self._sequence += 1
+        return Node(
+            self._sequence, self.layer, edges, rules, scratch, special, product, factors, summed
+        )
+
+    def _save(self, node: Node, tensors: Sequence[Tensor]) -> None:
+        for tensor in tensors:
+            if not tensor.storage.size_id:
+                continue
+            if self._recomputing is not None:
+                self._recomputing.keep(tensor.storage)
+            elif self._frame is not None:
+                node.saved.append(Saved(None, self._frame))
+            else:
+                node.saved.append(Saved(tensor.storage))
+
+    # -- autocast ----------------------------------------------------------------------------
+
+    def cast(self, tensor: Tensor, dtype: DType) -> Tensor:
+        """The tensor in another number format; itself where it already has it."""
+        return tensor if tensor.dtype is dtype else self.operation([tensor], tensor.shape, dtype)
+
+    def lower(self, tensor: Tensor) -> Tensor:
+        """What autocast hands to a matrix product: 16 bits, weights cast once a forward pass."""
+        if self.autocast is None or tensor.dtype.width <= self.autocast.width:
+            return tensor
+        if not isinstance(tensor, Weight) or not self.cache_casts:
+            return self.cast(tensor, self.autocast)
+        key = id(tensor)
+        if key not in self._casts:
+            self._casts[key] = self.cast(tensor, self.autocast)
+        return self._casts[key]
+
+    def end_autocast(self) -> None:
+        """Leaving autocast forgets its 16-bit copies; the graph may still keep them."""
+        self._casts.clear()
+
+    # -- checkpointing -----------------------------------------------------------------------
+
+    def checkpoint(self, function: Callable[..., T], *inputs: Tensor) -> T:
+        """Run `function` keeping only its inputs, as torch.utils.checkpoint without reentry."""
+        if self._recomputing is not None or self._frame is not None:
+            return function(*inputs)
+        with self.setting(_frame=Frame(self, function, inputs)):
+            return function(*inputs)
+
+    def recompute(self, frame: Frame) -> None:
+        """Run a checkpointed forward again until all that was thrown away is back."""
+        again = self.setting(_casts={}, _recomputing=frame, layer=frame.layer, recording=True)
+        with again, suppress(StopRecomputationError):
+            frame.function(*frame.inputs)

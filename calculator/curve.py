@@ -1,0 +1,168 @@
+"""A step's memory over its operations: `curve(architecture, plan) -> StepCurve`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from calculator.architecture import Architecture
+from calculator.estimate import static_of, static_parts, update_memory
+from calculator.parts import Part
+from calculator.peaks.curve import Held, Layer, Operation, curve_of
+from calculator.peaks.prepare import prepare
+from calculator.plan import Offload, Plan
+from calculator.report import Memory, Phase
+from calculator.resolution import resolve
+
+# kinds of tensors that a point names
+MOST_NAMED = 5
+HEAD = "head"
+# the stack that has no name of its own
+ONLY = "layers"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One operation, and what lives on the GPU at its highest.
+
+    Attributes:
+        number: of the operation, from 0.
+        phase: that it belongs to.
+        layer: where it runs, in words; empty outside of all layers.
+        operation: what runs, in words.
+        memory: bytes by part.
+        largest: the tensors of the step that take most, by kind; weights and states are not
+            among them.
+    """
+
+    number: int
+    phase: Phase
+    layer: str
+    operation: str
+    memory: Memory
+    largest: tuple[Held, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Where it is and what runs."""
+        return f"{self.layer}, {self.operation}" if self.layer else self.operation
+
+    def as_json(self) -> dict[str, Any]:
+        """The point as ``curve --json`` prints it; sizes are integers of bytes."""
+        return {
+            "operation": self.number,
+            "phase": self.phase.value,
+            "layer": self.layer,
+            "name": self.operation,
+            "gpu": self.memory.total,
+            "parts": self.memory.as_json(),
+            "largest": [
+                {"name": held.kind.name, "size": held.kind.size, "count": held.count}
+                | {"bytes": held.bytes}
+                for held in self.largest
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StepCurve:
+    """The points of a step, and how many operations it has; there may be fewer points."""
+
+    points: tuple[Point, ...]
+    operations: int
+
+    @property
+    def peak(self) -> Point:
+        """The first point at which most lives."""
+        return max(self.points, key=lambda point: point.memory.total)
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of ``curve --json``."""
+        return {
+            "operations": self.operations,
+            "peak": self.peak.as_json(),
+            "points": [point.as_json() for point in self.points],
+        }
+
+    def as_csv(self) -> str:
+        """A line for each point, sizes in bytes."""
+        parts = [part.key for part in Part]
+        lines = [",".join(["operation", "phase", "layer", "name", "gpu", *parts])]
+        for point in self.points:
+            words = (f'"{text}"' for text in (point.phase.value, point.layer, point.operation))
+            sizes = (point.memory.total, *point.memory.as_json().values())
+            lines.append(",".join([str(point.number), *words, *map(str, sizes)]))
+        return "\n".join(lines)
+
+
+def curve(
+    architecture: Architecture, plan: Plan | None = None, most: int | None = None
+) -> StepCurve:
+    """The memory of one training step over its operations, the update last.
+
+    The highest point of each phase is the one that `estimate` reports.
+
+    Args:
+        architecture: the model.
+        plan: how it is trained.
+        most: about as many points as are wanted at most; every phase's highest is among them.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    resolved = resolve(architecture, plan or Plan())
+    static, *_ = static_of(architecture, resolved)
+    prepared = prepare(architecture, resolved)
+    step = (prepared.step, prepared.numbers, prepared.left_out)
+    found = curve_of(*step, static_parts(static, resolved))
+    operations = found.operations
+    chosen = range(len(operations)) if most is None else thinned(operations, most)
+    points = [
+        Point(
+            number,
+            operations[number].phase,
+            _layer_words(operations[number].layer, found.depths),
+            operations[number].name.words,
+            Memory(*operations[number].parts),
+            tuple(largest),
+        )
+        for number, largest in zip(chosen, found.largest(chosen, MOST_NAMED), strict=True)
+    ]
+    update = update_memory(static, prepared)
+    points.append(Point(len(operations), Phase.UPDATE, "", _update_words(resolved), update))
+    return StepCurve(tuple(points), len(operations) + 1)
+
+
+def thinned(operations: Sequence[Operation], most: int) -> list[int]:
+    """The numbers of about so many operations: in each stretch of a phase its highest and lowest.
+
+    The highest of a phase is the highest of a stretch, so it is always among them.
+    """
+    pairs = max(1, most // 2)
+    chosen: set[int] = set()
+    for _, found in groupby(range(len(operations)), lambda number: operations[number].phase):
+        numbers = list(found)
+        stretches = max(1, min(len(numbers), pairs * len(numbers) // len(operations)))
+        for stretch in range(stretches):
+            start, end = (len(numbers) * n // stretches for n in (stretch, stretch + 1))
+            part = numbers[start:end]
+            chosen.add(max(part, key=lambda number: operations[number].total))
+            chosen.add(min(part, key=lambda number: operations[number].total))
+        chosen |= {numbers[0], numbers[-1]}
+    return sorted(chosen)
+
+
+def _layer_words(layer: Layer | None, depths: Mapping[str, int]) -> str:
+    if layer is None:
+        return ""
+    stack, depth = layer
+    if stack == HEAD:
+        return "output layer"
+    first = "" if len(depths) == 1 else "encoder " if stack == ONLY else f"{stack} "
+    return f"{first}layer {depth + 1} of {depths[stack]}"
+
+
+def _update_words(plan: Plan) -> str:
+    title = dict(Plan.options()["optimizer"].choices)[plan.optimizer]
+    where = " in RAM" if plan.offload is Offload.OPTIMIZER else ""
+    return f"update by {title}{where}"

@@ -1,1 +1,0 @@
-"""The models' training steps, operation by operation, one file a family."""

@@ -1,0 +1,204 @@
+"""Experts: many feed-forward layers, of which a router picks a few for each token.
+
+Counted is ``grouped_mm``, transformers' default on every GPU since compute capability 8.0: tokens
+are sorted by their experts and multiplied group by group, so no size depends on the routing.
+Autocast does not reach these products: they run in the format of the weights.
+
+Source: transformers (integrations/moe.py, grouped_mm_experts_forward; modeling_utils.py,
+get_correct_experts_implementation)
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from calculator.autograd import operations as op
+from calculator.autograd import selection as pick
+from calculator.autograd.dtypes import BOOL, FLOAT32, INT32, INT64
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.sizes import ONE, Size
+from calculator.layers.layer import Buffer, Layer, Unary
+
+# logits, and for each token the shares of its experts and their numbers
+Routed = tuple[Tensor, Tensor, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How many experts there are, and how many of them a token meets."""
+
+    experts: Size
+    chosen: Size
+
+
+@dataclass(eq=False)
+class Router(Layer, ABC):
+    """Picks experts for each token."""
+
+    hidden: Size
+    choice: Choice
+
+    def __post_init__(self) -> None:
+        self.weight = Parameter((self.choice.experts, self.hidden))
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> Routed:
+        """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
+
+
+@dataclass(eq=False)
+class SoftmaxRouter(Router):
+    """The largest probabilities, `normed` to one, and `narrow` as the logits or in 32 bits."""
+
+    normed: bool = True
+    narrow: bool = False
+
+    def __call__(self, x: Tensor) -> Routed:
+        """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
+        logits = op.linear(x, x.tape.weight(self.weight))
+        probabilities = op.softmax(op.cast(logits, FLOAT32))
+        shares, places = pick.largest(probabilities, self.choice.chosen)
+        if self.normed:
+            shares = pick.divide(shares, pick.sum_of_rows(shares))
+        return logits, op.cast(shares, logits.dtype) if self.narrow else shares, places
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of experts, and those whose experts a token may meet."""
+
+    groups: Size
+    allowed: Size
+
+
+@dataclass(eq=False)
+class SigmoidRouter(Router):
+    """Experts by probabilities of their own and a bias, from the best groups; shares are scaled.
+
+    The class asks for 32 bits, which autocast does not grant it.
+    """
+
+    groups: Groups
+    normed: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.bias = Buffer((self.choice.experts,), FLOAT32)
+
+    def __call__(self, x: Tensor) -> Routed:
+        """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
+        logits = wide_logits(self, x)
+        scores = op.sigmoid(logits)
+        with x.tape.setting(recording=False):  # what picks passes no gradient on
+            chosen = self.chosen(scores)
+        shares = pick.gathered(scores, chosen)
+        if self.normed:
+            shares = pick.divide(shares, op.shift(pick.sum_of_rows(shares)))
+        return logits, op.scale(shares), chosen
+
+    def chosen(self, scores: Tensor) -> Tensor:
+        """The best experts of the groups whose two best are best."""
+        t = scores.tape
+        biased = op.add(scores, t.constant(self.bias.shape, FLOAT32))
+        best = t.empty((*scores.shape[:-1], self.groups.groups), FLOAT32)
+        groups = pick.largest(best, self.groups.allowed)[1]
+        biased = masked(biased, best, groups)
+        return pick.largest(biased, self.choice.chosen)[1]
+
+
+@dataclass(eq=False)
+class ScaledRouter(Router):
+    """The largest probabilities, of all experts or of those in the best groups, scaled."""
+
+    groups: Groups | None = None
+
+    def __call__(self, x: Tensor) -> Routed:
+        """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
+        logits = wide_logits(self, x)
+        scores = op.softmax(op.cast(logits, FLOAT32))
+        if self.groups is not None:
+            best = scores.tape.empty((*scores.shape[:-1], self.groups.groups), FLOAT32)
+            groups = scores.tape.empty((*scores.shape[:-1], self.groups.allowed), INT64)
+            scores = masked(scores, best, groups)
+        shares, chosen = pick.largest(scores, self.choice.chosen)
+        return logits, op.scale(shares), chosen
+
+
+def wide_logits(router: Router, x: Tensor) -> Tensor:
+    """The router's product of both factors in 32 bits, unless autocast narrows them again."""
+    weight = x.tape.weight(router.weight)
+    return op.linear(op.cast(x, FLOAT32), op.cast(weight, FLOAT32))
+
+
+def masked(scores: Tensor, best: Tensor, groups: Tensor) -> Tensor:
+    """The scores without those outside of some groups; keeps which."""
+    t = scores.tape
+    kept = t.like(best)
+    wide = t.like(scores, best.dtype)  # a mark for each expert
+    yes = t.like(scores, BOOL)
+    hidden = op.masked_fill(scores, t.like(scores, BOOL))
+    del best, groups, kept, wide, yes  # held until here
+    return hidden
+
+
+@dataclass(eq=False)
+class Experts(Layer):
+    """W_down (silu(W_gate x) * W_up x) of each token's experts, added up by their shares."""
+
+    hidden: Size
+    inner: Size
+    choice: Choice
+
+    def __post_init__(self) -> None:
+        self.gate_up = self.weight(2 * self.inner, self.hidden)
+        self.down = self.weight(self.hidden, self.inner)
+
+    def weight(self, *shape: Size) -> Parameter:
+        """A weight of each expert."""
+        return Parameter((self.choice.experts, *shape), chosen=self.choice.chosen)
+
+    def __call__(self, x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:
+        """(batch, length, hidden), two of (batch, length, chosen) -> (batch, length, hidden)."""
+        t = x.tape
+        experts, order = t.like(chosen), t.like(chosen)  # both of a sort
+        rows = pick.rows_at(x, t.like(order), *chosen.shape, self.hidden)
+        shares = pick.rows_at(shares, order, *shares.shape)
+        narrow = t.like(experts, INT32)
+        tokens, ends = (t.empty((self.choice.experts,), INT32) for _ in range(2))
+        made, *others = self.computed(rows, experts, ends)
+        out = op.multiply(made, op.view(shares, *shares.shape, ONE))
+        back, places = t.like(order), t.like(order)
+        del places  # dies here
+        out = pick.rows_at(out, back, *out.shape)
+        out = op.cast(pick.sum_of_groups(out), x.dtype)
+        del experts, order, rows, shares, narrow, tokens, ends, made, others, back  # held
+        return out
+
+    def computed(self, rows: Tensor, experts: Tensor, ends: Tensor) -> tuple[Tensor, ...]:
+        """Each row's output by its expert, and what is held beside it."""
+        weight = rows.tape.weight
+        out = pick.grouped_product(rows, weight(self.gate_up), ends)
+        out = self.gated(out)
+        return (pick.grouped_product(out, weight(self.down), ends),)
+
+    def gated(self, x: Tensor) -> Tensor:
+        """silu(gate) * up of both, side by side in one tensor."""
+        gate, up = op.split(x, self.inner, self.inner)
+        return op.multiply(op.silu(gate), up)
+
+
+@dataclass(eq=False)
+class Mixture(Unary):
+    """A router, its experts, and a layer that every token passes, or none."""
+
+    router: Router
+    experts: Experts
+    shared: Unary | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        logits, shares, chosen = self.router(x)
+        out = self.experts(x, shares, chosen)
+        if self.shared is not None:
+            out = op.add(out, self.shared(x))
+        del logits, shares, chosen  # held until here
+        return out

@@ -1,0 +1,35 @@
+"""A stack of layers that hand on the probabilities of their attention.
+
+Source: transformers (models/bloom/modeling_bloom.py, models/codegen/modeling_codegen.py).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import Checkpointing
+from calculator.layers.attention import Attended
+from calculator.layers.stack import B, Stack
+
+
+@dataclass(eq=False)
+class HoldingStack(Stack[B]):
+    """All layers; each one's probabilities are held until the next one has its own."""
+
+    def after(self, x: Tensor, *context: Any) -> Attended:
+        """The residual stream, and the last layer's probabilities."""
+        t = x.tape
+        held: Tensor | None = None
+        for position, block in enumerate(self.blocks):
+            with t.in_layer(self.name, position):
+                full = t.mode.checkpointing is Checkpointing.FULL
+                run = partial(_with_context, block, context)
+                x, held = t.checkpoint(run, x) if full else run(x)
+        t.ledger.mark(self.name, len(self.blocks), backward=False)
+        return x, held
+
+
+def _with_context(block: Any, context: tuple[Any, ...], x: Tensor) -> Attended:
+    found: Attended = block.run(x, *context)
+    return found

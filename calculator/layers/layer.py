@@ -1,0 +1,92 @@
+"""What all layers are: values that can be compared, walked and rebuilt."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.sizes import Shape
+
+
+class Buffer:
+    """A table that belongs to a model and is not trained, counted with the weights.
+
+    Without a `dtype` it is in the weights' format.
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Shape, dtype: DType | None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+
+Counted = Iterator[tuple[Parameter | Buffer, int]]
+
+
+@dataclass(eq=False)
+class Layer:
+    """A dataclass whose fields say what it is; `__post_init__` makes its weights.
+
+    Two layers of the same `structure` run the same operations, each on weights of its own.
+    """
+
+    @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """The type and every field, those that are layers by theirs."""
+        values = (getattr(self, item.name) for item in fields(self))
+        return (type(self), *map(_structure, values))
+
+    def fresh(self) -> Self:
+        """The same layer with weights of its own."""
+        return type(self)(*(_fresh(getattr(self, item.name)) for item in fields(self)))
+
+    def walk(self) -> Counted:
+        """Every weight and table with how many of them there are, in the order of the fields.
+
+        One that stands in several places is named as often.
+        """
+        for value in vars(self).values():
+            yield from walk(value)
+
+
+class Unary(Layer, ABC):
+    """A layer from one tensor to one, such as a norm."""
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width)."""
+
+
+def walk(value: Any) -> Counted:
+    """The weights and tables in a field's value."""
+    match value:
+        case Parameter() | Buffer():
+            yield value, 1
+        case Layer():
+            yield from value.walk()
+        case tuple():
+            for item in value:
+                yield from walk(item)
+        case _:
+            pass
+
+
+def weights_of(t: Recorder, *layers: Layer) -> list[Tensor]:
+    """The weights of layers as tensors."""
+    return [t.weight(item) for item, _ in walk(layers) if isinstance(item, Parameter)]
+
+
+def _structure(value: Any) -> Any:
+    if isinstance(value, Layer):
+        return value.structure
+    return tuple(map(_structure, value)) if isinstance(value, tuple) else value
+
+
+def _fresh(value: Any) -> Any:
+    if isinstance(value, Layer):
+        return value.fresh()
+    return tuple(map(_fresh, value)) if isinstance(value, tuple) else value

@@ -1,0 +1,119 @@
+"""Blocks one after the other: each as it is, under checkpointing, or on reversible streams."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import cycle
+from typing import Any, Generic, Self, TypeVar
+
+from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.mode import Checkpointing
+from calculator.errors import InputError
+from calculator.layers import reversible
+from calculator.layers.layer import Counted, Layer, walk
+from calculator.layers.reversible import Coupling
+
+
+@dataclass(eq=False)
+class Block(Layer):
+    """One layer of a stack."""
+
+    def __call__(self, x: Tensor, *context: Any) -> Tensor:
+        """The residual stream after the layer; `context` is what all layers share.
+
+        Raises:
+            TypeError: for a layer that only its model's own stack can run, as T5's.
+        """
+        raise TypeError(f"{type(self).__name__} is run by its model's own stack")
+
+    def handed(self, *context: Any) -> tuple[Any, ...]:
+        """What of that the layer is handed, and holds while it is checkpointed."""
+        return context
+
+    def couplings(self, t: Recorder, *context: Any) -> Sequence[Coupling]:
+        """The layer as branches of two reversible streams.
+
+        Raises:
+            InputError: where the layer has no such form.
+        """
+        raise InputError("reversible", True, "this model's layers have no reversible form")
+
+    def at(self, slot: int, made: dict[int, Any]) -> Self:
+        """The layer of a depth that uses the weights of that slot; `made` has those in use."""
+        if slot not in made:
+            made[slot] = self.fresh()
+        block: Self = made[slot]
+        return block
+
+    def count(self, depths: int, slots: int) -> Counted:
+        """Weights and tables of so many depths that use so many slots."""
+        del depths
+        return ((item, copies * slots) for item, copies in walk(self))
+
+
+B = TypeVar("B", bound=Block)
+
+
+@dataclass(eq=False)
+class Stack(Layer, Generic[B]):
+    """So many `layers`, of kinds that are used in turn: one for all, a cycle, or one for each.
+
+    `slots` numbers the weights that each layer uses, where that is not a slot of its own. `groups`
+    says the same of a stack that is only counted: so many distinct layers, used in turn, and with
+    `own_last` one more for the last layer.
+    """
+
+    kinds: tuple[B, ...]
+    layers: int
+    name: str = "layers"
+    slots: tuple[int, ...] = ()
+    groups: int = 0
+    own_last: bool = False
+
+    @cached_property
+    def blocks(self) -> list[B]:
+        """A block for each layer, those of one slot with the same weights."""
+        made: dict[int, Any] = {}
+        slots = self.slots or range(self.layers)
+        return [kind.at(slot, made) for kind, slot in zip(cycle(self.kinds), slots, strict=False)]
+
+    def __call__(self, x: Tensor, *context: Any) -> Tensor:
+        """The residual stream after all blocks.
+
+        Source: checkpointing
+        """
+        given = [x]
+        del x  # the first layer may let go of it
+        return self.begun(given.pop, *context)
+
+    def begun(self, first: Callable[[], Tensor], *context: Any) -> Tensor:
+        """The same of what `first` makes, which only the first layer then holds."""
+        x = first()
+        t = x.tape
+        if t.mode.reversible:
+            layers = [block.couplings(t, *block.handed(*context)) for block in self.blocks]
+            return reversible.run(layers, x, self.name)
+        for position, block in enumerate(self.blocks):
+            handed = block.handed(*context)
+            with t.in_layer(self.name, position):
+                if t.mode.checkpointing is Checkpointing.FULL:
+                    x = t.checkpoint(partial(_with_context, block, handed), x)
+                else:
+                    x = block(x, *handed)
+        t.ledger.mark(self.name, len(self.blocks), backward=False)
+        return x
+
+    def walk(self) -> Counted:
+        """The weights and tables of all layers."""
+        turn = len(self.kinds)
+        distinct = min(self.groups or self.layers, self.layers - self.own_last)
+        for place, kind in enumerate(self.kinds):
+            # layer i is the module of layer i modulo the groups, whatever its own kind would be
+            slots = range(place, distinct, turn)
+            own = self.own_last and (self.layers - 1) % turn == place
+            depths = len(range(place, self.layers, turn))
+            yield from kind.count(depths, len(slots) + own)
+
+
+def _with_context(block: Block, context: tuple[Any, ...], x: Tensor) -> Tensor:
+    return block(x, *context)

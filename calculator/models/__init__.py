@@ -1,0 +1,1 @@
+"""The models people train, one short file a model type."""

@@ -1,0 +1,235 @@
+"""BART (transformers' BartForConditionalGeneration).
+
+Source: transformers (models/bart/modeling_bart.py).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import INT64
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
+from calculator.autograd.sizes import ONE, Shape, at_least, plus, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.layer import Buffer, Counted, Layer
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+from calculator.parts import Phase
+
+HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY = (
+    size(name)
+    for name in (
+        *("hidden_size", "heads", "head_size", "feed_forward_size"),
+        *("decoder_feed_forward_size", "vocabulary_size"),
+    )
+)
+UNUSED = 2  # the first rows of both tables of positions
+POSITIONS = plus(at_least(size("positions"), at_least(SEQUENCE, TARGET)), UNUSED)
+
+
+@dataclass(eq=False)
+class BartAttention(Layer):
+    """Attention to the sequence itself, `causal` in the decoder, or to another one.
+
+    The probabilities are `dropped` where that dropout is not zero; keys have no bias in Whisper.
+    """
+
+    causal: bool
+    dropped: bool
+    key_biased: bool = True
+
+    def __post_init__(self) -> None:
+        self.key = Linear(HIDDEN, HEADS * HEAD, self.key_biased)
+        self.value = Linear(HIDDEN, HEADS * HEAD)
+        self.query = Linear(HIDDEN, HEADS * HEAD)
+        self.output = Linear(HEADS * HEAD, HIDDEN)
+
+    def __call__(self, x: Tensor, mask: Tensor | None, source: Tensor | None = None) -> Attended:
+        """The weighted sum, and eager code's probabilities."""
+        attended = x if source is None else source
+        q = self.queries(x)
+        k, v = (heads_of(layer(attended), HEADS, HEAD) for layer in (self.key, self.value))
+        eager = partial(eager_core, added=(mask,))
+        out, probabilities = attend(q, k, v, eager, self.causal, self.dropped)
+        out = self.output(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+    def queries(self, x: Tensor) -> Tensor:
+        """Heads of queries."""
+        return heads_of(self.query(x), HEADS, HEAD)
+
+
+@dataclass(eq=False)
+class BartBlock(Block):
+    """Attention, in the `decoder` attention to the encoder too, feed-forward; norms after sums."""
+
+    decoder: bool
+    attention_dropped: bool
+    activation_dropped: bool
+
+    def __post_init__(self) -> None:
+        inner = DECODER_FEED if self.decoder else FEED
+        self.attention = BartAttention(self.decoder, self.attention_dropped)
+        self.attention_norm = LayerNorm(HIDDEN)
+        self.cross = BartAttention(False, self.attention_dropped) if self.decoder else None
+        self.cross_norm = LayerNorm(HIDDEN) if self.decoder else None
+        self.expand = Linear(HIDDEN, inner)
+        self.contract = Linear(inner, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+
+    def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
+        """The residual stream after the layer; the last probabilities are held until its end."""
+        h, _probabilities = self.attention(x, mask)
+        h = op.dropout(h)
+        h = op.add(x, h)
+        x = h = self.attention_norm(h)
+        if self.cross is not None and self.cross_norm is not None:
+            h, _probabilities = self.cross(h, None, encoded)
+            h = op.dropout(h)
+            h = op.add(x, h)
+            x = h = self.cross_norm(h)
+        h = self.expand(h)
+        h = op.gelu(h)
+        if self.activation_dropped:
+            h = op.dropout(h)
+        h = self.contract(h)
+        h = op.dropout(h)
+        h = op.add(x, h)
+        return self.norm(h)
+
+
+@dataclass(eq=False)
+class BartStack(Stack[BartBlock]):
+    """Words and positions, their norm, and all layers."""
+
+    def __post_init__(self) -> None:
+        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.first_norm = LayerNorm(HIDDEN)
+
+    def walk(self) -> Counted:
+        """The weights of all layers, of the positions and of the norm."""
+        yield from super().walk()
+        yield from self.positions.walk()
+        yield from self.first_norm.walk()
+
+    def start(self, embedded: Tensor, places: Tensor) -> Tensor:
+        """The stream before the first layer."""
+        x = op.add(embedded, places)
+        x = self.first_norm(x)
+        return op.dropout(x)
+
+    def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
+        """Token ids to hidden states; `encoded` is what a decoder attends to."""
+        t, (batch, length) = ids.tape, ids.shape
+        embedded = op.scale(words(ids))
+        mask = held = None
+        if encoded is None:
+            places = self.positions(t.empty(ids.shape, INT64))
+        else:
+            held = t.empty((length,), INT64)
+            if t.mode.attention is Attention.EAGER:
+                mask = t.empty((batch, ONE, length, length), embedded.dtype)
+            places = self.positions(t.empty((ONE, length), INT64))
+        x = self.begun(partial(self.start, embedded, places), mask, encoded)
+        del embedded, places, held  # held until here
+        return x
+
+
+@dataclass(eq=False)
+class Bart(Model):
+    """Encoder and decoder on one table of words."""
+
+    encoder: BartStack
+    decoder: BartStack
+    tied: bool
+
+    title = "BART"
+    counted = "BartForConditionalGeneration"
+    has_target = True
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+        self.logits_bias = Buffer((ONE, VOCABULARY), None)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("activation_function", "gelu", ["gelu"])
+        c.only("is_encoder_decoder", True)
+        c.only("is_decoder", False)
+        for key in ("encoder_layerdrop", "decoder_layerdrop"):
+            c.only(key, 0.0)
+        # what older versions of the class read, where it is what the class does now
+        c.only("normalize_before", False)
+        c.only("add_final_layer_norm", False)
+        c.only("normalize_embedding", True)
+        c.only("static_position_embeddings", False)
+        c.ignore("add_bias_logits", "classif_dropout", "extra_pos_embeddings", "scale_embedding")
+        c.ignore("force_bos_token_to_be_generated", "save_step")
+        hidden = c.size("d_model", 1024, "hidden_size")
+        heads = c.size("encoder_attention_heads", 16, "num_attention_heads")
+        if c.size("decoder_attention_heads", 16) != heads:
+            rule = f"must be the encoder's {heads}: no other number is counted"
+            raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
+        dropped = [
+            key for key in ("attention_dropout", "activation_dropout") if c.probability(key, 0.0)
+        ]
+        length = c.size("max_position_embeddings", 1024, most=LONGEST_SEQUENCE)
+        more = {
+            "decoder_feed_forward_size": c.size("decoder_ffn_dim", 4096),
+            **{key: int(key in dropped) for key in ("attention_dropout", "activation_dropout")},
+        }
+        return Architecture(
+            name=name,
+            title=name,
+            family="bart",
+            layers=c.size("encoder_layers", 12, "num_hidden_layers", most=MOST_LAYERS),
+            decoder_layers=c.size("decoder_layers", 12, most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=c.size("encoder_ffn_dim", 4096),
+            vocabulary_size=c.size("vocab_size", 50_265),
+            positions=length,
+            sequence_length=length,
+            target_length=length,
+            dropout=c.dropout("dropout", 0.1, *dropped),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            more=tuple(more.items()),
+            source="transformers",
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Bart":
+        """The tree for an architecture."""
+        dropped = [architecture.has(key) for key in ("attention_dropout", "activation_dropout")]
+        encoder, decoder = (BartBlock(decoder, *dropped) for decoder in (False, True))
+        return cls(
+            BartStack((encoder,), architecture.layers),
+            BartStack((decoder,), architecture.decoder_layers, "decoder"),
+            tied,
+        )
+
+    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+        """Token ids of the encoder, labels of the decoder."""
+        return (mode.batch, SEQUENCE), (mode.batch, TARGET)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch; to the logits a table of zeros is added."""
+        t = ids.tape
+        shifted = t.empty(labels.shape, INT64)
+        encoded = self.encoder.encode(self.words, ids, None)
+        decoded = self.decoder.encode(self.words, shifted, encoded)
+        with t.in_layer("head", 0):
+            logits = self.head.unembed(decoded)
+        t.ledger.begin(Phase.LOSS)
+        logits = op.add(logits, t.constant((ONE, VOCABULARY), t.mode.weights))
+        return op.cross_entropy(logits, labels)

@@ -1,0 +1,212 @@
+"""BERT (transformers' BertForMaskedLM).
+
+Source: transformers (models/bert/modeling_bert.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture, Family
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import INT64
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE
+from calculator.autograd.sizes import ONE, Size, at_least, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.layer import Buffer, Layer, weights_of
+from calculator.layers.loss import masked_loss
+from calculator.layers.reversible import Coupling
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
+    size(name)
+    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size")
+)
+# learned positions, enlarged where the sequence is longer than the model's own
+POSITIONS = at_least(size("positions"), SEQUENCE)
+
+
+@dataclass(eq=False)
+class Output(Layer):
+    """LayerNorm(dropout(W h) + x)."""
+
+    inputs: Size
+
+    def __post_init__(self) -> None:
+        self.dense = Linear(self.inputs, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+
+    def __call__(self, h: Tensor, x: Tensor | None) -> Tensor:
+        """Without x the layer is a branch of reversible streams."""
+        out = self.dense(h)
+        out = op.dropout(out)
+        total = out if x is None else op.add(out, x)
+        return self.norm(total)
+
+
+@dataclass(eq=False)
+class SelfAttention(Layer):
+    """Self-attention, its output layer, sum with the input (unless `alone`) and norm."""
+
+    def __post_init__(self) -> None:
+        self.query = Linear(HIDDEN, HEADS * HEAD)
+        self.key = Linear(HIDDEN, HEADS * HEAD)
+        self.value = Linear(HIDDEN, HEADS * HEAD)
+        self.output = Output(HEADS * HEAD)
+
+    def __call__(self, x: Tensor, alone: bool = False) -> Attended:
+        """The normed sum, and eager code's probabilities."""
+        q, k, v = (heads_of(layer(x), HEADS, HEAD) for layer in (self.query, self.key, self.value))
+        out, probabilities = attend(q, k, v, eager_core, causal=False)
+        del q, k, v
+        return self.output(joined(out), None if alone else x), probabilities
+
+
+@dataclass(eq=False)
+class FeedForward(Layer):
+    """Two products with GELU between, sum with the input (unless `alone`) and norm."""
+
+    def __post_init__(self) -> None:
+        self.intermediate = Linear(HIDDEN, FEED)
+        self.output = Output(FEED)
+
+    def __call__(self, x: Tensor, alone: bool = False) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        h = self.intermediate(x)
+        h = op.gelu(h)
+        return self.output(h, None if alone else x)
+
+
+@dataclass(eq=False)
+class BertBlock(Block):
+    """One layer; its norms come after the sums."""
+
+    def __post_init__(self) -> None:
+        self.attention = SelfAttention()
+        self.feed_forward = FeedForward()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The residual stream after the layer."""
+        attended, _probabilities = self.attention(x)
+        return self.feed_forward(attended)
+
+    def couplings(self, t: Recorder) -> Sequence[Coupling]:
+        """Two branches, each with its own norm at the end."""
+        return [
+            Coupling(lambda x: self.attention(x, alone=True)[0], weights_of(t, self.attention)),
+            Coupling(lambda x: self.feed_forward(x, alone=True), weights_of(t, self.feed_forward)),
+        ]
+
+
+@dataclass(eq=False)
+class Embeddings(Layer):
+    """Words, kinds and positions, added and normed."""
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.kinds = Embedding(size("token_types"), HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        # indices of positions and kinds, which take no bytes of their own when they are read
+        self.position_indices = Buffer((ONE, POSITIONS), INT64)
+        self.kind_indices = Buffer((ONE, POSITIONS), INT64)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, hidden)."""
+        t = ids.tape
+        word_part = self.words(ids)
+        kinds = op.expand(t.empty((ONE, SEQUENCE), INT64), *ids.shape)
+        kind_part = self.kinds(kinds)
+        del kinds
+        x = op.add(word_part, kind_part)
+        place_part = self.positions(t.constant((ONE, SEQUENCE), INT64))
+        x = op.add(x, place_part)
+        x = self.norm(x)
+        return op.dropout(x)
+
+
+def read_encoder(
+    c: Configuration, name: str, kind: str, counted: str, words: int, unused: int = 0
+) -> Architecture:
+    """The architecture of an encoder with BERT's keys; the first positions may be `unused`."""
+    c.text("hidden_act", "gelu", ["gelu"])
+    c.only("position_embedding_type", "absolute")
+    c.only("is_decoder", False)
+    c.only("add_cross_attention", False)
+    c.only("is_encoder_decoder", False)
+    c.ignore("directionality", "pooler_fc_size", "pooler_num_attention_heads")
+    c.ignore("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type")
+    hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
+    positions = c.size("max_position_embeddings", 512, most=LONGEST_SEQUENCE)
+    if positions <= unused:
+        raise InputError("max_position_embeddings", positions, f"must be above {unused}")
+    return Architecture(
+        name=name,
+        title=name,
+        family=kind,
+        layers=c.size("num_hidden_layers", 12, most=MOST_LAYERS),
+        hidden_size=hidden,
+        heads=heads,
+        head_size=c.head_size(hidden, heads),
+        feed_forward_size=c.size("intermediate_size", 3072),
+        vocabulary_size=c.size("vocab_size", words),
+        positions=positions,
+        sequence_length=positions - unused,
+        dropout=c.dropout("hidden_dropout_prob", 0.1, "attention_probs_dropout_prob"),
+        tied_embeddings=c.flag("tie_word_embeddings", True),
+        token_types=c.size("type_vocab_size", 2),
+        source="transformers",
+        note=f"Counted with the masked-language-model head ({counted}).",
+    )
+
+
+@dataclass(eq=False)
+class Bert(Model):
+    """Embeddings, blocks and the masked-language-model head."""
+
+    embeddings: Embeddings
+    layers: Stack[BertBlock]
+    tied: bool
+
+    title = "BERT"
+    counted = "BertForMaskedLM"
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.dense = Linear(HIDDEN, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        self.bias = Parameter((VOCABULARY,))
+        if self.tied:
+            self.decoder = self.embeddings.words
+        else:  # the class then has a second bias, which it does not use
+            self.unused_bias = Parameter((VOCABULARY,), trained=False)
+            self.decoder = Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        return read_encoder(c, name, Family.BERT, cls.counted, 30_522)
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Bert":
+        """The tree for an architecture."""
+        return cls(Embeddings(), Stack((BertBlock(),), architecture.layers), tied)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        x = self.embeddings(ids)
+        x = self.layers(x)
+        with ids.tape.in_layer("head", 0):
+            logits = self.predict(x)
+        return masked_loss(logits, labels)
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Dense, GELU, norm, and the product with all words."""
+        h = self.dense(x)
+        h = op.gelu(h)
+        h = self.norm(h)
+        return self.decoder.unembed(h, self.bias)

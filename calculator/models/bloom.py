@@ -1,0 +1,184 @@
+"""BLOOM (transformers' BloomForCausalLM), whose class has eager attention only.
+
+Source: transformers (models/bloom/modeling_bloom.py).
+"""
+
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Gradients, Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, size
+from calculator.configuration import MOST_LAYERS, Configuration
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.holding import HoldingStack
+from calculator.layers.loss import causal_loss
+from calculator.layers.stack import Block
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, VOCABULARY = (
+    size(name) for name in ("hidden_size", "heads", "head_size", "vocabulary_size")
+)
+OWN_LENGTH = 2048  # no key of the config says so; the published models were trained with it
+
+
+def tanh_part(x: Tensor) -> Tensor:
+    """tanh(0.79788456 x (1 + 0.044715 x x)), without history."""
+    return op.tanh(op.multiply(op.scale(x), op.shift(op.multiply(op.scale(x), x))))
+
+
+def gelu(x: Tensor) -> Tensor:
+    """BLOOM's GELU, a function with a backward of its own: keeps x and computes all again."""
+    t, shape, dtype = x.tape, x.shape, x.dtype
+
+    def backward(gradients: Gradients) -> Gradients:
+        (gradient,) = gradients
+        assert gradient is not None
+        with t.setting(recording=False):
+            x = t.alias(gradient)
+            turned = tanh_part(x)
+            near = op.scale(x)
+            rest = op.shift(op.multiply(turned, turned))
+            near = op.multiply(near, op.multiply(rest, op.shift(op.multiply(op.scale(x), x))))
+            del rest
+            slope = op.add(near, op.scale(op.shift(turned)))
+            del near
+            return [op.multiply(slope, gradient)]
+
+    with t.setting(recording=False):
+        half = op.scale(x)
+        rest = op.shift(tanh_part(x))
+    out = t.operation([x], shape, dtype, saves=[x], special=backward)
+    del half, rest  # alive until the product is made
+    return out
+
+
+@dataclass(eq=False)
+class BloomBlock(Block):
+    """Norm and attention, norm and feed-forward layer; distances lower the scores (ALiBi)."""
+
+    normed_residual: bool
+
+    def __post_init__(self) -> None:
+        self.norm_1 = LayerNorm(HIDDEN)
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD)
+        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.norm_2 = LayerNorm(HIDDEN)
+        self.expand = Linear(HIDDEN, 4 * HIDDEN)
+        self.contract = Linear(4 * HIDDEN, HIDDEN)
+
+    def run(self, x: Tensor, distances: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The residual stream after the layer, and the probabilities."""
+        normed = self.norm_1(x)
+        residual = normed if self.normed_residual else x
+        attended, probabilities = self.attention(normed, residual, distances, mask)
+        normed = self.norm_2(attended)
+        residual = normed if self.normed_residual else attended
+        h = gelu(self.expand(normed))
+        h = self.contract(h)
+        return op.add(residual, op.dropout(h)), probabilities
+
+    def attention(
+        self, x: Tensor, residual: Tensor, distances: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The sum with the residual stream, and the probabilities."""
+        fused = self.query_key_value(x)
+        heads = (*x.shape[:-1], HEADS, HEAD)
+        parts = (op.part(fused, *heads) for _ in range(3))
+        q, k, v = (op.transpose(part, 1, 2) for part in parts)
+        if not x.tape.mode.one_sequence:
+            q, k, v = op.copy(q), op.copy(k), op.copy(v)
+        scores = op.biased_matmul(distances, q, op.transpose(k, 2, 3))
+        masked = op.add(scores, mask)
+        probabilities = op.cast(op.softmax(op.cast(masked, FLOAT32)), q.dtype)
+        probabilities = op.dropout(probabilities)
+        out = op.matmul(probabilities, v)
+        if not x.tape.mode.one_sequence:
+            out = op.regrouped(out, *out.shape)
+        out = op.copy(op.transpose(out, 1, 2))
+        out = self.output(op.view(out, *x.shape[:-1], HEADS * HEAD))
+        out = op.add(residual, op.dropout(out))
+        del fused, scores, masked  # held until here
+        return out, probabilities
+
+
+@dataclass(eq=False)
+class Bloom(Model):
+    """Words and their norm, blocks, norm, output layer."""
+
+    layers: HoldingStack[BloomBlock]
+    tied: bool
+
+    title = "BLOOM"
+    counted = "BloomForCausalLM"
+    kernels = (Attention.EAGER, Attention.SDPA)
+    has_attention_core = False
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.first_norm = LayerNorm(HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.only("slow_but_exact", False)
+        c.only("is_encoder_decoder", False)
+        # pretraining_tp and the like are read only where slow_but_exact is true
+        c.ignore("pretraining_tp", "offset_alibi", "attention_softmax_in_fp32", "seq_length")
+        c.ignore("bias_dropout_fusion", "masked_softmax_fusion", "skip_bias_add", "n_inner")
+        c.ignore("skip_bias_add_qkv", "unk_token_id")
+        hidden = c.size("hidden_size", 64, "n_embed")
+        heads = c.size("n_head", 8, "num_attention_heads")
+        return Architecture(
+            name=name,
+            title=name,
+            family="bloom",
+            layers=c.size("n_layer", 2, "num_hidden_layers", most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=4 * hidden,
+            vocabulary_size=c.size("vocab_size", 250_880),
+            positions=0,
+            sequence_length=OWN_LENGTH,
+            dropout=c.dropout("hidden_dropout", 0.0, "attention_dropout"),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            source="transformers",
+            more=(
+                (
+                    "normed_residual",
+                    int(c.flag("apply_residual_connection_post_layernorm", False)),
+                ),
+            ),
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Bloom":
+        """The tree for an architecture."""
+        block = BloomBlock(architecture.has("normed_residual"))
+        return cls(HoldingStack((block,), architecture.layers), tied)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            logits = self.head.unembed(hidden)
+        return causal_loss(logits, labels)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; the embeddings and what stands for distances are held."""
+        t = ids.tape
+        embedded = self.words(ids)
+        x = self.first_norm(embedded)
+        slopes = t.empty((HEADS,), FLOAT32)
+        distances = t.empty((t.mode.batch, HEADS, ONE, SEQUENCE), x.dtype)
+        mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
+        x, probabilities = self.layers.after(x, distances, mask)
+        x = self.norm(x)
+        del slopes, probabilities
+        return x

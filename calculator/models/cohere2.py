@@ -1,0 +1,146 @@
+"""Cohere's Command R7B and A (transformers' Cohere2ForCausalLM).
+
+Source: transformers (models/cohere2/modeling_cohere2.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
+from calculator.autograd.sizes import divided
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.layers.basic import RMSNorm
+from calculator.layers.grouped import GroupedAttention, Held, Shared
+from calculator.layers.layer import Unary
+from calculator.layers.rotary import Tables
+from calculator.layers.stack import Block
+from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.parts import Phase
+
+
+@dataclass(eq=False)
+class PlainNorm(RMSNorm):
+    """w * (x - mean) / sqrt(variance + eps) in plain operations, all in 32 bits."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width)."""
+        wide = op.cast(x, FLOAT32)
+        mean = op.mean_of_rows(wide)
+        squares = op.power(op.subtract(wide, mean))
+        variance = op.mean_of_rows(squares)
+        del squares  # dies here
+        distance = op.subtract(wide, mean)
+        root = op.rsqrt(op.shift(variance))
+        normed = op.multiply(distance, root)
+        del distance, root, wide
+        normed = op.multiply(op.cast(x.tape.weight(self.weight), FLOAT32), normed)
+        out = op.cast(normed, x.dtype)
+        del mean, variance  # held until here
+        return out
+
+
+@dataclass(eq=False)
+class PairedAttention(GroupedAttention):
+    """Neighbours are turned together, in 32 bits, and only where there is a window."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """Queries and keys at their places; as they are where the whole sequence is seen."""
+        if not self.local:
+            return q, k
+        wide_q, wide_k = op.cast(q, FLOAT32), op.cast(k, FLOAT32)
+        turned_q, turned_k = paired(wide_q, held.tables), paired(wide_k, held.tables)
+        return op.cast(turned_q, q.dtype), op.cast(turned_k, k.dtype)
+
+
+def paired(x: Tensor, tables: Tables) -> Tensor:
+    """x cos + (x turned by a quarter, each pair of neighbours for itself) sin."""
+    cosines, sines = tables
+    near = op.multiply(x, cosines)
+    half = (*x.shape[:-1], divided(x.shape[-1], 2))
+    first, second = op.part(x, *half), op.part(x, *half)
+    turned = op.concatenate([op.scale(second), first], *x.shape)
+    far = op.multiply(turned, sines)
+    del turned  # dies here
+    return op.add(near, far)
+
+
+@dataclass(eq=False)
+class Cohere2Block(Block):
+    """Attention and a gated feed-forward layer side by side after one norm."""
+
+    attention: GroupedAttention
+    feed_forward: Unary
+
+    def __post_init__(self) -> None:
+        self.norm = PlainNorm(HIDDEN)
+
+    def __call__(self, x: Tensor, held: Held) -> Tensor:
+        """The residual stream after the layer; the probabilities are held until its end."""
+        normed = self.norm(x)
+        attended, _probabilities = self.attention(normed, held)
+        forwarded = self.feed_forward(normed)
+        return op.add(op.add(x, attended), forwarded)
+
+    def handed(self, shared: Shared) -> tuple[Held]:
+        """The tables and the mask of its own attention alone."""
+        return (shared.of(self.attention.local),)
+
+
+@dataclass(eq=False)
+class Cohere2(Decoder):
+    """Three layers with a window for each without; scaled logits."""
+
+    title = "Cohere 2"
+    counted = "Cohere2ForCausalLM"
+    tied_by_default = True
+    both_masks = True
+    turn: ClassVar[int] = 4
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 256_000,
+        "hidden_size": 8192,
+        "intermediate_size": 22_528,
+        "num_hidden_layers": 40,
+        "num_attention_heads": 64,
+        "max_position_embeddings": 8192,
+    }
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window, and whether projections have biases; multipliers change no size."""
+        c.ignore("logit_scale", "cache_implementation")
+        absent = c.has_null("sliding_window")
+        window = 0 if absent else c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
+        return {"window": window, "attention_bias": c.flag("attention_bias", False)}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Layers with a window, and the last of each turn without."""
+        turn = c.size("sliding_window_pattern", cls.turn)
+        default = (SLIDING,) * min(turn - 1, layers) + (FULL,) * (turn <= layers)
+        return cls.layer_types(c, layers, default)
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> PairedAttention:
+        """All four projections with biases, or none."""
+        biased = architecture.has("attention_bias")
+        return PairedAttention(HIDDEN, heads_of(architecture), biased, biased, kind == SLIDING)
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer."""
+        return Cohere2Block(cls.attention(architecture, kind), cls.feed_forward(architecture))
+
+    @classmethod
+    def final_norm(cls) -> PlainNorm:
+        """The same kind of norm after the last layer."""
+        return PlainNorm(HIDDEN)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Scaled logits."""
+        logits = super().logits(hidden)
+        hidden.tape.ledger.begin(Phase.LOSS)
+        return op.scale(logits)

@@ -1,0 +1,316 @@
+"""What causal language models since Llama share: rotary positions and grouped heads.
+
+A type of its own says what its blocks are and which keys it reads beside the common ones.
+
+Source: transformers (models/llama/modeling_llama.py, masking_utils.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd.dtypes import BOOL, DType
+from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.basic import Embedding, RMSNorm
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.feed_forward import GatedFeedForward
+from calculator.layers.grouped import GroupedAttention, Heads, Shared
+from calculator.layers.layer import Unary
+from calculator.layers.loss import causal_loss
+from calculator.layers.rotary import Rotary, Tables, positions_of
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model, heads_fit
+
+HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
+FULL, SLIDING = "full_attention", "sliding_attention"
+# kinds of rotary positions that change the numbers of the tables alone
+ROPE = ("default", "linear", "dynamic", "llama3", "yarn", "su")
+
+
+@dataclass(eq=False)
+class Decoder(Model):
+    """Token embeddings, rotary tables, blocks, norm, output layer.
+
+    Attributes:
+        defaults: the class's default for each common key that has another one than Llama's.
+        tied_by_default: its default for ``tie_word_embeddings``.
+        activation: the key of its feed-forward layer's activation, and the values counted.
+        dropouts: the keys of its dropouts.
+        ropes: the kinds of rotary positions that it has.
+        turns_part: whether it reads which part of a head is turned.
+        both_masks: whether it makes masks with a window and without, whatever its layers are.
+    """
+
+    tokens: Embedding
+    rotary: Rotary
+    layers: Stack[Any]
+    norm: Unary
+    tied: bool
+
+    has_reversible_class = False
+    defaults: ClassVar[dict[str, int]] = {}
+    tied_by_default: ClassVar[bool] = False
+    activation: ClassVar[tuple[str, ...]] = ("hidden_act", "silu")
+    dropouts: ClassVar[tuple[str, ...]] = ("attention_dropout",)
+    ropes: ClassVar[tuple[str, ...]] = ROPE
+    turns_part: ClassVar[bool] = False
+    both_masks: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
+
+    # -- from a config.json to layers ----------------------------------------------------------
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        layers = c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS)
+        hidden = c.size("hidden_size", cls._default("hidden_size"))
+        heads = c.size("num_attention_heads", cls._default("num_attention_heads"))
+        key, *counted = cls.activation
+        c.text(key, counted[0], counted)
+        check_rope(c, cls.ropes, cls.turns_part)
+        head_size = cls._head_size(c, hidden, heads)
+        more = {"key_value_heads": cls._key_value_heads(c, heads), **cls.more(c)}
+        return Architecture(
+            name=name,
+            title=name,
+            family=str(c.value("model_type")),
+            layers=layers,
+            hidden_size=hidden,
+            heads=heads,
+            head_size=head_size,
+            rotary_size=cls.rotary_size(c, head_size),
+            feed_forward_size=c.size("intermediate_size", cls._default("intermediate_size")),
+            vocabulary_size=c.size("vocab_size", cls._default("vocab_size")),
+            positions=0,
+            sequence_length=c.size(
+                "max_position_embeddings",
+                cls._default("max_position_embeddings"),
+                most=LONGEST_SEQUENCE,
+            ),
+            dropout=c.dropout(cls.dropouts[0], 0.0, *cls.dropouts[1:]),
+            tied_embeddings=c.flag("tie_word_embeddings", cls.tied_by_default),
+            pattern=cls.pattern(c, layers),
+            more=tuple(more.items()),
+            source="transformers",
+        )
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The numbers and flags that this type has beside the common ones."""
+        del c
+        return {}
+
+    @classmethod
+    def rotary_size(cls, c: Configuration, head_size: int) -> int:
+        """The channels of a head that are turned: all, unless the type says otherwise."""
+        del c
+        return head_size
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """The kinds of layers in turn, by their attention."""
+        del c, layers
+        return (FULL,)
+
+    @staticmethod
+    def layer_types(c: Configuration, layers: int, default: tuple[str, ...]) -> tuple[str, ...]:
+        """The kinds that a configuration lists for its layers, in as few as stand in turn."""
+        found = c.value("layer_types")
+        if found is None:
+            return default
+        if not isinstance(found, list) or len(found) != layers:
+            raise InputError("layer_types", found, f"must name the kind of each of {layers} layers")
+        for kind in found:
+            if kind not in (FULL, SLIDING):
+                raise InputError("layer_types", kind, f"must be {FULL} or {SLIDING}")
+        return in_turn(found)
+
+    @classmethod
+    def _default(cls, key: str) -> int:
+        return {**LLAMA, **cls.defaults}[key]
+
+    @classmethod
+    def _key_value_heads(cls, c: Configuration, heads: int) -> int:
+        shared = c.size("num_key_value_heads", cls.defaults.get("num_key_value_heads", heads))
+        if heads % shared:
+            rule = f"must divide the {heads} heads"
+            raise InputError("num_key_value_heads", shared, rule)
+        return shared
+
+    @classmethod
+    def _head_size(cls, c: Configuration, hidden: int, heads: int) -> int:
+        found = c.size("head_dim", cls.defaults.get("head_dim", 0) or max(1, hidden // heads))
+        if found % 2:
+            raise InputError("head_dim", found, "must be even: rotary positions turn pairs")
+        return found
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Decoder":
+        """The tree for an architecture."""
+        kinds = tuple(cls.block(architecture, kind) for kind in architecture.pattern)
+        return cls(
+            Embedding(size("vocabulary_size"), HIDDEN),
+            cls.turning(architecture),
+            Stack(kinds, architecture.layers),
+            cls.final_norm(),
+            tied,
+        )
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer of a kind: norms before attention and before a gated feed-forward layer."""
+        attention, feed_forward = (
+            cls.attention(architecture, kind),
+            cls.feed_forward(architecture),
+        )
+        return DecoderBlock(attention, feed_forward, (RMSNorm(HIDDEN), RMSNorm(HIDDEN)))
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+        """The attention of a layer of a kind."""
+        return GroupedAttention(HIDDEN, heads_of(architecture), local=kind == SLIDING)
+
+    @classmethod
+    def feed_forward(cls, architecture: Architecture) -> Unary:
+        """The feed-forward layer."""
+        del architecture
+        return GatedFeedForward(HIDDEN, FEED)
+
+    @classmethod
+    def turning(cls, architecture: Architecture) -> Rotary:
+        """The tables of rotary positions."""
+        del architecture
+        return Rotary(HEAD)
+
+    @classmethod
+    def final_norm(cls) -> Unary:
+        """The norm after the last layer."""
+        return RMSNorm(HIDDEN)
+
+    @classmethod
+    def kernels_of(
+        cls, architecture: Architecture, narrow: bool, length: int
+    ) -> Sequence[Attention]:
+        """The kernels that run: flash takes no mask, the efficient one no shared keys."""
+        windowed = cls.windowed(architecture, length)
+        unmasked = FULL in architecture.pattern or not windowed
+        refused = {
+            Attention.FLASH: windowed or not narrow,
+            Attention.EFFICIENT: not heads_fit(architecture, narrow)
+            or (unmasked and heads_of(architecture).are_grouped),
+        }
+        return [kernel for kernel in cls.kernels if not refused.get(kernel)]
+
+    @classmethod
+    def windowed(cls, architecture: Architecture, length: int) -> bool:
+        """Whether a sequence is so long that a layer with a window masks more than the future."""
+        window = architecture.numbers.get("window", 0)
+        return SLIDING in architecture.pattern and 0 < window <= length
+
+    # -- a step ----------------------------------------------------------------------------------
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        logits = self.logits(hidden)
+        return causal_loss(logits, labels)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The output layer's product; what a type does to it belongs to the loss."""
+        with hidden.tape.in_layer("head", 0):
+            return self.head.unembed(hidden)
+
+    def embedded(self, ids: Tensor) -> Tensor:
+        """The stream before the first layer."""
+        return self.tokens(ids)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; embeddings, places, masks and tables are held to the end."""
+        t = ids.tape
+        embedded = self.embedded(ids)
+        positions = positions_of(t)
+        masks = self.masks(t, embedded.dtype)
+        tables = self.tables(t, positions, embedded.dtype)
+        x = self.layers(embedded, Shared(positions, tables, masks))
+        x = self.norm(x)
+        del embedded, positions  # held until here
+        return x
+
+    def masks(self, t: Recorder, dtype: DType) -> Mapping[bool, Tensor | None]:
+        """The masks of layers with a window and without, where the class makes one."""
+        windows = {kind.attention.local for kind in self.layers.kinds}
+        windows |= {False, True} if self.both_masks else set()
+        eager = t.mode.attention is Attention.EAGER or Attention.EFFICIENT not in self.kernels
+        return {local: _mask(t, dtype, local, eager) for local in sorted(windows)}
+
+    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
+        """The rotary tables of layers without a window and with one."""
+        return dict.fromkeys((False, True), self.rotary(t, positions, dtype))
+
+
+def in_turn(kinds: Sequence[str]) -> tuple[str, ...]:
+    """The fewest kinds that, taken in turn, are all of these."""
+    return next(
+        tuple(kinds[:turn])
+        for turn in range(1, len(kinds) + 1)
+        if all(kind == kinds[place % turn] for place, kind in enumerate(kinds))
+    )
+
+
+def _mask(t: Recorder, dtype: DType, local: bool, eager: bool) -> Tensor | None:
+    if eager:
+        return t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), dtype)
+    if local and t.mode.windowed:
+        return t.empty((ONE, ONE, SEQUENCE, SEQUENCE), BOOL)
+    return None
+
+
+def heads_of(architecture: Architecture) -> Heads:
+    """Heads of queries and of keys and values."""
+    queries, shared = architecture.heads, architecture.numbers["key_value_heads"]
+    heads = size("heads")
+    keys = heads if shared == queries else ONE if shared == 1 else size("key_value_heads")
+    return Heads(heads, keys, HEAD)
+
+
+LLAMA: Mapping[str, int] = {
+    "vocab_size": 32_000,
+    "hidden_size": 4096,
+    "intermediate_size": 11_008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 2048,
+}
+
+
+def check_rope(c: Configuration, counted: tuple[str, ...] = ROPE, turns_part: bool = False) -> None:
+    """Refuse rotary positions that would make tables of another size than those counted."""
+    c.ignore("rope_theta")
+    for key in ("rope_parameters", "rope_scaling"):
+        values = c.value(key)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            raise InputError(key, values, "must be an object")
+        if {FULL, SLIDING} & values.keys():  # one for each kind of layer
+            for kind in values.values():
+                check_rope(Configuration({"rope_parameters": kind}), counted, turns_part)
+            continue
+        kind = rope_of(values)
+        if kind not in counted:
+            raise InputError(key, kind, f"rope_type must be one of: {', '.join(counted)}")
+        if not turns_part and values.get("partial_rotary_factor", 1.0) != 1.0:
+            rule = "must be 1: whole heads are turned"
+            raise InputError("partial_rotary_factor", values["partial_rotary_factor"], rule)
+
+
+def rope_of(values: Mapping[str, Any]) -> str:
+    """The kind of rotary positions that an object of a config.json asks for."""
+    return str(values.get("rope_type") or values.get("type") or "default")

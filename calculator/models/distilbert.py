@@ -1,0 +1,138 @@
+"""DistilBERT (transformers' DistilBertForMaskedLM).
+
+Source: transformers (models/distilbert/modeling_distilbert.py).
+"""
+
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import INT64
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.mode import SEQUENCE
+from calculator.autograd.sizes import ONE
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.layers.attention import attend, eager_core, heads_of, joined
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.layer import Buffer, Layer
+from calculator.layers.loss import masked_loss
+from calculator.layers.stack import Block, Stack
+from calculator.models.bert import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
+from calculator.models.model import Model
+
+
+@dataclass(eq=False)
+class DistilBertBlock(Block):
+    """Attention, sum and norm; feed-forward, sum and norm."""
+
+    def __post_init__(self) -> None:
+        self.query = Linear(HIDDEN, HEADS * HEAD)
+        self.key = Linear(HIDDEN, HEADS * HEAD)
+        self.value = Linear(HIDDEN, HEADS * HEAD)
+        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.attention_norm = LayerNorm(HIDDEN)
+        self.expand = Linear(HIDDEN, FEED)
+        self.contract = Linear(FEED, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The residual stream after the layer; eager code's probabilities are held to its end."""
+        attended, _probabilities = self.attention(x)
+        attended = self.attention_norm(op.add(attended, x))
+        forwarded = self.feed_forward(attended)
+        return self.norm(op.add(forwarded, attended))
+
+    def attention(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The weighted sum, and the probabilities."""
+        q, k, v = (heads_of(layer(x), HEADS, HEAD) for layer in (self.query, self.key, self.value))
+        out, probabilities = attend(q, k, v, eager_core, causal=False)
+        out = self.output(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Two products with GELU between."""
+        h = self.expand(x)
+        h = op.gelu(h)
+        h = self.contract(h)
+        return op.dropout(h)
+
+
+@dataclass(eq=False)
+class Embeddings(Layer):
+    """Words and positions, added and normed."""
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        self.position_indices = Buffer((ONE, POSITIONS), INT64)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, hidden)."""
+        words = self.words(ids)
+        places = self.positions(ids.tape.constant((ONE, SEQUENCE), INT64))
+        x = op.add(words, places)
+        x = self.norm(x)
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class DistilBert(Model):
+    """Embeddings, blocks and the masked-language-model head."""
+
+    embeddings: Embeddings
+    layers: Stack[DistilBertBlock]
+    tied: bool
+
+    title = "DistilBERT"
+    counted = "DistilBertForMaskedLM"
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.dense = Linear(HIDDEN, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        self.bias = Parameter((VOCABULARY,))
+        self.decoder = self.embeddings.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("activation", "gelu", ["gelu"])
+        c.only("is_encoder_decoder", False)
+        c.ignore("sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_")
+        hidden, heads = c.size("dim", 768, "hidden_size"), c.size("n_heads", 12)
+        positions = c.size("max_position_embeddings", 512, most=LONGEST_SEQUENCE)
+        return Architecture(
+            name=name,
+            title=name,
+            family="distilbert",
+            layers=c.size("n_layers", 6, "num_hidden_layers", most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=c.size("hidden_dim", 3072),
+            vocabulary_size=c.size("vocab_size", 30_522),
+            positions=positions,
+            sequence_length=positions,
+            dropout=c.dropout("dropout", 0.1, "attention_dropout"),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            source="transformers",
+            note=f"Counted with the masked-language-model head ({cls.counted}).",
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "DistilBert":
+        """The tree for an architecture."""
+        return cls(Embeddings(), Stack((DistilBertBlock(),), architecture.layers), tied)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        x = self.embeddings(ids)
+        x = self.layers(x)
+        with ids.tape.in_layer("head", 0):
+            h = self.dense(x)
+            h = op.gelu(h)
+            h = self.norm(h)
+            h = self.decoder.unembed(h, self.bias)
+        return masked_loss(h, labels)

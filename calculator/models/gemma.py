@@ -1,0 +1,88 @@
+"""Gemma (transformers' GemmaForCausalLM).
+
+Source: transformers (models/gemma/modeling_gemma.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
+from calculator.configuration import Configuration
+from calculator.layers.basic import RMSNorm, normalised
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.feed_forward import Activation, GatedFeedForward
+from calculator.layers.grouped import GroupedAttention
+from calculator.layers.layer import Buffer
+from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
+
+
+@dataclass(eq=False)
+class GemmaNorm(RMSNorm):
+    """x / sqrt(mean(x^2) + eps) times 1 + w, all in 32 bits."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width)."""
+        normed = normalised(x)
+        factor = op.shift(op.cast(x.tape.weight(self.weight), FLOAT32))
+        return op.cast(op.multiply(normed, factor), x.dtype)
+
+
+@dataclass(eq=False)
+class Gemma(Decoder):
+    """Scaled embeddings, norms around 1 + w, GELU in the feed-forward layer."""
+
+    title = "Gemma"
+    counted = "GemmaForCausalLM"
+    tied_by_default = True
+    activation: ClassVar[tuple[str, ...]] = ("hidden_act", "gelu_pytorch_tanh", "gelu")
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 256_000,
+        "hidden_size": 3072,
+        "intermediate_size": 24_576,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 16,
+        "head_dim": 256,
+        "max_position_embeddings": 8192,
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.scale = Buffer((), FLOAT32)
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """Whether projections have biases."""
+        c.only("use_bidirectional_attention", False)
+        c.ignore("hidden_act", "hidden_activation", "query_pre_attn_scalar", "cache_implementation")
+        return {"attention_bias": c.flag("attention_bias", False)}
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+        """Grouped heads."""
+        biased, local = architecture.has("attention_bias"), kind == SLIDING
+        return GroupedAttention(HIDDEN, heads_of(architecture), biased, biased, local)
+
+    @classmethod
+    def feed_forward(cls, architecture: Architecture) -> GatedFeedForward:
+        """Gated by GELU."""
+        return GatedFeedForward(HIDDEN, FEED, Activation.GELU_TANH)
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+        """Norms before both branches."""
+        attention, feed = cls.attention(architecture, kind), cls.feed_forward(architecture)
+        return DecoderBlock(attention, feed, (GemmaNorm(HIDDEN), GemmaNorm(HIDDEN)))
+
+    @classmethod
+    def final_norm(cls) -> GemmaNorm:
+        """The same kind of norm after the last layer."""
+        return GemmaNorm(HIDDEN)
+
+    def embedded(self, ids: Tensor) -> Tensor:
+        """Embeddings times the root of the width."""
+        return op.scale(super().embedded(ids))

@@ -1,0 +1,112 @@
+"""Gemma 2 (transformers' Gemma2ForCausalLM), whose class has eager attention only.
+
+Source: transformers (models/gemma2/modeling_gemma2.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import Attention, Mode
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.grouped import GroupedAttention
+from calculator.models.decoder import FULL, HIDDEN, SLIDING, heads_of
+from calculator.models.gemma import Gemma, GemmaNorm
+from calculator.parts import Phase
+
+
+@dataclass(eq=False)
+class EagerAttention(GroupedAttention):
+    """Attention in plain operations alone, whatever the plan says."""
+
+    def kernel(self, mode: Mode, mask: Tensor | None) -> Attention:
+        """Eager always."""
+        return Attention.EAGER
+
+
+@dataclass(eq=False)
+class CappedAttention(EagerAttention):
+    """Scores between plus and minus a cap."""
+
+    def capped(self, scores: Tensor) -> Tensor:
+        """cap * tanh(scores / cap)."""
+        scores = op.scale(scores)
+        scores = op.tanh(scores)
+        return op.scale(scores)
+
+
+@dataclass(eq=False)
+class Gemma2(Gemma):
+    """Every other layer has a window; norms before and after both branches; soft caps."""
+
+    capped: bool = False
+
+    title = "Gemma 2"
+    counted = "Gemma2ForCausalLM"
+    kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
+    activation: ClassVar[tuple[str, ...]] = ("hidden_activation", "gelu_pytorch_tanh")
+    both_masks = True
+    capped_by_default: ClassVar[bool] = True
+    turn: ClassVar[int] = 2
+    defaults: ClassVar[dict[str, int]] = Gemma.defaults | {
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+    }
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window, and which soft caps there are; null is none."""
+        absent = c.has_null("sliding_window")
+        window = 0 if absent else c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
+        caps = {key: cls._has_cap(c, key) for key in ("attn", "final")}
+        return {**super().more(c), "window": window, **caps}
+
+    @classmethod
+    def _has_cap(cls, c: Configuration, place: str) -> bool:
+        key = f"{place}_logit_softcapping"
+        return c.value(key) is not None or (cls.capped_by_default and not c.has_null(key))
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Layers with a window, and the last of each turn without."""
+        turn = c.size("sliding_window_pattern", cls.turn)
+        default = (SLIDING,) * min(turn - 1, layers) + (FULL,) * (turn <= layers)
+        return cls.layer_types(c, layers, default)
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+        """With a soft cap, or without."""
+        made = CappedAttention if architecture.has("attn") else EagerAttention
+        biased = architecture.has("attention_bias")
+        return made(HIDDEN, heads_of(architecture), biased, biased, kind == SLIDING)
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+        """Norms on both sides of both branches."""
+        attention, feed = cls.attention(architecture, kind), cls.feed_forward(architecture)
+        norms = [GemmaNorm(HIDDEN) for _ in range(4)]
+        return DecoderBlock(attention, feed, (norms[0], norms[1]), (norms[2], norms[3]))
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Gemma2":
+        """The tree for an architecture, its logits capped or not."""
+        made = super().build(architecture, tied)
+        assert isinstance(made, Gemma2)
+        return replace(made, capped=architecture.has("final"))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """cap * tanh(logits / cap), where there is a cap."""
+        logits = super().logits(hidden)
+        if not self.capped:
+            return logits
+        hidden.tape.ledger.begin(Phase.LOSS)
+        logits = op.scale(logits)
+        logits = op.tanh(logits)
+        return op.scale(logits)

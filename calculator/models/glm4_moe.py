@@ -1,0 +1,109 @@
+"""GLM 4.5 with experts (transformers' Glm4MoeForCausalLM).
+
+Source: transformers (models/glm4_moe/modeling_glm4_moe.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd.sizes import size
+from calculator.configuration import Configuration
+from calculator.errors import InputError
+from calculator.layers.basic import RMSNorm
+from calculator.layers.experts import Experts, Mixture, SigmoidRouter
+from calculator.layers.feed_forward import GatedFeedForward
+from calculator.layers.grouped import GroupedAttention
+from calculator.layers.rotary import Rotary
+from calculator.models.decoder import HEAD, HIDDEN, heads_of
+from calculator.models.sparse import (
+    CHOICE,
+    GROUPS,
+    INNER,
+    SHARED,
+    SparseDecoder,
+    dense_first,
+    groups_of,
+)
+
+TURNED = size("rotary_size")
+
+
+@dataclass(eq=False)
+class PartlyTurnedAttention(GroupedAttention):
+    """Heads that are put together again after a part of each is turned."""
+
+    side_by_side = True
+
+
+@dataclass(eq=False)
+class Glm4Moe(SparseDecoder):
+    """Dense layers first; experts beside one that all tokens pass; a part of each head turned."""
+
+    title = "GLM 4 MoE"
+    counted = "Glm4MoeForCausalLM"
+    turns_part = True
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 151_552,
+        "intermediate_size": 10_944,
+        "num_hidden_layers": 46,
+        "num_attention_heads": 96,
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131_072,
+    }
+    expert_keys = (
+        ("n_routed_experts", 128, ("num_local_experts",)),
+        ("num_experts_per_tok", 8, ()),
+        ("moe_intermediate_size", 1408, ()),
+    )
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The experts and their groups, and which parts a layer has."""
+        flags = {key: c.flag(key, False) for key in ("attention_bias", "use_qk_norm")}
+        normed = {"norm_topk_prob": c.flag("norm_topk_prob", True)}
+        return {**cls.experts(c), **groups_of(c, 1, 1), **flags, **normed}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Dense layers, then those with experts."""
+        return dense_first(c, layers, 1)
+
+    @classmethod
+    def rotary_size(cls, c: Configuration, head_size: int) -> int:
+        """The channels of a head that are turned."""
+        inside = c.value("rope_parameters") or {}
+        share = inside.get("partial_rotary_factor") or c.value("partial_rotary_factor") or 0.5
+        turned = int(head_size * share) if type(share) in (int, float) and 0 < share <= 1 else 0
+        if turned < 2 or turned % 2:
+            rule = f"must turn an even number of the head's {head_size:,} channels"
+            raise InputError("partial_rotary_factor", share, rule)
+        return turned
+
+    @classmethod
+    def turning(cls, architecture: Architecture) -> Rotary:
+        """Tables of the channels that are turned."""
+        return Rotary(TURNED if architecture.rotary_size < architecture.head_size else HEAD)
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+        """Heads that may be normed before a part of each is turned."""
+        part = TURNED if architecture.rotary_size < architecture.head_size else None
+        normed = architecture.has("use_qk_norm")
+        biased = architecture.has("attention_bias")
+        heads = heads_of(architecture)
+        return PartlyTurnedAttention(
+            HIDDEN,
+            heads,
+            biased,
+            query_norm=RMSNorm(HEAD) if normed else None,
+            key_norm=RMSNorm(HEAD) if normed else None,
+            turned_part=part,
+        )
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Experts of the best groups, and the shared ones, which are one layer."""
+        router = SigmoidRouter(HIDDEN, CHOICE, GROUPS, architecture.has("norm_topk_prob"))
+        return Mixture(router, Experts(HIDDEN, INNER, CHOICE), GatedFeedForward(HIDDEN, SHARED))

@@ -1,0 +1,180 @@
+"""GPT-2 (transformers' GPT2LMHeadModel), which serves GPT-3's sizes too.
+
+Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from calculator.architecture import Architecture, Family
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import INT64
+from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, at_least, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.layers.attention import attend, eager_core, heads_of, joined
+from calculator.layers.basic import Conv1D, Embedding, LayerNorm
+from calculator.layers.layer import Layer, weights_of
+from calculator.layers.loss import causal_loss
+from calculator.layers.reversible import Coupling
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED = (
+    size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size")
+)
+
+# GELU's names in a config.json: written in plain operations, and as one
+PLAIN, FUSED = "gelu_new", ("gelu", "gelu_pytorch_tanh")
+
+
+@dataclass(eq=False)
+class SelfAttention(Layer):
+    """Causal self-attention with one product for queries, keys and values."""
+
+    def __post_init__(self) -> None:
+        self.query_key_value = Conv1D(HIDDEN, 3 * HEADS * HEAD)
+        self.output = Conv1D(HEADS * HEAD, HIDDEN)
+
+    def __call__(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The weighted sum, and eager code's probabilities."""
+        parts = op.split(self.query_key_value(x), *[HEADS * HEAD] * 3)
+        q, k, v = (heads_of(part, HEADS, HEAD) for part in parts)
+        del parts
+        eager = partial(eager_core, added=(mask,), cast_back=True)
+        out, probabilities = attend(q, k, v, eager, causal=True)
+        out = self.output(joined(out))
+        return op.dropout(out), probabilities
+
+
+@dataclass(eq=False)
+class FeedForward(Layer):
+    """Two products with GELU between: `fused`, in one operation, or written in plain ones."""
+
+    fused: bool
+
+    def __post_init__(self) -> None:
+        self.expand = Conv1D(HIDDEN, FEED)
+        self.contract = Conv1D(FEED, HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        x = self.expand(x)
+        x = op.gelu(x) if self.fused else op.gelu_new(x)
+        return op.dropout(self.contract(x))
+
+
+@dataclass(eq=False)
+class GPT2Block(Block):
+    """Norm before attention, norm before the feed-forward layer, whose GELU may be `fused`."""
+
+    fused: bool
+
+    def __post_init__(self) -> None:
+        self.norm_1 = LayerNorm(HIDDEN)
+        self.attention = SelfAttention()
+        self.norm_2 = LayerNorm(HIDDEN)
+        self.feed_forward = FeedForward(self.fused)
+
+    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The residual stream after the layer."""
+        normed = self.norm_1(x)  # held, as in the class's own code
+        attended, _probabilities = self.attention(normed, mask)
+        x = op.add(attended, x)
+        normed = self.norm_2(x)
+        return op.add(x, self.feed_forward(normed))
+
+    def couplings(self, t: Recorder, mask: Tensor | None) -> Sequence[Coupling]:
+        """Attention and feed-forward, each with its norm."""
+        return [
+            Coupling(
+                lambda x: self.attention(self.norm_1(x), mask)[0],
+                weights_of(t, self.norm_1, self.attention),
+            ),
+            Coupling(
+                lambda x: self.feed_forward(self.norm_2(x)),
+                weights_of(t, self.norm_2, self.feed_forward),
+            ),
+        ]
+
+
+@dataclass(eq=False)
+class GPT2(Model):
+    """Token and learned position embeddings, blocks, norm, output layer."""
+
+    tokens: Embedding
+    positions: Embedding
+    layers: Stack[GPT2Block]
+    norm: LayerNorm
+    tied: bool
+
+    title = "GPT-2"
+    counted = "GPT2LMHeadModel"
+
+    def __post_init__(self) -> None:
+        self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        activation = c.text("activation_function", PLAIN, [PLAIN, *FUSED])
+        c.only("add_cross_attention", False)
+        c.only("is_encoder_decoder", False)
+        c.only("scale_attn_weights", True)
+        c.only("scale_attn_by_inverse_layer_idx", False)
+        c.only("reorder_and_upcast_attn", False)
+        c.ignore("n_ctx")
+        hidden = c.size("n_embd", 768, "hidden_size")
+        heads = c.size("n_head", 12, "num_attention_heads")
+        positions = c.size("n_positions", 1024, "max_position_embeddings", most=LONGEST_SEQUENCE)
+        return Architecture(
+            name=name,
+            title=name,
+            family=Family.GPT2,
+            layers=c.size("n_layer", 12, "num_hidden_layers", most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=c.size("n_inner", 4 * hidden),
+            vocabulary_size=c.size("vocab_size", 50_257),
+            positions=positions,
+            sequence_length=positions,
+            dropout=c.dropout("resid_pdrop", 0.1, "attn_pdrop", "embd_pdrop"),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            source="transformers",
+            more=(("fused_gelu", 1),) if activation in FUSED else (),
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "GPT2":
+        """The tree for an architecture."""
+        block = GPT2Block(architecture.has("fused_gelu"))
+        return cls(
+            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(at_least(size("positions"), SEQUENCE), HIDDEN),
+            Stack((block,), architecture.layers),
+            LayerNorm(HIDDEN),
+            tied,
+        )
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            logits = self.head.unembed(hidden)
+        return causal_loss(logits, labels)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; the embeddings' parts are held, as in the class's own code."""
+        t = ids.tape
+        embedded = self.tokens(ids)
+        places = self.positions(t.empty((ONE, SEQUENCE), INT64))
+        x = op.add(embedded, places)
+        mask = None
+        if t.mode.attention is Attention.EAGER:
+            mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
+        x = op.dropout(x)
+        x = self.layers(x, mask)
+        return self.norm(x)

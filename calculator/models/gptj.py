@@ -1,0 +1,231 @@
+"""GPT-J (transformers' GPTJForCausalLM), whose class has eager attention only.
+
+Source: transformers (models/gptj/modeling_gptj.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from calculator.architecture import Architecture, Family
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, INT64
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, at_least, divided, size, without
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import (
+    Attended,
+    joined,
+    scores_of,
+    selectively,
+    weighted_sum,
+)
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.layer import Buffer, Layer, weights_of
+from calculator.layers.loss import causal_loss
+from calculator.layers.reversible import Coupling
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, ROTARY = (
+    size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "rotary_size")
+)
+# rows of the table of rotary angles
+ANGLES = at_least(size("sequence_length"), SEQUENCE)
+
+
+@dataclass(eq=False)
+class SelfAttention(Layer):
+    """Causal self-attention with rotary positions in the first channels of each head."""
+
+    def __post_init__(self) -> None:
+        self.angles = Buffer((ANGLES, ROTARY), FLOAT32)
+        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.value = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.query = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Attended:
+        """The weighted sum and the probabilities."""
+        t = x.tape
+        q, k, v = (
+            op.view(layer(x), *x.shape[:-1], HEADS, HEAD)
+            for layer in (self.query, self.key, self.value)
+        )
+        # held: the table, which stays in 32 bits, copied for this layer, and its repeated indices
+        table = t.empty((ANGLES, ROTARY), FLOAT32)
+        repeated = t.empty((SEQUENCE, ROTARY), INT64)
+        sines = t.empty((SEQUENCE, ROTARY), FLOAT32)
+        sines = op.cast(sines, k.dtype)
+        k, q = rotated(k, sines), rotated(q, sines)
+        turned = (op.transpose(tensor, 1, 2) for tensor in (q, k, v))
+        out, probabilities = selectively(partial(core, mask=mask), *turned)
+        out = op.copy(out)  # heads side by side
+        out = self.output(joined(out))
+        out = op.dropout(out)
+        del table, repeated, sines, q, k, v
+        return out, probabilities
+
+
+def rotated(x: Tensor, sines: Tensor) -> Tensor:
+    """x with its first r channels turned: x cos + (x turned by a quarter) sin."""
+    t = x.tape
+    first, rest = op.split(x, ROTARY, without(HEAD, ROTARY))
+    table = (ONE, SEQUENCE, ONE, ROTARY)
+    sine, cosine = t.empty(table, sines.dtype), t.empty(table, sines.dtype)
+    near = op.multiply(first, cosine)
+    halves = op.split(first, ROTARY, ROTARY)
+    negative = t.empty((*first.shape[:-1], divided(ROTARY, 2)), x.dtype)
+    turned = op.concatenate([first], *first.shape)
+    del negative, halves
+    far = op.multiply(turned, sine)
+    del turned
+    turned = op.add(near, far)
+    del near, far
+    return op.concatenate([turned, op.cast(rest, turned.dtype)], *x.shape)
+
+
+def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
+    """Scores in 32 bits where autocast lets them, softmax, weighted sum."""
+    q, k = op.cast(q, FLOAT32), op.cast(k, FLOAT32)
+    scores = scores_of(q, k)
+    scores = op.scale(scores)
+    scores = op.add(scores, mask)
+    scores = op.softmax(scores)
+    scores = op.cast(scores, v.dtype)
+    scores = op.dropout(scores)
+    return weighted_sum(scores, v), scores
+
+
+@dataclass(eq=False)
+class FeedForward(Layer):
+    """Two products with GELU between."""
+
+    def __post_init__(self) -> None:
+        self.expand = Linear(HIDDEN, FEED)
+        self.contract = Linear(FEED, HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        return op.dropout(self.contract(op.gelu_new(self.expand(x))))
+
+
+@dataclass(eq=False)
+class GPTJBlock(Block):
+    """Attention and feed-forward side by side after one norm."""
+
+    def __post_init__(self) -> None:
+        self.norm = LayerNorm(HIDDEN)
+        self.attention = SelfAttention()
+        self.feed_forward = FeedForward()
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The residual stream after the layer."""
+        normed = self.norm(x)
+        attended, _probabilities = self.attention(normed, mask)
+        forwarded = self.feed_forward(normed)
+        return op.add(op.add(attended, forwarded), x)
+
+    def couplings(self, t: Recorder, mask: Tensor) -> Sequence[Coupling]:
+        """Both branches, which share the layer's one norm."""
+        return [
+            Coupling(
+                lambda x: self.attention(self.norm(x), mask)[0],
+                weights_of(t, self.norm, self.attention),
+            ),
+            Coupling(
+                lambda x: self.feed_forward(self.norm(x)),
+                weights_of(t, self.norm, self.feed_forward),
+            ),
+        ]
+
+
+def _rotary_size(c: Configuration, head_size: int) -> int:
+    """Channels of a head that are rotated, in pairs."""
+    rotated = c.size("rotary_dim", 64)
+    rule = f"must be an even number up to the head's {head_size:,} channels"
+    if c.has_null("rotary_dim"):  # the one null that is a value: the class would rotate all heads
+        raise InputError("rotary_dim", "null", rule)
+    if rotated % 2 or rotated > head_size:
+        raise InputError("rotary_dim", rotated, rule)
+    return rotated
+
+
+@dataclass(eq=False)
+class GPTJ(Model):
+    """Token embeddings, blocks, norm, output layer with a bias."""
+
+    tokens: Embedding
+    layers: Stack[GPTJBlock]
+    norm: LayerNorm
+    tied: bool
+
+    title = "GPT-J"
+    counted = "GPTJForCausalLM"
+    kernels = (Attention.EAGER, Attention.SDPA)
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
+        self.head_bias = Parameter((self.tokens.rows,))
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("activation_function", "gelu_new", ["gelu_new"])
+        c.only("is_encoder_decoder", False)
+        c.only("scale_attn_weights", True)
+        c.only("rotary", True)
+        c.ignore("n_ctx")
+        hidden = c.size("n_embd", 4096, "hidden_size")
+        heads = c.size("n_head", 16, "num_attention_heads")
+        head_size = c.head_size(hidden, heads)
+        return Architecture(
+            name=name,
+            title=name,
+            family=Family.GPTJ,
+            layers=c.size("n_layer", 28, "num_hidden_layers", most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=head_size,
+            feed_forward_size=c.size("n_inner", 4 * hidden),
+            vocabulary_size=c.size("vocab_size", 50_400),
+            positions=0,
+            sequence_length=c.size(
+                "n_positions", 2048, "max_position_embeddings", most=LONGEST_SEQUENCE
+            ),
+            dropout=c.dropout("resid_pdrop", 0.0, "attn_pdrop", "embd_pdrop"),
+            tied_embeddings=c.flag("tie_word_embeddings", False),
+            rotary_size=_rotary_size(c, head_size),
+            source="transformers",
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "GPTJ":
+        """The tree for an architecture."""
+        return cls(
+            Embedding(size("vocabulary_size"), HIDDEN),
+            Stack((GPTJBlock(),), architecture.layers),
+            LayerNorm(HIDDEN),
+            tied,
+        )
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            logits = self.head.unembed(hidden, self.head_bias)
+        return causal_loss(logits, labels)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; positions are only held, as in the class's own code."""
+        t = ids.tape
+        embedded = self.tokens(ids)
+        positions = t.empty((ONE, SEQUENCE), INT64)
+        mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
+        x = op.dropout(embedded)
+        x = self.layers(x, mask)
+        del positions
+        return self.norm(x)

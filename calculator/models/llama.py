@@ -1,0 +1,38 @@
+"""Llama (transformers' LlamaForCausalLM).
+
+Source: transformers (models/llama/modeling_llama.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.configuration import Configuration
+from calculator.layers.feed_forward import GatedFeedForward
+from calculator.layers.grouped import GroupedAttention
+from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
+
+
+@dataclass(eq=False)
+class Llama(Decoder):
+    """Projections may have biases."""
+
+    title = "Llama"
+    counted = "LlamaForCausalLM"
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """Which projections have biases."""
+        c.ignore("pretraining_tp")
+        return {key: c.flag(key, False) for key in ("attention_bias", "mlp_bias")}
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+        """All four projections with biases, or none."""
+        biased = architecture.has("attention_bias")
+        return GroupedAttention(HIDDEN, heads_of(architecture), biased, biased)
+
+    @classmethod
+    def feed_forward(cls, architecture: Architecture) -> GatedFeedForward:
+        """All three projections with biases, or none."""
+        return GatedFeedForward(HIDDEN, FEED, biased=architecture.has("mlp_bias"))

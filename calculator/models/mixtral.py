@@ -1,0 +1,41 @@
+"""Mixtral (transformers' MixtralForCausalLM).
+
+Source: transformers (models/mixtral/modeling_mixtral.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.configuration import Configuration
+from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
+from calculator.models.decoder import FEED, HIDDEN
+from calculator.models.mistral import Mistral
+from calculator.models.sparse import CHOICE, SparseDecoder
+
+
+@dataclass(eq=False)
+class Mixtral(Mistral, SparseDecoder):
+    """Experts in every layer, each as wide as a dense layer of the model would be."""
+
+    title = "Mixtral"
+    counted = "MixtralForCausalLM"
+    default_window: ClassVar[int] = 0
+    expert_keys = (
+        ("num_local_experts", 8, ("num_experts",)),
+        ("num_experts_per_tok", 2, ()),
+        ("intermediate_size", 14_336, ()),
+    )
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window and the experts; noise on the router's inputs is not counted."""
+        c.only("router_jitter_noise", 0.0)
+        return {**super().more(c), **cls.experts(c)}
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Shares that add up to one, in 32 bits."""
+        del architecture
+        return Mixture(SoftmaxRouter(HIDDEN, CHOICE), Experts(HIDDEN, FEED, CHOICE))

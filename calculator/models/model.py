@@ -1,0 +1,118 @@
+"""What a model is: a tree of layers with inputs and a loss, and what its class can do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd.dtypes import INT64, DType
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import (
+    NARROW_MULTIPLE,
+    SEQUENCE,
+    WIDE_MULTIPLE,
+    Attention,
+    Mode,
+)
+from calculator.autograd.sizes import Shape
+from calculator.configuration import Configuration
+from calculator.errors import InputError
+from calculator.layers.layer import Layer
+from calculator.layers.stack import Stack
+
+KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
+
+
+@dataclass(eq=False)
+class Model(Layer, ABC):
+    """A model with its loss.
+
+    Attributes:
+        title: the type's name for people.
+        counted: transformers' class that is counted; empty where no config.json describes one.
+        kernels: what its class has code for; `sdpa` is always taken.
+        can_untie: whether the class has an output layer with weights of its own.
+        has_dropout: whether it has dropout at all.
+        has_fixed_length: whether every sequence is as long as the model says.
+        has_target: whether a decoder reads a sequence of another length.
+        has_attention_core: whether its attention is a function that can be checkpointed alone.
+        has_reversible_class: whether a real class of it has reversible layers.
+    """
+
+    title: ClassVar[str] = ""
+    counted: ClassVar[str] = ""
+    kernels: ClassVar[tuple[Attention, ...]] = KERNELS
+    can_untie: ClassVar[bool] = True
+    has_dropout: ClassVar[bool] = True
+    has_fixed_length: ClassVar[bool] = False
+    has_target: ClassVar[bool] = False
+    has_attention_core: ClassVar[bool] = True
+    has_reversible_class: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes; every key that matters is asked for.
+
+        Raises:
+            InputError: for a value that cannot be counted.
+        """
+        raise InputError("model_type", name, f"{cls.__name__} is not read from a config.json")
+
+    @classmethod
+    @abstractmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Model":
+        """The tree for an architecture, its embeddings tied or not."""
+
+    @classmethod
+    def kernels_of(
+        cls, architecture: Architecture, narrow: bool, length: int
+    ) -> Sequence[Attention]:
+        """The kernels that run this model at a length, in 16 bits where `narrow`."""
+        del length
+        refused = {
+            Attention.FLASH: not narrow,
+            Attention.EFFICIENT: not heads_fit(architecture, narrow),
+        }
+        return [kernel for kernel in cls.kernels if not refused.get(kernel)]
+
+    @classmethod
+    def windowed(cls, architecture: Architecture, length: int) -> bool:
+        """Whether a sequence is so long that a layer with a window masks more than the future."""
+        del architecture, length
+        return False
+
+    @classmethod
+    def check_length(cls, architecture: Architecture, length: int | None) -> None:
+        """Refuse a sequence length that the model cannot have; None is its own.
+
+        Raises:
+            InputError: naming the lengths that it can.
+        """
+
+    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+        """Shapes of token ids and labels, or what a model reads in their place."""
+        return (mode.batch, SEQUENCE), (mode.batch, SEQUENCE)
+
+    def formats(self, mode: Mode) -> tuple[DType, DType]:
+        """The formats of both."""
+        del mode
+        return INT64, INT64
+
+    @abstractmethod
+    def forward(self, ids: Tensor, labels: Tensor, /) -> Tensor:
+        """The loss of one micro-batch."""
+
+    def stacks(self) -> Iterator[tuple[str, Stack[Any]]]:
+        """The stacks of layers by the names of their fields."""
+        for name, value in vars(self).items():
+            if isinstance(value, Stack):
+                yield name, value
+
+
+def heads_fit(architecture: Architecture, narrow: bool) -> bool:
+    """Whether the efficient kernel takes heads of this width, in 16 bits where `narrow`.
+
+    Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
+    """
+    return architecture.head_size % (NARROW_MULTIPLE if narrow else WIDE_MULTIPLE) == 0

@@ -1,0 +1,290 @@
+"""ModernBERT (transformers' ModernBertForMaskedLM), without unpadding, as the class is today.
+
+Source: transformers (models/modernbert/modeling_modernbert.py, masking_utils.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, rounded_up, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import (
+    Attended,
+    eager_core,
+    fused_core,
+    heads_of,
+    joined,
+    math_core,
+    selectively,
+)
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.grouped import MASK_MULTIPLE, Held, Shared, additive
+from calculator.layers.layer import Layer
+from calculator.layers.loss import masked_loss
+from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
+from calculator.layers.stack import Block, Stack
+from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, in_turn
+from calculator.models.model import Model, heads_fit
+
+HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
+    size(name)
+    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size")
+)
+FLAGS = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")
+
+
+@dataclass(eq=False)
+class SelfAttention(Layer):
+    """Attention with one product for all, turned in 32 bits; a `local` one has a window."""
+
+    biased: bool
+    local: bool
+
+    def __post_init__(self) -> None:
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, self.biased)
+        self.output = Linear(HEADS * HEAD, HIDDEN, self.biased)
+
+    def __call__(self, x: Tensor, held: Held) -> Attended:
+        """The weighted sum and, in eager code, the probabilities."""
+        fused = self.query_key_value(x)
+        q, k, v = (heads_of(part, HEADS, HEAD) for part in op.split(fused, *[HEADS * HEAD] * 3))
+        turned_q, turned_k = turned(q, held.tables), turned(k, held.tables)
+        q, k = op.cast(turned_q, q.dtype), op.cast(turned_k, k.dtype)
+        del turned_q, turned_k
+
+        def core(q: Tensor, k: Tensor, v: Tensor) -> Attended:
+            return attended(q, k, v, held.mask)
+
+        out, probabilities = selectively(core, q, k, v)
+        out = op.dropout(self.output(joined(out)))
+        del fused, q, k, v  # held until here
+        return out, probabilities
+
+
+def turned(x: Tensor, tables: Tables) -> Tensor:
+    """x cos + (x turned by a quarter) sin, of a copy in 32 bits each."""
+    cosines, sines = tables
+    near = op.multiply(op.cast(x, FLOAT32), cosines)
+    far = op.multiply(half_turned(op.cast(x, FLOAT32)), sines)
+    return op.add(near, far)
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+    """Attention to both sides in the kernel of the plan, or in the one that PyTorch picks."""
+    mode = q.tape.mode
+    if mode.attention is Attention.EAGER:
+        return eager_core(q, k, v, (mask,), wide=True)
+    added = None if mask is None else additive(mask, q)
+    flash = mode.arithmetic is not FLOAT32 and mask is None
+    unfit = mode.attention is Attention.SDPA and not (flash or mode.heads_fit)
+    if unfit or mode.attention is Attention.MATH:
+        return math_core(q, k, v, added)
+    if added is not None and SEQUENCE not in mode.aligned:
+        unpadded = added
+        added = op.pad(unpadded, *unpadded.shape[:-1], rounded_up(SEQUENCE, MASK_MULTIPLE))
+        del unpadded  # dies here
+    return fused_core(q, k, v, added), None
+
+
+@dataclass(eq=False)
+class FeedForward(Layer):
+    """Two halves of one product, the first through GELU, times each other; a product."""
+
+    biased: bool
+
+    def __post_init__(self) -> None:
+        self.expand = Linear(HIDDEN, 2 * FEED, self.biased)
+        self.contract = Linear(FEED, HIDDEN, self.biased)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        first, gate = op.split(self.expand(x), FEED, FEED)
+        return self.contract(op.dropout(op.multiply(op.gelu(first), gate)))
+
+
+@dataclass(eq=False)
+class ModernBertBlock(Block):
+    """Norm and attention, norm and feed-forward layer; the first layer's first norm is missing."""
+
+    local: bool
+    normed: bool
+    norm_biased: bool
+    attention_biased: bool
+    feed_biased: bool
+
+    def __post_init__(self) -> None:
+        self.norm_1 = LayerNorm(HIDDEN, self.norm_biased) if self.normed else None
+        self.attention = SelfAttention(self.attention_biased, self.local)
+        self.norm_2 = LayerNorm(HIDDEN, self.norm_biased)
+        self.feed_forward = FeedForward(self.feed_biased)
+
+    def __call__(self, x: Tensor, held: Held) -> Tensor:
+        """The residual stream after the layer; the probabilities are held until its end."""
+        out, _probabilities = self.attention(x if self.norm_1 is None else self.norm_1(x), held)
+        x = op.add(x, out)
+        return op.add(x, self.feed_forward(self.norm_2(x)))
+
+    def handed(self, shared: Shared) -> tuple[Held]:
+        """The tables and the mask of its own attention alone."""
+        return (shared.of(self.local),)
+
+
+@dataclass(eq=False)
+class ModernBert(Model):
+    """Words and their norm, blocks, norm, and the masked-language-model head."""
+
+    first: Stack[ModernBertBlock]
+    layers: Stack[ModernBertBlock]
+    rotary: Rotary
+    norm_biased: bool
+    dense_biased: bool
+    decoder_biased: bool
+    tied: bool
+
+    title = "ModernBERT"
+    counted = "ModernBertForMaskedLM"
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.word_norm = LayerNorm(HIDDEN, self.norm_biased)
+        self.last_norm = LayerNorm(HIDDEN, self.norm_biased)
+        self.dense = Linear(HIDDEN, HIDDEN, self.dense_biased)
+        self.norm = LayerNorm(HIDDEN, self.norm_biased)
+        self.bias = Parameter((VOCABULARY,)) if self.decoder_biased else None
+        self.decoder = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("hidden_activation", "gelu", ["gelu"])
+        c.text("classifier_activation", "gelu", ["gelu"])
+        c.only("sparse_prediction", False)
+        c.only("is_encoder_decoder", False)
+        # read by no code of the class, or by that of flash-attn alone
+        c.ignore("initializer_cutoff_factor", "sparse_pred_ignore_index", "classifier_pooling")
+        c.ignore("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad")
+        c.ignore("global_rope_theta", "local_rope_theta", "position_embedding_type")
+        check_rope(c)
+        hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
+        head_size = c.head_size(hidden, heads)
+        if head_size % 2:
+            raise InputError("hidden_size", hidden, "must give an even head: pairs are turned")
+        layers = c.size("num_hidden_layers", 22, most=MOST_LAYERS)
+        return Architecture(
+            name=name,
+            title=name,
+            family="modernbert",
+            layers=layers,
+            hidden_size=hidden,
+            heads=heads,
+            head_size=head_size,
+            feed_forward_size=c.size("intermediate_size", 1152),
+            vocabulary_size=c.size("vocab_size", 50_368),
+            positions=0,
+            sequence_length=c.size("max_position_embeddings", 8192, most=LONGEST_SEQUENCE),
+            dropout=c.dropout("mlp_dropout", 0.0, "embedding_dropout", "attention_dropout"),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            pattern=cls.pattern(c, layers),
+            more=tuple(cls.more(c).items()),
+            source="transformers",
+            note=f"Counted with the masked-language-model head ({cls.counted}), without padding.",
+        )
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window to one side, and which layers have biases."""
+        window = c.size("local_attention", 128, most=LONGEST_SEQUENCE) // 2
+        flags = {key: int(c.flag(key, False)) for key in FLAGS}
+        return {"window": window, **flags, "decoder_bias": int(c.flag("decoder_bias", True))}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """The first layer's kind, which has no norm, and those that stand in turn after it."""
+        turn = c.size("global_attn_every_n_layers", 3)
+        default = (FULL, *[SLIDING] * min(turn - 1, layers - 1))
+        kinds = Decoder.layer_types(c, layers, default)
+        rest = (*kinds[1:], kinds[0])
+        return f"{kinds[0]} without a norm", *in_turn(rest)
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "ModernBert":
+        """The tree for an architecture."""
+        flags = [architecture.has(key) for key in FLAGS]
+
+        def block(kind: str, normed: bool) -> ModernBertBlock:
+            return ModernBertBlock(kind.startswith(SLIDING), normed, *flags[:3])
+
+        first, *rest = architecture.pattern
+        kinds = {kind.split()[0] for kind in architecture.pattern[: architecture.layers]}
+        return cls(
+            Stack((block(first, normed=False),), 1, "first"),
+            Stack(tuple(block(kind, normed=True) for kind in rest), architecture.layers - 1),
+            Rotary(HEAD, len(kinds)),
+            flags[0],
+            flags[3],
+            architecture.has("decoder_bias"),
+            tied,
+        )
+
+    @classmethod
+    def kernels_of(
+        cls, architecture: Architecture, narrow: bool, length: int
+    ) -> Sequence[Attention]:
+        """The kernels that run: flash takes no mask."""
+        refused = {
+            Attention.FLASH: cls.windowed(architecture, length) or not narrow,
+            Attention.EFFICIENT: not heads_fit(architecture, narrow),
+        }
+        return [kernel for kernel in cls.kernels if not refused.get(kernel)]
+
+    @classmethod
+    def windowed(cls, architecture: Architecture, length: int) -> bool:
+        """Whether a sequence is as long as the window to one side, which then takes a mask."""
+        local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
+        return local and architecture.numbers["window"] <= length
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch, of logits in 32 bits."""
+        x = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            h = self.norm(op.gelu(self.dense(x)))
+            logits = self.decoder.unembed(h, self.bias)
+            del h
+        return masked_loss(logits, labels, wide=True)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; embeddings, places, masks and tables are held to the end."""
+        t = ids.tape
+        positions = positions_of(t)
+        x = self.words(ids)
+        embedded = op.dropout(self.word_norm(x))
+        masks = {False: None, True: mask(t, embedded.dtype)}
+        kinds = {block.local for block in (*self.first.kinds, *self.layers.kinds)}
+        tables = {local: self.rotary(t, positions, embedded.dtype) for local in sorted(kinds)}
+        shared = Shared(None, tables, masks)
+        x = self.first(embedded, shared)
+        x = self.layers(x, shared)
+        x = self.last_norm(x)
+        del embedded, positions  # held until here
+        return x
+
+
+def mask(t: Recorder, dtype: DType) -> Tensor | None:
+    """The mask of layers with a window, for a sequence that is longer, from all distances."""
+    if not t.mode.windowed:
+        return None
+    square = (ONE, ONE, SEQUENCE, SEQUENCE)
+    distances = t.empty(square, INT64)
+    absolute = t.empty(square, INT64)
+    del distances, absolute
+    hidden = t.empty(square, BOOL)
+    if t.mode.attention is not Attention.EAGER:
+        return hidden
+    return t.empty((t.mode.batch, *square[1:]), dtype)

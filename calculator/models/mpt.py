@@ -1,0 +1,148 @@
+"""MPT (transformers' MptForCausalLM), whose class has eager attention only.
+
+Source: transformers (models/mpt/modeling_mpt.py).
+"""
+
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import BOOL, FLOAT32
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, at_least, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import Attended, heads_of, joined, scores_of, weighted_sum
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.holding import HoldingStack
+from calculator.layers.loss import causal_loss
+from calculator.layers.stack import Block
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, VOCABULARY = (
+    size(name) for name in ("hidden_size", "heads", "head_size", "vocabulary_size")
+)
+DISTANCES = at_least(size("positions"), SEQUENCE)
+
+
+@dataclass(eq=False)
+class MptBlock(Block):
+    """Norm and attention, norm and feed-forward layer; distances lower the scores (ALiBi)."""
+
+    def __post_init__(self) -> None:
+        self.norm_1 = LayerNorm(HIDDEN, biased=False)
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False)
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+        self.norm_2 = LayerNorm(HIDDEN, biased=False)
+        self.expand = Linear(HIDDEN, 4 * HIDDEN, biased=False)
+        self.contract = Linear(4 * HIDDEN, HIDDEN, biased=False)
+
+    def run(self, x: Tensor, distances: Tensor, mask: Tensor) -> Attended:
+        """The residual stream after the layer, and the probabilities."""
+        normed = self.norm_1(x)
+        attended, probabilities = self.attention(normed, distances, mask)
+        x = op.add(attended, x)
+        normed = self.norm_2(x)
+        h = op.gelu(self.expand(normed))
+        h = self.contract(h)
+        return op.add(h, x), probabilities
+
+    def attention(self, x: Tensor, distances: Tensor, mask: Tensor) -> Attended:
+        """The weighted sum and the probabilities; distances in 32 bits make the scores so too."""
+        fused = self.query_key_value(x)
+        parts = op.split(fused, *[HEADS * HEAD] * 3)
+        q, k, v = (heads_of(part, HEADS, HEAD) for part in parts)
+        del parts
+        scores = op.scale(scores_of(q, k))
+        scores = op.add(scores, op.part(distances, HEADS, ONE, SEQUENCE))
+        scores = op.masked_fill(scores, mask)
+        probabilities = op.cast(op.softmax(op.cast(scores, FLOAT32)), v.dtype)
+        out = op.copy(weighted_sum(probabilities, v))
+        out = self.output(joined(out))
+        del fused, q, k, v, scores  # held until here
+        return out, probabilities
+
+
+@dataclass(eq=False)
+class Mpt(Model):
+    """Token embeddings, blocks, norm, output layer; no biases, and no dropout as published."""
+
+    layers: HoldingStack[MptBlock]
+    tied: bool
+
+    title = "MPT"
+    counted = "MptForCausalLM"
+    kernels = (Attention.EAGER, Attention.SDPA)
+    has_attention_core = False
+    has_dropout = False
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.tokens = Embedding(VOCABULARY, HIDDEN)
+        self.norm = LayerNorm(HIDDEN, biased=False)
+        self.head = self.tokens if self.tied else Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        # declared by the class, and read by no code of it
+        c.ignore("emb_pdrop", "resid_pdrop", "learned_pos_emb", "init_device", "logit_scale")
+        c.ignore("no_bias", "embedding_fraction", "norm_type", "verbose", "init_config")
+        c.ignore("tokenizer_name", "ffn_config", "fc_type", "expansion_ratio")
+        c.only("is_encoder_decoder", False)
+        _check_attention(c)
+        hidden = c.size("d_model", 2048, "hidden_size")
+        heads = c.size("n_heads", 16, "num_attention_heads")
+        longest = c.size("max_seq_len", 2048, most=LONGEST_SEQUENCE)
+        return Architecture(
+            name=name,
+            title=name,
+            family="mpt",
+            layers=c.size("n_layers", 24, "num_hidden_layers", most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=4 * hidden,
+            vocabulary_size=c.size("vocab_size", 50_368),
+            positions=longest,
+            sequence_length=longest,
+            dropout=0.0,
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            source="transformers",
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Mpt":
+        """The tree for an architecture."""
+        return cls(HoldingStack((MptBlock(),), architecture.layers), tied)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            logits = self.head.unembed(hidden)
+        return causal_loss(logits, labels)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; embeddings, distances and mask are held to the end."""
+        t = ids.tape
+        embedded = self.tokens(ids)
+        distances = t.empty((HEADS, ONE, DISTANCES), FLOAT32)
+        mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), BOOL)
+        x, probabilities = self.layers.after(embedded, distances, mask)
+        x = self.norm(x)
+        del embedded, probabilities
+        return x
+
+
+def _check_attention(c: Configuration) -> None:
+    """Refuse what the class does on top, where ``attn_config`` asks for it."""
+    values = c.value("attn_config")
+    if values is None:
+        return
+    if not isinstance(values, dict):
+        raise InputError("attn_config", values, "must be an object")
+    for key in ("attn_pdrop", "clip_qkv"):
+        if values.get(key):
+            raise InputError(key, values[key], "must be 0 or absent: nothing else is counted")

@@ -1,0 +1,83 @@
+"""OLMo 2 (transformers' Olmo2ForCausalLM), whose norms come after attention and feed-forward.
+
+Source: transformers (models/olmo2/modeling_olmo2.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.sizes import Size
+from calculator.configuration import Configuration
+from calculator.layers.basic import RMSNorm, normalised
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.layer import Unary
+from calculator.layers.rotary import Tables
+from calculator.models.decoder import HIDDEN, Decoder, heads_of
+
+
+@dataclass(eq=False)
+class Olmo2Norm(RMSNorm):
+    """RMSNorm that multiplies by its weight before it goes back to the input's format."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width)."""
+        normed = normalised(x)
+        return op.cast(op.multiply(x.tape.weight(self.weight), normed), x.dtype)
+
+
+@dataclass(eq=False)
+class Olmo2Attention(GroupedAttention):
+    """All heads of queries, and all of keys, are normed together; they turn in 32 bits."""
+
+    def heads_of(
+        self, x: Tensor, heads: Size, norm: Unary | None = None, copied: bool = True
+    ) -> Tensor:
+        """(batch, length, heads * width) -> (batch, heads, length, width), normed before."""
+        return super().heads_of(x if norm is None else norm(x), heads, copied=copied)
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """Queries and keys at their places, in their own format again."""
+        wide_q, wide_k = super().turned(q, k, held)
+        return op.cast(wide_q, q.dtype), op.cast(wide_k, k.dtype)
+
+
+@dataclass(eq=False)
+class Olmo2(Decoder):
+    """Norms of queries and keys, and of what each branch adds."""
+
+    title = "OLMo 2"
+    counted = "Olmo2ForCausalLM"
+    defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """Whether projections have biases."""
+        return {"attention_bias": c.flag("attention_bias", False)}
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> Olmo2Attention:
+        """Norms as wide as all heads together."""
+        heads, biased = heads_of(architecture), architecture.has("attention_bias")
+        queries, keys = (Olmo2Norm(each * heads.width) for each in (heads.queries, heads.keys))
+        return Olmo2Attention(HIDDEN, heads, biased, biased, False, queries, keys)
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+        """Norms after both branches."""
+        attention, feed = cls.attention(architecture, kind), cls.feed_forward(architecture)
+        return DecoderBlock(attention, feed, None, (Olmo2Norm(HIDDEN), Olmo2Norm(HIDDEN)))
+
+    @classmethod
+    def final_norm(cls) -> Olmo2Norm:
+        """The same kind of norm after the last layer."""
+        return Olmo2Norm(HIDDEN)
+
+    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
+        """Tables in 32 bits always."""
+        return super().tables(t, positions, FLOAT32)

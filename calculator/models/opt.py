@@ -1,0 +1,176 @@
+"""OPT (transformers' OPTForCausalLM).
+
+Source: transformers (models/opt/modeling_opt.py).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, INT64
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE, Attention
+from calculator.autograd.sizes import ONE, at_least, plus, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.loss import causal_loss
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, VOCABULARY, WORD = (
+    size(name)
+    for name in (
+        "hidden_size",
+        "heads",
+        "head_size",
+        "feed_forward_size",
+        "vocabulary_size",
+        "word_size",
+    )
+)
+UNUSED = 2  # the first rows of the table of positions
+POSITIONS = plus(at_least(size("positions"), SEQUENCE), UNUSED)
+
+
+@dataclass(eq=False)
+class OPTBlock(Block):
+    """Attention and feed-forward layer, normed before each, or after each sum (`post_norm`)."""
+
+    biased: bool
+    post_norm: bool
+    dropped: bool
+
+    def __post_init__(self) -> None:
+        self.key = Linear(HIDDEN, HEADS * HEAD, self.biased)
+        self.value = Linear(HIDDEN, HEADS * HEAD, self.biased)
+        self.query = Linear(HIDDEN, HEADS * HEAD, self.biased)
+        self.output = Linear(HEADS * HEAD, HIDDEN, self.biased)
+        self.norm_1 = LayerNorm(HIDDEN)
+        self.expand = Linear(HIDDEN, FEED, self.biased)
+        self.contract = Linear(FEED, HIDDEN, self.biased)
+        self.norm_2 = LayerNorm(HIDDEN)
+
+    def __call__(self, x: Tensor, mask: Tensor | None, places: Tensor) -> Tensor:
+        """The residual stream after the layer; eager code's probabilities are held to its end."""
+        h = x if self.post_norm else self.norm_1(x)
+        h, _probabilities = self.attention(h, mask, places)
+        h = op.dropout(h)
+        h = op.add(x, h)
+        if self.post_norm:
+            h = self.norm_1(h)
+        x = h
+        if not self.post_norm:
+            h = self.norm_2(h)
+        h = self.expand(h)
+        h = op.relu(h)
+        h = self.contract(h)
+        h = op.dropout(h)
+        h = op.add(x, h)
+        return self.norm_2(h) if self.post_norm else h
+
+    def attention(self, x: Tensor, mask: Tensor | None, places: Tensor) -> Attended:
+        """The weighted sum, and the probabilities; the queries are scaled before the product."""
+        q = heads_of(op.scale(self.query(x)), HEADS, HEAD)
+        k, v = (heads_of(layer(x), HEADS, HEAD) for layer in (self.key, self.value))
+        eager = partial(eager_core, added=(mask,), wide=True)
+        out, probabilities = attend(q, k, v, eager, True, self.dropped, (places,))
+        out = self.output(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+
+@dataclass(eq=False)
+class OPT(Model):
+    """Words and positions, blocks, norm, output layer; words may be narrower than the stream."""
+
+    layers: Stack[OPTBlock]
+    narrow_words: bool
+    last_norm: bool
+    tied: bool
+
+    title = "OPT"
+    counted = "OPTForCausalLM"
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        word = WORD if self.narrow_words else HIDDEN
+        self.words = Embedding(VOCABULARY, word)
+        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.outward = Linear(HIDDEN, WORD, biased=False) if self.narrow_words else None
+        self.inward = Linear(WORD, HIDDEN, biased=False) if self.narrow_words else None
+        self.norm = LayerNorm(HIDDEN) if self.last_norm else None
+        self.head = self.words if self.tied else Embedding(VOCABULARY, word)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("activation_function", "relu", ["relu"])
+        c.only("layerdrop", 0.0)
+        c.only("_remove_final_layer_norm", False)
+        c.only("layer_norm_elementwise_affine", True)
+        c.only("is_encoder_decoder", False)
+        hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
+        positions = c.size("max_position_embeddings", 2048, most=LONGEST_SEQUENCE)
+        dropped = c.probability("attention_dropout", 0.0) > 0
+        more = {
+            "word_size": c.size("word_embed_proj_dim", hidden),
+            "post_norm": not c.flag("do_layer_norm_before", True),
+            "biased": c.flag("enable_bias", True),
+            "attention_dropout": dropped,
+        }
+        return Architecture(
+            name=name,
+            title=name,
+            family="opt",
+            layers=c.size("num_hidden_layers", 12, most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=c.size("ffn_dim", 3072),
+            vocabulary_size=c.size("vocab_size", 50_272),
+            positions=positions,
+            sequence_length=positions,
+            dropout=c.dropout("dropout", 0.1, *(["attention_dropout"] * dropped)),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            source="transformers",
+            more=tuple((key, int(value)) for key, value in more.items()),
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "OPT":
+        """The tree for an architecture."""
+        own = architecture.numbers
+        post_norm = bool(own["post_norm"])
+        block = OPTBlock(bool(own["biased"]), post_norm, bool(own["attention_dropout"]))
+        narrow = own["word_size"] != architecture.hidden_size
+        return cls(Stack((block,), architecture.layers), narrow, not post_norm, tied)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            logits = self.head.unembed(hidden)
+        return causal_loss(logits, labels)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; what the embeddings are made of is held, as in the class."""
+        t = ids.tape
+        embedded = self.words(ids)
+        ones = t.empty(ids.shape, FLOAT32)
+        places = t.empty(ids.shape, INT64)
+        mask = None
+        if t.mode.attention is Attention.EAGER:
+            mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
+        placed = self.positions(t.like(places))
+        if self.inward is not None:
+            embedded = self.inward(embedded)
+        x = op.add(embedded, placed)
+        x = self.layers(x, mask, places)
+        if self.norm is not None:
+            x = self.norm(x)
+        if self.outward is not None:
+            x = self.outward(x)
+        del ones, embedded, placed
+        return x

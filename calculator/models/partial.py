@@ -1,0 +1,210 @@
+"""What GPT-NeoX and Phi share: heads of which a part is turned, and layers side by side.
+
+Source: transformers (models/gpt_neox/modeling_gpt_neox.py, models/phi/modeling_phi.py).
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import Attention
+from calculator.autograd.sizes import size, without
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import (
+    Attended,
+    eager_core,
+    fused_core,
+    joined,
+    math_core,
+    selectively,
+)
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.grouped import GroupedAttention, Heads, Held
+from calculator.layers.layer import Unary
+from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
+from calculator.layers.stack import Block, Stack
+from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder
+
+HEADS, ROTARY = size("heads"), size("rotary_size")
+ALIKE = Heads(HEADS, HEADS, HEAD)
+
+
+@dataclass(eq=False)
+class PartialAttention(GroupedAttention):
+    """Attention of which the first channels of each head are turned; perhaps one `fused` product.
+
+    What was turned is put beside the rest in new tensors, head after head.
+    """
+
+    fused: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fused:
+            self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, self.biased)
+            self.output = Linear(HEADS * HEAD, HIDDEN, self.output_biased)
+        else:
+            super().__post_init__()
+
+    def __call__(self, x: Tensor, held: Held) -> Attended:
+        """The weighted sum and, in eager code, the probabilities."""
+        q, k, v = self.parts(x)
+        turned_q, turned_k = turned(q, held.tables), turned(k, held.tables)
+        q = whole(turned_q, q)
+        if self.fused:  # a function of its own, which has let go of it
+            turned_q = q
+        k = whole(turned_k, k)
+        if self.fused:
+            turned_k = k
+        out, probabilities = selectively(partial(self.core, held=held), q, k, v)
+        out = self.output(joined(out))
+        del q, k, v, turned_q, turned_k  # held until here
+        return out, probabilities
+
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values."""
+        if self.fused:
+            fused = op.regrouped(self.query_key_value(x), *x.shape[:-1], HEADS, 3 * HEAD)
+            q, k, v = op.split(op.transpose(fused, 1, 2), HEAD, HEAD, HEAD)
+            return q, k, v
+        q, k = (self.heads_of(layer(x), HEADS) for layer in (self.query, self.key))
+        copied = self.kernel(x.tape.mode, None) in (Attention.EAGER, Attention.MATH)
+        return q, k, self.heads_of(self.value(x), HEADS, copied=copied)
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
+        """Attention in the kernel of the plan, or in the one that PyTorch picks."""
+        mask = held.mask
+        kernel = self.kernel(q.tape.mode, mask)
+        if kernel is Attention.EAGER:
+            return eager_core(q, k, v, (mask,), wide=True, side_by_side=True)
+        narrow_q, narrow_k, narrow_v = (q.tape.lower(x) for x in (q, k, v))
+        if kernel is Attention.MATH:
+            causal = q.tape.empty((q.shape[2], q.shape[2]), FLOAT32)
+            return math_core(narrow_q, narrow_k, narrow_v, causal, side_by_side=True)
+        out = fused_core(narrow_q, narrow_k, narrow_v)
+        if kernel is Attention.FLASH:  # its output lies as the queries do
+            out = op.copy(out)
+        return out, None
+
+
+def turned(x: Tensor, tables: Tables) -> Tensor:
+    """The first channels of each head, turned."""
+    return rotated(op.part(x, *x.shape[:-1], ROTARY), tables)
+
+
+def whole(first: Tensor, x: Tensor) -> Tensor:
+    """The channels that were turned beside the rest of x, in the wider one's format."""
+    rest = op.part(x, *x.shape[:-1], without(HEAD, ROTARY))
+    return op.concatenate([first, op.cast(rest, first.dtype)], *x.shape)
+
+
+@dataclass(eq=False)
+class FeedForward(Unary):
+    """Two products with GELU between; `plain`, written in plain operations."""
+
+    plain: bool
+
+    def __post_init__(self) -> None:
+        self.expand = Linear(HIDDEN, FEED)
+        self.contract = Linear(FEED, HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        x = self.expand(x)
+        x = op.gelu_new(x) if self.plain else op.gelu(x)
+        return self.contract(x)
+
+
+@dataclass(eq=False)
+class PartialDecoder(Decoder):
+    """Token embeddings with dropout, rotary tables, blocks, norm, output layer.
+
+    Attributes:
+        turned: the key of the share of each head that is turned, and its default.
+        dropouts: the keys of its dropouts, which are zero by default.
+    """
+
+    turned: ClassVar[tuple[str, float]] = ("", 1.0)
+    dropouts: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        key, counted = cls.activation
+        c.text(key, counted, [counted])
+        c.only("is_encoder_decoder", False)
+        hidden = c.size("hidden_size", cls._default("hidden_size"))
+        heads = c.size("num_attention_heads", cls._default("num_attention_heads"))
+        head_size = c.head_size(hidden, heads)
+        return Architecture(
+            name=name,
+            title=name,
+            family=str(c.value("model_type")),
+            layers=c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=head_size,
+            feed_forward_size=c.size("intermediate_size", cls._default("intermediate_size")),
+            vocabulary_size=c.size("vocab_size", cls._default("vocab_size")),
+            positions=0,
+            sequence_length=c.size("max_position_embeddings", 2048, most=LONGEST_SEQUENCE),
+            dropout=c.dropout(cls.dropouts[0], 0.0, *cls.dropouts[1:]),
+            tied_embeddings=c.flag("tie_word_embeddings", False),
+            rotary_size=cls._rotary_size(c, head_size),
+            more=tuple({"key_value_heads": heads, **cls.more(c)}.items()),
+            source="transformers",
+        )
+
+    @classmethod
+    def _rotary_size(cls, c: Configuration, head_size: int) -> int:
+        """Channels of a head that are turned, in pairs."""
+        key, factor = cls.turned
+        factor = c.value(key) or factor
+        c.ignore("rope_theta", "rotary_emb_base")
+        for name in ("rope_parameters", "rope_scaling"):
+            values = c.value(name)
+            if values is None:
+                continue
+            if not isinstance(values, dict) or values.get("rope_type", "default") != "default":
+                raise InputError(name, values, "must be an object whose rope_type is default")
+            factor = values.get("partial_rotary_factor", factor)
+        if type(factor) not in (int, float) or not 0 < factor <= 1:
+            raise InputError(key, factor, "must be a number above 0, of at most 1")
+        rotary = int(head_size * factor)
+        if rotary < 2 or rotary % 2:
+            rule = f"must turn an even number of the head's {head_size:,} channels"
+            raise InputError(key, factor, rule)
+        return rotary
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "PartialDecoder":
+        """The tree for an architecture."""
+        return cls(
+            Embedding(size("vocabulary_size"), HIDDEN),
+            Rotary(ROTARY),
+            Stack((cls.block(architecture, ""),), architecture.layers),
+            LayerNorm(HIDDEN),
+            tied,
+        )
+
+    @classmethod
+    @abstractmethod
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer, as the type has it."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; embeddings, places, masks and tables are held to the end."""
+        t = ids.tape
+        embedded = self.tokens(ids)
+        positions = positions_of(t)
+        masks = self.masks(t, embedded.dtype)
+        x = op.dropout(embedded)
+        tables = self.rotary(t, positions, x.dtype)
+        x = self.layers(x, Held(positions, tables, masks[False]))
+        del embedded, positions  # held until here
+        return self.norm(x)

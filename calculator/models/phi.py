@@ -1,0 +1,79 @@
+"""Phi 1, 1.5 and 2 (transformers' PhiForCausalLM).
+
+Source: transformers (models/phi/modeling_phi.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.configuration import Configuration
+from calculator.layers.basic import LayerNorm
+from calculator.layers.grouped import Held
+from calculator.layers.loss import causal_loss
+from calculator.layers.stack import Block
+from calculator.models.decoder import HIDDEN
+from calculator.models.partial import ALIKE, FeedForward, PartialAttention, PartialDecoder
+
+
+@dataclass(eq=False)
+class PhiBlock(Block):
+    """Attention and feed-forward layer side by side after one norm."""
+
+    def __post_init__(self) -> None:
+        self.norm = LayerNorm(HIDDEN)
+        self.attention = PartialAttention(HIDDEN, ALIKE, biased=True, output_biased=True)
+        self.feed_forward = FeedForward(plain=True)
+
+    def __call__(self, x: Tensor, held: Held) -> Tensor:
+        """The residual stream after the layer; the probabilities are held until its end."""
+        normed = self.norm(x)
+        attended, _probabilities = self.attention(normed, held)
+        attended = op.dropout(attended)
+        forwarded = op.dropout(self.feed_forward(normed))
+        return op.add(op.add(attended, forwarded), x)
+
+
+@dataclass(eq=False)
+class Phi(PartialDecoder):
+    """Phi, whose output layer has a bias."""
+
+    title = "Phi"
+    counted = "PhiForCausalLM"
+    turned = ("partial_rotary_factor", 0.5)
+    dropouts = ("resid_pdrop", "embd_pdrop", "attention_dropout")
+    activation = ("hidden_act", "gelu_new")
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 51_200,
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 32,
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.head_bias = Parameter((self.tokens.rows,))
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """Nothing of its own; no head shares keys and values, and none is normed."""
+        c.only("qk_layernorm", False)
+        c.only("num_key_value_heads", c.size("num_attention_heads", 32))
+        return {}
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer."""
+        del architecture, kind
+        return PhiBlock()
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        with ids.tape.in_layer("head", 0):
+            logits = self.head.unembed(hidden, self.head_bias)
+        return causal_loss(logits, labels)

@@ -1,0 +1,113 @@
+"""Phi 3 and Phi 4 (transformers' Phi3ForCausalLM), whose projections are joined.
+
+Source: transformers (models/phi3/modeling_phi3.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Tensor
+from calculator.autograd.sizes import Size, size, together
+from calculator.configuration import Configuration
+from calculator.errors import InputError
+from calculator.layers.basic import Linear, RMSNorm
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.layer import Unary
+from calculator.layers.rotary import Rotary
+from calculator.models.decoder import FEED, HEAD, HIDDEN, SLIDING, heads_of, rope_of
+from calculator.models.mistral import Mistral
+
+TURNED = size("rotary_size")
+LONG = ("longrope", "su", "yarn")  # the class takes all three for the first
+
+
+@dataclass(eq=False)
+class JoinedAttention(GroupedAttention):
+    """Queries, keys and values are slices of one product; turned heads are joined again."""
+
+    side_by_side = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        queries, keys = self.heads.queries * self.heads.width, self.heads.keys * self.heads.width
+        del self.query, self.key, self.value
+        self.joined = Linear(self.hidden, together(queries, keys, keys), biased=False)
+
+    def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads of each slice."""
+        heads, width = self.heads, self.heads.width
+        joined = self.joined(x)
+
+        def part(each: Size) -> Tensor:
+            return op.part(joined, *joined.shape[:-1], each * width)
+
+        q, k, v = part(heads.queries), part(heads.keys), part(heads.keys)
+        copied = self.copies(x.tape.mode, held.mask)
+        v = self.heads_of(v, heads.keys, copied=copied)
+        return self.heads_of(q, heads.queries), self.heads_of(k, heads.keys), v
+
+
+@dataclass(eq=False)
+class JoinedFeedForward(Unary):
+    """W_down (up * silu(gate)), where one product makes gate and up."""
+
+    def __post_init__(self) -> None:
+        self.gate_up = Linear(HIDDEN, 2 * FEED, biased=False)
+        self.down = Linear(FEED, HIDDEN, biased=False)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        gate, up = op.split(self.gate_up(x), FEED, FEED)
+        up = op.multiply(up, op.silu(gate))
+        return self.down(up)
+
+
+@dataclass(eq=False)
+class Phi3(Mistral):
+    """Joined projections, and a part of each head that may stay as it is."""
+
+    title = "Phi 3"
+    counted = "Phi3ForCausalLM"
+    default_window: ClassVar[int] = 0
+    dropouts = ("attention_dropout", "resid_pdrop")
+    ropes = ("default", *LONG)
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 32_064,
+        "hidden_size": 3072,
+        "intermediate_size": 8192,
+        "max_position_embeddings": 4096,
+    }
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window, and whether there are frequencies for long sequences."""
+        c.ignore("embd_pdrop", "original_max_position_embeddings", "attention_bias")
+        rope = c.value("rope_parameters") or c.value("rope_scaling") or {}
+        return {**super().more(c), "long": int(rope_of(rope) in LONG)}
+
+    @classmethod
+    def rotary_size(cls, c: Configuration, head_size: int) -> int:
+        """The channels of a head that are turned."""
+        share = c.value("partial_rotary_factor") or 1.0
+        if type(share) not in (int, float) or not 0 < share <= 1:
+            raise InputError("partial_rotary_factor", share, "must be above 0 and at most 1")
+        return int(head_size * share)
+
+    @classmethod
+    def turning(cls, architecture: Architecture) -> Rotary:
+        """Tables of the channels that are turned."""
+        turned = TURNED if architecture.rotary_size < architecture.head_size else HEAD
+        return Rotary(turned, long=architecture.has("long"))
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+        """A layer with joined projections; a dropout of what its branches add."""
+        part = TURNED if architecture.rotary_size < architecture.head_size else None
+        heads, local = heads_of(architecture), kind == SLIDING
+        attention = JoinedAttention(HIDDEN, heads, local=local, turned_part=part)
+        norms = RMSNorm(HIDDEN), RMSNorm(HIDDEN)
+        return DecoderBlock(attention, JoinedFeedForward(), norms, dropped=True)

@@ -1,0 +1,80 @@
+"""RoBERTa and XLM-RoBERTa: BERT with positions that begin after padding's (RobertaForMaskedLM).
+
+Source: transformers (models/roberta/modeling_roberta.py).
+"""
+
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import INT64
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE
+from calculator.autograd.sizes import ONE, at_least, plus, size
+from calculator.configuration import Configuration
+from calculator.layers.basic import Embedding, LayerNorm
+from calculator.layers.layer import Buffer, Layer
+from calculator.layers.stack import Stack
+from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
+
+UNUSED = 2  # the first positions, up to that of padding
+POSITIONS = at_least(size("positions"), plus(SEQUENCE, UNUSED))
+
+
+@dataclass(eq=False)
+class Embeddings(Layer):
+    """Words, kinds and positions, added and normed."""
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.kinds = Embedding(size("token_types"), HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        self.position_indices = Buffer((ONE, POSITIONS), INT64)
+        self.kind_indices = Buffer((ONE, POSITIONS), INT64)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, hidden)."""
+        t = ids.tape
+        places = t.empty(ids.shape, INT64)  # counted from the token ids, held to the end
+        kinds = t.empty(ids.shape, INT64)  # gathered by places, held too
+        word_part = self.words(ids)
+        kind_part = self.kinds(kinds)
+        x = op.add(word_part, kind_part)
+        place_part = self.positions(places)
+        x = op.add(x, place_part)
+        x = self.norm(x)
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class Roberta(Bert):
+    """BERT's blocks and head on embeddings of its own."""
+
+    embeddings: Embeddings  # type: ignore[assignment]
+
+    title = "RoBERTa"
+    counted = "RobertaForMaskedLM"
+    kind = "roberta"
+    words = 50_265
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.only("pad_token_id", UNUSED - 1)
+        return read_encoder(c, name, cls.kind, cls.counted, cls.words, unused=UNUSED)
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Roberta":
+        """The tree for an architecture."""
+        return cls(Embeddings(), Stack((BertBlock(),), architecture.layers), tied)
+
+
+@dataclass(eq=False)
+class XLMRoberta(Roberta):
+    """RoBERTa's code with many languages' words."""
+
+    title = "XLM-RoBERTa"
+    counted = "XLMRobertaForMaskedLM"
+    kind = "xlm-roberta"
+    words = 30_522

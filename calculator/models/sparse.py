@@ -1,0 +1,109 @@
+"""What causal language models with experts share.
+
+Source: transformers (integrations/moe.py).
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd.sizes import size
+from calculator.configuration import Configuration
+from calculator.errors import InputError
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.experts import Choice, Groups, Mixture
+from calculator.models.decoder import Decoder, in_turn
+
+DENSE, SPARSE = "dense", "experts"
+CHOICE = Choice(size("experts"), size("active_experts"))
+GROUPS = Groups(size("expert_groups"), size("allowed_groups"))
+INNER = size("expert_size")
+SHARED = INNER * size("shared_experts")  # one layer of their width together
+# PyTorch multiplies groups of rows that are whole pieces of 16 bytes
+ROW_MULTIPLE = 8
+NOTE = (
+    "Experts are counted as transformers computes them by default (grouped_mm): no size depends on "
+    "how tokens are routed, and amp leaves their products in 32 bits."
+)
+
+
+@dataclass(eq=False)
+class SparseDecoder(Decoder):
+    """A decoder whose layers have experts, but for the dense ones.
+
+    Attributes:
+        expert_keys: the keys of the number of experts, of those that a token meets and of an
+            expert's width, each with its default and other names.
+    """
+
+    expert_keys: ClassVar[tuple[tuple[str, int, tuple[str, ...]], ...]]
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes, with a note on what is counted."""
+        c.only("output_router_logits", False)
+        c.ignore("router_aux_loss_coef")
+        _check_rows("hidden_size", c.size("hidden_size", cls._default("hidden_size")))
+        return replace(super().read(c, name), note=NOTE)
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The experts' numbers."""
+        return cls.experts(c)
+
+    @classmethod
+    def experts(cls, c: Configuration) -> Mapping[str, int]:
+        """How many experts there are, how many a token meets, and their width."""
+        experts, active, inner = (
+            c.size(key, default, *others) for key, default, others in cls.expert_keys
+        )
+        if active > experts:
+            rule = f"must be at most the {experts} experts"
+            raise InputError(cls.expert_keys[1][0], active, rule)
+        _check_rows(cls.expert_keys[2][0], inner)
+        return {"experts": experts, "active_experts": active, "expert_size": inner}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Experts in every layer."""
+        del c, layers
+        return (SPARSE,)
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+        """A layer with experts, or a dense one."""
+        made = super().block(architecture, kind)
+        assert isinstance(made, DecoderBlock)
+        return made if kind == DENSE else replace(made, feed_forward=cls.mixture(architecture))
+
+    @classmethod
+    @abstractmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """The experts of a layer and their router."""
+
+
+def _check_rows(key: str, found: int) -> None:
+    if found % ROW_MULTIPLE:
+        rule = f"must be a multiple of {ROW_MULTIPLE}: PyTorch's products of experts take no other"
+        raise InputError(key, found, rule)
+
+
+def dense_first(c: Configuration, layers: int, default: int) -> tuple[str, ...]:
+    """The kinds of layers, the first few of which are dense."""
+    dense = c.value("first_k_dense_replace")
+    dense = default if dense is None else dense
+    if type(dense) is not int or dense < 0:
+        raise InputError("first_k_dense_replace", dense, "must be a whole number of at least 0")
+    return in_turn([DENSE] * min(dense, layers) + [SPARSE] * (layers - dense))
+
+
+def groups_of(c: Configuration, default: int, allowed: int, shared: int = 1) -> Mapping[str, int]:
+    """Groups of experts, those that a token may meet, and how many experts all tokens pass."""
+    groups = c.size("n_group", default)
+    return {
+        "expert_groups": groups,
+        "allowed_groups": c.size("topk_group", min(allowed, groups), most=groups),
+        "shared_experts": c.size("n_shared_experts", shared),
+    }

@@ -1,0 +1,110 @@
+"""StarCoder 2 (transformers' Starcoder2ForCausalLM).
+
+Source: transformers (models/starcoder2/modeling_starcoder2.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Tensor
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.layers.attention import Attended
+from calculator.layers.basic import LayerNorm, Linear
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.grouped import GroupedAttention, Held, Shared
+from calculator.layers.layer import Unary
+from calculator.layers.rotary import positions_of
+from calculator.layers.stack import Block
+from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder, heads_of
+
+
+@dataclass(eq=False)
+class DroppedAttention(GroupedAttention):
+    """Attention with dropout after its output's projection."""
+
+    def __call__(self, x: Tensor, held: Held) -> Attended:
+        """The weighted sum and, in eager code, the probabilities."""
+        out, probabilities = super().__call__(x, held)
+        return op.dropout(out), probabilities
+
+
+@dataclass(eq=False)
+class FeedForward(Unary):
+    """Two products with GELU between, and dropout."""
+
+    biased: bool
+
+    def __post_init__(self) -> None:
+        self.expand = Linear(HIDDEN, FEED, self.biased)
+        self.contract = Linear(FEED, HIDDEN, self.biased)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        x = op.gelu(self.expand(x))
+        x = self.contract(x)
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class Starcoder2(Decoder):
+    """Norms with biases, a plain feed-forward layer, dropout, perhaps a window in all layers."""
+
+    title = "StarCoder 2"
+    counted = "Starcoder2ForCausalLM"
+    tied_by_default = True
+    activation = ("hidden_act", "gelu_pytorch_tanh")
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 49_152,
+        "hidden_size": 3072,
+        "intermediate_size": 12_288,
+        "num_hidden_layers": 30,
+        "num_attention_heads": 24,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 4096,
+    }
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes; one dropout stands for all."""
+        dropout = c.dropout("residual_dropout", 0.0, "embedding_dropout", "attention_dropout")
+        return replace(super().read(c, name), dropout=dropout)
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window of all layers, and whether products have biases."""
+        window = c.value("sliding_window") and c.size("sliding_window", 1, most=LONGEST_SEQUENCE)
+        return {"window": window or 0, "biased": int(c.flag("use_bias", True))}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """One kind for all layers."""
+        return (SLIDING if cls.more(c)["window"] else FULL,)
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer."""
+        biased = architecture.has("biased")
+        heads = heads_of(architecture)
+        attention = DroppedAttention(HIDDEN, heads, biased, biased, kind == SLIDING)
+        norms = LayerNorm(HIDDEN), LayerNorm(HIDDEN)
+        return DecoderBlock(attention, FeedForward(biased), norms)
+
+    @classmethod
+    def final_norm(cls) -> Unary:
+        """The norm after the last layer."""
+        return LayerNorm(HIDDEN)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states; embeddings, places, masks and tables are held to the end."""
+        t = ids.tape
+        embedded = self.tokens(ids)
+        positions = positions_of(t)
+        masks = self.masks(t, embedded.dtype)
+        x = op.dropout(embedded)
+        tables = self.tables(t, positions, x.dtype)
+        x = self.layers(x, Shared(positions, tables, masks))
+        del embedded, positions  # held until here
+        return self.norm(x)

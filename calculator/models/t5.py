@@ -1,0 +1,387 @@
+"""T5, version 1.1 with a gated feed-forward layer too (T5ForConditionalGeneration), and mT5.
+
+Source: transformers (models/t5/modeling_t5.py, integrations/sdpa_attention.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calculator.architecture import Architecture, Family
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import BOOL, INT64, DType
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Checkpointing, Mode
+from calculator.autograd.sizes import ONE, Shape, Size, rounded_up, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.layers import reversible
+from calculator.layers.attention import (
+    Attended,
+    eager_core,
+    fused_core,
+    heads_of,
+    joined,
+    math_core,
+    selectively,
+)
+from calculator.layers.basic import Embedding, Linear, T5Norm
+from calculator.layers.layer import Counted, Layer, weights_of
+from calculator.layers.loss import masked_loss
+from calculator.layers.reversible import Coupling
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, BUCKETS = (
+    size(name)
+    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "relative_buckets")
+)
+# a row of a mask must start at a multiple of this many elements for the efficient kernel
+MASK_MULTIPLE = 8
+
+# what is handed on: of an attention its bias and probabilities, of a layer both its biases
+Passed = tuple[Tensor, Tensor, Tensor | None]
+
+
+@dataclass(eq=False)
+class T5Attention(Layer):
+    """Norm and attention with a position bias; `crosses` from the decoder to the encoder."""
+
+    crosses: bool = False
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        self.query = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.value = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+        self.norm = T5Norm(HIDDEN)
+
+    def __call__(self, x: Tensor, held: "Held", bias: Tensor | None) -> Passed:
+        """x + dropout(attention(norm(x))), the bias and the probabilities."""
+        normed = self.norm(x)
+        out, bias, probabilities = self.attention(normed, held, bias)
+        return op.add(x, op.dropout(out)), bias, probabilities
+
+    def branch(self, x: Tensor, held: "Held", bias: Tensor) -> Tensor:
+        """dropout(attention(norm(x)))."""
+        normed = self.norm(x)
+        out, _, _ = self.attention(normed, held, bias)
+        return op.dropout(out)
+
+    def attention(self, x: Tensor, held: "Held", bias: Tensor | None) -> Passed:
+        """Self-attention, or cross-attention to the encoder's output; makes a bias if needed.
+
+        Hands on the bias and eager code's probabilities too, which the class's own code holds.
+        """
+        q = heads_of(self.query(x), HEADS, HEAD)
+        source = x
+        if self.crosses:
+            assert held.encoded is not None
+            source = held.encoded
+        k = heads_of(self.key(source), HEADS, HEAD)
+        v = heads_of(self.value(source), HEADS, HEAD)
+        if bias is None:
+            bias = self.make_bias(x, q.dtype, source.shape[1], held.table)
+        made = bias
+        mask = None if self.crosses else held.mask
+
+        def core(q: Tensor, k: Tensor, v: Tensor) -> Attended:
+            return self.core(q, k, v, made, mask)
+
+        out, probabilities = selectively(core, q, k, v)
+        return self.output(joined(out)), bias, probabilities
+
+    def make_bias(self, x: Tensor, dtype: DType, keys: Size, table: Parameter) -> Tensor:
+        """A learned number for each head and distance; zeros between decoder and encoder."""
+        t, length = x.tape, x.shape[1]
+        if self.crosses:
+            zeros = t.empty((ONE, HEADS, length, keys), dtype)
+            if t.mode.checkpointing is Checkpointing.FULL:
+                return t.leaf(zeros)
+            return zeros
+        buckets = t.empty((length, keys), INT64)
+        bias = op.embedding(buckets, t.weight(table), turned=True)
+        return op.view(bias, ONE, HEADS, length, keys)
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, mask: Tensor | None) -> Attended:
+        """Attention in the chosen kernel; fused ones get the bias as a mask of their own."""
+        mode = q.tape.mode
+        if mode.attention is Attention.EAGER:
+            return eager_core(q, k, v, (bias, mask))
+        wide = self.additive_mask(bias)
+        added = narrow = op.cast(wide, q.dtype)
+        unfit = mode.attention is Attention.SDPA and not mode.heads_fit
+        if unfit or mode.attention is Attention.MATH:
+            return math_core(q, k, v, added)
+        if (keys := k.shape[2]) not in mode.aligned:
+            added = op.pad(narrow, *narrow.shape[:-1], rounded_up(keys, MASK_MULTIPLE))
+        return fused_core(q, k, v, added), None
+
+    def additive_mask(self, bias: Tensor) -> Tensor:
+        """The bias as a mask of its own: contiguous, and causal in the decoder."""
+        if self.crosses:
+            return bias
+        if self.causal:
+            bias = op.masked_fill(bias, bias.tape.empty(bias.shape[2:], BOOL))
+        return op.copy(bias)
+
+
+@dataclass(eq=False)
+class FeedForward(Layer):
+    """Norm, two products with ReLU between; `gated`, the first one times GELU of another.
+
+    The class widens to the second weight's format.
+    """
+
+    gated: bool
+
+    def __post_init__(self) -> None:
+        self.gate = Linear(HIDDEN, FEED, biased=False) if self.gated else None
+        self.expand = Linear(HIDDEN, FEED, biased=False)
+        self.contract = Linear(FEED, HIDDEN, biased=False)
+        self.norm = T5Norm(HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x + dropout(Wo dropout(f(norm(x))))."""
+        return op.add(x, self.branch(x))
+
+    def branch(self, x: Tensor) -> Tensor:
+        """The layer without the sum."""
+        normed = self.norm(x)
+        out = self.dense(normed)
+        return op.dropout(out)
+
+    def dense(self, x: Tensor) -> Tensor:
+        """The products; both factors of a gate are held, as in the class's own code."""
+        if self.gate is None:
+            h = self.expand(x)
+            h = op.relu(h)
+        else:
+            gate = op.gelu_new(self.gate(x))
+            expanded = self.expand(x)
+            h = op.multiply(gate, expanded)
+        h = op.dropout(h)
+        h = op.cast(h, x.tape.mode.weights)
+        return self.contract(h)
+
+
+@dataclass(eq=False)
+class Held:
+    """What all layers of a stack share: the table of biases, eager code's mask, the encoder."""
+
+    table: Parameter
+    mask: Tensor | None
+    encoded: Tensor | None
+
+
+@dataclass(eq=False)
+class T5Block(Block):
+    """Self-attention, in the decoder attention to the encoder, feed-forward."""
+
+    decoder: bool
+    gated: bool
+
+    def __post_init__(self) -> None:
+        self.attention = T5Attention(causal=self.decoder)
+        self.cross = T5Attention(crosses=True) if self.decoder else None
+        self.feed_forward = FeedForward(self.gated)
+
+    def run(self, x: Tensor, held: Held, bias: Tensor | None, cross_bias: Tensor | None) -> Passed:
+        """The layer's output and the position biases, which the first layer makes for all."""
+        t = x.tape
+        if t.mode.checkpointing is not Checkpointing.FULL:
+            return self.forward(x, held, bias, cross_bias)
+        given = (x, bias, cross_bias, held.encoded, held.mask)
+
+        def again(*kept: Tensor) -> Passed:
+            rest = iter(kept)
+            x, bias, cross_bias, encoded, _mask = (
+                None if item is None else next(rest) for item in given
+            )
+            assert x is not None
+            return self.forward(x, Held(held.table, held.mask, encoded), bias, cross_bias)
+
+        return t.checkpoint(again, *(item for item in given if item is not None))
+
+    def forward(
+        self, x: Tensor, held: Held, bias: Tensor | None, cross_bias: Tensor | None
+    ) -> Passed:
+        """The layer as it is; an attention's probabilities are held until the next one's."""
+        x, bias, _probabilities = self.attention(x, held, bias)
+        if self.cross is not None:
+            x, cross_bias, _probabilities = self.cross(x, held, cross_bias)
+        return self.feed_forward(x), bias, cross_bias
+
+    def couplings(self, t: Recorder, *context: Any) -> Sequence[Coupling]:
+        """The layer as branches: self-attention, in the decoder cross-attention, feed-forward."""
+        held, bias, cross_bias = context
+        cross, encoded = self.cross, held.encoded
+        found = [
+            Coupling(
+                lambda x: self.attention.branch(x, held, bias),
+                [*weights_of(t, self.attention), bias],
+            )
+        ]
+        if cross is not None:
+            branch = Coupling(
+                lambda x: cross.branch(x, held, cross_bias), [*weights_of(t, cross), encoded]
+            )
+            found.append(branch)
+        return [*found, Coupling(self.feed_forward.branch, weights_of(t, self.feed_forward))]
+
+
+@dataclass(eq=False)
+class T5Stack(Stack[T5Block]):
+    """Embedding, all layers, norm."""
+
+    def __post_init__(self) -> None:
+        self.table = Parameter((BUCKETS, HEADS))
+        self.norm = T5Norm(HIDDEN)
+
+    def walk(self) -> Counted:
+        """The weights of all layers, the table of biases and the norm."""
+        yield self.table, 1
+        yield from super().walk()
+        yield from self.norm.walk()
+
+    def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
+        """Token ids to hidden states; `encoded` is what a decoder attends to."""
+        t = ids.tape
+        embedded = words(ids)
+        mask = None
+        if encoded is not None and t.mode.attention is Attention.EAGER:
+            length = ids.shape[1]
+            mask = t.empty((t.mode.batch, ONE, length, length), embedded.dtype)
+        x = op.dropout(embedded)
+        held = Held(self.table, mask, encoded)
+        x = self.on_streams(x, held) if t.mode.reversible else self.one_by_one(x, held)
+        x = self.norm(x)
+        return op.dropout(x)
+
+    def one_by_one(self, x: Tensor, held: Held) -> Tensor:
+        """All layers; the first one's position biases serve the others too."""
+        t = x.tape
+        bias = cross_bias = None
+        for position, block in enumerate(self.blocks):
+            with t.in_layer(self.name, position):
+                x, bias, cross_bias = block.run(x, held, bias, cross_bias)
+        t.ledger.mark(self.name, len(self.blocks), backward=False)
+        return x
+
+    def on_streams(self, x: Tensor, held: Held) -> Tensor:
+        """All layers as branches of two streams, which share position biases made before them."""
+        first = self.blocks[0]
+        dtype, length = x.dtype, x.shape[1]
+        bias = first.attention.make_bias(x, dtype, length, held.table)
+        cross_bias = None
+        if first.cross is not None:
+            assert held.encoded is not None
+            cross_bias = first.cross.make_bias(x, dtype, held.encoded.shape[1], held.table)
+        layers = [block.couplings(x.tape, held, bias, cross_bias) for block in self.blocks]
+        return reversible.run(layers, x, self.name)
+
+
+@dataclass(eq=False)
+class T5(Model):
+    """Encoder and decoder on one table of words."""
+
+    words: Embedding
+    encoder: T5Stack
+    decoder: T5Stack
+    scaled: bool
+
+    title = "T5"
+    counted = "T5ForConditionalGeneration"
+    kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
+    can_untie = False
+    has_target = True
+    has_reversible_class = False
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        # transformers ties T5's embeddings always; false leaves out the scaling before the head
+        scaled = c.flag("scale_decoder_outputs", c.flag("tie_word_embeddings", True))
+        return cls.read_shape(c, name, Family.T5, "relu", (6, 8, 2048, 32_128), scaled)
+
+    @classmethod
+    def read_shape(
+        cls,
+        c: Configuration,
+        name: str,
+        kind: str,
+        activation: str,
+        defaults: tuple[int, int, int, int],
+        scaled: bool,
+    ) -> Architecture:
+        """The rest of it; defaults of layers, heads, feed-forward size and words."""
+        layers, heads, feed_forward, words = defaults
+        gated = c.text("feed_forward_proj", activation, ["relu", "gated-gelu"]) == "gated-gelu"
+        c.only("dense_act_fn", "gelu_new" if gated else "relu")
+        c.only("is_gated_act", gated)
+        c.only("is_encoder_decoder", True)
+        c.only("is_decoder", False)
+        c.ignore("relative_attention_max_distance")
+        layers = c.size("num_layers", layers, "num_hidden_layers", most=MOST_LAYERS)
+        length = c.size("n_positions", 512, most=LONGEST_SEQUENCE)
+        return Architecture(
+            name=name,
+            title=name,
+            family=kind,
+            layers=layers,
+            decoder_layers=c.size("num_decoder_layers", layers, most=MOST_LAYERS),
+            hidden_size=c.size("d_model", 512, "hidden_size"),
+            heads=c.size("num_heads", heads, "num_attention_heads"),
+            head_size=c.size("d_kv", 64, "head_dim"),
+            feed_forward_size=c.size("d_ff", feed_forward),
+            vocabulary_size=c.size("vocab_size", words),
+            positions=0,
+            sequence_length=length,
+            target_length=length,
+            dropout=c.dropout("dropout_rate", 0.1),
+            relative_buckets=c.size("relative_attention_num_buckets", 32),
+            source="transformers",
+            gated=gated,
+            more=(("unscaled_output", int(not scaled)),),
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "T5":
+        """The tree for an architecture; the class always ties its embeddings."""
+        assert tied
+        gated = architecture.gated
+        return cls(
+            Embedding(size("vocabulary_size"), HIDDEN),
+            T5Stack((T5Block(decoder=False, gated=gated),), architecture.layers),
+            T5Stack((T5Block(decoder=True, gated=gated),), architecture.decoder_layers, "decoder"),
+            scaled=not dict(architecture.more).get("unscaled_output"),
+        )
+
+    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+        """Token ids of the encoder, labels of the decoder."""
+        return (mode.batch, SEQUENCE), (mode.batch, TARGET)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        t = ids.tape
+        encoded = self.encoder.encode(self.words, ids, None)
+        shifted = t.empty(labels.shape, INT64)
+        decoded = self.decoder.encode(self.words, shifted, encoded)
+        scaled = op.scale(decoded) if self.scaled else decoded
+        with t.in_layer("head", 0):
+            logits = self.words.unembed(scaled)
+        return masked_loss(logits, labels)
+
+
+@dataclass(eq=False)
+class MT5(T5):
+    """T5 version 1.1 with many languages' words, and never with the scaling."""
+
+    title = "mT5"
+    counted = "MT5ForConditionalGeneration"
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.ignore("tie_word_embeddings")  # the class ties them always
+        return cls.read_shape(c, name, "mt5", "gated-gelu", (8, 6, 1024, 250_112), scaled=False)

@@ -1,0 +1,195 @@
+"""ViT (transformers' ViTForImageClassification).
+
+Source: transformers (models/vit/modeling_vit.py).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import INT64, DType
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.mode import SEQUENCE, Mode
+from calculator.autograd.sizes import ONE, Shape, size, without
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
+from calculator.layers.basic import LayerNorm, Linear
+from calculator.layers.convolution import Convolution
+from calculator.layers.layer import Layer
+from calculator.layers.loss import masked_loss
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, CLASSES, CHANNELS, SIDE, PATCH = (
+    size(name)
+    for name in (
+        *("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size"),
+        *("channels", "image_size", "patch_size"),
+    )
+)
+PATCHES = without(SEQUENCE, ONE)
+LONGEST_SIDE = int(LONGEST_SEQUENCE**0.5)
+
+
+@dataclass(eq=False)
+class ViTBlock(Block):
+    """Norm and attention, norm and feed-forward layer."""
+
+    biased: bool
+
+    def __post_init__(self) -> None:
+        self.norm_1 = LayerNorm(HIDDEN)
+        self.query = Linear(HIDDEN, HEADS * HEAD, self.biased)
+        self.key = Linear(HIDDEN, HEADS * HEAD, self.biased)
+        self.value = Linear(HIDDEN, HEADS * HEAD, self.biased)
+        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.norm_2 = LayerNorm(HIDDEN)
+        self.expand = Linear(HIDDEN, FEED)
+        self.contract = Linear(FEED, HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The residual stream after the layer; eager code's probabilities are held to its end."""
+        h = self.norm_1(x)
+        h, _probabilities = self.attention(h)
+        h = op.dropout(h)
+        x = h = op.add(h, x)
+        h = self.norm_2(h)
+        h = self.feed_forward(h)
+        h = op.dropout(h)
+        return op.add(h, x)
+
+    def attention(self, x: Tensor) -> Attended:
+        """The weighted sum, and the probabilities."""
+        q, k, v = (heads_of(layer(x), HEADS, HEAD) for layer in (self.query, self.key, self.value))
+        out, probabilities = attend(q, k, v, partial(eager_core, wide=True), causal=False)
+        out = self.output(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Two products with GELU between."""
+        x = self.expand(x)
+        x = op.gelu(x)
+        return self.contract(x)
+
+
+@dataclass(eq=False)
+class Embeddings(Layer):
+    """Patches by a convolution, a token for the class before them, and learned positions."""
+
+    def __post_init__(self) -> None:
+        whole = (ONE, SEQUENCE, HIDDEN)
+        self.first = Parameter((ONE, ONE, HIDDEN), inside=whole)
+        self.positions = Parameter(whole)
+        self.patches = Convolution(CHANNELS, HIDDEN, (PATCH, PATCH))
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """(batch, channels, side, side) -> (batch, length, hidden)."""
+        t, batch = pixels.tape, pixels.shape[0]
+        x = op.transpose(self.patches(pixels, PATCHES), 1, 2)
+        first: Tensor = t.weight(self.first)
+        if not t.mode.one_sequence:
+            first = op.expand(first, batch, ONE, HIDDEN)
+        x = op.concatenate([first, x], batch, SEQUENCE, HIDDEN)
+        x = op.add(x, t.weight(self.positions))
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class ViT(Model):
+    """Embeddings, blocks, norm, and the classes' layer on the first token."""
+
+    embeddings: Embeddings
+    layers: Stack[ViTBlock]
+
+    title = "ViT"
+    counted = "ViTForImageClassification"
+    can_untie = False
+    has_fixed_length = True
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.norm = LayerNorm(HIDDEN)
+        self.head = Linear(HIDDEN, CLASSES)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("hidden_act", "gelu", ["gelu"])
+        c.only("is_encoder_decoder", False)
+        # of other heads
+        c.ignore("encoder_stride", "pooler_act", "pooler_output_size")
+        hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
+        side, patch = c.size("image_size", 224, most=LONGEST_SIDE), c.size("patch_size", 16)
+        if side < patch:
+            raise InputError("patch_size", patch, f"must be at most the image's {side}")
+        more = {
+            "image_size": side,
+            "patch_size": patch,
+            "channels": c.size("num_channels", 3),
+            "qkv_bias": int(c.flag("qkv_bias", True)),
+        }
+        return Architecture(
+            name=name,
+            title=name,
+            family="vit",
+            layers=c.size("num_hidden_layers", 12, most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=c.size("intermediate_size", 3072),
+            vocabulary_size=_classes(c),
+            positions=0,
+            sequence_length=(side // patch) ** 2 + 1,
+            dropout=c.dropout("hidden_dropout_prob", 0.0, "attention_probs_dropout_prob"),
+            more=tuple(more.items()),
+            source="transformers",
+            note="Its sequence is an image's patches and one token for the class; the workspace "
+            "of cuDNN's convolution is not counted.",
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "ViT":
+        """The tree for an architecture; nothing could be tied."""
+        assert tied
+        return cls(
+            Embeddings(), Stack((ViTBlock(architecture.has("qkv_bias")),), architecture.layers)
+        )
+
+    @classmethod
+    def check_length(cls, architecture: Architecture, length: int | None) -> None:
+        """The sequence is an image, always."""
+        fixed = architecture.sequence_length
+        if length not in (None, fixed):
+            rule = f"must be {fixed:,}: an image's patches and one token for the class"
+            raise InputError("sequence_length", length, rule)
+
+    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+        """Pixels and classes."""
+        return (mode.batch, CHANNELS, SIDE, SIDE), (mode.batch,)
+
+    def formats(self, mode: Mode) -> tuple[DType, DType]:
+        """Pixels in the weights' format."""
+        return mode.weights, INT64
+
+    def forward(self, pixels: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        embedded = self.embeddings(pixels)
+        x = self.layers(embedded)
+        x = self.norm(x)
+        del embedded  # held until here
+        with x.tape.in_layer("head", 0):
+            logits = self.head(op.part(x, pixels.shape[0], HIDDEN))
+        return masked_loss(logits, labels)
+
+
+def _classes(c: Configuration) -> int:
+    """How many classes there are: as many as are named, two unless told otherwise."""
+    named = c.value("id2label")
+    if named is None:
+        return c.size("num_labels", 2)
+    if not isinstance(named, dict) or not named:
+        raise InputError("id2label", named, "must be an object with a name for each class")
+    return len(named)

@@ -1,0 +1,325 @@
+"""Whisper (transformers' WhisperForConditionalGeneration).
+
+Source: transformers (models/whisper/modeling_whisper.py).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, INT64, DType
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
+from calculator.autograd.sizes import ONE, Shape, constant, size
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.errors import InputError
+from calculator.layers.attention import (
+    Attended,
+    fused_core,
+    joined,
+    math_core,
+    scores_of,
+    selectively,
+    weighted_sum,
+    without_dropout,
+)
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.convolution import Convolution
+from calculator.layers.grouped import head_by_head
+from calculator.layers.layer import Counted, Layer
+from calculator.layers.loss import masked_loss
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY, MELS, POSITIONS = (
+    size(name)
+    for name in (
+        *("hidden_size", "heads", "head_size", "feed_forward_size"),
+        *("decoder_feed_forward_size", "vocabulary_size", "mel_bins", "target_positions"),
+    )
+)
+FRAMES = 2 * SEQUENCE  # two frames of the spectrogram become one place
+KERNEL = (constant(3),)
+
+
+@dataclass(eq=False)
+class WhisperAttention(Layer):
+    """Attention whose queries, keys and values are copied to lie head after head."""
+
+    causal: bool
+    dropped: bool
+
+    def __post_init__(self) -> None:
+        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False)
+        self.value = Linear(HIDDEN, HEADS * HEAD)
+        self.query = Linear(HIDDEN, HEADS * HEAD)
+        self.output = Linear(HEADS * HEAD, HIDDEN)
+
+    def __call__(self, x: Tensor, mask: Tensor | None, source: Tensor | None = None) -> Attended:
+        """The weighted sum, and eager code's probabilities."""
+        attended = x if source is None else source
+        q = self.heads_of(op.scale(self.query(x)))
+        k = self.heads_of(self.key(attended))
+        v = self.heads_of(self.value(attended))
+        core = partial(self.core, mask=mask)
+        out, probabilities = selectively(core if self.dropped else without_dropout(core), q, k, v)
+        out = self.output(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+    def heads_of(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> (batch, heads, length, head), copied."""
+        # the efficient kernel's gradients lie token after token, the others' head after head
+        efficient = self.kernel(x.tape.mode) is Attention.EFFICIENT
+        view = op.view if efficient else op.regrouped
+        return op.copy(op.transpose(view(x, *x.shape[:-1], HEADS, HEAD), 1, 2))
+
+    def kernel(self, mode: Mode) -> Attention:
+        """The kernel of the plan, or the one that PyTorch picks."""
+        if mode.attention is not Attention.SDPA:
+            return mode.attention
+        if mode.arithmetic is not FLOAT32:
+            return Attention.FLASH
+        return Attention.EFFICIENT if mode.heads_fit else Attention.MATH
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+        """Attention in that kernel."""
+        length = q.shape[2]
+        match self.kernel(q.tape.mode):
+            case Attention.EAGER:
+                return eager(q, k, v, mask)
+            case Attention.MATH:
+                added = q.tape.empty((length, length), FLOAT32) if self.causal else None
+                return math_core(q, k, v, added, side_by_side=True, repeated=True)
+            case Attention.FLASH:
+                return head_by_head(q, k, v), None
+            case _:
+                return fused_core(q, k, v), None
+
+
+def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+    """Scores, mask, softmax and weighted sum in plain operations."""
+    scores = op.scale(scores_of(q, k, side_by_side=True))
+    if mask is not None:
+        scores = op.add(scores, mask)
+    scores = op.softmax(scores)
+    scores = op.dropout(scores)
+    return op.copy(weighted_sum(scores, v, repeated=True)), scores
+
+
+@dataclass(eq=False)
+class WhisperBlock(Block):
+    """Attention, in the `decoder` attention to the encoder too, feed-forward; norms before each."""
+
+    decoder: bool
+    attention_dropped: bool
+    activation_dropped: bool
+
+    def __post_init__(self) -> None:
+        inner = DECODER_FEED if self.decoder else FEED
+        self.attention = WhisperAttention(self.decoder, self.attention_dropped)
+        self.attention_norm = LayerNorm(HIDDEN)
+        self.cross = WhisperAttention(False, self.attention_dropped) if self.decoder else None
+        self.cross_norm = LayerNorm(HIDDEN) if self.decoder else None
+        self.expand = Linear(HIDDEN, inner)
+        self.contract = Linear(inner, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+
+    def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
+        """The residual stream after the layer; the last probabilities are held until its end."""
+        h = self.attention_norm(x)
+        h, _probabilities = self.attention(h, mask)
+        h = op.dropout(h)
+        x = h = op.add(x, h)
+        if self.cross is not None and self.cross_norm is not None:
+            h = self.cross_norm(h)
+            h, _probabilities = self.cross(h, None, encoded)
+            h = op.dropout(h)
+            x = h = op.add(x, h)
+        h = self.norm(h)
+        h = self.expand(h)
+        h = op.gelu(h)
+        if self.activation_dropped:
+            h = op.dropout(h)
+        h = self.contract(h)
+        h = op.dropout(h)
+        return op.add(x, h)
+
+
+@dataclass(eq=False)
+class Encoder(Stack[WhisperBlock]):
+    """Two convolutions, fixed positions, all layers and a norm."""
+
+    def __post_init__(self) -> None:
+        self.first = Convolution(MELS, HIDDEN, KERNEL)
+        self.second = Convolution(HIDDEN, HIDDEN, KERNEL)
+        self.positions = Parameter((SEQUENCE, HIDDEN), trained=False)
+        self.norm = LayerNorm(HIDDEN)
+
+    def walk(self) -> Counted:
+        """The weights of all layers and of what stands around them."""
+        yield from super().walk()
+        yield from self.first.walk()
+        yield from self.second.walk()
+        yield self.positions, 1
+        yield from self.norm.walk()
+
+    def encode(self, features: Tensor) -> Tensor:
+        """A spectrogram, (batch, mels, frames), to hidden states."""
+        x = op.gelu(self.first(features, FRAMES, turned=False))
+        x = op.gelu(self.second(x, SEQUENCE))
+        places = x.tape.empty((SEQUENCE,), INT64)
+        out = self.begun(partial(self.start, x), None, None)
+        out = self.norm(out)
+        del x, places  # held until here
+        return out
+
+    def start(self, x: Tensor) -> Tensor:
+        """The stream before the first layer."""
+        t = x.tape
+        placed = t.empty((SEQUENCE, HIDDEN), t.mode.weights)
+        x = op.add(op.transpose(x, 1, 2), placed)
+        del placed
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class Decoder(Stack[WhisperBlock]):
+    """Words and positions, all layers and a norm."""
+
+    def __post_init__(self) -> None:
+        self.positions = Parameter((POSITIONS, HIDDEN))
+        self.norm = LayerNorm(HIDDEN)
+
+    def walk(self) -> Counted:
+        """The weights of all layers, of the positions and of the norm."""
+        yield from super().walk()
+        yield self.positions, 1
+        yield from self.norm.walk()
+
+    def decode(self, words: Embedding, ids: Tensor, encoded: Tensor) -> Tensor:
+        """Token ids to hidden states, with attention to what was encoded."""
+        t, (batch, length) = ids.tape, ids.shape
+        embedded = words(ids)
+        weight = t.weight(self.positions)
+        indices = t.empty(ids.shape, INT64)
+        places = t.operation([weight], embedded.shape, weight.dtype, saves=[indices])
+        mask = None
+        if t.mode.attention is Attention.EAGER:
+            mask = t.empty((batch, ONE, length, length), embedded.dtype)
+        x = self.begun(partial(self.start, embedded, places), mask, encoded)
+        x = self.norm(x)
+        del embedded, places, indices  # held until here
+        return x
+
+    def start(self, embedded: Tensor, places: Tensor) -> Tensor:
+        """The stream before the first layer."""
+        x = op.add(embedded, places)
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class Whisper(Model):
+    """Encoder of a spectrogram, decoder of words."""
+
+    encoder: Encoder
+    decoder: Decoder
+    tied: bool
+
+    title = "Whisper"
+    counted = "WhisperForConditionalGeneration"
+    has_fixed_length = True
+    has_target = True
+    has_reversible_class = False
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.text("activation_function", "gelu", ["gelu"])
+        c.only("is_encoder_decoder", True)
+        c.only("is_decoder", False)
+        c.only("apply_spec_augment", False)
+        for key in ("encoder_layerdrop", "decoder_layerdrop"):
+            c.only(key, 0.0)
+        # read where masks are drawn (apply_spec_augment), by another head, or for generation
+        c.ignore("mask_time_prob", "mask_time_length", "mask_time_min_masks", "median_filter_width")
+        c.ignore("mask_feature_prob", "mask_feature_length", "mask_feature_min_masks")
+        c.ignore("use_weighted_layer_sum", "classifier_proj_size", "scale_embedding")
+        c.ignore("forced_decoder_ids", "suppress_ids", "begin_suppress_ids", "alignment_heads")
+        hidden = c.size("d_model", 384, "hidden_size")
+        heads = c.size("encoder_attention_heads", 6, "num_attention_heads")
+        if c.size("decoder_attention_heads", 6) != heads:
+            rule = f"must be the encoder's {heads}: no other number is counted"
+            raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
+        keys = ("attention_dropout", "activation_dropout")
+        dropped = [key for key in keys if c.probability(key, 0.0)]
+        positions = c.size("max_target_positions", 448, most=LONGEST_SEQUENCE)
+        more = {
+            "decoder_feed_forward_size": c.size("decoder_ffn_dim", 1536),
+            "mel_bins": c.size("num_mel_bins", 80),
+            "target_positions": positions,
+            **{key: int(key in dropped) for key in keys},
+        }
+        return Architecture(
+            name=name,
+            title=name,
+            family="whisper",
+            layers=c.size("encoder_layers", 4, "num_hidden_layers", most=MOST_LAYERS),
+            decoder_layers=c.size("decoder_layers", 4, most=MOST_LAYERS),
+            hidden_size=hidden,
+            heads=heads,
+            head_size=c.head_size(hidden, heads),
+            feed_forward_size=c.size("encoder_ffn_dim", 1536),
+            vocabulary_size=c.size("vocab_size", 51_865),
+            positions=0,
+            sequence_length=c.size("max_source_positions", 1500, most=LONGEST_SEQUENCE),
+            target_length=positions,
+            dropout=c.dropout("dropout", 0.0, *dropped),
+            tied_embeddings=c.flag("tie_word_embeddings", True),
+            more=tuple(more.items()),
+            source="transformers",
+            note="Its encoder reads a spectrogram of fixed length, two frames a place; the "
+            "workspace of cuDNN's convolutions is not counted.",
+        )
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "Whisper":
+        """The tree for an architecture."""
+        dropped = [architecture.has(key) for key in ("attention_dropout", "activation_dropout")]
+        encoder, decoder = (WhisperBlock(decoder, *dropped) for decoder in (False, True))
+        return cls(
+            Encoder((encoder,), architecture.layers),
+            Decoder((decoder,), architecture.decoder_layers, "decoder"),
+            tied,
+        )
+
+    @classmethod
+    def check_length(cls, architecture: Architecture, length: int | None) -> None:
+        """The encoder's sequence is a spectrogram, always as long."""
+        fixed = architecture.sequence_length
+        if length not in (None, fixed):
+            rule = f"must be {fixed:,}: places of a spectrogram; choose a target length"
+            raise InputError("sequence_length", length, rule)
+
+    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+        """A spectrogram and labels."""
+        return (mode.batch, MELS, FRAMES), (mode.batch, TARGET)
+
+    def formats(self, mode: Mode) -> tuple[DType, DType]:
+        """The spectrogram in the weights' format."""
+        return mode.weights, INT64
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        t = features.tape
+        shifted = t.empty(labels.shape, INT64)
+        encoded = self.encoder.encode(features)
+        decoded = self.decoder.decode(self.words, shifted, encoded)
+        with t.in_layer("head", 0):
+            logits = self.head.unembed(decoded)
+        return masked_loss(logits, labels)

@@ -1,0 +1,1 @@
+"""What the page asks and gets: states of its form, and the figures and words for them."""

@@ -1,0 +1,149 @@
+"""Every figure that the calculator's page shows for one state of its form."""
+
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+from calculator.architecture import Architecture
+from calculator.catalog import Gpu
+from calculator.command import command_for
+from calculator.estimate import estimate
+from calculator.page.beside import describe_beside, pin, pinned
+from calculator.page.figures import figures
+from calculator.page.states import Params, chosen, read_state
+from calculator.plan import Plan, techniques
+from calculator.planner.need import describe_need, need_of
+from calculator.report import Report
+from calculator.resolution import (
+    attention_kernels,
+    can_untie,
+    plain_value,
+    resolve,
+    without_techniques,
+)
+from calculator.units import format_count
+
+
+def answer(params: Params) -> dict[str, Any]:
+    """Every figure that the calculator's page shows for one state of its form."""
+    architecture, plan, gpu = read_state(params)
+    report = estimate(architecture, plan, gpu.generation)
+    plain = _baseline(architecture, plan, report, gpu.generation)
+    shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
+    if other:
+        baseline = _cached(other[0], other[1], other[2].generation)
+        other = other[0], baseline.plan, other[2]
+    value: dict[str, Any] = {
+        "title": architecture.title,
+        "report": report.as_json(),
+        "baseline": baseline.as_json(),
+        "monitor": {"report": _monitor(report), "baseline": _monitor(baseline)},
+        "plain_peak": plain.gpu.total,
+        "is_plain": other is None and plain is report,
+        "beside": describe_beside(shown, other),
+        "savings": _savings(architecture, plan, report),
+        "available": _available(architecture, report),
+        "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
+        "verdict": _verdict(report, gpu),
+        "command": command_for(architecture, plan),
+        "changed": _changed(plan),
+        "pin": pin(architecture, plan, params),
+        "query": urlencode(chosen(architecture, plan, params)),
+    }
+    value["figures"] = figures(value)
+    return value
+
+
+def _changed(plan: Plan) -> dict[str, str]:
+    """The options that differ from the defaults, in words."""
+    return {
+        name: f"{Plan.options()[name].label}: {_in_words(value)}"
+        for name, value in plan.changed().items()
+    }
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return format_count(value) if isinstance(value, int) else str(value)
+
+
+@lru_cache(maxsize=64)
+def _cached(architecture: Architecture, plan: Plan, generation: str) -> Report:
+    return estimate(architecture, plan, generation)
+
+
+def _baseline(architecture: Architecture, plan: Plan, report: Report, generation: str) -> Report:
+    plain = without_techniques(architecture, plan)
+    if resolve(architecture, plain) == report.plan:
+        return report
+    return _cached(architecture, plain, generation)
+
+
+def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:
+    """For each technique in use: the peak without it minus the peak with it."""
+    found = []
+    for option in techniques():
+        plain = plain_value(architecture, option.field)
+        if not _in_use(report, option.field, architecture):
+            continue
+        without = _cached(architecture, _replace(plan, option.field, plain), "")
+        found.append(
+            {
+                "option": option.field,
+                "label": option.label,
+                "gpu": without.gpu.total - report.gpu.total,
+                "ram": without.ram.total - report.ram.total,
+            }
+        )
+    return found
+
+
+def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
+    plan = report.plan
+    match field:
+        case "optimizer_bits":
+            return plan.optimizer_bits == 8
+        case "sharing_groups":
+            return plan.sharing_groups < architecture.shared_layers
+        case "reversible":
+            return plan.reversible
+        case _:
+            return str(getattr(plan, field)) != "none"
+
+
+def _replace(plan: Plan, field: str, value: object) -> Plan:
+    return Plan.parse({**asdict(plan), field: value})
+
+
+def _available(architecture: Architecture, report: Report) -> dict[str, list[Any]]:
+    """Values that this model can take, for options where it cannot take them all."""
+    kernels = [str(kernel) for kernel in attention_kernels(architecture, report.plan.precision)]
+    bits = ["32", "16"] if report.plan.optimizer == "adafactor" else ["32", "16", "8"]
+    updates = (
+        ["foreach", "loop"]
+        if report.plan.optimizer == "adafactor"
+        else ["foreach", "fused", "loop"]
+    )
+    tied = ["true", "false"] if can_untie(architecture) else ["true"]
+    return {
+        "attention": kernels,
+        "optimizer_bits": bits,
+        "update": updates,
+        "tied_embeddings": tied,
+    }
+
+
+def _monitor(report: Report) -> dict[str, int]:
+    """What a monitor such as nvidia-smi would show: the peak and what comes on top of it."""
+    need = need_of(report)
+    return {"shown": need.typical, "low": need.low, "high": need.high}
+
+
+def _verdict(report: Report, gpu: Gpu) -> dict[str, str]:
+    """Whether it fits, and the sum that decides."""
+    need = need_of(report)
+    state = need.verdict(gpu.memory).value
+    words, reason = f"{state.capitalize()}.", describe_need(need, gpu)
+    return {"state": state, "words": words, "sum": reason, "text": f"{words} {reason}"}

@@ -1,0 +1,93 @@
+"""A state of the page's form: what it asks for, and how the page's address holds it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.catalog import Gpu, find_gpu, find_model
+from calculator.errors import InputError
+from calculator.plan import Plan
+from calculator.units import GiB
+
+DEFAULT_MODEL: Final = "gpt2-l"
+DEFAULT_GPU: Final = "t4"
+CONFIG_NAME: Final = "config.json"
+_NO_OPTIONS: Final = ("model", "config", "gpu", "gpu_memory", "pin")
+LARGEST_GPU_GIB: Final = 10_000
+
+Params = Mapping[str, object]
+State = tuple[Architecture, Plan, Gpu]
+
+
+def text_of(params: Params, field: str, default: str) -> str:
+    """A text of the question; absent and empty mean the default."""
+    value = params.get(field)
+    if value in (None, ""):
+        return default
+    if not isinstance(value, str):
+        raise InputError(field, value, "must be text")
+    return value
+
+
+def read_state(params: Params) -> State:
+    """What a state of the form asks for."""
+    architecture, gpu = architecture_of(params), _gpu(params)
+    plan = Plan.parse({name: value for name, value in params.items() if name not in _NO_OPTIONS})
+    return architecture, plan, gpu
+
+
+def architecture_of(params: Params) -> Architecture:
+    """The model of that name, or that of a config.json's text, which then has no name."""
+    text = text_of(params, "config", "")
+    if not text:
+        return find_model(text_of(params, "model", DEFAULT_MODEL))
+    from calculator import configuration  # few visitors give a config.json
+    from calculator.hf_config import from_config
+
+    try:
+        return from_config(configuration.parse(text, "config.json"), CONFIG_NAME)
+    except InputError as error:
+        rule = error.rule.removeprefix("must be a config.json: ")
+        field = "config.json" if error.field == "model" else f"{error.field} = {error.value}"
+        raise InputError("config", field, rule) from None
+
+
+def _gpu(params: Params) -> Gpu:
+    if params.get("gpu_memory") not in (None, ""):
+        return _custom_gpu(params["gpu_memory"])
+    return find_gpu(text_of(params, "gpu", DEFAULT_GPU))
+
+
+def _custom_gpu(given: object) -> Gpu:
+    try:
+        memory = float(given) if isinstance(given, str | int | float) else 0.0
+    except (ValueError, OverflowError):
+        memory = 0.0
+    if not 0 < memory <= LARGEST_GPU_GIB:
+        rule = f"must be above 0 and at most {LARGEST_GPU_GIB:,} GiB"
+        raise InputError("gpu_memory", given, rule)
+    return Gpu("", "GPU", round(memory * GiB), "")
+
+
+def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, str]:
+    """What differs from the defaults, as the page's address holds it."""
+    named = architecture.name not in (DEFAULT_MODEL, CONFIG_NAME)
+    found = {"model": architecture.name} if named else {}
+    found |= {name: as_text(value) for name, value in plan.changed().items()}
+    if params.get("gpu_memory") not in (None, ""):
+        found["gpu_memory"] = str(params["gpu_memory"])
+    elif params.get("gpu") not in (None, "", DEFAULT_GPU):
+        found["gpu"] = str(params["gpu"])
+    if params.get("pin"):
+        found["pin"] = str(params["pin"])
+    return found
+
+
+def with_gpu(params: Params, gpu: Gpu) -> Params:
+    """The question with another GPU of the catalog; one that is given by its memory stays."""
+    return {**params, "gpu": gpu.name, "gpu_memory": None} if gpu.name else params
+
+
+def as_text(value: object) -> str:
+    """A value as an address holds it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

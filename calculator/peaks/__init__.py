@@ -1,0 +1,1 @@
+"""From a recorded step to its peaks: equal layers are added exactly, not recorded."""

@@ -1,0 +1,169 @@
+"""Which operation of which layer runs, read off Python's own stack as a debugger does.
+
+PyTorch's memory snapshots name a tensor in the same way, by the stack at its allocation. A step
+that is only estimated is recorded without names.
+"""
+
+import re
+import sys
+import weakref
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+from calculator.autograd import backward, operations
+from calculator.autograd.graph import Node
+from calculator.autograd.ledger import Ledger
+from calculator.autograd.mode import Mode
+from calculator.autograd.tape import Tape
+from calculator.layers import basic, loss
+from calculator.layers.layer import Layer
+from calculator.layers.stack import Block, Stack
+from calculator.models.model import Model
+from calculator.parts import Part
+
+# the files whose functions are a layer's own steps
+OF_LAYERS: Final = ("calculator.layers.", "calculator.models.")
+# what is made outside of all operations
+INPUTS: Final = "token ids and labels"
+MASKS: Final = "masks and positions"
+GRADIENTS: Final = "gradients"
+OF_LOSS: Final = "gradient of the loss"
+_RUN_NODE: Final = backward._run.__code__
+_INPUT: Final = Tape.input.__code__
+# where one word of a class's name ends and the next begins
+_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
+
+
+class Run(StrEnum):
+    """In which way an operation runs."""
+
+    FORWARD = ""
+    AGAIN = "computed again"
+    BACKWARD = "backward"
+
+
+class Name(NamedTuple):
+    """What runs: an operation, the part of a layer it belongs to, and in which pass.
+
+    `layer` is the stack and the position of its layer on the tape; `call` tells two calls of one
+    operation apart.
+    """
+
+    operation: str
+    owner: str
+    run: Run = Run.FORWARD
+    layer: tuple[str, int] | None = None
+    call: tuple[int, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing runs that has a name: a variable went out of use between operations."""
+        return not self.operation and not self.owner
+
+    @property
+    def words(self) -> str:
+        """The operation and what it belongs to, for a reader."""
+        known = [part for part in (self.owner, self.operation) if part]
+        unknown = GRADIENTS if self.run else MASKS if self.call else OF_LOSS
+        first = ": ".join(known) or unknown
+        return f"{first}, {self.run}" if self.run else first
+
+
+class NamedLedger(Ledger):
+    """A ledger with a name for each of its events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[Name] = []
+        self.tape: weakref.ref[NamedTape] | None = None
+
+    def note(self, signed_id: int, part: Part, birth: int) -> None:
+        """A birth or a death, and what runs."""
+        tape = self.tape and self.tape()
+        self.names.append(tape.name() if tape else Name("", ""))
+        super().note(signed_id, part, birth)
+
+
+class NamedTape(Tape):
+    """A tape that names what it records."""
+
+    running: Name | None
+
+    def __init__(self, mode: Mode) -> None:
+        self.named = NamedLedger()
+        super().__init__(mode, self.named)
+        self.named.tape = weakref.ref(self)
+
+    def record(self, *inputs: Any, **options: Any) -> Node | None:
+        """A node of the graph that knows the operation it belongs to."""
+        node = super().record(*inputs, **options)
+        if node is not None:
+            found = self.name()
+            node.name = Name(
+                found.operation, found.owner, Run.BACKWARD, self.layer, (node.sequence,)
+            )
+        return node
+
+    def name(self) -> Name:
+        """What runs now: the operation, and the innermost layer made of several operations."""
+        operation = owner = ""
+        call: list[int] = []
+        is_inside = True  # of an operation, or of a layer that is one
+        for frame in _frames():
+            code, module = frame.f_code, frame.f_globals["__name__"]
+            if code is _RUN_NODE:
+                return self._in_backward(operation, owner, call)
+            if module == operations.__name__ and is_inside:
+                operation = code.co_name.replace("_", " ")
+            elif module.startswith(OF_LAYERS):
+                call.append(frame.f_lasti)
+                kind = _class_of(frame)
+                if module == basic.__name__:
+                    if kind is not None and code.co_name == "__call__" and not owner:
+                        operation = _in_words(kind)
+                elif kind is not None and not issubclass(kind, Block | Stack | Model):
+                    owner = owner or _in_words(kind)
+                    is_inside = False
+                elif module == loss.__name__:
+                    operation = operation or code.co_name.replace("_", " ")
+            elif code is _INPUT:
+                operation = INPUTS
+        return Name(operation, owner, Run.FORWARD, self.layer, tuple(call))
+
+    def _in_backward(self, operation: str, owner: str, call: Sequence[int]) -> Name:
+        """What runs while a node does: its own formula, or an operation of the forward pass."""
+        node = self.running or Name("", "", Run.BACKWARD)
+        if operation or owner:
+            return Name(operation, owner, Run.AGAIN, node.layer, (*node.call, *call))
+        return node
+
+
+def _frames() -> Iterator[FrameType]:
+    """The frames from the caller's caller outwards.
+
+    Their local variables are not looked at: that would make them live longer.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _class_of(frame: FrameType) -> type[Layer] | None:
+    """The layer whose method a frame runs, by the class that defines it."""
+    found = frame.f_globals.get(frame.f_code.co_qualname.partition(".")[0])
+    return found if isinstance(found, type) and issubclass(found, Layer) else None
+
+
+def _in_words(kind: type) -> str:
+    """A class's name as words.
+
+    >>> _in_words(basic.RMSNorm)
+    'RMS norm'
+    >>> _in_words(basic.LayerNorm)
+    'layer norm'
+    """
+    parts = _WORDS.sub(" ", kind.__name__).split()
+    return " ".join(part.lower() if part[1:].islower() else part for part in parts)

@@ -1,0 +1,93 @@
+"""From a model and a plan to a recorded step and the numbers for its sizes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from calculator.architecture import Architecture
+from calculator.autograd.dtypes import FLOAT16, FLOAT32
+from calculator.autograd.mode import (
+    BATCH,
+    NARROW_MULTIPLE,
+    SEQUENCE,
+    TARGET,
+    WIDE_MULTIPLE,
+    Mode,
+)
+from calculator.autograd.sizes import ONE
+from calculator.models.registry import build, type_of
+from calculator.peaks.runs import Run, arrange
+from calculator.peaks.trace import Step
+from calculator.plan import Plan, Precision
+
+# a row of a mask must start at a multiple of this many elements for the efficient kernel
+MASK_MULTIPLE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A step to record, how many units of layers each run leaves out, and the sizes' numbers."""
+
+    step: Step
+    left_out: tuple[int, ...]
+    numbers: Mapping[str, int]
+
+
+def prepare(architecture: Architecture, plan: Plan) -> Prepared:
+    """The step of a model under a plan."""
+    windowed = type_of(architecture).windowed(architecture, plan.sequence_length)
+    mode = mode_of(plan, architecture.head_size, windowed)
+    step, left_out = _step(architecture, plan.tied_embeddings, plan.sharing_groups, mode)
+    return Prepared(step, left_out, numbers_of(architecture, plan))
+
+
+def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
+    """Every size's number by its name."""
+    return {
+        **architecture.numbers,
+        "batch": plan.batch_size,
+        "sequence": plan.sequence_length,
+        "target": plan.target_length or 0,
+    }
+
+
+def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
+    """All that the plan decides about operations; plans of one mode share a recorded step."""
+    wide = plan.precision in (Precision.FP32, Precision.AMP)
+    lengths = {SEQUENCE: plan.sequence_length, TARGET: plan.target_length or 0}
+    return Mode(
+        weights=FLOAT32 if wide else FLOAT16,
+        autocast=FLOAT16 if plan.precision is Precision.AMP else None,
+        attention=plan.attention,
+        checkpointing=plan.checkpointing,
+        reversible=plan.reversible,
+        dropout=plan.dropout > 0,
+        gradients_exist=plan.accumulation > 1,
+        batch=ONE if plan.batch_size == 1 else BATCH,
+        padded_heads=head_size % NARROW_MULTIPLE > 0,
+        odd_heads=head_size % WIDE_MULTIPLE > 0,
+        windowed=windowed,
+        aligned=frozenset(name for name, length in lengths.items() if not length % MASK_MULTIPLE),
+    )
+
+
+# steps by what decides their operations, so that models of one structure share a recording
+_steps: dict[tuple[Any, ...], Step] = {}
+
+
+@lru_cache(maxsize=512)
+def _step(
+    architecture: Architecture, tied: bool, groups: int, mode: Mode
+) -> tuple[Step, tuple[int, ...]]:
+    model = build(architecture, tied)
+    runs: list[tuple[str, tuple[Run, ...]]] = []
+    left_out: list[int] = []
+    short: dict[str, Any] = {}
+    for name, stack in model.stacks():
+        short[name], (own, more) = arrange(stack, groups, architecture.own_last_layer)
+        runs.append((stack.name, own))
+        left_out += more
+    model = replace(model, **short)
+    step = Step(model, tuple(runs), mode)
+    return _steps.setdefault((model.structure, step.runs, mode), step), tuple(left_out)

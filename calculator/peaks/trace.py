@@ -1,0 +1,263 @@
+"""A tape made ready to be measured: sizes, and events in chunks that layers repeat.
+
+What one more unit of a run (`calculator.peaks.runs`) adds to the living bytes, forward and
+backward, is added for each unit that was left out; inside the run the total then goes straight up
+or down, so no layer left out can be the peak.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+
+from calculator.autograd import backward as engine
+from calculator.autograd.dtypes import DType
+from calculator.autograd.ledger import Ledger, Mark
+from calculator.autograd.mode import Mode
+from calculator.autograd.sizes import Size
+from calculator.autograd.tape import Tape
+from calculator.models.model import Model
+from calculator.parts import Part, Phase
+from calculator.peaks.runs import REPEATED, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A size in a number format; with `run`, that size once for each left-out unit of the run."""
+
+    size: Size
+    dtype: DType
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Events between two boundaries, all of one phase.
+
+    `events` are signed numbers of sizes, without the valleys that change no peak, and `origins`
+    how many of all events had happened at each. `part_events` has for each part the events before
+    each of its changes, and the changes as signed numbers of sizes; `net` is what is left at the
+    end, as (part, size, how often). `repeats` names the chunks, from and to, that each left-out
+    layer of a run repeats after it, and the run.
+    """
+
+    phase: Phase
+    events: tuple[int, ...]
+    origins: tuple[int, ...]
+    part_events: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    net: tuple[tuple[int, int, int], ...]
+    repeats: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded step; sizes are numbered from 1."""
+
+    sizes: tuple[Bytes, ...]
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Step:
+    """What is recorded: a model whose stacks hold the layers on the tape, their runs, and a mode.
+
+    `runs` are those of each stack, by its name.
+    """
+
+    model: Model
+    runs: tuple[tuple[str, tuple[Run, ...]], ...]
+    mode: Mode
+
+
+def run_step(step: Step, tape: Tape | None = None) -> Tape:
+    """Forward, loss and backward of one micro-batch, on a tape of their own or on a given one."""
+    t = tape or Tape(step.mode)
+    t.ledger.begin(Phase.FORWARD)
+    inputs = zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)
+    ids, labels = (t.input(shape, dtype) for shape, dtype in inputs)
+    loss = step.model.forward(ids, labels)
+    t.end_autocast()
+    engine.backward([loss], [t.like(loss)])
+    return t
+
+
+@lru_cache(maxsize=256)
+def record(step: Step) -> Trace:
+    """Run a step once; sizes stay names."""
+    return _chunked(run_step(step).ledger, step)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the phases, repeats and boundaries of a ledger are, by the number of its event.
+
+    `repeats` has by its end a stretch that each left-out unit of a run repeats: start, end, run.
+    `sizes` are the ledger's, numbered from 1, and one more for each of the deaths in `late`.
+    """
+
+    phases: Mapping[int, Phase]
+    repeats: Mapping[int, tuple[int, int, int]]
+    sizes: Sequence[Bytes]
+    late: Mapping[int, int]
+    edges: Sequence[int]
+
+
+def layout_of(ledger: Ledger, step: Step) -> Layout:
+    """Read a recorded step's marks."""
+    marks = {mark: at for at, mark in reversed(ledger.marks)}
+    phases = dict(ledger.phases)
+    phases[marks["head", 0, True]] = Phase.BACKWARD
+    repeats = {end: (start, end, run) for start, end, run in _repeats(marks, step)}
+    sizes = [Bytes(*size) for size in ledger.sizes]
+    late = _late_deaths(ledger, marks, repeats, sizes)
+    starts = {start for start, _, _ in repeats.values()}
+    edges = sorted({0, len(ledger.events), *phases, *repeats, *starts})
+    return Layout(phases, repeats, sizes, late, edges)
+
+
+def _chunked(ledger: Ledger, step: Step) -> Trace:
+    layout = layout_of(ledger, step)
+    order = layout.edges
+    place = {at: number for number, at in enumerate(order)}
+    chunks = []
+    phase = Phase.FORWARD
+    for start, end in pairwise(order):
+        phase = layout.phases.get(start, phase)
+        left_out = layout.repeats.get(end)
+        repeated = left_out and (place[left_out[0]], place[left_out[1]], left_out[2])
+        events, parts = _events(ledger, layout.late, start, end)
+        peaks, origins = _without_valleys(events)
+        chunks.append(Chunk(phase, peaks, origins, _by_part(parts), _net(parts), repeated))
+    return Trace(tuple(layout.sizes), tuple(chunks))
+
+
+def _late_deaths(
+    ledger: Ledger,
+    marks: Mapping[Mark, int],
+    repeats: Mapping[int, tuple[int, int, int]],
+    sizes: list[Bytes],
+) -> dict[int, int]:
+    """Deaths outside of all layers, of bytes born in a layer that is repeated.
+
+    Such bytes (autocast's copies) die for each left-out layer too; `sizes` gains one for each, and
+    the result gives its number by event.
+    """
+    inside = [range(start, end) for start, end in _layer_spans(marks)]
+    late: dict[int, int] = {}
+    for at, (signed, birth) in enumerate(zip(ledger.events, ledger.births, strict=True)):
+        if signed > 0 or any(at in span for span in inside):
+            continue
+        for start, end, run in repeats.values():
+            if start <= birth < end:
+                sizes.append(replace(sizes[-signed - 1], run=run))
+                late[at] = len(sizes)
+    return late
+
+
+def _layer_spans(marks: Mapping[Mark, int]) -> Iterator[tuple[int, int]]:
+    for (stack, position, backward), start in marks.items():
+        following = marks.get((stack, position + (-1 if backward else 1), backward))
+        if following is not None:
+            yield start, following
+
+
+def _events(
+    ledger: Ledger, late: Mapping[int, int], start: int, end: int
+) -> tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]:
+    """The events of a chunk and their parts, with late deaths of left-out layers put in."""
+    events: list[int] = []
+    parts: list[tuple[int, int, int]] = []
+    part_events = [event for event in ledger.part_events if start < event[0] <= end]
+    shifts = []
+    for at in range(start, end):
+        events.append(ledger.events[at])
+        if at in late:
+            events.append(-late[at])
+        shifts.append(len(events))
+    for at, part, size in part_events:
+        position = shifts[at - start - 1]
+        parts.append((position, part, size))
+        if size < 0 and at - 1 in late and size == ledger.events[at - 1]:
+            parts.append((position, part, -late[at - 1]))
+    return tuple(events), tuple(parts)
+
+
+def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int]]:
+    """Where the unit starts and ends that stands for a run's left-out units, both ways."""
+    number = 0
+    for stack, runs in step.runs:
+        position = 0
+        for run in runs:
+            if run.is_full:
+                first, end = (position + units * run.unit for units in (REPEATED, REPEATED + 1))
+                yield marks[stack, first, False], marks[stack, end, False], number
+                yield marks[stack, end - 1, True], marks[stack, first - 1, True], number
+            position += len(run.slots)
+            number += 1
+
+
+def _net(part_events: Sequence[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
+    counts: Counter[tuple[int, int]] = Counter()
+    for _, part, size in part_events:
+        counts[part, abs(size)] += 1 if size > 0 else -1
+    return tuple((part, size, count) for (part, size), count in counts.items() if count)
+
+
+def _by_part(
+    part_events: Sequence[tuple[int, int, int]],
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    found: list[tuple[list[int], list[int]]] = [([], []) for _ in Part]
+    for at, part, size in part_events:
+        found[part][0].append(at)
+        found[part][1].append(size)
+    return tuple((tuple(places), tuple(sizes)) for places, sizes in found)
+
+
+@dataclass(slots=True)
+class _Slope:
+    """Events that all go up or all go down, and how many had happened at its end."""
+
+    up: bool
+    sizes: Counter[int]
+    end: int
+
+
+def _without_valleys(events: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The events without what goes down and comes up again right after.
+
+    Between two tops only their difference matters, so sizes that a descent and the ascent after
+    it have in common are left out of both. Returns the events, and for each how many of the
+    given ones had happened by the end of its slope.
+    """
+    slopes: list[_Slope] = []
+    for at, event in enumerate(events):
+        if not slopes or slopes[-1].up is not (event > 0):
+            slopes.append(_Slope(event > 0, Counter(), at))
+        slopes[-1].sizes[abs(event)] += 1
+        slopes[-1].end = at + 1
+    kept: list[_Slope] = []
+    for slope in slopes:
+        _append(kept, slope)
+    flat = [
+        (size if slope.up else -size, slope.end)
+        for slope in kept
+        for size in slope.sizes.elements()
+    ]
+    return tuple(event for event, _ in flat), tuple(end for _, end in flat)
+
+
+def _append(kept: list[_Slope], slope: _Slope) -> None:
+    """Put a slope after the others, cancelling it against the descent before it."""
+    while slope.sizes:
+        if kept and kept[-1].up is slope.up:
+            before = kept.pop()
+            slope = _Slope(slope.up, before.sizes + slope.sizes, slope.end)
+        elif slope.up and kept and (common := kept[-1].sizes & slope.sizes):
+            kept[-1].sizes -= common
+            slope.sizes -= common
+            if not kept[-1].sizes:
+                kept.pop()
+        else:
+            kept.append(slope)
+            return

@@ -1,0 +1,243 @@
+"""What is done to a model to train it: precision, optimizer, checkpointing, offload, ... -> Plan.
+
+Each option is declared once, at its field in `Plan`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Final, Self
+
+from calculator.autograd.mode import Attention as Attention
+from calculator.autograd.mode import Checkpointing as Checkpointing
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
+from calculator.errors import unknown_name
+from calculator.options import Option, choice, flag, integer, number, options_of
+
+LARGEST_BATCH: Final = 65_536
+
+
+class Precision(StrEnum):
+    """Number formats of weights, gradients and arithmetic."""
+
+    FP32 = "fp32"
+    AMP = "amp"
+    MIXED = "mixed"
+    HALF = "half"
+
+
+class Optimizer(StrEnum):
+    """Which optimizer's states and update are counted; AdamW counts as Adam."""
+
+    ADAM = "adam"
+    LAMB = "lamb"
+    SGD = "sgd"
+    MOMENTUM = "momentum"
+    ADAFACTOR = "adafactor"
+    LION = "lion"
+
+
+class Update(StrEnum):
+    """PyTorch's three implementations of an optimizer's update."""
+
+    FOREACH = "foreach"
+    FUSED = "fused"
+    LOOP = "loop"
+
+
+class Offload(StrEnum):
+    """What lives in RAM instead of GPU memory."""
+
+    NONE = "none"
+    OPTIMIZER = "optimizer"
+
+
+_SIXTEEN_BITS = (
+    "what Trainer calls fp16=True or bf16=True is amp; weights that are themselves in 16 bits are "
+    "half, or mixed with fp32 masters"
+)
+_OTHER_MODEL = "makes another model: pretrained weights do not fit it"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One choice for every option; None stands for the model's own value.
+
+    `resolve` fills in every None and checks the plan against a model. The types are those of a
+    resolved plan, which is what all arithmetic takes.
+    """
+
+    batch_size: int = integer(
+        1, "Micro-batch", "Sequences that pass through the model at once.", LARGEST_BATCH
+    )
+    sequence_length: int = integer(
+        None,
+        "Sequence length",
+        "Tokens in a sequence; for T5, of the encoder's input.",
+        LONGEST_SEQUENCE,
+    )
+    target_length: int | None = integer(
+        None, "Target length", "Tokens in a sequence of T5's decoder.", LONGEST_SEQUENCE
+    )
+    precision: Precision = choice(
+        Precision.AMP,
+        "Precision",
+        "Number formats of weights, gradients and arithmetic.",
+        {
+            Precision.FP32: "fp32: everything in 32 bits",
+            Precision.AMP: "amp: 32-bit weights, 16-bit autocast",
+            Precision.MIXED: "mixed: 16-bit weights and gradients, fp32 master weights",
+            Precision.HALF: "half: everything in 16 bits",
+        },
+        explained=tuple(
+            (typed, _SIXTEEN_BITS)
+            for typed in ("fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed")
+        ),
+    )
+    optimizer: Optimizer = choice(
+        Optimizer.ADAM,
+        "Optimizer",
+        "Its states are kept from step to step.",
+        {
+            Optimizer.ADAM: "Adam, AdamW",
+            Optimizer.LAMB: "LAMB",
+            Optimizer.SGD: "SGD",
+            Optimizer.MOMENTUM: "SGD with momentum",
+            Optimizer.ADAFACTOR: "Adafactor",
+            Optimizer.LION: "Lion",
+        },
+    )
+    optimizer_bits: int = choice(
+        None,
+        "Optimizer bits",
+        "Bits of one number in the optimizer's states.",
+        {32: "32 bits", 16: "16 bits", 8: "8 bits"},
+        technique=True,
+    )
+    update: Update = choice(
+        Update.FOREACH,
+        "Update",
+        "PyTorch's implementation of the update; their temporaries differ.",
+        {
+            Update.FOREACH: "foreach: all tensors at once (PyTorch's default)",
+            Update.FUSED: "fused: one kernel, no temporaries",
+            Update.LOOP: "loop: one tensor after the other",
+        },
+    )
+    attention: Attention = choice(
+        Attention.SDPA,
+        "Attention",
+        "The kernel that computes attention.",
+        {
+            Attention.EAGER: "eager: plain operations",
+            Attention.SDPA: "sdpa: what PyTorch picks on a GPU",
+            Attention.FLASH: "flash",
+            Attention.EFFICIENT: "efficient",
+            Attention.MATH: "math",
+        },
+    )
+    checkpointing: Checkpointing = choice(
+        Checkpointing.NONE,
+        "Gradient checkpointing",
+        "Throw activations away and compute them again in the backward pass.",
+        {
+            Checkpointing.NONE: "none: keep everything",
+            Checkpointing.SELECTIVE: "selective: compute attention again",
+            Checkpointing.FULL: "full: compute each layer again",
+        },
+        technique=True,
+    )
+    offload: Offload = choice(
+        Offload.NONE,
+        "Offload",
+        "Keep optimizer states in RAM and update there.",
+        {Offload.NONE: "none", Offload.OPTIMIZER: "optimizer: states and update in RAM"},
+        technique=True,
+    )
+    sharing_groups: int = integer(
+        None,
+        "Sharing groups",
+        "Distinct layers, used cyclically; as many as the model has layers shares nothing.",
+        MOST_LAYERS,
+        technique=True,
+        warning=f"Sharing {_OTHER_MODEL}.",
+    )
+    reversible: bool = flag(
+        None,
+        "Reversible layers",
+        "Two residual streams whose inputs are computed back from their outputs.",
+        technique=True,
+        warning=f"Reversibility {_OTHER_MODEL}.",
+    )
+    dropout: float = number(
+        None, "Dropout", "Probability; above zero each dropout keeps a mask.", below=1
+    )
+    accumulation: int = integer(
+        1,
+        "Gradient accumulation",
+        "Micro-steps per update; their gradients stay between them.",
+        LARGEST_BATCH,
+    )
+    tied_embeddings: bool = flag(
+        None,
+        "Tied embeddings",
+        "The output layer uses the input embedding's weights.",
+        negative="untied-embeddings",
+    )
+
+    def __post_init__(self) -> None:
+        for name, option in _OPTIONS.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, option.parse(value))
+
+    @staticmethod
+    def options() -> Mapping[str, Option]:
+        """The options by their fields' names, in the fields' order."""
+        return _OPTIONS
+
+    @classmethod
+    def parse(cls, options: Mapping[str, object]) -> Self:
+        """A plan from texts or values by field name; absent, None and '' mean the default.
+
+        Raises:
+            InputError: for a field that does not exist or a value out of its range.
+        """
+        for name in options:
+            if name not in _OPTIONS:
+                raise unknown_name("option", name, _OPTIONS)
+        given = {name: value for name, value in options.items() if value not in (None, "")}
+        return cls(**given)  # type: ignore[arg-type]  # __post_init__ parses each value
+
+    def changed(self) -> dict[str, object]:
+        """The options that differ from the defaults."""
+        values = {item.name: (getattr(self, item.name), item.default) for item in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of one weight and of one gradient on the GPU."""
+        return 4 if self.precision in (Precision.FP32, Precision.AMP) else 2
+
+    @property
+    def arithmetic_bytes(self) -> int:
+        """Bytes of one element in matrix products."""
+        return 4 if self.precision is Precision.FP32 else 2
+
+    @property
+    def has_master_weights(self) -> bool:
+        """Whether an fp32 copy of 16-bit weights is what the optimizer updates."""
+        return self.precision is Precision.MIXED
+
+
+_OPTIONS: Final = options_of(Plan)
+
+
+def default_bits(precision: Precision) -> int:
+    """Bits of an optimizer state when nothing is asked: those of the weights it updates."""
+    return 16 if precision is Precision.HALF else 32
+
+
+def techniques() -> list[Option]:
+    """The options that save memory."""
+    return [option for option in _OPTIONS.values() if option.technique]

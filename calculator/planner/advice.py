@@ -1,0 +1,291 @@
+"""The adviser: after the verdict, what would make a step fit, or what else fits.
+
+It is found in steps, each as long as an estimate, so that the page can ask for the newest state in
+between.
+"""
+
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.catalog.gpus import GPUS, Gpu
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.fit import (
+    Proposal,
+    Search,
+    has_one_length,
+    largest_batch_in_steps,
+    longest_sequence_in_steps,
+    proposals_in_steps,
+)
+from calculator.planner.need import need_of, need_on
+from calculator.report import Report
+from calculator.resolution import resolve
+from calculator.units import format_bytes, format_count
+
+TITLE_FITS: Final = "What else fits"
+TITLE_FITS_NOT: Final = "What would make it fit"
+MOST_WAYS: Final = 9
+MOST_GPUS: Final = 3
+# in tokens; no shorter length is proposed
+SHORTEST: Final = 128
+# a GPU is called smaller that has less than this many thousandths of the memory
+SMALLER: Final = 800
+BY_MEMORY: Final = sorted(GPUS.values(), key=lambda gpu: gpu.memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One thing to do, or to know.
+
+    Attributes:
+        words: an instruction; without a plan, a statement.
+        need: what the step then takes of the GPU, in words.
+        details: what it saves and costs.
+        plan: the plan after it, if there is something to do.
+        gpu: the GPU after it.
+    """
+
+    words: str
+    need: str
+    details: str
+    plan: Plan | None
+    gpu: Gpu
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is known so far; `done` when the search is over.
+
+    `largest` has the largest micro-batch and the longest sequence that fit, 0 where none does,
+    by option; it lacks what was not searched, and a length that the model's positions end.
+    """
+
+    title: str
+    note: str
+    ways: tuple[Way, ...]
+    done: bool
+    largest: Mapping[str, int] = field(default_factory=dict)
+
+
+class Adviser:
+    """A search for advice that goes on for a while at a time."""
+
+    def __init__(self, architecture: Architecture, plan: Plan, gpu: Gpu) -> None:
+        """Begin; nothing is searched yet.
+
+        Raises:
+            InputError: for a plan that this model cannot have.
+        """
+        resolve(architecture, plan)
+        self._steps = advise_in_steps(architecture, plan, gpu)
+        self._advice = Advice("", "", (), done=False)
+
+    def go_on(self, seconds: float) -> Advice:
+        """What is known after searching for so long, or to the end; one step at least is taken."""
+        end = time.perf_counter() + seconds
+        for advice in self._steps:
+            self._advice = advice
+            if time.perf_counter() >= end:
+                break
+        return self._advice
+
+
+def advise_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterator[Advice]:
+    """The advice as it grows, after each estimate; the last one is done.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    report = estimate(architecture, plan, gpu.generation)
+    if need_of(report).fits(gpu.memory):
+        yield from _what_else_fits(architecture, plan, gpu, report)
+    else:
+        yield from _what_would_fit(architecture, plan, gpu, report)
+
+
+def _what_else_fits(
+    architecture: Architecture, plan: Plan, gpu: Gpu, report: Report
+) -> Iterator[Advice]:
+    left = format_bytes(gpu.memory - need_of(report).typical)
+    note = f"{left} of {format_bytes(gpu.memory)} are left over."
+    ways: list[Way] = []
+    limits = (architecture, plan, gpu.memory, gpu.generation)
+    batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS, note, ways)
+    ways.append(_batch_way(architecture, report.plan, gpu, batch, plan))
+    length = yield from _while_searching(longest_sequence_in_steps(*limits), TITLE_FITS, note, ways)
+    ways.append(_length_way(architecture, report.plan, gpu, length, plan))
+    ways += _gpu_ways(
+        report, plan, [one for one in BY_MEMORY if 1000 * one.memory < SMALLER * gpu.memory]
+    )
+    largest = _largest(architecture, batch, length)
+    yield Advice(TITLE_FITS, note, tuple(ways), done=True, largest=largest)
+
+
+def _largest(architecture: Architecture, batch: int | None, length: int | None) -> dict[str, int]:
+    """What a search found, by option; a length that ends the model's positions is no limit."""
+    found = {"batch_size": batch or 0}
+    if not has_one_length(architecture) and (length or 0) != architecture.positions:
+        found["sequence_length"] = length or 0
+    return found
+
+
+def _while_searching(
+    search: Search, title: str, note: str = "", ways: Sequence[Way] = ()
+) -> Generator[Advice, None, int | None]:
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            found: int | None = end.value
+            return found
+        yield Advice(title, note, tuple(ways), done=False)
+
+
+def _batch_way(
+    architecture: Architecture, shown: Plan, gpu: Gpu, batch: int | None, plan: Plan
+) -> Way:
+    """The largest micro-batch; `shown` is the plan with the model's own values filled in."""
+    length = f"{format_count(shown.sequence_length)} tokens"
+    if batch is None or batch <= plan.batch_size:
+        words = f"This micro-batch of {format_count(plan.batch_size)} is the largest that fits"
+        return Way(words, "", f"With sequences of {length}.", None, gpu)
+    return _way_to(
+        architecture,
+        f"Use the largest micro-batch: {format_count(batch)}",
+        f"The most sequences of {length} that fit at once.",
+        replace(plan, batch_size=batch),
+        gpu,
+    )
+
+
+def _length_way(
+    architecture: Architecture, shown: Plan, gpu: Gpu, length: int | None, plan: Plan
+) -> Way:
+    """The longest sequence."""
+    own = shown.sequence_length
+    if length is None or length <= own:
+        words = f"Sequences of {format_count(own)} tokens are the longest"
+        return Way(words, "", _why_no_longer(architecture, own), None, gpu)
+    limit = "that the model has" if length == architecture.positions else "that fits"
+    return _way_to(
+        architecture,
+        f"Use the longest sequence: {format_count(length)} tokens",
+        f"The longest {limit}, {format_count(plan.batch_size)} at once.",
+        replace(plan, sequence_length=length),
+        gpu,
+    )
+
+
+def _why_no_longer(architecture: Architecture, own: int) -> str:
+    if has_one_length(architecture):
+        return "The model takes no others."
+    if architecture.positions and own >= architecture.positions:
+        return "The model has no more positions."
+    return "Longer ones do not fit."
+
+
+def _way_to(architecture: Architecture, words: str, details: str, plan: Plan, gpu: Gpu) -> Way:
+    need = need_of(estimate(architecture, plan, gpu.generation))
+    return Way(words, format_bytes(need.typical), details, plan, gpu)
+
+
+def _what_would_fit(
+    architecture: Architecture, plan: Plan, gpu: Gpu, report: Report
+) -> Iterator[Advice]:
+    limits = (architecture, plan, gpu.memory, gpu.generation)
+    ways: list[Way] = []
+    batch: int | None = None
+    if plan.batch_size > 1:
+        batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS_NOT)
+        ways += _smaller_batch(architecture, plan, gpu, batch)
+    found: list[Proposal] = []
+    for step in proposals_in_steps(*limits):
+        found = step
+        yield Advice(TITLE_FITS_NOT, "", (*ways, *_ways_of(found, gpu)), done=False)
+    ways += _ways_of(found, gpu)
+    length = yield from _while_searching(
+        longest_sequence_in_steps(*limits), TITLE_FITS_NOT, ways=ways
+    )
+    ways += _shorter(architecture, plan, gpu, length)
+    largest = _largest(architecture, batch, length)
+    larger = _gpu_ways(report, plan, [one for one in BY_MEMORY if one.memory > gpu.memory])
+    if ways:
+        shown = (*ways[: MOST_WAYS - len(larger)], *larger)
+        yield Advice(TITLE_FITS_NOT, "", shown, done=True, largest=largest)
+        return
+    others: list[Proposal] = []
+    for step in proposals_in_steps(architecture, plan, BY_MEMORY[-1].memory):
+        others = step
+        yield Advice(TITLE_FITS_NOT, "", (), done=False)
+    elsewhere = (*larger, *_ways_on_others(others))
+    note = f"No change counted here makes it fit one {gpu.short}. On a larger GPU:"
+    if not elsewhere:
+        most = format_bytes(BY_MEMORY[-1].memory)
+        note = (
+            f"No change counted here makes it fit one GPU, not even one of {most}. It needs "
+            "several GPUs together, which this page does not count yet."
+        )
+    yield Advice(TITLE_FITS_NOT, note, elsewhere, done=True, largest=largest)
+
+
+def _smaller_batch(
+    architecture: Architecture, plan: Plan, gpu: Gpu, batch: int | None
+) -> list[Way]:
+    if batch is None:
+        return []
+    words = f"Use a micro-batch of {format_count(batch)}"
+    details = "The largest that fits; accumulate gradients to keep the batch of an update."
+    return [_way_to(architecture, words, details, replace(plan, batch_size=batch), gpu)]
+
+
+def _shorter(architecture: Architecture, plan: Plan, gpu: Gpu, length: int | None) -> list[Way]:
+    if length is None or length < SHORTEST:
+        return []
+    words = f"Use sequences of {format_count(length)} tokens"
+    details = "The longest that fit; the model sees shorter texts."
+    return [_way_to(architecture, words, details, replace(plan, sequence_length=length), gpu)]
+
+
+def _ways_of(found: Sequence[Proposal], gpu: Gpu) -> tuple[Way, ...]:
+    return tuple(_way_of(one, gpu) for one in found[:MOST_WAYS])
+
+
+def _way_of(proposal: Proposal, gpu: Gpu, words: str = "") -> Way:
+    ram = f" Takes {format_bytes(proposal.ram)} of RAM." if proposal.ram else ""
+    details = f"Saves {format_bytes(proposal.saved)}.{ram} {proposal.price}"
+    need = format_bytes(need_on(proposal.peak, gpu).typical)
+    return Way(words or proposal.words, need, details, proposal.plan, gpu)
+
+
+def _gpu_ways(report: Report, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
+    """The first GPU that holds the step as it is, if any does."""
+    for gpu in gpus:
+        need = need_on(report.gpu.total, gpu)
+        if need.fits(gpu.memory):
+            words = f"Use the {gpu.title}"
+            details = (
+                f"The smallest GPU of the list that holds it; it has {format_bytes(gpu.memory)}."
+            )
+            return [Way(words, format_bytes(need.typical), details, plan, gpu)]
+    return []
+
+
+def _ways_on_others(found: Sequence[Proposal]) -> list[Way]:
+    """Changes that make the step fit some GPU, those for the smallest GPU first."""
+    placed = [
+        (gpu.memory, place, gpu)
+        for place, proposal in enumerate(found)
+        for gpu in BY_MEMORY
+        if need_on(proposal.peak, gpu).fits(gpu.memory)
+    ]
+    smallest: dict[int, Gpu] = {}
+    for _, place, gpu in sorted(placed, key=lambda one: one[:2]):
+        smallest.setdefault(place, gpu)
+    return [
+        _way_of(found[place], gpu, f"On the {gpu.title}: {found[place].words}")
+        for place, gpu in list(smallest.items())[:MOST_GPUS]
+    ]

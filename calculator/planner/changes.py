@@ -1,0 +1,159 @@
+"""The changes that the adviser knows: what each does to a plan, and what it costs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from calculator.plan import Attention, Checkpointing, Offload, Optimizer, Plan, Precision, Update
+from calculator.units import format_count
+
+USUAL_LENGTH: Final = 2048
+
+
+class Cost(IntEnum):
+    """What a change costs, from the least to the most; proposals are in this order."""
+
+    NOTHING = 0
+    EFFICIENCY = 1
+    PRECISION = 2
+    TIME = 3
+    TRANSFER = 4
+    OTHER_TRAINING = 5
+    OTHER_MODEL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing to do to a plan.
+
+    Attributes:
+        words: what a person does, as an instruction.
+        cost: how much it costs, beside other changes.
+        price: what it costs, in a sentence.
+        apply: the plan after it, or None where it changes nothing.
+        short: the change as a table names it.
+    """
+
+    words: str
+    cost: Cost
+    price: str
+    apply: Callable[[Plan], Plan | None]
+    short: str
+
+
+def _set(**values: object) -> Callable[[Plan], Plan | None]:
+    def apply(plan: Plan) -> Plan | None:
+        changed = replace(plan, **values)  # type: ignore[arg-type]  # Plan parses each value
+        return None if changed == plan else changed
+
+    return apply
+
+
+def _micro_batches(plan: Plan) -> Plan | None:
+    """Single sequences, as many of them per update as before."""
+    if plan.batch_size == 1:
+        return None
+    return replace(plan, batch_size=1, accumulation=plan.accumulation * plan.batch_size)
+
+
+def _half_the_length(plan: Plan) -> Plan | None:
+    """For a plan whose length is known."""
+    if plan.sequence_length < 2:
+        return None
+    return replace(plan, sequence_length=plan.sequence_length // 2)
+
+
+def _usual_length(plan: Plan) -> Plan | None:
+    """A length at which many train, for models whose own is far longer."""
+    if plan.sequence_length <= 2 * USUAL_LENGTH:
+        return None
+    return replace(plan, sequence_length=USUAL_LENGTH)
+
+
+CHANGES: Final = (
+    Change(
+        "Use the fused update",
+        Cost.NOTHING,
+        "Costs nothing: the same result, at least as fast.",
+        _set(update=Update.FUSED),
+        "fused update",
+    ),
+    Change(
+        "Use PyTorch's attention (sdpa)",
+        Cost.NOTHING,
+        "Costs nothing: the same result, at least as fast.",
+        _set(attention=Attention.SDPA),
+        "sdpa",
+    ),
+    Change(
+        "Split the batch into single sequences",
+        Cost.EFFICIENCY,
+        "Gives the same update; a GPU computes single sequences less efficiently.",
+        _micro_batches,
+        "single sequences",
+    ),
+    Change(
+        "Keep the optimizer's states in 8 bits",
+        Cost.PRECISION,
+        "Stores the optimizer's states more coarsely.",
+        _set(optimizer_bits=8),
+        "8-bit states",
+    ),
+    Change(
+        "Compute attention again in the backward pass",
+        Cost.TIME,
+        "Computes the attention of each layer twice.",
+        _set(checkpointing=Checkpointing.SELECTIVE),
+        "selective checkpointing",
+    ),
+    Change(
+        "Compute each layer again in the backward pass",
+        Cost.TIME,
+        "Computes the forward pass twice: about a third more arithmetic.",
+        _set(checkpointing=Checkpointing.FULL),
+        "checkpointing",
+    ),
+    Change(
+        "Keep the optimizer in RAM",
+        Cost.TRANSFER,
+        "Moves all gradients and weights over the bus in each step.",
+        _set(offload=Offload.OPTIMIZER),
+        "optimizer in RAM",
+    ),
+    Change(
+        "Keep weights and gradients in 16 bits",
+        Cost.OTHER_TRAINING,
+        "Rounding may swallow small updates.",
+        _set(precision=Precision.HALF),
+        "16-bit weights",
+    ),
+    Change(
+        "Use Adafactor",
+        Cost.OTHER_TRAINING,
+        "Another optimizer, which may need other settings.",
+        _set(optimizer=Optimizer.ADAFACTOR),
+        "Adafactor",
+    ),
+    Change(
+        "Halve the sequence length",
+        Cost.OTHER_TRAINING,
+        "The model sees shorter texts.",
+        _half_the_length,
+        "half the length",
+    ),
+    Change(
+        f"Use sequences of {format_count(USUAL_LENGTH)} tokens",
+        Cost.OTHER_TRAINING,
+        "The model sees shorter texts.",
+        _usual_length,
+        f"{format_count(USUAL_LENGTH)} tokens",
+    ),
+    Change(
+        "Make the layers reversible",
+        Cost.OTHER_MODEL,
+        "Makes another model: pretrained weights do not fit it.",
+        _set(reversible=True),
+        "reversible layers",
+    ),
+)

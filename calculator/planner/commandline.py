@@ -1,0 +1,215 @@
+"""The planner's commands: ``compute``, ``communicate`` and ``scale``."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from calculator.errors import InputError, unknown_name
+from calculator.planner.communicate import Connection, Rhythm, Way, exchange_seconds, loads
+from calculator.planner.compute import Crowd, Recomputation, run_cost, work_per_token
+from calculator.planner.scale import cerebras_loss, compute_optimal
+from calculator.units import format_count
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a planner's command.
+
+    Attributes:
+        field: its name, with underscores.
+        help: one sentence with the unit.
+        default: the text that stands in for it; None where it must be given.
+        whole: only whole numbers are taken.
+    """
+
+    field: str
+    help: str
+    default: str | None = None
+    whole: bool = False
+
+    def read(self, text: str | None) -> float:
+        """The option's number.
+
+        Raises:
+            InputError: where it is missing or no number.
+        """
+        given = self.default if text is None else text
+        if given is None:
+            raise InputError(self.field, "", f"must be given: {self.help}")
+        try:
+            number = float(given)
+        except ValueError:
+            raise InputError(self.field, given, "must be a number, such as 7e9") from None
+        if self.whole and not number.is_integer():
+            raise InputError(self.field, given, "must be a whole number")
+        return int(number) if self.whole else number
+
+
+COMPUTE: Final = (
+    Option("parameters", "parameters that a token meets; of experts the active ones", whole=True),
+    Option("layers", "layers", whole=True),
+    Option("width", "width of all heads together", whole=True),
+    Option("sequence_length", "tokens in a sequence", "2048", whole=True),
+    Option("tokens", "tokens of the whole run"),
+    Option("gpus", "number of GPUs", "1", whole=True),
+    Option("peak_tflops", "peak rate of one GPU in TFLOP/s, in the format of the run"),
+    Option("utilization", "share of the peak that model FLOPs reach (MFU)", "0.4"),
+    Option("hours_per_day", "hours that each GPU computes a day", "24"),
+    Option("watts", "power of one GPU", "0"),
+    Option("dollars_per_hour", "price of one GPU hour", "0"),
+    Option("overhead", "energy of the site over that of its GPUs (PUE)", "1.1"),
+    Option("kilograms_per_kwh", "kg of CO2 equivalent per kWh of the grid", "0.385"),
+)
+COMMUNICATE: Final = (
+    Option("parameters", "parameters whose gradients are exchanged", whole=True),
+    Option("bits", "bits per parameter; with sparse exchanges less than 1", "8"),
+    Option("peers", "number of volunteers", "8", whole=True),
+    Option("up", "upload rate in Mbit/s", "20"),
+    Option("down", "download rate in Mbit/s", "100"),
+    Option("round_trip", "milliseconds to another volunteer and back", "100"),
+    Option("computing_seconds", "seconds of computing between two exchanges", "60"),
+)
+SCALE: Final = (Option("flops", "budget of the run in FLOPs"),)
+
+
+def add_planner_commands(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the planner's commands to the command line."""
+    compute = _add(commands, "compute", "days, energy and money of a run", COMPUTE)
+    compute.add_argument("--recomputation", metavar="CHOICE", help="none full; default: none")
+    communicate = _add(commands, "communicate", "what an exchange costs", COMMUNICATE)
+    communicate.add_argument("--way", metavar="CHOICE", help="all-reduce all-gather store")
+    communicate.add_argument("--overlap", action="store_true", help="compute on meanwhile")
+    _add(commands, "scale", "size and tokens for a budget", SCALE)
+
+
+def _add(
+    commands: "argparse._SubParsersAction[Any]", name: str, words: str, options: tuple[Option, ...]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=words)
+    for option in options:
+        default = "" if option.default is None else f"; default: {option.default}"
+        flag = "--" + option.field.replace("_", "-")
+        parser.add_argument(flag, metavar="NUMBER", help=f"{option.help}{default}")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def run_planner(arguments: argparse.Namespace) -> str:
+    """The text that a planner's command prints.
+
+    Raises:
+        InputError: for an option that is missing or that its field does not take.
+    """
+    given = vars(arguments)
+    answer = COMMANDS[arguments.command](given)
+    if arguments.json:
+        return json.dumps(answer)
+    width = max(len(name) for name in answer)
+    return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in answer.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int):
+        return format_count(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _read(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {option.field: option.read(given.get(option.field)) for option in options}
+
+
+def _choice(field: str, given: str | None, kinds: type[Recomputation] | type[Way]) -> Any:
+    names = [kind.value for kind in kinds]
+    if given is None:
+        return kinds(names[0])
+    if given not in names:
+        raise unknown_name(field, given, names)
+    return kinds(given)
+
+
+def _compute(given: Mapping[str, Any]) -> dict[str, Any]:
+    values = _read(COMPUTE, given)
+    recomputation = _choice("recomputation", given.get("recomputation"), Recomputation)
+    work = work_per_token(
+        values["parameters"],
+        values["layers"],
+        values["width"],
+        values["sequence_length"],
+        recomputation,
+    )
+    crowd = Crowd(
+        values["gpus"],
+        values["peak_tflops"] * 1e12,
+        values["utilization"],
+        values["hours_per_day"],
+        values["watts"],
+        values["dollars_per_hour"],
+    )
+    cost = run_cost(
+        work.model * values["tokens"],
+        (crowd,),
+        overhead=values["overhead"],
+        kilograms_per_kwh=values["kilograms_per_kwh"],
+    )
+    hardware = values["utilization"] * work.hardware / work.model
+    if hardware > 1:
+        rule = f"needs {hardware:.1%} of the hardware with recomputation; at most 100% is possible"
+        raise InputError("utilization", values["utilization"], rule)
+    return {
+        "flops_per_token": work.model,
+        "flops": cost.flops,
+        "hardware_utilization": hardware,
+        "days": cost.days,
+        "gpu_hours": cost.gpu_hours,
+        "megawatt_hours": cost.megawatt_hours,
+        "carbon_tonnes": cost.carbon_tonnes,
+        "dollars": cost.dollars,
+    }
+
+
+def _communicate(given: Mapping[str, Any]) -> dict[str, Any]:
+    values = _read(COMMUNICATE, given)
+    way = _choice("way", given.get("way"), Way)
+    if values["peers"] < 1:
+        raise InputError("peers", values["peers"], "must be at least 1")
+    if not 0 < values["bits"] <= 32:
+        raise InputError("bits", values["bits"], "must be above 0, at most 32")
+    if values["peers"] > MOST_PEERS:
+        raise InputError("peers", values["peers"], f"must be at most {MOST_PEERS}")
+    link = Connection(values["up"] * 1e6, values["down"] * 1e6, values["round_trip"] / 1000)
+    message = values["parameters"] * values["bits"] / 8
+    peers = [link] * values["peers"]
+    seconds = exchange_seconds(message, peers, way)
+    rhythm = Rhythm(values["computing_seconds"], seconds, given["overlap"])
+    load = loads(message, peers, way)[0]
+    return {
+        "message_bytes": round(message),
+        "sent_bytes": round(load.sent),
+        "received_bytes": round(load.received),
+        "exchange_seconds": seconds,
+        "computing_share": rhythm.computing_share,
+        "sent_bytes_per_day": round(load.sent * rhythm.exchanges_per_day),
+    }
+
+
+def _scale(given: Mapping[str, Any]) -> dict[str, Any]:
+    values = _read(SCALE, given)
+    advice = compute_optimal(values["flops"])
+    fewest, most = advice.parameters
+    return {
+        "parameters_at_20_tokens_each": round(advice.by_ratio.parameters),
+        "tokens_at_20_tokens_each": round(advice.by_ratio.tokens),
+        "fewest_parameters": round(fewest),
+        "most_parameters": round(most),
+        "pile_loss_by_cerebras_gpt": cerebras_loss(values["flops"]),
+    }
+
+
+MOST_PEERS: Final = 100_000
+COMMANDS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "compute": _compute,
+    "communicate": _communicate,
+    "scale": _scale,
+}

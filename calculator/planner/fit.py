@@ -1,0 +1,314 @@
+"""What would make a step fit a GPU, and the largest that does.
+
+Each search exists twice: as a function, and in steps, which pause after each estimate. The page
+takes the steps, so that a newer question need not wait for the end of an older search.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from calculator.architecture import Architecture
+from calculator.catalog.gpus import Gpu
+from calculator.configuration import LONGEST_SEQUENCE
+from calculator.errors import InputError
+from calculator.estimate import estimate, least
+from calculator.plan import LARGEST_BATCH, Plan
+from calculator.planner.changes import CHANGES, Change, Cost
+from calculator.planner.need import Need, need_of, need_on
+from calculator.report import Report
+from calculator.resolution import resolve
+
+MOST_CHANGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Changes after which the step fits.
+
+    Attributes:
+        changes: one, or several that fit only together.
+        plan: the plan after them.
+        peak: what the step's tensors then take of the GPU.
+        need: the same with the overhead.
+        saved: bytes of the typical need less than before.
+        ram: bytes of RAM that the step then takes.
+    """
+
+    changes: tuple[Change, ...]
+    plan: Plan
+    peak: int
+    need: Need
+    saved: int
+    ram: int
+
+    @property
+    def cost(self) -> Cost:
+        """The highest cost among the changes."""
+        return max(change.cost for change in self.changes)
+
+    @property
+    def words(self) -> str:
+        """The changes as one instruction."""
+        first, *others = (change.words for change in self.changes)
+        lowered = [words[0].lower() + words[1:] for words in others]
+        return ", ".join([first, *lowered[:-1]]) + "".join(f" and {last}" for last in lowered[-1:])
+
+    @property
+    def price(self) -> str:
+        """What the changes cost, the highest cost first; what costs nothing beside it is left out.
+
+        Two changes that cost the same are named once.
+        """
+        ordered = sorted(self.changes, key=lambda change: -change.cost)
+        costly = [change.price for change in ordered if change.cost is not Cost.NOTHING]
+        return " ".join(dict.fromkeys(costly or [ordered[0].price]))
+
+
+def proposals(
+    architecture: Architecture,
+    plan: Plan,
+    memory: int,
+    generation: str = "",
+    most: int = MOST_CHANGES,
+) -> list[Proposal]:
+    """Changes that make a step fit, single ones first, then pairs of which neither does alone.
+
+    Three at once are tried where no pair is enough. Within each number of changes the cheaper
+    stand first, and among those of equal cost the ones that save more.
+
+    Args:
+        architecture: the model.
+        plan: the plan that does not fit, or may not.
+        memory: the GPU's memory in bytes.
+        generation: the GPU's generation, for the libraries' workspaces.
+        most: changes at once.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    *_, found = proposals_in_steps(architecture, plan, memory, generation, most)
+    return found
+
+
+def proposals_in_steps(
+    architecture: Architecture,
+    plan: Plan,
+    memory: int,
+    generation: str = "",
+    most: int = MOST_CHANGES,
+) -> Iterator[list[Proposal]]:
+    """After each estimate, what `proposals` has found so far.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    before = need_of(estimate(architecture, plan, generation))
+    found: list[Proposal] = []
+    for together in range(1, most + 1):
+        if together == MOST_CHANGES and found:
+            break
+        enough = [set(proposal.changes) for proposal in found]
+        tried: list[Proposal] = []
+        for changes, changed in _changed(architecture, plan, together):
+            if any(fewer <= set(changes) for fewer in enough):
+                continue
+            proposal = _proposal(architecture, changes, changed, memory, generation)
+            if proposal:
+                saved = before.typical - proposal.need.typical
+                tried.append(replace(proposal, saved=saved))
+            yield found + sorted(tried, key=_order)
+        found += sorted(tried, key=_order)
+    yield found
+
+
+def least_changes(
+    architecture: Architecture, plan: Plan, gpus: Sequence[Gpu], most: int = 2
+) -> dict[str, Proposal | None]:
+    """For each GPU that does not hold a step, the first of its `proposals`; None where none fits.
+
+    All GPUs share one search: a step's peak is the same on each.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    peak = estimate(architecture, plan).gpu.total
+    left = [gpu for gpu in gpus if not need_on(peak, gpu).fits(gpu.memory)]
+    found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
+    for together in range(1, most + 1):
+        largest = max((gpu.memory for gpu in left), default=0)
+        tried = [
+            (changes, changed, report)
+            for changes, changed in _changed(architecture, plan, together)
+            if (report := _report_within(architecture, changed, largest)) is not None
+        ]
+        for gpu in left:
+            before = need_on(peak, gpu).typical
+            fitting = []
+            for changes, changed, report in tried:
+                need = need_on(report.gpu.total, gpu)
+                if need.fits(gpu.memory):
+                    size, saved = report.gpu.total, before - need.typical
+                    ram = report.ram.total
+                    fitting.append(Proposal(changes, changed, size, need, saved, ram))
+            found[gpu.name] = min(fitting, key=_order, default=None)
+        left = [gpu for gpu in left if found[gpu.name] is None]
+    return found
+
+
+def _report_within(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> Report | None:
+    """The report of a plan that may fit so much memory."""
+    try:
+        if least(architecture, plan) > memory:
+            return None
+        return estimate(architecture, plan, generation)
+    except InputError:
+        return None  # a combination that this model or its optimizer does not have
+
+
+def _order(proposal: Proposal) -> tuple[int, int, int]:
+    return proposal.cost, sum(change.cost for change in proposal.changes), -proposal.saved
+
+
+def _changed(
+    architecture: Architecture, plan: Plan, together: int
+) -> Iterator[tuple[tuple[Change, ...], Plan]]:
+    """Every combination of so many changes that each change something, and the plan after it."""
+    own = resolve(architecture, plan).sequence_length
+    known = replace(plan, sequence_length=own)
+    left_open = "sequence_length" not in plan.changed()
+    for changes, changed in _combined(known, CHANGES, together):
+        if left_open and changed.sequence_length == own:
+            yield changes, replace(changed, sequence_length=plan.sequence_length)
+        else:
+            yield changes, changed
+
+
+def _combined(
+    plan: Plan, among: Sequence[Change], together: int
+) -> Iterator[tuple[tuple[Change, ...], Plan]]:
+    """The same, for a plan whose lengths are known."""
+    if not together:
+        yield (), plan
+        return
+    for place, change in enumerate(among):
+        changed = change.apply(plan)
+        if changed is not None:
+            for others, last in _combined(changed, among[place + 1 :], together - 1):
+                yield (change, *others), last
+
+
+def _proposal(
+    architecture: Architecture,
+    changes: tuple[Change, ...],
+    changed: Plan,
+    memory: int,
+    generation: str,
+) -> Proposal | None:
+    """The proposal that these changes make, if the step then fits."""
+    report = _report_within(architecture, changed, memory, generation)
+    if report is None:
+        return None
+    need = need_of(report)
+    if not need.fits(memory):
+        return None
+    return Proposal(changes, changed, report.gpu.total, need, 0, report.ram.total)
+
+
+Search = Generator[None, None, int | None]
+
+
+def largest_batch(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> int | None:
+    """The most sequences in a micro-batch that fit; None where not even one does.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    return _end_of(largest_batch_in_steps(architecture, plan, memory, generation))
+
+
+def largest_batch_in_steps(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> Search:
+    """Pauses after each estimate; the end's value is that of `largest_batch`."""
+    return _largest(
+        lambda size: estimate(architecture, replace(plan, batch_size=size), generation),
+        LARGEST_BATCH,
+        memory,
+    )
+
+
+def longest_sequence(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> int | None:
+    """The longest sequence that fits at the plan's batch; None where not even the shortest does.
+
+    It is no longer than the model's own longest where that is fixed. A model that takes one length
+    only has this one or none.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    return _end_of(longest_sequence_in_steps(architecture, plan, memory, generation))
+
+
+def longest_sequence_in_steps(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> Search:
+    """Pauses after each estimate; the end's value is that of `longest_sequence`."""
+    if has_one_length(architecture):
+        own = architecture.sequence_length
+        fits = need_of(estimate(architecture, plan, generation)).fits(memory)
+        yield
+        return own if fits else None
+    return (
+        yield from _largest(
+            lambda size: estimate(architecture, replace(plan, sequence_length=size), generation),
+            architecture.positions or LONGEST_SEQUENCE,
+            memory,
+        )
+    )
+
+
+def has_one_length(architecture: Architecture) -> bool:
+    """Whether the model takes sequences of one length only."""
+    try:
+        resolve(architecture, Plan(sequence_length=1))
+    except InputError:
+        return True
+    return False
+
+
+def _end_of(search: Search) -> int | None:
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            found: int | None = end.value
+            return found
+
+
+def _largest(report_at: Callable[[int], Report], most: int, memory: int) -> Search:
+    """The largest value up to `most` whose step fits, by doubling and halving."""
+
+    def fits(value: int) -> bool:
+        return need_of(report_at(value)).fits(memory)
+
+    if not fits(1):
+        return None
+    good, bad = 1, 2
+    while bad <= most and fits(bad):
+        yield
+        good, bad = bad, 2 * bad
+    bad = min(bad, most + 1)
+    while bad - good > 1:
+        yield
+        middle = (good + bad) // 2
+        if fits(middle):
+            good = middle
+        else:
+            bad = middle
+    return good

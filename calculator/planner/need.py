@@ -1,0 +1,73 @@
+"""What a step takes of a GPU, and whether it fits: the verdict and the sum that decides."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from calculator.catalog.gpus import Gpu
+from calculator.overhead import estimate_overhead
+from calculator.report import Report
+from calculator.units import format_bytes
+
+
+class Verdict(StrEnum):
+    """What the interval of peak and overhead says beside a GPU's memory."""
+
+    FITS = "fits"
+    MAY_NOT_FIT = "may not fit"
+    DOES_NOT_FIT = "does not fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Bytes that a step takes of a GPU: the allocator's peak and what comes on top.
+
+    Attributes:
+        typical: peak and typical overhead.
+        low: peak and the least overhead.
+        high: peak and the most overhead.
+    """
+
+    typical: int
+    low: int
+    high: int
+
+    def verdict(self, memory: int) -> Verdict:
+        """The verdict for a GPU of so many bytes."""
+        if self.high <= memory:
+            return Verdict.FITS
+        return Verdict.MAY_NOT_FIT if self.low <= memory else Verdict.DOES_NOT_FIT
+
+    def fits(self, memory: int) -> bool:
+        """Whether the step surely fits a GPU of so many bytes."""
+        return self.verdict(memory) is Verdict.FITS
+
+
+def need_of(report: Report) -> Need:
+    """What a report's step takes of a GPU, with the bounds of the overhead."""
+    peak, overhead = report.gpu.total, report.overhead
+    return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
+
+
+def need_on(peak: int, gpu: Gpu) -> Need:
+    """What a step of that peak takes of a GPU; the peak itself is the same on each."""
+    overhead = estimate_overhead(peak, gpu.generation)
+    return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
+
+
+def describe_need(need: Need, gpu: Gpu) -> str:
+    """The sum that decides, in words.
+
+    >>> from calculator.catalog import find_gpu
+    >>> describe_need(Need(16 * 2**30, 15 * 2**30, 17 * 2**30), find_gpu("t4"))
+    'Needs 16.0 GiB (15.0 to 17.0), your Tesla T4 has 15.0.'
+    """
+    typical = format_bytes(need.typical)
+    low, high, memory = (_beside(size, typical) for size in (need.low, need.high, gpu.memory))
+    return f"Needs {typical} ({low} to {high}), your {gpu.short} has {memory}."
+
+
+def _beside(size: int, other: str) -> str:
+    """A size without its unit where the one before it has the same."""
+    text = format_bytes(size)
+    number, unit = text.split(" ")
+    return number if other.endswith(f" {unit}") else text

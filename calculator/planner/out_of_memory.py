@@ -1,0 +1,253 @@
+"""PyTorch's out-of-memory message: what it says, and what it means beside a plan.
+
+The present text (since 2.1) and the two before it are read: with "reserved in total" (1.5 to 2.0)
+and with "cached" (before).
+
+Source: torch (c10/cuda/CUDACachingAllocator.cpp; pytorch/pytorch pull request 13751)
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from calculator.catalog.gpus import Gpu
+from calculator.errors import InputError
+from calculator.overhead import CONTEXT_BYTES
+from calculator.planner.need import need_on
+from calculator.report import Report
+from calculator.units import GiB, KiB, MiB, format_bytes
+
+FIELD: Final = "message"
+LONGEST_MESSAGE: Final = 100_000
+# a measured peak stands up to so many thousandths above ours (see the page 'Accuracy')
+SPREAD: Final = 60
+# CUDA gives programs up to so many thousandths less than the memory that the driver reports
+LESS_FOR_PROGRAMS: Final = 50
+# what a process may have besides tensors where all kernels are loaded, as CUDA did before 11.7
+OWN_BESIDES: Final = 1536 * MiB
+# sizes in a message are rounded to hundredths
+SAME_MEMORY: Final = GiB // 100
+# other processes are worth a word from here up
+WORTH_A_WORD: Final = 256 * MiB
+
+_UNITS: Final = {"bytes": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB}
+_SIZE: Final = r"(?<![\d.])(\d{1,9}(?:\.\d{1,6})?) (bytes|KiB|MiB|GiB)"
+_BEGINS: Final = "Tried to allocate"
+# marks that a quoted or emphasised message has between its words
+_BETWEEN: Final = re.compile(r"[\s>*`|]+")
+_OTHER: Final = re.compile(rf"Process \d{{1,12}} has {_SIZE} memory in use")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The sizes in a message, in bytes.
+
+    Attributes:
+        asked: what PyTorch wanted and did not get.
+        capacity: the GPU's memory.
+        free: what the driver still had.
+        allocated: what tensors took.
+        unallocated: what PyTorch had reserved and no tensor took.
+        others: what other processes had; None where the message does not say.
+    """
+
+    asked: int
+    capacity: int
+    free: int
+    allocated: int
+    unallocated: int
+    others: int | None = None
+
+    @property
+    def wanted(self) -> int:
+        """What tensors would have taken, had it gone well."""
+        return self.allocated + self.asked
+
+    @property
+    def elsewhere(self) -> int:
+        """What neither PyTorch's tensors and reserve nor the driver's free memory explains."""
+        return max(0, self.capacity - self.free - self.allocated - self.unallocated)
+
+    @property
+    def foreign(self) -> int:
+        """What belongs to other processes, as far as it can be known."""
+        if self.others is not None:
+            return self.others
+        return self.elsewhere - CONTEXT_BYTES if self.elsewhere > OWN_BESIDES else 0
+
+    def is_of(self, memory: int) -> bool:
+        """Whether it may come from a GPU whose driver reports so many bytes."""
+        least = memory * (1000 - LESS_FOR_PROGRAMS) // 1000
+        return least <= self.capacity <= memory + SAME_MEMORY
+
+
+def read_message(text: str) -> Message:
+    """The sizes of the first message in a text, such as a whole traceback.
+
+    Raises:
+        InputError: naming what is missing.
+    """
+    if len(text) > LONGEST_MESSAGE:
+        rule = f"must have at most {LONGEST_MESSAGE:,} characters: paste the message alone"
+        raise InputError(FIELD, f"{len(text):,} characters", rule)
+    _, begins, rest = _BETWEEN.sub(" ", text).partition(_BEGINS)
+    if not begins:
+        rule = f"must be PyTorch's out-of-memory message, with the words '{_BEGINS}'"
+        raise InputError(FIELD, text.strip(), rule)
+    message = begins + rest.partition(_BEGINS)[0]
+    is_present = re.search(r"total capaci?ty of", message) is not None
+    allocated = _find(message, rf"{_SIZE} {'is allocated by PyTorch' if is_present else 'already'}")
+    capacity, free, unallocated = _present(message) if is_present else _older(message, allocated)
+    asked = _find(message, rf"{_BEGINS} {_SIZE}")
+    others = _others(message, allocated) if is_present else None
+    return Message(asked, capacity, free, allocated, unallocated, others)
+
+
+def _present(message: str) -> tuple[int, int, int]:
+    return (
+        _find(message, rf"total capaci?ty of {_SIZE}"),
+        _find(message, rf"of which {_SIZE} is free"),
+        _find(message, rf"{_SIZE} is reserved by PyTorch but unallocated"),
+    )
+
+
+def _older(message: str, allocated: int) -> tuple[int, int, int]:
+    capacity = _find(message, rf"{_SIZE} total capacity")
+    free = _find(message, rf"{_SIZE} free")
+    if re.search(rf"{_SIZE} cached", message):
+        return capacity, free, _find(message, rf"{_SIZE} cached")
+    reserved = _find(message, rf"{_SIZE} reserved in total by PyTorch")
+    return capacity, free, max(0, reserved - allocated)
+
+
+def _others(message: str, allocated: int) -> int | None:
+    """What other processes have; where this one is not told apart, it is one that holds enough."""
+    found = [_bytes(*match.groups()) for match in _OTHER.finditer(message)]
+    if "this process has" in message:
+        return sum(found)
+    own = next((size for size in sorted(found) if size >= allocated), None)
+    return None if own is None else sum(found) - own
+
+
+def _find(message: str, pattern: str) -> int:
+    found = re.search(pattern, message)
+    if found is None:
+        words = re.sub(r" +", " ", pattern.replace(_SIZE, "SIZE").replace("capaci?ty", "capacity"))
+        rule = f"lacks '{words}', with a size such as 20.00 MiB: paste the whole message"
+        raise InputError(FIELD, message, rule)
+    return _bytes(*found.groups())
+
+
+def _bytes(number: str, unit: str) -> int:
+    return round(float(number) * _UNITS[unit])
+
+
+class Cause(StrEnum):
+    """What a message means beside a plan."""
+
+    OTHER_CARD = "another GPU"
+    OTHER_PROCESS = "another process"
+    OTHER_PLAN = "another plan"
+    SAME_PLAN = "this plan"
+    FRAGMENTATION = "fragmentation"
+    FREE = "memory was free"
+    TOO_LARGE = "too large"
+    SHOULD_FIT = "should fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the message says: a heading, why, and what to do."""
+
+    cause: Cause
+    title: str
+    words: str
+    remedy: str
+
+
+def explain(message: Message, report: Report, gpu: Gpu) -> list[Finding]:
+    """What a message means beside a plan, what matters most first."""
+    return [*_findings(message, report, gpu)]
+
+
+def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
+    peak = report.gpu.total
+    need = need_on(peak, gpu)
+    asked, allocated = format_bytes(message.asked), format_bytes(message.allocated)
+    capacity, wanted = format_bytes(message.capacity), format_bytes(message.wanted)
+    if not message.is_of(gpu.memory):
+        yield Finding(
+            Cause.OTHER_CARD,
+            "The message is from another GPU",
+            f"It had {capacity}; you compare with {format_bytes(gpu.memory)}.",
+            "Compare with the GPU of the message.",
+        )
+    if message.wanted * 1000 > peak * (1000 + SPREAD):
+        yield Finding(
+            Cause.OTHER_PLAN,
+            "It was another plan, or something more",
+            f"Tensors took {allocated} and {asked} more were asked for: {wanted}. The plan's whole "
+            f"step needs {format_bytes(peak)} at its peak.",
+            "Check micro-batch, sequence length, precision, attention and optimizer against your "
+            "script, and whether it holds anything else: a second model, an evaluation, losses "
+            "kept with their graphs.",
+        )
+    else:
+        yield Finding(
+            Cause.SAME_PLAN,
+            "The message agrees with the plan",
+            f"Tensors would have taken {wanted} with what was asked for; the step "
+            f"goes up to {format_bytes(peak)}.",
+            "",
+        )
+    if message.foreign > WORTH_A_WORD:
+        yield Finding(
+            Cause.OTHER_PROCESS,
+            "Something else was on the GPU",
+            f"About {format_bytes(message.foreign)} belonged to other processes.",
+            "See with nvidia-smi what runs there, and end notebooks that still hold memory.",
+        )
+    if message.unallocated >= message.asked:
+        yield Finding(
+            Cause.FRAGMENTATION,
+            "The memory was in pieces",
+            f"PyTorch had {format_bytes(message.unallocated)} reserved and unused, more than the "
+            f"{asked} it asked for, but not in one piece.",
+            "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; before PyTorch 2.1, "
+            "max_split_size_mb:128.",
+        )
+    if message.free >= message.asked:
+        yield Finding(
+            Cause.FREE,
+            "The driver had enough left",
+            f"{format_bytes(message.free)} were free, and {asked} were asked for: a "
+            " limit was reached, not the end of the memory.",
+            "Look for a memory fraction set in PyTorch, a slice of a shared GPU, too little RAM.",
+        )
+    left = message.capacity - message.foreign
+    if need.low > left:
+        yield Finding(
+            Cause.TOO_LARGE,
+            "The plan does not fit what the GPU had",
+            f"It needs {format_bytes(need.typical)} ({format_bytes(need.low)} to "
+            f"{format_bytes(need.high)}), and {format_bytes(left)} were there for it.",
+            "See what would make it fit.",
+        )
+    elif need.high <= left:
+        yield Finding(
+            Cause.SHOULD_FIT,
+            "The plan itself fits",
+            f"It needs {format_bytes(need.high)} at most, and {format_bytes(left)} were there "
+            "for it.",
+            "So look for the reason above, or for a difference between plan and script.",
+        )
+    else:
+        yield Finding(
+            Cause.TOO_LARGE,
+            "The plan may not fit what the GPU had",
+            f"It needs {format_bytes(need.low)} to {format_bytes(need.high)}, and "
+            f"{format_bytes(left)} were there for it.",
+            "See what would make it fit.",
+        )

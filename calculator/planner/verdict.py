@@ -1,0 +1,102 @@
+"""The words of ``fit`` and of ``estimate --gpu``: the sum that decides, and what to change."""
+
+import json
+from typing import Any
+
+from calculator.architecture import Architecture
+from calculator.catalog import GPUS, Gpu
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.fit import Proposal, largest_batch, longest_sequence, proposals
+from calculator.planner.need import Need, describe_need, need_of
+from calculator.units import format_bytes
+
+
+def describe_verdict(need: Need, gpu: Gpu) -> str:
+    """One sentence with the figures that decide."""
+    return f"{gpu.title}: {need.verdict(gpu.memory)}. {describe_need(need, gpu)}"
+
+
+def verdict_as_json(need: Need, gpu: Gpu) -> dict[str, Any]:
+    """The verdict as the object that ``--json`` prints; sizes are integers of bytes."""
+    return {
+        "gpu": gpu.name,
+        "memory": gpu.memory,
+        "verdict": need.verdict(gpu.memory).value,
+        "typical": need.typical,
+        "low": need.low,
+        "high": need.high,
+    }
+
+
+def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
+    """What `fit` prints: the verdict and advice for one GPU, or a line for each GPU.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    if gpu is None:
+        return "\n".join(
+            describe_verdict(need_of(estimate(architecture, plan, one.generation)), one)
+            for one in GPUS.values()
+        )
+    need = need_of(estimate(architecture, plan, gpu.generation))
+    return "\n".join([describe_verdict(need, gpu), *_advise(architecture, plan, need, gpu)])
+
+
+def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
+    """What `fit --json` prints; sizes are integers of bytes.
+
+    Raises:
+        InputError: for a plan that this model cannot have.
+    """
+    if gpu is None:
+        verdicts = [
+            verdict_as_json(need_of(estimate(architecture, plan, one.generation)), one)
+            for one in GPUS.values()
+        ]
+        return json.dumps({"model": architecture.name, "gpus": verdicts})
+    need = need_of(estimate(architecture, plan, gpu.generation))
+    limits = (architecture, plan, gpu.memory, gpu.generation)
+    fits = need.fits(gpu.memory)
+    answer = {
+        "model": architecture.name,
+        **verdict_as_json(need, gpu),
+        "proposals": [] if fits else [_as_json(found) for found in proposals(*limits)],
+        "largest_batch": largest_batch(*limits),
+        "longest_sequence": longest_sequence(*limits),
+    }
+    return json.dumps(answer)
+
+
+def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> list[str]:
+    """Lines below the verdict: what would make it fit, or what is left over."""
+    limits = (architecture, plan, gpu.memory, gpu.generation)
+    if not need.fits(gpu.memory):
+        found = proposals(*limits)
+        if not found:
+            return ["No change that keeps one GPU makes it fit; see `fit` without --gpu."]
+        return ["What would make it fit:", *map(_describe_proposal, found)]
+    return [
+        f"Left over: {format_bytes(gpu.memory - need.typical)}",
+        f"Largest micro-batch at this length: {largest_batch(*limits)}",
+        f"Longest sequence at this micro-batch: {longest_sequence(*limits)}",
+    ]
+
+
+def _describe_proposal(proposal: Proposal) -> str:
+    ram = f", {format_bytes(proposal.ram)} of RAM" if proposal.ram else ""
+    needs = f"needs {format_bytes(proposal.need.typical)}{ram}"
+    return f"  {proposal.words}: {needs}. {proposal.price}"
+
+
+def _as_json(proposal: Proposal) -> dict[str, Any]:
+    return {
+        "changes": [change.words for change in proposal.changes],
+        "cost": proposal.price,
+        "plan": proposal.plan.changed(),
+        "typical": proposal.need.typical,
+        "high": proposal.need.high,
+        "saved": proposal.saved,
+        "ram": proposal.ram,
+    }

@@ -1,0 +1,89 @@
+"""What an estimate says, in the words that everybody uses: Report, Memory, Phase, Part."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calculator.overhead import Overhead
+from calculator.parts import Part as Part
+from calculator.parts import Phase as Phase
+from calculator.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes in one place, by what they are for; the total is the sum of the parts."""
+
+    weights: int = 0
+    gradients: int = 0
+    optimizer: int = 0
+    activations: int = 0
+    temporaries: int = 0
+
+    @property
+    def total(self) -> int:
+        """Sum of the parts."""
+        return self.weights + self.gradients + self.optimizer + self.activations + self.temporaries
+
+    def as_json(self) -> dict[str, int]:
+        """The parts by their names."""
+        return {part.key: getattr(self, part.key) for part in Part}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A training step's memory: the GPU's in each phase, RAM, and what crosses the bus.
+
+    `trainable_parameters` are those that get a gradient and are updated.
+    """
+
+    model: str
+    plan: Plan
+    parameters: int
+    trainable_parameters: int
+    phases: Mapping[Phase, Memory]
+    ram: Memory
+    overhead: Overhead
+    to_ram: int
+    to_gpu: int
+    notes: tuple[str, ...]
+
+    @property
+    def peak_phase(self) -> Phase:
+        """The phase that needs most."""
+        return max(self.phases, key=lambda phase: self.phases[phase].total)
+
+    @property
+    def gpu(self) -> Memory:
+        """What lives on the GPU at the peak."""
+        return self.phases[self.peak_phase]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of ``--json``, version 2; sizes are integers of bytes.
+
+        Version 1 had ``moment`` and ``moments`` for ``phase`` and ``phases``.
+        """
+        peak = self.gpu.total
+        return {
+            "version": 2,
+            "model": self.model,
+            # dataclasses.asdict copies every value in depth, which takes longer than the estimate
+            "plan": {name: getattr(self.plan, name) for name in self.plan.options()},
+            "parameters": self.parameters,
+            "trainable_parameters": self.trainable_parameters,
+            "gpu": {
+                "peak": peak,
+                "phase": self.peak_phase.value,
+                "overhead": self.overhead.total,
+                "low": peak + self.overhead.low,
+                "high": peak + self.overhead.high,
+                "parts": self.gpu.as_json(),
+            },
+            "ram": {"peak": self.ram.total, "parts": self.ram.as_json()},
+            "phases": [
+                {"name": phase.value, "gpu": memory.total, "parts": memory.as_json()}
+                for phase, memory in self.phases.items()
+            ],
+            "transfer": {"to_ram": self.to_ram, "to_gpu": self.to_gpu},
+            "notes": list(self.notes),
+        }

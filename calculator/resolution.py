@@ -1,0 +1,137 @@
+"""A plan made complete for a model: what was left open filled in, what cannot be refused."""
+
+from dataclasses import fields, replace
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.models.registry import type_of
+from calculator.plan import (
+    Attention,
+    Checkpointing,
+    Optimizer,
+    Plan,
+    Precision,
+    Update,
+    default_bits,
+    techniques,
+)
+
+
+def resolve(architecture: Architecture, plan: Plan) -> Plan:
+    """Fill in the model's own values and check the plan against the model.
+
+    Raises:
+        InputError: for a value that this model cannot have.
+    """
+    _check_lengths(architecture, plan)
+    _check_attention(architecture, plan)
+    _check_checkpointing(architecture, plan)
+    _check_embeddings(architecture, plan)
+    _check_dropout(architecture, plan)
+    _check_optimizer(plan)
+    own = {
+        "sequence_length": architecture.sequence_length,
+        "target_length": architecture.target_length,
+        "optimizer_bits": default_bits(plan.precision),
+        "reversible": architecture.reversible,
+        "dropout": architecture.dropout,
+        "tied_embeddings": architecture.tied_embeddings,
+    }
+    left_open = {name: value for name, value in own.items() if getattr(plan, name) is None}
+    groups = _resolve_groups(architecture, plan)
+    return replace(plan, sharing_groups=groups, **left_open)  # type: ignore[arg-type]
+
+
+def _check_lengths(architecture: Architecture, plan: Plan) -> None:
+    model = type_of(architecture)
+    if plan.target_length is not None and not model.has_target:
+        rule = f"{architecture.name} has no decoder of its own; only T5 has a target length"
+        raise InputError("target_length", plan.target_length, rule)
+    model.check_length(architecture, plan.sequence_length)
+
+
+def can_untie(architecture: Architecture) -> bool:
+    """Whether the model's class has an output layer with weights of its own."""
+    return type_of(architecture).can_untie
+
+
+def _check_embeddings(architecture: Architecture, plan: Plan) -> None:
+    if plan.tied_embeddings is False and not can_untie(architecture):
+        rule = f"{architecture.name}'s class always ties its embeddings: must be true"
+        raise InputError("tied_embeddings", False, rule)
+
+
+def _check_dropout(architecture: Architecture, plan: Plan) -> None:
+    if plan.dropout and not type_of(architecture).has_dropout:
+        raise InputError("dropout", plan.dropout, f"{architecture.name} has no dropout: must be 0")
+
+
+def _check_checkpointing(architecture: Architecture, plan: Plan) -> None:
+    alone = plan.checkpointing is Checkpointing.SELECTIVE
+    if alone and not type_of(architecture).has_attention_core:
+        rule = f"{architecture.name}'s class has no code that computes attention alone again"
+        raise InputError("checkpointing", plan.checkpointing, f"{rule}: must be none or full")
+
+
+def _check_attention(architecture: Architecture, plan: Plan) -> None:
+    allowed = attention_kernels(architecture, plan.precision, plan.sequence_length)
+    if plan.attention not in allowed:
+        rule = f"{architecture.name} in {plan.precision} has code for: {', '.join(allowed)}"
+        raise InputError("attention", plan.attention, rule)
+
+
+def attention_kernels(
+    architecture: Architecture, precision: Precision, length: int | None = None
+) -> list[Attention]:
+    """The kernels that a model's class can run at a length, its own where there is none.
+
+    `sdpa` is always taken: a class without it (GPT-J) runs its eager code, as a note says. Flash
+    wants 16 bits.
+    """
+    narrow = precision is not Precision.FP32
+    length = length or architecture.sequence_length
+    return [*type_of(architecture).kernels_of(architecture, narrow, length)]
+
+
+def _check_optimizer(plan: Plan) -> None:
+    if plan.optimizer is not Optimizer.ADAFACTOR:
+        return
+    if plan.optimizer_bits == 8:
+        rule = "Adafactor's states are factored, not quantised: must be 32 or 16"
+        raise InputError("optimizer_bits", plan.optimizer_bits, rule)
+    if plan.update is Update.FUSED:
+        raise InputError("update", plan.update, "PyTorch's Adafactor has foreach and loop only")
+
+
+def _resolve_groups(architecture: Architecture, plan: Plan) -> int:
+    """Distinct layers of the longest stack; a shorter one has at most its own."""
+    layers = architecture.shared_layers
+    most = max(architecture.layers, architecture.decoder_layers)
+    asked: int | None = plan.sharing_groups
+    if asked is not None and asked > most:
+        rule = f"{architecture.name} has {layers} layers to share: must be from 1 to {layers}"
+        raise InputError("sharing_groups", asked, rule)
+    kinds = sorted(set(architecture.pattern))
+    if asked is not None and asked < layers and len(kinds) > 1:
+        rule = f"{architecture.name} has layers of several kinds ({', '.join(kinds)}), which differ"
+        raise InputError("sharing_groups", asked, f"{rule} in more than their weights")
+    return min(asked or architecture.sharing_groups or most, layers)
+
+
+def without_techniques(architecture: Architecture, plan: Plan) -> Plan:
+    """The same plan at the plain value of each technique: the page's baseline."""
+    plain = {option.field: plain_value(architecture, option.field) for option in techniques()}
+    return replace(plan, **plain)  # type: ignore[arg-type]  # field names and values match
+
+
+def plain_value(architecture: Architecture, field: str) -> object:
+    """The value of a technique's option that leaves the technique out."""
+    match field:
+        case "optimizer_bits":
+            return None
+        case "sharing_groups":
+            return architecture.shared_layers
+        case "reversible":
+            return False
+        case _:
+            return {item.name: item.default for item in fields(Plan)}[field]

@@ -1,0 +1,190 @@
+"""The demonstration of the page 'Security': gradients of two numbers are points in a plane.
+
+What honest and bad volunteers send is averaged in three ways; the page draws what comes of it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from calculator.errors import InputError, unknown_name
+from calculator.swarm.aggregation import Clipping
+from calculator.swarm.attacks import Attack, attack
+from calculator.swarm.comparison import Comparison, Result, Start, compare
+
+# Made up: seven volunteers whose gradients agree but for the noise of their samples.
+HONEST: Final[tuple[tuple[float, float], ...]] = (
+    (3.2, 1.1),
+    (2.3, 2.2),
+    (4.1, 1.7),
+    (3.0, 2.9),
+    (2.4, 0.8),
+    (3.9, 0.7),
+    (3.6, 2.3),
+)
+DEFAULT_ATTACK: Final = Attack.PULL
+DEFAULT_BAD_COUNT: Final = 2
+DEFAULT_CLIPPING: Final = Clipping(radius=1.5, iterations=8)
+MOST_BAD: Final = 10
+LARGEST_COORDINATE: Final = 1e6
+SMALLEST_RADIUS: Final = 1e-6
+
+# The part of the plane that is drawn: so far from zero to each side.
+HALF_WIDTH: Final = 8.0
+HALF_HEIGHT: Final = 5.0
+MARGIN: Final = 0.96  # what lies outside is marked so far out, in the direction where it is
+
+
+def answer(params: Mapping[str, object]) -> dict[str, Any]:
+    """What the page shows for one state of the demonstration.
+
+    Args:
+        params: `attack`, a name of `Attack` or "hand" for the points of `bad`, each an object
+            with x and y, or with left and top in per cent of the picture; `bad_count`; `radius`;
+            `iterations`; `start`, a name of `Start`. What is absent has its default.
+
+    Raises:
+        InputError: for a value out of its range.
+    """
+    clipping = Clipping(_radius(params), _whole(params, "iterations", DEFAULT_CLIPPING.iterations))
+    start = params.get("start") or Start.ZERO
+    if not isinstance(start, str) or start not in [*Start]:
+        raise unknown_name("start", start, Start)
+    comparison = compare(HONEST, _bad(params, clipping), clipping, Start(start))
+    return {
+        "attack": str(params.get("attack") or DEFAULT_ATTACK),
+        "start": start,
+        "honest": [_place(vector) for vector in comparison.honest],
+        "bad": [_place(vector) for vector in comparison.bad],
+        "honest_mean": _place(comparison.honest_mean),
+        "results": {result.aggregation.value: _drawn(result) for result in comparison.results},
+        "radius": clipping.radius,
+        "iterations": clipping.iterations,
+        "reach": 100 * clipping.radius / math.hypot(HALF_WIDTH, HALF_HEIGHT) / math.sqrt(2),
+        "figures": figures(comparison),
+    }
+
+
+def _bad(params: Mapping[str, object], clipping: Clipping) -> list[list[float]]:
+    count = _whole(params, "bad_count", DEFAULT_BAD_COUNT)
+    if not 0 <= count <= MOST_BAD:
+        raise InputError("bad_count", count, f"must be a whole number from 0 to {MOST_BAD}")
+    name = params.get("attack") or DEFAULT_ATTACK
+    if name == "hand":
+        return _placed(params.get("bad"), count)
+    if not isinstance(name, str) or name not in [*Attack]:
+        raise unknown_name("attack", name, [*Attack, "hand"])
+    return attack(Attack(name), HONEST, count, clipping.radius)
+
+
+def _placed(given: object, count: int) -> list[list[float]]:
+    """The points that were put by hand, as many as are wanted: new ones pull."""
+    if not isinstance(given, list):
+        raise InputError("bad", given, "must be a list of points")
+    points = [_point(point) for point in given[:count]]
+    return points + attack(DEFAULT_ATTACK, HONEST, count, 1.0)[len(points) :]
+
+
+def _point(given: object) -> list[float]:
+    match given:
+        case {"x": given_x, "y": given_y}:  # as it was answered, with a place perhaps at the edge
+            x, y = _finite("bad", given_x), _finite("bad", given_y)
+        case {"left": left, "top": top}:
+            x = (_finite("bad", left) / 50 - 1) * HALF_WIDTH
+            y = (1 - _finite("bad", top) / 50) * HALF_HEIGHT
+        case _:
+            raise InputError("bad", given, "must have x and y, or left and top")
+    if max(abs(x), abs(y)) > LARGEST_COORDINATE:
+        raise InputError("bad", given, f"must not be beyond {LARGEST_COORDINATE:,.0f}")
+    return [x, y]
+
+
+def _radius(params: Mapping[str, object]) -> float:
+    radius = _number(params, "radius", DEFAULT_CLIPPING.radius)
+    if not SMALLEST_RADIUS <= radius <= LARGEST_COORDINATE:
+        rule = f"must be a number from {SMALLEST_RADIUS:g} to {LARGEST_COORDINATE:,.0f}"
+        raise InputError("radius", radius, rule)
+    return radius
+
+
+def _number(params: Mapping[str, object], field: str, default: float) -> float:
+    value = params.get(field)
+    return default if value in (None, "") else _finite(field, value)
+
+
+def _whole(params: Mapping[str, object], field: str, default: int) -> int:
+    number = _number(params, field, default)
+    if number != int(number):
+        raise InputError(field, number, "must be a whole number")
+    return int(number)
+
+
+def _finite(field: str, value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(field, value, "must be a finite number")
+    return number
+
+
+def _place(vector: Sequence[float]) -> dict[str, Any]:
+    """A vector and where it is drawn, in per cent of the picture from its upper left corner."""
+    reach = max(abs(vector[0]) / HALF_WIDTH, abs(vector[1]) / HALF_HEIGHT)
+    outside = reach > MARGIN
+    factor = MARGIN / reach if outside else 1.0
+    left = 50 * (1 + factor * vector[0] / HALF_WIDTH)
+    top = 50 * (1 - factor * vector[1] / HALF_HEIGHT)
+    return {"x": vector[0], "y": vector[1], "left": left, "top": top, "outside": outside}
+
+
+def _drawn(result: Result) -> dict[str, Any]:
+    path = [_place(vector) for vector in result.path]
+    return {"error": result.error, "angle": result.angle, "path": path, **path[-1]}
+
+
+def figures(comparison: Comparison) -> dict[str, str]:
+    """The texts that the page shows, by name."""
+    texts = {
+        "honest": f"{len(comparison.honest)}",
+        "bad": f"{len(comparison.bad)}",
+        "radius": f"{comparison.clipping.radius:g}",
+        "iterations": f"{comparison.clipping.iterations}",
+        "spread": f"{comparison.spread:.2f}",
+        "middle_distance": _short(comparison.middle_distance),
+        "summary": summary(comparison),
+    }
+    for result in comparison.results:
+        name = result.aggregation.value
+        texts[f"{name}.vector"] = ", ".join(_signed(number) for number in result.vector)
+        texts[f"{name}.error"] = _short(result.error)
+        texts[f"{name}.angle"] = "none" if result.angle is None else f"{result.angle:.0f}°"
+        texts[f"{name}.verdict"] = verdict(result, comparison.spread)
+    return texts
+
+
+def verdict(result: Result, spread: float) -> str:
+    """How usable a result is: as near as one honest volunteer, off, or against them."""
+    if result.error <= spread:
+        return "close"
+    return "backwards" if (result.angle or 0.0) > 90 else "off"
+
+
+def summary(comparison: Comparison) -> str:
+    """One sentence for who cannot see the picture."""
+    mean_, median, clip = (_short(result.error) for result in comparison.results)
+    bad, honest = len(comparison.bad), len(comparison.honest)
+    return (
+        f"{bad} bad of {bad + honest} volunteers. Distance from the honest mean: mean {mean_}, "
+        f"median {median}, CenteredClip {clip}."
+    )
+
+
+def _signed(number: float) -> str:
+    return _short(number).replace("-", "\N{MINUS SIGN}")
+
+
+def _short(number: float) -> str:
+    rounded = round(number, 2) + 0.0  # no minus before zero
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.2f}"

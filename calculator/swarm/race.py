@@ -1,0 +1,95 @@
+"""The demonstration of the page 'How it works': three volunteers, two ways of working."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from calculator.errors import InputError
+from calculator.swarm.pace import Activity, PaceSettings, Pacing, Timeline, simulate
+
+DEFAULT_SPEEDS: Final = (8.0, 4.0, 1.0)  # sequences a second
+FASTEST: Final = 20.0
+SETTINGS: Final = PaceSettings()
+NAMES: Final = ("A", "B", "C")
+
+
+def answer(params: Mapping[str, object]) -> dict[str, Any]:
+    """What the page shows for one state of the demonstration.
+
+    Args:
+        params: `speeds`, the volunteers' sequences a second; 0 is one that has gone.
+
+    Raises:
+        InputError: for other than three speeds from 0 to 20, or none above 0.
+    """
+    speeds = _speeds(params.get("speeds"))
+    timelines = [simulate(speeds, pacing, SETTINGS) for pacing in Pacing]
+    return {
+        "speeds": speeds,
+        "timelines": {timeline.pacing.value: _drawn(timeline) for timeline in timelines},
+        "figures": figures(speeds, timelines),
+    }
+
+
+def _speeds(given: object) -> list[float]:
+    if given in (None, ""):
+        return list(DEFAULT_SPEEDS)
+    rule = f"must be {len(NAMES)} numbers from 0 to {FASTEST:g}"
+    if not isinstance(given, list) or len(given) != len(NAMES):
+        raise InputError("speeds", given, rule)
+    try:
+        speeds = [float(speed) for speed in given]
+    except (ValueError, TypeError, OverflowError):  # a text that is no number, a list, a giant
+        raise InputError("speeds", given, rule) from None
+    if not all(0 <= speed <= FASTEST for speed in speeds):
+        raise InputError("speeds", given, rule)
+    return speeds
+
+
+def _drawn(timeline: Timeline) -> dict[str, Any]:
+    """Where each segment is drawn, in per cent of the watched time."""
+    to_percent = 100 / timeline.window_seconds
+    return {
+        "lanes": [
+            [
+                {
+                    "activity": segment.activity.value,
+                    "left": segment.start * to_percent,
+                    "width": (segment.end - segment.start) * to_percent,
+                }
+                for segment in lane
+            ]
+            for lane in timeline.lanes
+        ],
+        "steps": [end * to_percent for end in timeline.steps],
+    }
+
+
+def figures(speeds: Sequence[float], timelines: Sequence[Timeline]) -> dict[str, str]:
+    """The texts that the page shows, by name."""
+    texts = {"summary": summary(timelines)}
+    for volunteer, speed in enumerate(speeds):
+        texts[f"speed.{volunteer}"] = f"{speed:g} a second" if speed else "gone"
+    for timeline in timelines:
+        name = timeline.pacing.value
+        texts[f"{name}.steps"] = _steps(timeline)
+        texts[f"{name}.sequences"] = f"{timeline.sequences:,}"
+        for volunteer, lane in enumerate(timeline.lanes):
+            texts[f"{name}.waited.{volunteer}"] = f"{100 * timeline.waited(volunteer):.0f} %"
+            step = next((s for s in lane if s.activity is Activity.COMPUTE), None)
+            texts[f"{name}.share.{volunteer}"] = f"{step.sequences if step else 0}"
+    return texts
+
+
+def summary(timelines: Sequence[Timeline]) -> str:
+    """One sentence for who cannot see the picture."""
+    old, own = timelines
+    minutes = f"{old.window_seconds / 60:g}"
+    return (
+        f"In {minutes} minutes, equal shares make {_steps(old)} and {old.sequences:,} sequences; "
+        f"each at its own pace make {_steps(own)} and {own.sequences:,}."
+    )
+
+
+def _steps(timeline: Timeline) -> str:
+    count = len(timeline.steps)
+    return "no step" if not count else f"{count} step{'s' if count > 1 else ''}"

@@ -1,0 +1,243 @@
+"""Types whose configurations stand in `validation/configs`: read, refused, and built in time."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calculator.allocator import round_block
+from calculator.autograd.mode import Mode
+from calculator.autograd.sizes import elements_of, number_of
+from calculator.catalog.checkpoints import CHECKPOINTS
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.hf_config import from_config
+from calculator.models.registry import build
+from calculator.parameters import count_parameters, parameter_tensors
+from calculator.peaks.prepare import numbers_of
+from calculator.plan import Plan, Precision
+from calculator.report import Phase
+from calculator.resolution import attention_kernels, resolve
+
+FOLDER = Path(__file__).parents[3] / "validation/configs"
+TYPES = (
+    *("roberta", "distilbert", "opt", "bloom", "codegen", "mpt", "gpt_neox", "phi"),
+    *(
+        "starcoder2",
+        "mt5",
+        "falcon",
+        "falcon-grouped",
+        "modernbert",
+        "bart",
+        "vit",
+        "whisper",
+        "deberta-v2",
+    ),
+)
+CONFIGS: dict[str, dict[str, Any]] = {
+    name: json.loads((FOLDER / f"{name}.json").read_text()) for name in TYPES
+}
+KEYS = sorted({key for config in CONFIGS.values() for key in config})
+VALUES = st.sampled_from([None, True, 0, 1, 3, 64, 768, 1_000_000_000, 0.1, "relu", [], {"a": 1}])
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_layers_above_those_recorded_add_the_same_parameters_each(name: str) -> None:
+    # a list has an entry for each layer
+    config = {key: value for key, value in CONFIGS[name].items() if not isinstance(value, list)}
+    (layers,) = {"num_hidden_layers", "n_layers", "n_layer", "num_layers", "encoder_layers"} & {
+        *config
+    }
+    counts = []
+    for more in (0, 1, 2):
+        architecture = from_config({**config, layers: config[layers] + more}, "here")
+        counts.append(count_parameters(architecture, resolve(architecture, Plan())))
+    assert counts[1] - counts[0] == counts[2] - counts[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("config", "checkpoint"),
+    [
+        ({"model_type": "distilbert"}, "distilbert/distilbert-base-uncased"),
+        ({"model_type": "opt"}, "facebook/opt-125m"),
+        ({"model_type": "gpt_neox"}, "EleutherAI/gpt-neox-20b"),
+        ({"model_type": "phi"}, "microsoft/phi-1_5"),
+        (
+            {
+                "model_type": "mpt",
+                "d_model": 4096,
+                "n_layers": 32,
+                "n_heads": 32,
+                "vocab_size": 50_432,
+            },
+            "mosaicml/mpt-7b",
+        ),
+        ({"model_type": "mt5"}, "google/mt5-small"),
+        ({"model_type": "falcon"}, "tiiuae/falcon-7b"),
+        ({"model_type": "modernbert"}, "answerdotai/ModernBERT-base"),
+        ({"model_type": "bart"}, "facebook/bart-large"),
+        ({"model_type": "whisper"}, "openai/whisper-tiny"),
+        ({"model_type": "vit", "num_labels": 1000}, "google/vit-base-patch16-224"),
+    ],
+)
+def test_an_empty_config_is_the_librarys_default_model(
+    config: dict[str, Any], checkpoint: str
+) -> None:
+    found = from_config(config, "here")
+    assert count_parameters(found, resolve(found, Plan())) == CHECKPOINTS[checkpoint].parameters
+
+
+# what changes the computation of a class and is not counted, from the classes' code
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("bart", "activation_function", "relu"),
+        ("bart", "decoder_attention_heads", 8),
+        ("bart", "encoder_layerdrop", 0.1),
+        ("bloom", "slow_but_exact", True),
+        ("codegen", "n_head", 2),
+        ("deberta-v2", "pos_att_type", ["c2p"]),
+        ("distilbert", "activation", "relu"),
+        ("falcon", "alibi", True),
+        ("falcon", "bias", True),
+        ("falcon", "multi_query", False),
+        ("falcon", "parallel_attn", False),
+        ("falcon", "rope_scaling", {"rope_type": "longrope"}),
+        ("gpt2", "activation_function", "relu"),
+        ("gpt_neox", "rotary_pct", 0.02),
+        ("gpt_neox", "rope_parameters", {"rope_type": "yarn"}),
+        ("phi", "qk_layernorm", True),
+        ("phi", "num_key_value_heads", 8),
+        ("phi", "partial_rotary_factor", "half"),
+        ("starcoder2", "hidden_act", "relu"),
+        ("modernbert", "hidden_activation", "silu"),
+        ("modernbert", "layer_types", ["full_attention"]),
+        ("modernbert", "sparse_prediction", True),
+        ("mpt", "attn_config", []),
+        ("mt5", "feed_forward_proj", "gated-silu"),
+        ("opt", "layerdrop", 0.1),
+        ("opt", "activation_function", "gelu"),
+        ("opt", "layer_norm_elementwise_affine", False),
+        ("roberta", "pad_token_id", 0),
+        ("vit", "hidden_act", "relu"),
+        ("vit", "image_size", [224, 224]),
+        ("vit", "patch_size", 225),
+        ("whisper", "apply_spec_augment", True),
+        ("whisper", "decoder_attention_heads", 8),
+        ("roberta", "max_position_embeddings", 2),
+        ("roberta", "position_embedding_type", "relative_key"),
+    ],
+)
+def test_what_is_not_counted_is_refused_by_name(kind: str, key: str, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        from_config({"model_type": kind, key: value}, "here")
+    assert caught.value.field == key
+
+
+def test_attention_that_the_class_cannot_compute_again_alone_is_refused() -> None:
+    # BloomAttention.forward has scores, softmax and sum in line: nothing to hand to a checkpoint
+    shape = from_config(CONFIGS["bloom"], "here")
+    with pytest.raises(InputError, match=r"checkpointing = .*must be none or full"):
+        resolve(shape, Plan.parse({"checkpointing": "selective"}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "precision", "refused"),
+    [
+        # torch's sdp_utils.cpp: flash takes no mask, and the efficient kernel as many heads of keys
+        ("falcon", 100, "amp", {"flash", "efficient"}),
+        ("falcon-grouped", 100, "amp", {"flash"}),
+        # half of the window of 180, to each side
+        ("modernbert", 89, "amp", set()),
+        ("modernbert", 90, "amp", {"flash"}),
+        ("modernbert", 89, "fp32", {"flash"}),
+        ("bart", 100, "half", set()),
+        ("vit", 101, "amp", set()),
+        ("whisper", 100, "amp", set()),
+    ],
+)
+def test_the_kernels_are_those_that_take_the_masks_of_the_class(
+    kind: str, length: int, precision: str, refused: set[str]
+) -> None:
+    model = from_config(CONFIGS[kind], "here")
+    every = {"eager", "sdpa", "flash", "efficient", "math"}
+    assert {*map(str, attention_kernels(model, Precision(precision), length))} == every - refused
+
+
+def test_the_first_layer_of_modernbert_has_no_norm_before_attention() -> None:
+    # one norm of 768 weights less than the other global layers, of which every third is one
+    config = {"model_type": "modernbert", "num_hidden_layers": 7}
+    shape = from_config(config, "here")
+    norms = [
+        item for item in parameter_tensors(shape, resolve(shape, Plan())) if item.shape == (768,)
+    ]
+    assert (
+        sum(item.copies for item in norms) == 2 * 7 - 1 + 3
+    )  # after words and layers, in the head
+
+
+def test_a_vision_model_reads_as_many_tokens_as_an_image_has_patches_and_one() -> None:
+    shape = from_config({"model_type": "vit", "image_size": 384, "patch_size": 32}, "here")
+    assert resolve(shape, Plan()).sequence_length == 12 * 12 + 1
+    with pytest.raises(InputError, match=r"sequence_length = '128': must be 145"):
+        resolve(shape, Plan(sequence_length=128))
+
+
+def test_a_model_of_speech_reads_two_frames_a_place_and_any_target() -> None:
+    shape = from_config({"model_type": "whisper"}, "here")
+    plan = resolve(shape, Plan(target_length=100))
+    assert (plan.sequence_length, plan.target_length) == (1500, 100)
+    numbers = {**numbers_of(shape, plan), "batch": 1}
+    assert number_of(elements_of(build(shape, True).inputs(Mode())[0]), numbers) == 80 * 3000
+
+
+def test_one_images_gradient_of_the_class_token_keeps_that_of_all_tokens() -> None:
+    # measured: the class token's gradient is a slice of the first layer's, which PyTorch keeps
+    shape = from_config(CONFIGS["vit"], "here")
+    one, two = (estimate(shape, Plan(batch_size=size)).phases[Phase.UPDATE] for size in (1, 2))
+    assert one.gradients - two.gradients == round_block(4 * 101 * 72) - 512
+
+
+def check_message(error: InputError) -> None:
+    assert str(error).isprintable()
+    assert len(str(error)) < 1200
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("conv_kernel_size", 3),
+        ("embedding_size", 36),
+        ("legacy", False),
+        ("norm_rel_ebd", "none"),
+        ("position_buckets", None),
+        ("position_biased_input", True),
+        ("relative_attention", False),
+        ("share_att_key", False),
+        ("type_vocab_size", 2),
+    ],
+)
+def test_only_the_third_version_of_deberta_is_counted(key: str, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        from_config({**CONFIGS["deberta-v2"], key: value}, "here")
+    assert caught.value.field == key
+
+
+@given(
+    st.sampled_from([*CONFIGS]),
+    st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), VALUES, max_size=4),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_any_config_is_counted_or_refused_in_one_line(name: str, values: dict[str, Any]) -> None:
+    began = time.process_time()
+    try:
+        report = estimate(from_config({**CONFIGS[name], **values}, "here"))
+    except InputError as error:
+        check_message(error)
+    else:
+        assert report.gpu.weights >= 4 * report.parameters
+    assert time.process_time() - began < 1

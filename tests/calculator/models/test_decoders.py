@@ -1,0 +1,120 @@
+"""Causal language models since Llama: what they read, refuse and count."""
+
+import importlib
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from calculator.errors import InputError
+from calculator.hf_config import from_config
+from calculator.models.decoder import FULL, SLIDING, Decoder, in_turn
+from calculator.models.registry import TYPES
+from calculator.parameters import buffer_bytes, count_parameters
+from calculator.plan import Plan
+from calculator.resolution import attention_kernels, resolve
+
+KINDS = [name for name, kind in TYPES.items() if issubclass(kind, Decoder)]
+SMALL: dict[str, Any] = {
+    "hidden_size": 96,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "intermediate_size": 200,
+    "num_hidden_layers": 8,
+}
+# what a class has no default for, or one that PyTorch's products of experts do not take, or heads
+# of which no even number of channels is turned
+NO_DEFAULT = {
+    "deepseek_v2": {"num_experts_per_tok": 6, "moe_intermediate_size": 1408},
+    "glm4_moe": {"head_dim": 128},
+}
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_config_of_defaults_has_the_parameters_and_buffers_of_the_real_class(kind: str) -> None:
+    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
+    config = {"num_hidden_layers": 2, **NO_DEFAULT.get(kind, {})}
+    with torch.device("meta"):
+        real = getattr(transformers, TYPES[kind].counted)(
+            transformers.AutoConfig.for_model(kind, **config)
+        )
+    counted = from_config({"model_type": kind, **config}, kind)
+    plan = resolve(counted, Plan())
+    assert count_parameters(counted, plan) == sum(item.numel() for item in real.parameters())
+    blocks = sum(-(-item.nbytes // 512) * 512 for item in real.buffers())
+    assert buffer_bytes(counted, plan) == blocks
+    assert plan.tied_embeddings == real.config.tie_word_embeddings
+    assert plan.sequence_length == real.config.max_position_embeddings
+
+
+def kernels(length: int, **config: Any) -> set[str]:
+    model = from_config({"model_type": "mistral", **SMALL, **config}, "m")
+    return {*map(str, attention_kernels(model, Plan().precision, length))}
+
+
+def test_shared_heads_have_no_efficient_kernel_and_a_mask_has_no_flash() -> None:
+    # torch's sdp_utils.cpp: the efficient kernel has no grouped queries, flash takes no mask
+    every = {"eager", "sdpa", "flash", "efficient", "math"}
+    assert kernels(99, sliding_window=100, num_key_value_heads=6) == every
+    assert kernels(99, sliding_window=100) == every - {"efficient"}
+    assert kernels(100, sliding_window=100) == every - {"flash"}
+    assert kernels(100, sliding_window=None) == every - {"efficient"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("llama", "num_key_value_heads", 4),
+        ("llama", "hidden_act", "gelu"),
+        ("llama", "head_dim", 15),
+        ("llama", "rope_scaling", {"rope_type": "longrope"}),
+        ("llama", "a_key_of_nobody", 1),
+        ("qwen3", "layer_types", [FULL]),
+        ("qwen3", "layer_types", [FULL] * 7 + ["linear_attention"]),
+        ("smollm3", "no_rope_layers", [1]),
+        ("phi3", "partial_rotary_factor", 2),
+        ("phi3", "rope_scaling", {"rope_type": "linear"}),
+        ("gemma3_text", "use_bidirectional_attention", True),
+        ("cohere2", "hidden_act", "gelu"),
+        ("cohere2", "use_qk_norm", True),
+    ],
+)
+def test_what_is_not_counted_is_refused_by_name(kind: str, key: str, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        from_config({"model_type": kind, **SMALL, key: value}, "x")
+    assert caught.value.field == key
+
+
+def test_longrope_leaves_a_second_set_of_frequencies() -> None:
+    # measured: the first step makes the long ones, which stay beside the short ones
+    plain, long = (
+        from_config({"model_type": "phi3", **SMALL, "rope_scaling": rope}, "x")
+        for rope in (None, {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]})
+    )
+    plan = resolve(plain, Plan())
+    assert buffer_bytes(long, plan) - buffer_bytes(plain, plan) == 512
+
+
+def test_layers_in_turn_are_found() -> None:
+    assert in_turn([FULL] * 5) == (FULL,)
+    assert in_turn([SLIDING, FULL, SLIDING]) == (SLIDING, FULL)
+    assert in_turn([SLIDING, FULL, FULL]) == (SLIDING, FULL, FULL)
+
+
+@pytest.mark.parametrize(("kind", "turn"), [("gemma2", 2), ("gemma3_text", 6), ("cohere2", 4)])
+def test_the_last_layer_of_a_turn_sees_everything(kind: str, turn: int) -> None:
+    model = from_config({"model_type": kind, **SMALL}, "x")
+    assert model.pattern == (*[SLIDING] * (turn - 1), FULL)
+
+
+def test_layers_of_several_kinds_share_no_weights() -> None:
+    # measured, the class picks mask and tables by a layer's place, whatever weights it has
+    model = from_config({"model_type": "gemma2", **SMALL}, "g")
+    assert resolve(model, Plan(sharing_groups=8)).sharing_groups == 8
+    with pytest.raises(InputError, match="sharing_groups = '2': g has layers of several kinds"):
+        resolve(model, Plan(sharing_groups=2))
+    alike = from_config({"model_type": "llama", **SMALL}, "l")
+    assert resolve(alike, Plan(sharing_groups=2)).sharing_groups == 2

@@ -1,0 +1,109 @@
+"""Types with experts: what they read, refuse and count."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.hf_config import from_config
+from calculator.models.sparse import DENSE, SPARSE
+from calculator.parameters import count_active, count_parameters
+from calculator.plan import Plan
+from calculator.resolution import attention_kernels, resolve
+
+FOLDER = Path(__file__).parents[3] / "validation/configs"
+TYPES = ("mixtral", "qwen3_moe", "glm4_moe", "gpt_oss", "deepseek_v2", "deepseek_v3")
+CONFIGS: dict[str, dict[str, Any]] = {
+    name: json.loads((FOLDER / f"{name}.json").read_text()) for name in TYPES
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_estimate_says_which_implementation_is_counted(kind: str) -> None:
+    (note,) = estimate(from_config(CONFIGS[kind], kind)).notes[:1]
+    assert "grouped_mm" in note
+    assert "no size depends on" in note
+
+
+# what changes the computation of a class and is not counted, from the classes' code
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("mixtral", "router_jitter_noise", 0.1),
+        ("mixtral", "output_router_logits", True),
+        ("mixtral", "num_experts_per_tok", 6),  # of 5
+        ("mixtral", "intermediate_size", 204),  # PyTorch's grouped products: rows of 16 bytes
+        ("mixtral", "hidden_size", 90),
+        ("qwen3_moe", "use_sliding_window", True),
+        ("qwen3_moe", "moe_intermediate_size", 57),
+        ("qwen3_moe", "mlp_only_layers", 3),
+        ("glm4_moe", "partial_rotary_factor", 2),
+        ("glm4_moe", "topk_group", 4),  # of 3
+        ("glm4_moe", "first_k_dense_replace", -1),
+        ("gpt_oss", "layer_types", ["chunked_attention"] * 7),
+        ("gpt_oss", "quantization_config", {"quant_method": "mxfp4"}),
+        ("deepseek_v2", "num_experts_per_tok", None),
+        ("deepseek_v2", "topk_method", "noaux_tc"),
+        ("deepseek_v3", "num_key_value_heads", 2),
+        ("deepseek_v3", "qk_rope_head_dim", 15),
+        ("deepseek_v3", "quantization_config", {"quant_method": "fp8"}),
+    ],
+)
+def test_what_is_not_counted_is_refused_by_name(kind: str, key: str, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        from_config({**CONFIGS[kind], key: value}, "x")
+    assert caught.value.field == key
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "pattern"),
+    [
+        ("qwen3_moe", {"mlp_only_layers": None}, (SPARSE,)),
+        ("qwen3_moe", {"mlp_only_layers": [], "decoder_sparse_step": 2}, (DENSE, SPARSE)),
+        ("deepseek_v3", {"first_k_dense_replace": 3}, (DENSE,) * 3 + (SPARSE,) * 4),
+        ("glm4_moe", {"first_k_dense_replace": 0}, (SPARSE,)),
+        ("glm4_moe", {"first_k_dense_replace": 99}, (DENSE,)),
+    ],
+)
+def test_dense_layers_stand_where_the_configuration_says(
+    kind: str, config: dict[str, Any], pattern: tuple[str, ...]
+) -> None:
+    assert from_config({**CONFIGS[kind], **config}, "x").pattern == pattern
+
+
+def test_values_narrower_than_keys_have_no_flash_attention() -> None:
+    # torch's sdp_utils.cpp: flash wants one width; V3's heads have 192 and 128 channels
+    model = find_model("deepseek-ai/DeepSeek-V3")
+    kernels = {*map(str, attention_kernels(model, Plan().precision))}
+    assert kernels == {"eager", "sdpa", "efficient", "math"}
+
+
+# parameters that a token meets, as the models' makers print them, in billions: Mixtral of Experts
+# (2401.04088, section 2), Qwen3's report (2505.09388, table 2), gpt-oss's card (2508.10925,
+# table 1; without the embedding), DeepSeek-V2's and V3's reports (2405.04434, 2412.19437,
+# abstracts), and GLM-4.5's (2508.06471, table 1)
+@pytest.mark.parametrize(
+    ("name", "printed", "within"),
+    [
+        ("mistralai/Mixtral-8x7B-v0.1", 13, 0.5),
+        ("Qwen/Qwen3-30B-A3B", 3.3, 0.1),
+        ("Qwen/Qwen3-235B-A22B", 22, 0.5),
+        ("deepseek-ai/DeepSeek-V2", 21, 0.5),
+        ("deepseek-ai/DeepSeek-V3", 37, 1),
+    ],
+)
+def test_active_parameters_are_those_that_a_token_meets(
+    name: str, printed: float, within: float
+) -> None:
+    model = find_model(name)
+    assert count_active(model, resolve(model, Plan())) / 1e9 == pytest.approx(printed, abs=within)
+
+
+def test_a_dense_model_has_only_active_parameters() -> None:
+    model = find_model("Qwen/Qwen3-0.6B")
+    plan = resolve(model, Plan())
+    assert count_active(model, plan) == count_parameters(model, plan)

@@ -1,0 +1,136 @@
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.catalog import GPUS, MODELS, find_gpu
+from calculator.catalog.gpus import Gpu
+from calculator.estimate import estimate
+from calculator.page.advice import advise
+from calculator.page.answer import answer
+from calculator.plan import Plan
+from calculator.planner.advice import Advice, Adviser, advise_in_steps
+from calculator.planner.fit import has_one_length, largest_batch, longest_sequence
+from calculator.planner.need import need_of
+from tests.calculator.plans import Case, cases, examples
+
+
+def advice_for(model: str, gpu: str, **options: object) -> Advice:
+    *_, found = advise_in_steps(MODELS[model], Plan.parse(options), find_gpu(gpu))
+    return found
+
+
+def words(advice: Advice) -> list[str]:
+    return [way.words for way in advice.ways]
+
+
+@examples(12)
+@given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
+def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -> None:
+    *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
+    assert advice.done
+    assert advice.ways or "several GPUs" in advice.note
+    for way in advice.ways:
+        if way.plan is not None:
+            need = need_of(estimate(case.architecture, way.plan, way.gpu.generation))
+            assert need.fits(way.gpu.memory)
+
+
+def test_a_step_that_does_not_fit_gets_the_least_change_first() -> None:
+    # 8-bit states alone leave 4 GiB of a T4; checkpointing alone does not touch the update
+    found = words(advice_for("gpt2-l", "t4"))
+    assert found[0] == "Keep the optimizer's states in 8 bits"
+    assert found[-1] == "Use the A10G 24 GB"
+
+
+def test_a_batch_or_a_length_that_is_too_large_gets_the_largest_that_fits() -> None:
+    batch, *others = advice_for("bert-base", "t4", batch_size="64").ways
+    assert batch.plan
+    assert batch.words == f"Use a micro-batch of {batch.plan.batch_size}"
+    assert batch.plan.batch_size == advice_for("bert-base", "t4").ways[0].plan.batch_size  # type: ignore[union-attr]
+    (length,) = [way for way in others if way.details.startswith("The longest that fit")]
+    assert length.plan
+    assert 128 <= length.plan.sequence_length < 512
+
+
+def test_a_step_that_fits_gets_its_largest_micro_batch_and_longest_sequence() -> None:
+    advice = advice_for("bert-base", "t4", sequence_length="128")
+    batch, length, gpu = advice.ways
+    assert batch.plan
+    assert length.plan
+    assert batch.plan.batch_size > 1
+    assert length.plan.sequence_length == MODELS["bert-base"].positions
+    assert gpu.gpu.memory < find_gpu("t4").memory
+
+
+def test_what_is_the_largest_already_is_said_without_a_change() -> None:
+    batch = advice_for("gpt2-l", "a100-80").ways[0].plan
+    assert batch
+    again = advice_for("gpt2-l", "a100-80", batch_size=batch.batch_size)
+    assert again.ways[0].plan is None
+    assert again.ways[1].plan is None  # learned positions end there
+
+
+def test_a_model_of_one_length_is_not_asked_for_another() -> None:
+    advice = advice_for("dalle-12b", "h200", optimizer_bits="8")
+    assert advice.ways[1].details == "The model takes no others."
+
+
+def test_where_no_change_helps_another_gpu_is_named() -> None:
+    advice = advice_for("t5-11b", "t4")
+    assert advice.note.startswith("No change counted here makes it fit one Tesla T4.")
+    assert {way.gpu.name for way in advice.ways} == {"h200"}
+
+
+def test_where_no_gpu_helps_nothing_is_promised() -> None:
+    advice = advice_for("gpt3-175b", "t4")
+    assert advice.ways == ()
+    assert "several GPUs together, which this page does not count yet" in advice.note
+
+
+def test_a_search_in_slices_ends_with_the_whole_advice() -> None:
+    adviser = Adviser(MODELS["gpt2-s"], Plan(), find_gpu("gtx-1060"))
+    seen = [adviser.go_on(0)]
+    while not seen[-1].done:
+        seen.append(adviser.go_on(0))
+    assert len(seen) > 3
+    assert seen[-1] == adviser.go_on(0) == advice_for("gpt2-s", "gtx-1060")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"model": "bert-base", "batch_size": "4"},
+        {"model": "gpt2-s", "gpu_memory": "1.5"},
+        {"model": "t5-3b", "gpu_memory": "7.5"},
+        {"model": "gpt2-l", "gpu": "rtx-3060", "batch_size": "3", "sequence_length": "700"},
+    ],
+)
+def test_each_way_leads_to_a_state_that_fits(params: dict[str, str]) -> None:
+    found = advise(params)
+    while not found["done"]:
+        found = advise(params)
+    leading = [way for way in found["ways"] if way["query"] is not None]
+    assert leading
+    for way in leading:
+        value = answer(dict(parse_qsl(way["query"])))
+        assert value["verdict"]["state"] == "fits"
+        assert value["figures"]["monitor.report.shown"] == way["need"]
+
+
+@examples(10)
+@given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
+def test_the_advice_knows_what_fits_at_most(case: Case, gpu: Gpu) -> None:
+    *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
+    limits = (case.architecture, case.plan, gpu.memory, gpu.generation)
+    length = longest_sequence(*limits) or 0
+    known = dict(advice.largest)
+    batch = known.pop("batch_size")
+    fits = need_of(estimate(case.architecture, case.plan, gpu.generation)).fits(gpu.memory)
+    assert batch == (largest_batch(*limits) or 0 if fits or case.plan.batch_size > 1 else 0)
+    if has_one_length(case.architecture) or length == case.architecture.positions:
+        assert known == {}
+    else:
+        assert known == {"sequence_length": length}

@@ -1,0 +1,90 @@
+import json
+
+import pytest
+
+from calculator.__main__ import main
+
+Captured = pytest.CaptureFixture[str]
+
+# MPT 70B on 512 H100s, 251 sequences of 2,048 a second: MFU 41.25% (llm-foundry's benchmarks)
+MPT = (
+    "compute --parameters 64862437376 --layers 80 --width 8192 --sequence-length 2048 --gpus 512 "
+    "--peak-tflops 989.5 --utilization 0.4125"
+)
+BAD = [
+    (f"{MPT} --recomputation half --tokens 1e12", "recomputation", "must be one of: none, full"),
+    (MPT, "tokens", "must be given"),
+    (f"{MPT} --tokens many", "tokens", "must be a number"),
+    (f"{MPT} --tokens -1", "total_flops", "above 0"),
+    (f"{MPT} --tokens 1e12 --utilization 1.2", "utilization", "between 0 and 1"),
+    (f"{MPT} --tokens 1e12 --utilization 0.8 --recomputation full", "utilization", "106.7%"),
+    (f"{MPT} --tokens 1e12 --gpus 1.5", "gpus", "whole number"),
+    (f"{MPT} --tokens 1e12 --gpus inf", "gpus", "whole number"),
+    ("communicate --parameters 1e8 --peers 0", "peers", "at least 1"),
+    ("communicate --parameters 1e8 --peers 1e9", "peers", "at most 100000"),
+    ("communicate --parameters 1e8 --bits 64", "bits", "at most 32"),
+    ("communicate --parameters 1e8 --way carrier-pigeon", "way", "must be one of: all-reduce"),
+    ("communicate --parameters 1e8 --up 0", "up", "above 0"),
+    ("scale --flops 0", "flops", "above 0"),
+    ("scale", "flops", "must be given"),
+]
+
+
+def answer(words: str, captured: Captured) -> dict[str, float]:
+    assert main([*words.split(), "--json"]) == 0
+    out, err = captured.readouterr()
+    assert err == ""
+    figures: dict[str, float] = json.loads(out)
+    return figures
+
+
+@pytest.mark.parametrize(("words", "field", "rule"), BAD)
+def test_a_bad_option_exits_with_2_and_one_line_of_field_and_rule(
+    words: str, field: str, rule: str, capsys: Captured
+) -> None:
+    assert main(words.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith(f"error: {field} = ")
+    assert rule in err
+
+
+def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> None:
+    # 515,636 tokens a second, as the same table prints
+    figures = answer(f"{MPT} --tokens {515_636 * 86_400}", capsys)
+    assert figures["days"] == pytest.approx(1, rel=0.001)
+    assert figures["gpu_hours"] == pytest.approx(512 * 24, rel=0.001)
+
+
+def test_recomputation_takes_hardware_and_no_days(capsys: Captured) -> None:
+    # the same row: HFU 55.0% at MFU 41.25%
+    figures = answer(f"{MPT} --tokens 1e12 --recomputation full", capsys)
+    assert figures["hardware_utilization"] == pytest.approx(0.55)
+
+
+def test_an_exchange_of_the_2021_run(capsys: Captured) -> None:
+    # 125,894,244 parameters at 8 bits; each of 8 volunteers sends 7/8 of twice that
+    figures = answer("communicate --parameters 125894244 --peers 8 --up 100", capsys)
+    assert figures["sent_bytes"] == pytest.approx(125_894_244 * 2 * 7 / 8, abs=1)
+    assert 0 < figures["computing_share"] < 1
+
+
+def test_a_budget_of_chinchilla(capsys: Captured) -> None:
+    # Hoffmann et al., 2022: 70B on 1.4T tokens is 20 tokens per parameter
+    figures = answer(f"scale --flops {6 * 70e9 * 1.4e12}", capsys)
+    assert figures["parameters_at_20_tokens_each"] == pytest.approx(70e9)
+    assert figures["tokens_at_20_tokens_each"] == pytest.approx(1.4e12)
+
+
+@pytest.mark.parametrize("command", ["compute", "communicate", "scale"])
+def test_the_text_names_every_figure_of_the_json(command: str, capsys: Captured) -> None:
+    words = {
+        "compute": f"{MPT} --tokens 1e12",
+        "communicate": "communicate --parameters 1e8",
+        "scale": "scale --flops 1e21",
+    }[command]
+    figures = answer(words, capsys)
+    assert main(words.split()) == 0
+    printed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert printed == list(figures)

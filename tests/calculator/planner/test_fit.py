@@ -1,0 +1,159 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.__main__ import main
+from calculator.catalog import GPUS, MODELS, find_gpu, find_model
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.changes import CHANGES
+from calculator.planner.fit import largest_batch, least_changes, longest_sequence, proposals
+from calculator.planner.need import Need, Verdict, need_of
+from calculator.units import GiB
+from tests.calculator.plans import Case, cases, examples
+
+Captured = pytest.CaptureFixture[str]
+memories = st.integers(1, 96).map(lambda size: size * GiB)
+
+
+def verdict_of(case: Case, memory: int) -> Verdict:
+    return need_of(case.report).verdict(memory)
+
+
+def test_the_interval_decides() -> None:
+    need = Need(typical=10, low=9, high=12)
+    assert need.verdict(12) is Verdict.FITS
+    assert need.verdict(11) is Verdict.MAY_NOT_FIT
+    assert need.verdict(9) is Verdict.MAY_NOT_FIT
+    assert need.verdict(8) is Verdict.DOES_NOT_FIT
+
+
+def test_eight_bit_states_alone_make_gpt2_large_fit_a_t4() -> None:
+    # checkpointing alone does not: the update is the peak, which it does not touch
+    t4 = find_gpu("t4")
+    found = proposals(MODELS["gpt2-l"], Plan(), t4.memory, t4.generation)
+    singles = [one.changes[0].words for one in found if len(one.changes) == 1]
+    assert singles[0] == "Keep the optimizer's states in 8 bits"
+    assert not any("Compute" in words for words in singles)
+
+
+@examples(15)
+@given(cases(), memories)
+def test_whatever_is_proposed_fits(case: Case, memory: int) -> None:
+    for proposal in proposals(case.architecture, case.plan, memory):
+        assert verdict_of(Case(case.architecture, proposal.plan), memory) is Verdict.FITS
+        assert proposal.saved == (
+            need_of(case.report).typical
+            - need_of(estimate(case.architecture, proposal.plan)).typical
+        )
+
+
+@examples(15)
+@given(cases(), memories)
+def test_no_single_change_that_fits_is_left_out(case: Case, memory: int) -> None:
+    found = [one.changes for one in proposals(case.architecture, case.plan, memory)]
+    known = replace(case.plan, sequence_length=case.report.plan.sequence_length)
+    for change in CHANGES:
+        changed = change.apply(known)
+        if changed is None:
+            continue
+        try:
+            fits = verdict_of(Case(case.architecture, changed), memory) is Verdict.FITS
+        except InputError:
+            fits = False
+        assert ((change,) in found) == fits
+
+
+@examples(10)
+@given(cases(), memories)
+def test_no_pair_is_proposed_where_one_of_its_changes_is_enough(case: Case, memory: int) -> None:
+    found = [set(one.changes) for one in proposals(case.architecture, case.plan, memory)]
+    for more in found:
+        assert not any(fewer < more for fewer in found)
+
+
+@examples(15)
+@given(cases(), memories, st.integers(1, 32))
+def test_more_memory_never_fits_less(case: Case, memory: int, more: int) -> None:
+    order = [Verdict.DOES_NOT_FIT, Verdict.MAY_NOT_FIT, Verdict.FITS]
+    larger = verdict_of(case, memory + more * GiB)
+    assert order.index(verdict_of(case, memory)) <= order.index(larger)
+
+
+@examples(15)
+@given(cases(), memories)
+def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -> None:
+    most = largest_batch(case.architecture, case.plan, memory)
+    assert verdict_of(case.but(batch_size=(most or 0) + 1), memory) is not Verdict.FITS
+    if most is not None:
+        assert verdict_of(case.but(batch_size=most), memory) is Verdict.FITS
+
+
+@pytest.mark.parametrize("model", ["gpt2-s", "bert-base", "t5-base", "gpt-j-6b"])
+@pytest.mark.parametrize("gigabytes", [4, 24, 80])
+def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
+    architecture, memory = MODELS[model], gigabytes * GiB
+    longest = longest_sequence(architecture, Plan(), memory)
+    if longest is None:
+        assert verdict_of(Case(architecture, Plan(sequence_length=1)), memory) is not Verdict.FITS
+        return
+    assert verdict_of(Case(architecture, Plan(sequence_length=longest)), memory) is Verdict.FITS
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("estimate gpt2-s --gpu a100-80", 0),
+        ("estimate gpt2-l --gpu t4", 1),
+        ("fit gpt2-l --gpu t4", 1),
+        ("fit gpt2-l --gpu t4 --optimizer-bits 8", 0),
+        ("fit gpt3-175b --gpu t4", 1),
+        ("fit gpt2-l", 0),
+        ("estimate gpt2-l", 0),
+    ],
+)
+def test_the_exit_status_says_whether_it_fits(words: str, status: int, capsys: Captured) -> None:
+    assert main(words.split()) == status
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unknown_gpu_is_refused_by_name(capsys: Captured) -> None:
+    assert main(["fit", "gpt2-l", "--gpu", "rtx4090ti"]) == 2
+    assert "gpu = 'rtx4090ti'" in capsys.readouterr().err
+
+
+def test_fit_has_a_line_for_every_gpu(capsys: Captured) -> None:
+    main(["fit", "gpt2-l"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(GPUS)
+    assert main(["fit", "gpt2-l", "--json"]) == 0
+    verdicts = json.loads(capsys.readouterr().out)["gpus"]
+    for line, verdict in zip(lines, verdicts, strict=True):
+        assert f": {verdict['verdict']}." in line
+
+
+def test_the_object_of_fit_holds_plans_that_the_command_line_takes(capsys: Captured) -> None:
+    assert main(["fit", "gpt2-l", "--gpu", "t4", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["proposals"]
+    for proposal in answer["proposals"]:
+        need = need_of(estimate(MODELS["gpt2-l"], Plan.parse(proposal["plan"]), "Turing"))
+        assert need.typical == proposal["typical"]
+
+
+@pytest.mark.parametrize("model", ["gpt2-l", "t5-3b"])
+def test_the_least_change_for_each_gpu_is_the_first_of_its_proposals(model: str) -> None:
+    gpus = [GPUS[name] for name in ("rtx-3070", "t4", "rtx-4090", "a100-40", "h200")]
+    architecture, plan = find_model(model), Plan()
+    found = least_changes(architecture, plan, gpus)
+    for gpu in gpus:
+        report = estimate(architecture, plan, gpu.generation)
+        fits = need_of(report).fits(gpu.memory)
+        assert (gpu.name not in found) is fits
+        if not fits:
+            first = next(iter(proposals(architecture, plan, gpu.memory, gpu.generation, 2)), None)
+            assert found[gpu.name] == first

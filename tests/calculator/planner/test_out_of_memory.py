@@ -1,0 +1,209 @@
+"""Messages that people posted, read and explained."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.catalog import find_gpu, find_model
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.out_of_memory import Cause, Message, explain, read_message
+from calculator.protocol import handle
+from calculator.units import GiB, MiB
+from tests.calculator.plans import examples
+
+
+def size(number: float, unit: int = GiB) -> int:
+    return round(number * unit)
+
+
+# of PyTorch 2.5: murong-xu/CADS issue 4
+PRESENT = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a \
+total capacity of 31.47 GiB of which 12.73 GiB is free. Including non-PyTorch memory, this process \
+has 18.73 GiB memory in use. Of the allocated memory 9.08 GiB is allocated by PyTorch, and 9.35 \
+GiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try \
+setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."""
+# of PyTorch 2.1, with its misprint: wxian3/NeuroLens issue 2
+MISPRINTED = """Tried to allocate 55.57 GiB. GPU 0 has a total capacty of 12.00 GiB of which 9.02 \
+GiB is free. Of the allocated memory 984.52 MiB is allocated by PyTorch, and 463.48 MiB is \
+reserved by PyTorch but unallocated."""
+# of PyTorch 1.9: pytorch/pytorch issue 59778
+OLDER = """CUDA out of memory. Tried to allocate 2.26 GiB (GPU 0; 6.00 GiB total capacity; 781.59 \
+MiB already allocated; 3.03 GiB free; 1.24 GiB reserved in total by PyTorch) """
+# of PyTorch 1.0: pytorch/pytorch issue 16417
+OLDEST = """RuntimeError: CUDA out of memory. Tried to allocate 12.50 MiB (GPU 0; 10.92 GiB total \
+capacity; 8.57 MiB already allocated; 9.28 GiB free; 4.68 MiB cached)"""
+# levihsu/OOTDiffusion issue 167
+IN_BYTES = """Tried to allocate 2.00 GiB. GPU 0 has a total capacty of 4.00 GiB of which 2.80 GiB \
+is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by \
+PyTorch but unallocated."""
+# one process, which is this one: FoundationVision/GenerateU issue 10
+ONE_PROCESS = """Tried to allocate 496.00 MiB. GPU 0 has a total capacty of 14.75 GiB of which \
+235.06 MiB is free. Process 20398 has 14.52 GiB memory in use. Of the allocated memory 14.06 GiB \
+is allocated by PyTorch, and 330.42 MiB is reserved by PyTorch but unallocated."""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PRESENT, Message(size(22.78), size(31.47), size(12.73), size(9.08), size(9.35), 0)),
+        (
+            MISPRINTED,
+            Message(size(55.57), 12 * GiB, size(9.02), size(984.52, MiB), size(463.48, MiB)),
+        ),
+        (
+            OLDER,
+            Message(
+                size(2.26),
+                6 * GiB,
+                size(3.03),
+                size(781.59, MiB),
+                size(1.24) - size(781.59, MiB),
+            ),
+        ),
+        (
+            OLDEST,
+            Message(size(12.5, MiB), size(10.92), size(9.28), size(8.57, MiB), size(4.68, MiB)),
+        ),
+        (IN_BYTES, Message(2 * GiB, 4 * GiB, size(2.8), 0, 0)),
+        (
+            ONE_PROCESS,
+            Message(496 * MiB, size(14.75), size(235.06, MiB), size(14.06), size(330.42, MiB), 0),
+        ),
+    ],
+)
+def test_every_text_of_pytorch_is_read(text: str, expected: Message) -> None:
+    assert read_message(text) == expected
+    assert read_message(f"Traceback ...\n  x = y\n{text}\n\nDuring handling ...") == expected
+
+
+def test_line_breaks_quotes_and_stars_do_not_matter() -> None:
+    wrapped = "> **" + OLDER.replace(" ", "\n> ") + "**"
+    assert read_message(wrapped) == read_message(OLDER)
+
+
+def test_the_first_of_several_messages_counts() -> None:
+    assert read_message(f"{OLDER}\n{OLDEST}") == read_message(OLDER)
+
+
+def test_other_processes_are_added_up() -> None:
+    text = PRESENT.replace(
+        "Including",
+        "Process 12 has 3.00 GiB memory in use. Process 7 has 512.00 MiB memory in use. Including",
+    )
+    assert read_message(text).others == 3 * GiB + 512 * MiB
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("", "Tried to allocate"),
+        ("RuntimeError: CUDA error: an illegal memory access", "Tried to allocate"),
+        ("Tried to allocate 20.00 MiB.", "already"),
+        (PRESENT.replace("12.73 GiB is free", "some is free"), "of which SIZE is free"),
+        (PRESENT.replace("22.78 GiB", "much"), "Tried to allocate SIZE"),
+        (PRESENT.partition(", and 9.35")[0], "is reserved by PyTorch but unallocated"),
+        (PRESENT.replace("9.08 GiB", "nan GiB"), "is allocated by PyTorch"),
+        (OLDER.replace("; 3.03 GiB free", ""), "SIZE free"),
+        (OLDER.partition("1.24 GiB")[0], "SIZE reserved in total by PyTorch"),
+        (OLDER.replace("6.00 GiB total", "9" * 40 + " GiB total"), "SIZE total capacity"),
+        ("x" * 100_001, "at most 100,000 characters"),
+    ],
+)
+def test_what_is_missing_is_named(text: str, missing: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_message(text)
+    assert caught.value.field == "message"
+    assert missing in caught.value.rule
+
+
+@given(st.text(max_size=300))
+@examples(200)
+def test_any_text_gives_a_message_or_an_error(text: str) -> None:
+    for whole in (text, f"Tried to allocate {text}", PRESENT.replace("22.78", text)):
+        try:
+            found = read_message(whole)
+        except InputError:
+            continue
+        assert found.capacity >= 0
+
+
+def causes(message: Message, plan: Plan, gpu: str = "t4") -> list[Cause]:
+    model, card = find_model("gpt2-l"), find_gpu(gpu)
+    return [one.cause for one in explain(message, estimate(model, plan, card.generation), card)]
+
+
+FITS = Plan(optimizer_bits=8)  # GPT-2 Large then fits a T4, see test_fit
+PEAK = estimate(find_model("gpt2-l"), FITS).gpu.total
+T4 = size(14.75)
+
+
+def test_a_plan_that_is_too_large_is_called_so() -> None:
+    message = Message(512 * MiB, T4, 100 * MiB, 14 * GiB, 200 * MiB)
+    assert causes(message, Plan(batch_size=8)) == [Cause.SAME_PLAN, Cause.TOO_LARGE]
+
+
+def test_more_than_the_plans_peak_is_another_plan() -> None:
+    message = Message(GiB, T4, 100 * MiB, PEAK, 0, others=0)
+    assert causes(message, FITS) == [Cause.OTHER_PLAN, Cause.SHOULD_FIT]
+
+
+def test_memory_in_pieces_is_fragmentation() -> None:
+    message = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, 2 * GiB)
+    assert Cause.FRAGMENTATION in causes(message, FITS)
+    enough = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, 500 * MiB)
+    assert Cause.FRAGMENTATION not in causes(enough, FITS)
+
+
+def test_another_process_takes_away_what_the_plan_needs() -> None:
+    message = Message(512 * MiB, T4, 100 * MiB, 5 * GiB, 0, others=9 * GiB)
+    assert causes(message, FITS) == [Cause.SAME_PLAN, Cause.OTHER_PROCESS, Cause.TOO_LARGE]
+
+
+def test_what_no_process_names_is_found_by_its_size() -> None:
+    message = Message(512 * MiB, T4, 100 * MiB, 5 * GiB, 0)  # 9.65 GiB are nobody's
+    assert Cause.OTHER_PROCESS in causes(message, FITS)
+
+
+def test_free_memory_means_a_limit() -> None:
+    message = Message(512 * MiB, T4, 4 * GiB, 10 * GiB, 0)
+    assert Cause.FREE in causes(message, FITS)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "capacity"),
+    # what messages call the memory of these cards, in GiB
+    [("t4", 14.75), ("t4", 14.56), ("v100-16", 15.77), ("rtx-4090", 23.65), ("a100-80", 79.15)],
+)
+def test_a_card_is_known_by_what_programs_get_of_it(gpu: str, capacity: float) -> None:
+    message = Message(MiB, size(capacity), 0, GiB, 0, others=0)
+    assert Cause.OTHER_CARD not in causes(message, FITS, gpu)
+    assert Cause.OTHER_CARD in causes(message, FITS, "h200")
+
+
+def asked(**params: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        handle(json.dumps({"id": 1, "method": "explain", "params": params}))
+    )
+    return found
+
+
+def test_the_page_gets_rows_findings_and_a_way_to_the_messages_gpu() -> None:
+    value = asked(model="gpt2-l", gpu="h200", message=PRESENT)["value"]
+    rows = {row["label"]: row["text"] for row in value["rows"]}
+    assert rows["Asked for"] == "22.8 GiB"
+    assert rows["Reserved and unused"] == "9.35 GiB"
+    first = value["findings"][0]
+    assert first["cause"] == "another GPU"
+    assert first["query"] == "gpu_memory=31.47"
+    assert all(one["query"] is None for one in value["findings"][1:])
+
+
+def test_the_page_gets_an_error_about_the_message() -> None:
+    error = asked(message="no")["error"]
+    assert error["field"] == "message"
+    assert asked()["error"]["field"] == "message"

@@ -1,0 +1,197 @@
+"""Mean, median and CenteredClip against hand-worked examples, the standard library and theorems."""
+
+import math
+import statistics
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from calculator.swarm.aggregation import (
+    Aggregation,
+    Clipping,
+    centered_clip,
+    centered_clip_path,
+    coordinate_median,
+    mean,
+)
+from tests.calculator.plans import examples
+
+NUMBERS = st.floats(-1e6, 1e6)
+PLANE = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=9)
+CLIPPINGS = st.builds(Clipping, st.floats(0.01, 1e3), st.integers(1, 20))
+
+
+def near(found: list[float], expected: list[float] | tuple[float, ...]) -> bool:
+    return all(
+        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-6) for a, b in zip(found, expected, strict=True)
+    )
+
+
+def repeated(vectors: list[tuple[float, float]], counts: list[int]) -> list[tuple[float, float]]:
+    pairs = zip(vectors, counts, strict=True)
+    return [vector for vector, count in pairs for _ in range(count)]
+
+
+@given(PLANE)
+@examples(40)
+def test_without_weights_they_are_those_of_the_standard_library(
+    vectors: list[tuple[float, float]],
+) -> None:
+    columns = list(zip(*vectors, strict=True))
+    assert near(mean(vectors), [statistics.fmean(column) for column in columns])
+    assert near(coordinate_median(vectors), [statistics.median(column) for column in columns])
+
+
+@given(PLANE, CLIPPINGS, st.data())
+@examples(40)
+def test_a_whole_weight_counts_as_so_many_vectors(
+    vectors: list[tuple[float, float]], clipping: Clipping, data: st.DataObject
+) -> None:
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=len(vectors), max_size=len(vectors)))
+    counts[0] += 1
+    copies = repeated(vectors, counts)
+    assert near(mean(vectors, counts), mean(copies))
+    assert near(coordinate_median(vectors, counts), coordinate_median(copies))
+    assert near(centered_clip(vectors, clipping, counts), centered_clip(copies, clipping))
+
+
+@given(PLANE)
+@examples(20)
+def test_one_iteration_with_a_radius_beyond_all_vectors_is_the_mean(
+    vectors: list[tuple[float, float]],
+) -> None:
+    assert near(centered_clip(vectors, Clipping(radius=1e7)), mean(vectors))
+
+
+@given(PLANE, CLIPPINGS)
+@examples(40)
+def test_the_centre_never_moves_further_than_the_radius(
+    vectors: list[tuple[float, float]], clipping: Clipping
+) -> None:
+    path = centered_clip_path(vectors, clipping)
+    assert len(path) == clipping.iterations + 1
+    assert path[0] == [0.0, 0.0]
+    for before, after in pairwise(path):
+        assert math.dist(before, after) <= clipping.radius * (1 + 1e-9) + 1e-6
+
+
+@given(PLANE, st.tuples(NUMBERS, NUMBERS), st.tuples(NUMBERS, NUMBERS), st.floats(0.1, 100))
+@examples(40)
+def test_one_vector_moves_an_iteration_by_twice_its_share_of_the_radius_at_most(
+    others: list[tuple[float, float]],
+    one: tuple[float, float],
+    instead: tuple[float, float],
+    radius: float,
+) -> None:
+    # each of the two terms is at most radius / n long
+    results = [centered_clip([*others, vector], Clipping(radius)) for vector in (one, instead)]
+    bound = 2 * radius / (len(others) + 1)
+    assert math.dist(*results) <= bound * (1 + 1e-9) + 1e-6
+
+
+@given(PLANE, CLIPPINGS, st.tuples(NUMBERS, NUMBERS))
+@examples(40)
+def test_where_zero_lies_does_not_matter(
+    vectors: list[tuple[float, float]], clipping: Clipping, shift: tuple[float, float]
+) -> None:
+    def moved(vector: tuple[float, ...] | list[float]) -> tuple[float, float]:
+        return (vector[0] + shift[0], vector[1] + shift[1])
+
+    shifted = [moved(vector) for vector in vectors]
+    assert near(mean(shifted), moved(mean(vectors)))
+    assert near(coordinate_median(shifted), moved(coordinate_median(vectors)))
+    found = centered_clip(shifted, clipping, start=shift)
+    assert math.dist(found, moved(centered_clip(vectors, clipping))) <= 1e-3
+
+
+@given(st.lists(NUMBERS, min_size=3, max_size=9), st.data())
+@examples(40)
+def test_a_minority_cannot_move_the_median_out_of_what_the_others_sent(
+    honest: list[float], data: st.DataObject
+) -> None:
+    bad = data.draw(st.lists(st.floats(-1e300, 1e300), max_size=len(honest) - 1))
+    (found,) = coordinate_median([[number] for number in honest + bad])
+    assert min(honest) <= found <= max(honest)
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=9), st.data())
+@examples(40)
+def test_a_minority_of_weight_cannot_move_the_median_either(
+    weights: list[float], data: st.DataObject
+) -> None:
+    share = data.draw(st.floats(0.01, 0.99))
+    vectors = [[1.0]] * len(weights) + [[1e9]]
+    assert coordinate_median(vectors, [*weights, share * sum(weights)]) == [1.0]
+
+
+def test_the_mean_follows_one_volunteer_anywhere_and_the_other_two_do_not() -> None:
+    honest = [[1.0, 2.0], [1.2, 1.8], [0.8, 2.2], [1.0, 2.1], [1.0, 1.9]]
+    clipping = Clipping(radius=1.0, iterations=50)
+    for factor in (1e3, 1e6):
+        vectors = [*honest, [factor, -factor]]
+        assert math.dist(mean(vectors), mean(honest)) > factor / 6
+        assert math.dist(coordinate_median(vectors), mean(honest)) < 0.2
+        # at rest one pulls by the radius, five pull back by their distance
+        assert math.dist(centered_clip(vectors, clipping), mean(honest)) < 1 / 5 + 1e-6
+
+
+def test_a_majority_of_liars_wins() -> None:
+    vectors = [[1.0]] * 3 + [[-1000.0]] * 4
+    assert coordinate_median(vectors) == [-1000.0]
+    assert centered_clip(vectors, Clipping(radius=1.0, iterations=1000))[0] < -100
+
+
+def test_the_start_is_where_the_first_iteration_begins() -> None:
+    path = centered_clip_path([[10.0]], Clipping(1.0, 3), start=[7.5])
+    assert path == [[7.5], [8.5], [9.5], [10.0]]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "weights", "start", "field"),
+    [
+        ([], None, None, "vectors"),
+        ([[]], None, None, "vectors"),
+        ([[1.0], [1.0, 2.0]], None, None, "vectors"),
+        ([[math.nan]], None, None, "vectors"),
+        ([[math.inf]], None, None, "vectors"),
+        ([[1.0]], [1, 2], None, "weights"),
+        ([[1.0]], [-1], None, "weights"),
+        ([[1.0]], [math.nan], None, "weights"),
+        ([[1.0]], [0], None, "weights"),
+        ([[1.0]], None, [1.0, 2.0], "start"),
+        ([[1.0]], None, [math.inf], "start"),
+    ],
+)
+def test_what_cannot_be_aggregated_is_refused(
+    vectors: list[list[float]],
+    weights: list[float] | None,
+    start: list[float] | None,
+    field: str,
+) -> None:
+    with pytest.raises(InputError) as caught:
+        centered_clip(vectors, Clipping(1.0), weights, start)
+    assert caught.value.field == field
+    if field != "start":
+        for aggregate in (mean, coordinate_median):
+            with pytest.raises(InputError) as caught:
+                aggregate(vectors, weights)
+            assert caught.value.field == field
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, math.inf, math.nan])
+def test_a_radius_is_finite_and_above_zero(radius: float) -> None:
+    with pytest.raises(InputError, match="radius"):
+        Clipping(radius)
+
+
+@pytest.mark.parametrize("iterations", [0, -1, 1001])
+def test_iterations_are_at_least_one_and_bounded(iterations: int) -> None:
+    with pytest.raises(InputError, match="iterations"):
+        Clipping(1.0, iterations)
+
+
+def test_the_names_are_those_that_recipes_use() -> None:
+    assert [*Aggregation] == ["mean", "median", "centered-clip"]

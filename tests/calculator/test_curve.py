@@ -1,0 +1,155 @@
+"""The curve against the report, and against a tape with every layer on it."""
+
+import csv
+import io
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.autograd.sizes import number_of
+from calculator.catalog import find_model
+from calculator.curve import curve
+from calculator.parts import Phase
+from calculator.plan import Plan
+from calculator.report import Memory
+from tests.calculator.plans import Case, cases, examples
+from tests.calculator.whole import numbers_of, whole_tape
+
+GPT2 = find_model("gpt2-s")
+
+
+def highest(case: Case, most: int | None = None) -> dict[Phase, Memory]:
+    """The first highest point of each phase of the curve."""
+    found: dict[Phase, Memory] = {}
+    for point in curve(case.architecture, case.plan, most).points:
+        if point.phase not in found or point.memory.total > found[point.phase].total:
+            found[point.phase] = point.memory
+    return found
+
+
+@given(cases(catalog_only=True))
+@examples(25)
+def test_the_highest_point_is_the_reported_peak_to_the_byte(case: Case) -> None:
+    report = case.report
+    peak = curve(case.architecture, case.plan, most=300).peak
+    assert peak.memory.total == report.gpu.total
+    assert report.phases[peak.phase].total == report.gpu.total
+
+
+@given(cases())
+@examples(20)
+def test_the_highest_of_each_phase_is_the_reported_one(case: Case) -> None:
+    found = highest(case)
+    assert {phase: memory.total for phase, memory in found.items()} == {
+        phase: memory.total for phase, memory in case.report.phases.items()
+    }
+
+
+@given(cases(), st.integers(1, 400))
+@examples(20)
+def test_thinning_keeps_the_highest_of_each_phase(case: Case, most: int) -> None:
+    assert highest(case, most) == highest(case)
+
+
+@given(cases())
+@examples(8)
+def test_left_out_layers_stand_where_a_whole_tape_has_them(case: Case) -> None:
+    tape = whole_tape(case)
+    numbers = numbers_of(case)
+    sizes = {
+        number: (number_of(size, numbers) * dtype.width + 511) // 512 * 512
+        for (size, dtype), number in tape.ledger.sizes.items()
+    }
+    level, levels = 0, {0}
+    for event in tape.ledger.events:
+        level += sizes[event] if event > 0 else -sizes[-event]
+        levels.add(level)
+    found = curve(case.architecture, case.plan).points
+    always = found[0].memory.total - found[0].memory.activations
+    tops = {point.memory.total - always for point in found[:-1]}
+    assert tops <= levels
+    assert max(tops) == max(levels)
+
+
+@given(cases())
+@examples(15)
+def test_the_largest_tensors_are_no_more_than_what_lives(case: Case) -> None:
+    found = curve(case.architecture, case.plan, 60).points
+    for point in found[:-1]:
+        named = sum(held.bytes for held in point.largest)
+        moving = point.memory.activations + point.memory.temporaries + point.memory.gradients
+        assert named <= moving
+        assert all(held.count > 0 and held.bytes > 0 for held in point.largest)
+        sizes = [held.bytes for held in point.largest]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_every_layer_is_in_the_curve_in_order() -> None:
+    points = curve(GPT2).points
+    layers = [point.layer for point in points if point.phase is Phase.FORWARD]
+    numbers = [int(layer.split()[1]) for layer in layers if layer.startswith("layer")]
+    assert numbers == sorted(numbers)
+    assert set(numbers) == set(range(1, 13))  # GPT-2 has 12 layers
+    back = [point.layer for point in points if point.phase is Phase.BACKWARD]
+    numbers = [int(layer.split()[1]) for layer in back if layer.startswith("layer")]
+    assert numbers == sorted(numbers, reverse=True)
+    assert set(numbers) == set(range(1, 13))
+
+
+def test_phases_follow_one_another() -> None:
+    order = list(Phase)
+    places = [order.index(point.phase) for point in curve(GPT2).points]
+    assert all(before <= after for before, after in pairwise(places))
+    assert set(places) == {0, 1, 2, 3}
+
+
+def test_attention_is_named_where_it_runs() -> None:
+    words = [point.words for point in curve(GPT2).points]
+    assert "layer 1 of 12, self attention: flash attention" in words
+    assert "layer 12 of 12, self attention: flash attention, backward" in words
+
+
+def test_what_is_computed_again_says_so() -> None:
+    points = curve(GPT2, Plan(checkpointing="full")).points
+    again = [point for point in points if "computed again" in point.operation]
+    assert {point.phase for point in again} == {Phase.BACKWARD}
+
+
+def test_the_scores_of_eager_attention_are_the_largest_at_the_end_of_a_long_forward_pass() -> None:
+    plan = Plan(attention="eager", batch_size=4, sequence_length=1024, dropout=0)
+    points = curve(GPT2, plan).points
+    last = next(point for point in points if point.layer.startswith("layer 12"))
+    # of each layer before: a softmax of 4 x 12 x 1024 x 1024 numbers in 32 bits
+    (scores,) = [
+        held for held in last.largest if held.kind.width == 4 and "heads" in held.kind.size
+    ]
+    assert scores.kind.name == "self attention: softmax"
+    assert scores.count == 11
+    assert scores.bytes == 11 * 4 * 12 * 1024**2 * 4
+
+
+def test_no_more_points_are_given_than_asked_for() -> None:
+    whole = curve(GPT2)
+    few = curve(GPT2, most=100)
+    assert len(few.points) <= 120
+    assert few.operations == whole.operations == len(whole.points)
+    by_number = {point.number: point for point in whole.points}
+    assert all(by_number[point.number] == point for point in few.points)
+
+
+@pytest.mark.parametrize("most", [0, 1, 7, 10_000])
+def test_thinning_gives_numbers_in_order(most: int) -> None:
+    found = curve(GPT2, most=most).points
+    numbers = [point.number for point in found]
+    assert numbers == sorted(set(numbers))
+
+
+def test_a_table_has_a_line_for_each_point() -> None:
+    found = curve(GPT2, most=50)
+    rows = list(csv.DictReader(io.StringIO(found.as_csv())))
+    assert len(rows) == len(found.points)
+    for row, point in zip(rows, found.points, strict=True):
+        parts = ("weights", "gradients", "optimizer", "activations", "temporaries")
+        assert sum(int(row[part]) for part in parts) == int(row["gpu"]) == point.memory.total

@@ -1,0 +1,80 @@
+"""The curve as the page draws it, through the protocol."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from calculator.protocol import handle
+from calculator.units import format_bytes
+
+
+def drawn(**params: str) -> dict[str, Any]:
+    """The protocol's answer."""
+    answer = json.loads(handle(json.dumps({"id": 1, "method": "curve", "params": params})))
+    assert answer["kind"] == "result", answer
+    value: dict[str, Any] = answer["value"]
+    return value
+
+
+def reported(**params: str) -> dict[str, Any]:
+    """The report of the same state."""
+    answer = json.loads(handle(json.dumps({"id": 1, "method": "answer", "params": params})))
+    found: dict[str, Any] = answer["value"]["report"]
+    return found
+
+
+STATES: list[dict[str, str]] = [
+    {},
+    {"model": "bert-base", "batch_size": "8", "checkpointing": "full"},
+    {"model": "t5-small", "offload": "optimizer", "accumulation": "4"},
+    {"model": "gpt3-175b", "gpu": "h100", "precision": "mixed"},
+    {"model": "gpt2-s", "sequence_length": "1", "optimizer": "sgd"},
+]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_picture_shows_the_reported_peak_and_phases(state: dict[str, str]) -> None:
+    found, report = drawn(**state), reported(**state)
+    peak = found["points"][found["peak"]]
+    assert peak["total"] == format_bytes(report["gpu"]["peak"])
+    assert peak["tops"][-1] == max(point["tops"][-1] for point in found["points"])
+    for sentence, phase in zip(found["summary"], report["phases"], strict=True):
+        assert f"is highest at {format_bytes(phase['gpu'])} (" in sentence
+    assert sum("This is the peak." in sentence for sentence in found["summary"]) == 1
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_shares_are_in_order_and_within_the_picture(state: dict[str, str]) -> None:
+    found = drawn(**state)
+    places = [point["x"] for point in found["points"]]
+    assert places[0] == 0
+    assert all(before <= after for before, after in pairwise(places))
+    assert max(places) < 1
+    for point in found["points"]:
+        assert point["tops"] == sorted(point["tops"])
+        assert point["tops"][0] >= 0
+        assert point["tops"][-1] < 1
+        assert 0 <= point["name"] < len(found["names"])
+        assert all(0 <= kind < len(found["kinds"]) for kind, _, _ in point["largest"])
+    assert all(0 < line["y"] < 1 for line in found["lines"])
+    phases = found["phases"]
+    assert [phase["name"] for phase in phases] == ["forward", "loss", "backward", "update"]
+    assert phases[0]["start"] == 0
+    assert phases[-1]["end"] == pytest.approx(1, abs=1e-4)
+    assert all(before["end"] == after["start"] for before, after in pairwise(phases))
+    assert all(phase["end"] - phase["start"] > 0.05 for phase in phases)
+
+
+def test_a_limit_far_above_the_curve_is_left_out() -> None:
+    assert drawn(model="gpt2-s", gpu="h100")["limit"] is None
+    limit = drawn(model="gpt2-s", gpu_memory="3")["limit"]
+    assert limit["text"] == "GPU: 3.00 GiB"
+    assert 0 < limit["y"] <= 1
+
+
+def test_a_state_that_cannot_be_gets_its_error() -> None:
+    question = {"id": 1, "method": "curve", "params": {"model": "gpt2-s", "target_length": "8"}}
+    answer = json.loads(handle(json.dumps(question)))
+    assert answer["error"]["field"] == "target_length"

@@ -1,0 +1,58 @@
+"""A tape with every layer on it, added up event by event: an oracle for `calculator.peaks`."""
+
+import pytest
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.ledger import Ledger
+from calculator.autograd.sizes import Numbers, Size, number_of
+from calculator.autograd.tape import Tape
+from calculator.parts import Phase
+from calculator.peaks import prepare, runs
+from calculator.peaks.trace import run_step
+from calculator.resolution import resolve
+from tests.calculator.living import Living
+from tests.calculator.plans import Case
+
+
+def whole_tape(case: Case) -> Tape:
+    """The step of a model with no layer left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "SIMULATED", 10_000)
+        prepare._step.cache_clear()
+        found = prepare.prepare(case.architecture, resolve(case.architecture, case.plan))
+        assert not any(found.left_out)
+        tape = run_step(found.step)
+    prepare._step.cache_clear()
+    return tape
+
+
+def numbers_of(case: Case) -> Numbers:
+    """Every size's number."""
+    return prepare.numbers_of(case.architecture, resolve(case.architecture, case.plan))
+
+
+def bytes_of(found: Living, case: Case) -> int:
+    """What lives, in bytes; each tensor takes whole blocks of 512."""
+    numbers = numbers_of(case)
+    return sum(count * _bytes(*shape, numbers) for shape, count in found.items())
+
+
+def peaks_of(ledger: Ledger, case: Case) -> dict[Phase, int]:
+    """Bytes at the peak of each phase of a tape."""
+    numbers = numbers_of(case)
+    sizes = {number: _bytes(*shape, numbers) for shape, number in ledger.sizes.items()}
+    begins = dict(ledger.phases)
+    backward = min(at for at, (stack, _, back) in ledger.marks if stack == "head" and back)
+    begins[backward] = Phase.BACKWARD
+    peaks: dict[Phase, int] = {}
+    phase, total = Phase.FORWARD, 0
+    for at, event in enumerate(ledger.events):
+        phase = begins.get(at, phase)
+        peaks[phase] = max(peaks.get(phase, 0), total)
+        total += sizes[event] if event > 0 else -sizes[-event]
+        peaks[phase] = max(peaks[phase], total)
+    return peaks
+
+
+def _bytes(elements: Size, dtype: DType, numbers: Numbers) -> int:
+    return (number_of(elements, numbers) * dtype.width + 511) // 512 * 512

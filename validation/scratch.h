@@ -1,0 +1,270 @@
+// What CUDA kernels allocate beside their outputs, from PyTorch's sources (release 2.13), on a GPU
+// of compute capability 8.0. Sizes follow the kernels' own arguments.
+//
+// | operation | what | source, under aten/src/ATen/native |
+// |---|---|---|
+// | flash attention, backward | fp32 gradient of the queries, a number a row, and with grouped queries the keys' and values' gradients for every head | transformers/cuda/flash_attn/flash_api.cpp, mha_bwd |
+// | flash attention, forward | with dropout, the random state is made twice | the same, mha_fwd |
+// | efficient attention, forward | heads wider than 128 in 16 bits: an fp32 output | transformers/cuda/attention.cu, _efficient_attention_forward |
+// | efficient attention, backward | in fp32, the product of output and gradient and its sums; then a number a row and the tiles of the queries' gradient | transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h |
+// | embedding, backward | more than 3,072 indices: sorted indices, and fp32 sums of ten rows each | cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu |
+// | rows picked by an index, backward | the places in order, twice sorted and as they came | cuda/Indexing.cu, index_put_with_sort_kernel |
+// | sorting more than 4,096 numbers | their places | cuda/SortStable.cu, segmented_sort_large_segments |
+// | cumulative sums | the input in the result's type | ReduceOps.cpp, impl_func_cum_op |
+// | convolution, backward | a contiguous copy of the gradient | cudnn/ConvShared.cpp, cudnn_convolution_backward |
+// | matrix products | a copy of an operand whose rows and columns both have gaps | cuda/Blas.cpp, prepare_matrix_for_cublas |
+//
+// Not here, because it depends on the card or on a library: workspaces of cuBLAS, cuDNN and CUB,
+// partial sums of reductions and of flash attention's split keys (small batches without dropout).
+//
+// The efficient kernel keeps its random state in the CPU's memory (attention.cu).
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <numeric>
+
+namespace {
+
+using Bytes = int64_t;
+using Stages = std::vector<std::vector<Bytes>>;  // each stage is freed before the next one
+
+int64_t ceil_to(int64_t size, int64_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+int64_t ceil_by(int64_t size, int64_t divisor) {
+  return (size + divisor - 1) / divisor;
+}
+
+const Tensor& tensor_at(const std::vector<IValue>& arguments, size_t at) {
+  return arguments[at].toTensor();
+}
+
+Bytes copy_if_gaps(const Tensor& tensor) {
+  return tensor.is_contiguous() ? 0 : tensor.numel() * static_cast<int64_t>(tensor.itemsize());
+}
+
+// grad_out, query, key, value, out, ...: (batch, heads, length, width)
+Stages flash_backward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  const auto& query = tensor_at(arguments, 1);
+  const auto& key = tensor_at(arguments, 2);
+  const auto batch = query.size(0), heads = query.size(1), length = query.size(2);
+  const auto width = query.size(3);
+  const auto rows = ceil_to(length, 128);
+  std::vector<Bytes> found{
+      copy_if_gaps(tensor_at(arguments, 0).transpose(1, 2)),
+      copy_if_gaps(tensor_at(arguments, 4).transpose(1, 2)),
+      batch * heads * rows * 4,
+      batch * rows * heads * ceil_to(width, width <= 128 ? 32 : 64) * 4};
+  if (key.size(1) != heads) {
+    const Bytes expanded = batch * key.size(2) * heads * width * 2;
+    found.insert(found.end(), {expanded, expanded});
+  }
+  return {found};
+}
+
+// query, key, value, dropout_p, ...
+Stages flash_forward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  return arguments[3].toDouble() > 0 ? Stages{{2 * 8}} : Stages{};
+}
+
+// query, key, value, attn_bias, ...
+Stages efficient_forward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  const auto& query = tensor_at(arguments, 0);
+  const auto width = tensor_at(arguments, 2).size(-1);
+  if (query.itemsize() == 4 || std::max(width, query.size(-1)) <= 128) {
+    return {};
+  }
+  return {{query.size(0) * query.size(1) * query.size(2) * width * 4}};
+}
+
+// The tile of the first kernel in mem_eff_attention/kernels/cutlassB.h that takes these heads:
+// rows of queries and keys, and whether the keys' and values' gradients are summed up in memory.
+struct Tile {
+  int64_t queries;
+  int64_t keys;
+  bool sums_keys;
+};
+
+Tile tile_of(int64_t width, bool half) {
+  if (width <= 64) {
+    return {64, 64, false};
+  }
+  if (width <= 128) {
+    return {128, half ? 128 : 64, false};
+  }
+  return {128, 64, half};
+}
+
+// grad_out, query, key, value, attn_bias, out, ...
+Stages efficient_backward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  const auto& grad = tensor_at(arguments, 0);
+  const auto& query = tensor_at(arguments, 1);
+  const auto& key = tensor_at(arguments, 2);
+  const auto& value = tensor_at(arguments, 3);
+  const auto batch = query.size(0), heads = query.size(1), length = query.size(2);
+  const auto width = query.size(3), value_width = value.size(3), keys = key.size(2);
+  const bool half = query.itemsize() == 2;
+  const auto copied = copy_if_gaps(grad.transpose(1, 2));
+  const Bytes row_sums = batch * heads * length * 4;
+
+  const auto tile = tile_of(std::max(width, value_width), half);
+  int64_t splits = ceil_by(keys, tile.keys);
+  if (heads * batch >= 256 && keys <= 2 * tile.keys) {
+    splits = 1;
+  }
+  if (tile.sums_keys) {
+    splits = std::min(splits, 200 / (batch * heads));
+  }
+  splits = std::max<int64_t>(splits, 1);
+  const auto summed = [&](int64_t size) {
+    return tile.sums_keys ? splits * tile.keys * ceil_to(size, tile.queries) : 0;
+  };
+  const auto tiles = ceil_by(length, tile.queries) * ceil_by(width, tile.keys);
+  const auto elements =
+      ceil_to(summed(width) + summed(value_width) + tiles * (4 + tile.queries * tile.keys), 4);
+  const Bytes workspace = batch * heads * elements * 4;
+  if (half) {
+    return {{copied, row_sums, workspace}};
+  }
+  const Bytes product = row_sums * value_width;
+  return {{copied, product, row_sums, row_sums}, {copied, row_sums, workspace}};
+}
+
+// grad_output, indices, num_weights, padding_idx, scale_grad_by_freq
+Stages embedding_backward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  const auto& grad = tensor_at(arguments, 0);
+  const auto& indices = tensor_at(arguments, 1);
+  const auto copied = copy_if_gaps(grad);
+  const auto count = indices.numel();
+  if (count <= 3072) {
+    return {{copied, copy_if_gaps(indices)}};
+  }
+  const auto item = static_cast<int64_t>(indices.itemsize());
+  const auto rows = std::min(count, arguments[2].toInt());
+  const auto sums = count / 10 + rows;
+  const Bytes sum_item = std::max<int64_t>(4, static_cast<int64_t>(grad.itemsize()));
+  const auto list = count * item;
+  return {
+      {copied, list, list, list},
+      {copied, list, list, 8, list, rows * item, rows * item, 8, sums * item,
+       sums * grad.size(-1) * sum_item}};
+}
+
+// A matrix can be handed to cuBLAS where one of its last two strides is 1 and the other is no
+// smaller than the row or column that it steps over.
+Bytes copy_for_product(const Tensor& matrix) {
+  const auto dimensions = matrix.dim();
+  if (dimensions < 2 || matrix.is_non_overlapping_and_dense()) {
+    return 0;
+  }
+  const auto fits = [&](int64_t one, int64_t other) {
+    return matrix.stride(one) == 1 &&
+        matrix.stride(other) >= std::max<int64_t>(1, matrix.size(one));
+  };
+  if (fits(-1, -2) || fits(-2, -1)) {
+    return 0;
+  }
+  return matrix.numel() * static_cast<int64_t>(matrix.itemsize());
+}
+
+Stages product(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  std::vector<Bytes> found;
+  for (const size_t at : {0, 1, 2}) {
+    if (at < arguments.size() && arguments[at].isTensor() && arguments[at].toTensor().is_cuda()) {
+      found.push_back(copy_for_product(arguments[at].toTensor()));
+    }
+  }
+  return {found};
+}
+
+Stages bias_product(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  return {{copy_for_product(tensor_at(arguments, 1)), copy_for_product(tensor_at(arguments, 2))}};
+}
+
+// self, indices, values, accumulate, unsafe: adds rows at places that may be the same
+Stages index_put(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  if (!arguments[3].toBool()) {
+    return {};
+  }
+  int64_t places = 1;
+  int64_t indexed = 0;
+  for (const std::optional<Tensor>& index : arguments[1].toOptionalTensorVector()) {
+    if (index.has_value() && index->defined()) {
+      places = std::max(places, index->numel());
+      ++indexed;
+    }
+  }
+  if (indexed != 1) {
+    return {};
+  }
+  const auto copied = copy_if_gaps(tensor_at(arguments, 2));
+  const Bytes list = places * 8;
+  return {{list, list}, {list, copied, list, list, list}};
+}
+
+// self, stable, dim, descending
+Stages sort(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  const auto& values = tensor_at(arguments, 0);
+  const bool one_row = values.dim() == 1 && values.numel() > 4096;
+  return one_row ? Stages{{values.numel() * 8}} : Stages{};
+}
+
+// self, dim, dtype
+Stages cumulative_sum(const std::vector<IValue>& arguments, const std::vector<IValue>& results) {
+  const auto& result = results[0].toTensor();
+  if (tensor_at(arguments, 0).scalar_type() == result.scalar_type()) {
+    return {};
+  }
+  return {{result.numel() * static_cast<int64_t>(result.itemsize())}};
+}
+
+// grad_output, input, weight, ...
+Stages convolution_backward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  return {{copy_if_gaps(tensor_at(arguments, 0))}};
+}
+
+using Scratch = Stages (*)(const std::vector<IValue>&, const std::vector<IValue>&);
+
+const std::unordered_map<std::string, Scratch> kScratch{
+    {"aten::_scaled_dot_product_flash_attention", &flash_forward},
+    {"aten::_scaled_dot_product_flash_attention_backward", &flash_backward},
+    {"aten::_scaled_dot_product_efficient_attention", &efficient_forward},
+    {"aten::_scaled_dot_product_efficient_attention_backward", &efficient_backward},
+    {"aten::embedding_dense_backward", &embedding_backward},
+    {"aten::convolution_backward", &convolution_backward},
+    {"aten::_index_put_impl_", &index_put},
+    {"aten::sort", &sort},
+    {"aten::cumsum", &cumulative_sum},
+    {"aten::mm", &product},
+    {"aten::bmm", &product},
+    {"aten::addmm", &bias_product},
+    {"aten::baddbmm", &bias_product},
+};
+
+// Allocate and free what the kernel of this operation does, once its outputs are there.
+void make_scratch(
+    const std::string& name,
+    Place place,
+    const std::vector<IValue>& arguments,
+    const std::vector<IValue>& results) {
+  const auto found = kScratch.find(name);
+  if (found == kScratch.end()) {
+    return;
+  }
+  for (const auto& stage : found->second(arguments, results)) {
+    std::vector<Tensor> made;
+    for (const Bytes size : stage) {
+      if (size > 0) {
+        made.push_back(make(place, {size}, at::kByte));
+      }
+    }
+  }
+}
+
+// Whether the kernel makes this result in the CPU's memory.
+bool on_host(const std::string& name, size_t result) {
+  return name == "aten::_scaled_dot_product_efficient_attention" && result >= 2;
+}
+
+} // namespace
