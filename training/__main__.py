@@ -1,6 +1,7 @@
 """The command line: `python -m training rehearse | doctor | join | monitor | ...`."""
 
 import argparse
+import contextlib
 import importlib
 import logging
 import os
@@ -11,25 +12,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calculator.errors import InputError
-from training import limits, milestones, supervisor
+from training.access import trust
 from training.access.causes import AccessRefusedError
 from training.access.tokens import provide_token
 from training.doctor.findings import NotFitError
-from training.folders import default_folder
-from training.runfile import RunFile, load
+from training.run import limits, milestones, supervisor
+from training.run.folders import default_folder
+from training.run.runfile import RunFile, load
 
 if TYPE_CHECKING:
-    from training.network import Endpoint
+    from training.network.connection import Endpoint
+
+PEERS, CHAOTIC_PEERS = 3, 4  # of a rehearsal
 
 # Commands with a command line of their own.
 MODULES = {
     "authority": "training.authority.command",
-    "encode": "training.encode",
-    "generate": "training.generate",
-    "rollback": "training.moderation",
-    "publish": "training.publish",
-    "train-codes": "training.train_codes",
-    "train-scorer": "training.train_scorer",
+    "encode": "training.data.encode",
+    "generate": "training.pictures.generate",
+    "rollback": "training.monitor.rollback",
+    "publish": "training.monitor.publish",
+    "train-codes": "training.pictures.train_codes",
+    "train-scorer": "training.pictures.train_scorer",
 }
 
 
@@ -67,10 +71,18 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     rehearse = commands.add_parser("rehearse", help="a whole swarm on this machine")
     rehearse.add_argument("--minutes", type=float, default=5.0, help="of training")
-    rehearse.add_argument("--peers", type=int, default=3, help="volunteers")
-    rehearse.add_argument("--recipe", default="rehearsal", help="what they train")
+    rehearse.add_argument("--peers", type=int, help=f"volunteers; else {PEERS}")
+    rehearse.add_argument("--recipe", help="what they train; else the recipe 'rehearsal'")
     rehearse.add_argument("--folder", type=Path, help="for results; else a new one here")
     rehearse.add_argument("--calm", action="store_true", help="without a death and a late joiner")
+    rehearse.add_argument(
+        "--chaos",
+        action="store_true",
+        help="with deaths, a liar, poisoned records and a broken shard, beside a calm one",
+    )
+    rehearse.add_argument(
+        "--against", type=Path, metavar="FOLDER", help="of the calm one, where it is done already"
+    )
     doctor = commands.add_parser("doctor", help="look whether this machine can join")
     doctor.add_argument("run", metavar="RUN", help="the run file, or its address")
     doctor.add_argument("--json", action="store_true", help="for programs")
@@ -87,13 +99,22 @@ def make_parser() -> argparse.ArgumentParser:
     monitor = commands.add_parser("monitor", help="keep a run's books and its live data")
     monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
     monitor.add_argument("--live", type=Path, help="folder of the live data; else in --folder")
-    monitor.add_argument("--minutes", type=float, help="end the run after so long")
+    monitor.add_argument("--minutes", type=float, help="end the run so long after its first step")
     monitor.add_argument(
         "--authority-folder",
         type=Path,
         help="of the run's authority, where it is on this machine: then no token is needed",
     )
-    for parser_of_peer in (join, monitor):
+    monitor.add_argument(
+        "--average",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="average for volunteers behind routers; auto: where too few others can",
+    )
+    helping = commands.add_parser("help", help="average for volunteers behind routers")
+    helping.add_argument("run", metavar="RUN", help="the run file, or its address")
+    helping.add_argument("--name", default="helper", help="how you appear in the run")
+    for parser_of_peer in (join, monitor, helping):
         _add_place(parser_of_peer)
         parser_of_peer.add_argument(
             "--threads", type=int, help="processor threads; else as many as cores"
@@ -116,6 +137,11 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--behind-firewall", action="store_true", help="call others, never be called"
     )
+    parser.add_argument(
+        trust.FLAG,
+        metavar="HOST",
+        help="send your Hugging Face token to this server without asking",
+    )
 
 
 def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
@@ -123,12 +149,14 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
     run = load(options.run)
     folder = options.folder or default_folder(run, options.command)
     if os.environ.get("TRAINING_SUPERVISOR") == str(os.getppid()):
-        from training import worker as inside
+        from training.network import worker as inside
 
-        make_work = {"join": _make_join, "monitor": _make_monitor}[options.command]
+        makers = {"join": _make_join, "monitor": _make_monitor, "help": _make_help}
+        make_work = makers[options.command]
         inside.run(make_work(run, folder, options), folder, options.verbose)
     if run.authority and not _signs_own(run, options):
         provide_token()
+        trust.agree(run.authority, options.trust_authority)
     if options.command == "join":
         arguments = [*arguments, *_examine(options, folder)]
     stop = threading.Event()
@@ -141,7 +169,7 @@ def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
     """Whether this is the monitor on the machine of the run's authority."""
     if options.command != "monitor":
         return False
-    from training.access.entrance import find_authority_folder
+    from training.authority.local import find_authority_folder
 
     return find_authority_folder(run, options.authority_folder) is not None
 
@@ -150,6 +178,9 @@ def _doctor(options: argparse.Namespace) -> int:
     from training.doctor import command
 
     run = load(options.run)
+    if run.authority:
+        with contextlib.suppress(AccessRefusedError):  # then it is among the findings
+            trust.agree(run.authority, options.trust_authority)
     return command.run(run, options.folder or default_folder(run, "join"), options)
 
 
@@ -170,7 +201,7 @@ Work = Callable[[threading.Event], None]
 
 
 def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training import peer
+    from training.volunteer import peer
 
     chosen = peer.PeerOptions(
         name=options.name or "",
@@ -183,21 +214,33 @@ def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
 
 
 def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training import monitor
+    from training.monitor import service
+    from training.monitor.helping import Help
 
-    chosen = monitor.MonitorOptions(
+    chosen = service.MonitorOptions(
         folder=folder,
         live=options.live or folder / "live" / run.name,
         source=options.run,
         endpoint=_make_endpoint(options),
         minutes=options.minutes,
+        help=Help(options.average),
         authority_folder=options.authority_folder,
     )
-    return lambda stop: monitor.watch(run, chosen, stop)
+    return lambda stop: service.watch(run, chosen, stop)
+
+
+def _make_help(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
+    from training.monitor import helping
+
+    if options.behind_firewall:
+        rule = "must not be given: whoever helps is called by others"
+        raise InputError("behind-firewall", True, rule)
+    chosen = helping.HelperOptions(options.name, folder, _make_endpoint(options))
+    return lambda stop: helping.help_out(run, chosen, stop)
 
 
 def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
-    from training.network import Endpoint
+    from training.network.connection import Endpoint
 
     return Endpoint(
         host=options.host,
@@ -208,16 +251,24 @@ def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
 
 
 def _rehearse(options: argparse.Namespace) -> int:
-    from training import rehearsal
+    from training.rehearsal import chaos, command
 
-    chosen = rehearsal.RehearsalOptions(
+    chosen = command.RehearsalOptions(
         minutes=options.minutes,
-        peers=options.peers,
-        recipe=options.recipe,
+        peers=_count_peers(options),
+        recipe=options.recipe or ("chaos" if options.chaos else "rehearsal"),
         folder=options.folder,
         incidents=not options.calm,
     )
-    return rehearsal.rehearse(chosen)
+    if options.chaos:
+        return chaos.rehearse(chosen, options.against)
+    return command.rehearse(chosen)
+
+
+def _count_peers(options: argparse.Namespace) -> int:
+    if options.peers is not None:
+        return int(options.peers)
+    return CHAOTIC_PEERS if options.chaos else PEERS
 
 
 if __name__ == "__main__":

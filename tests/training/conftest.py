@@ -1,12 +1,20 @@
-"""A small transformer and its inputs."""
+"""A small transformer and its inputs; the libraries' own warnings are not ours to fix."""
 
+import warnings
 from typing import Any
 
 import pytest
 import torch
 
-from training.configuration import TextToImageConfig
-from training.model import TextToImageTransformer
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import bitsandbytes  # noqa: F401
+    import datasets  # noqa: F401
+    import diffusers  # noqa: F401
+    import hivemind  # noqa: F401
+
+from training.model.configuration import TextToImageConfig
+from training.model.transformer import TextToImageTransformer
 
 SHAPE = {
     "text_vocabulary_size": 20,

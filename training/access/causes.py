@@ -21,6 +21,9 @@ class Cause(StrEnum):
     AUTHORITY_UNREACHABLE = "authority-unreachable"
     CLOCK_OFF = "clock-off"
     NETWORK_REFUSED = "network-refused"
+    NOT_TRUSTED = "not-trusted"
+    ANOTHER_KEY = "another-key"
+    KEY_IN_USE = "key-in-use"
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,21 @@ EXPLANATIONS: dict[Cause, Explanation] = {
         "get the run file anew from its organisers: a run with an authority admits nobody who "
         "comes without its grant; if it is the newest, your access was refused by them: wait for "
         "its renewal, it is tried again by itself",
+        passes=True,
+    ),
+    Cause.NOT_TRUSTED: Explanation(
+        "nobody has agreed to send your Hugging Face token to the run's authority",
+        "if you know whose server that is, start again in a terminal and answer yes, or name it "
+        "with --trust-authority; the answer is remembered",
+    ),
+    Cause.ANOTHER_KEY: Explanation(
+        "the authority signs with another key than the run file says, so it may not be the "
+        "organisers' own",
+        "get the run file again from its organisers, and tell them if that does not help",
+    ),
+    Cause.KEY_IN_USE: Explanation(
+        "your account already takes part with another device, and the run admits one at a time",
+        "stop the other one, or wait until its access ends; it is tried again automatically",
         passes=True,
     ),
 }

@@ -12,7 +12,7 @@ from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
 from training.access.proofs import PeerKey, prove
 from training.access.tokens import Token
-from training.runfile import RunFile
+from training.run.runfile import RunFile
 
 ANSWER_SECONDS = 20.0
 LARGEST_ANSWER = 64 * 1024
@@ -51,7 +51,7 @@ def ask(run: RunFile, key: PeerKey, token: Token) -> Admission:
     if status != httpx.codes.OK:
         raise _refusal(status, answer.get("error"))
     _check_clock(answer.get("time"), before, after)
-    return _read(answer, run.name, peer_public_key)
+    return _read(answer, run, peer_public_key)
 
 
 def _put(address: str, wanted: dict[str, str], token: Token) -> tuple[int, dict[str, Any]]:
@@ -122,12 +122,14 @@ def _check_clock(theirs: object, before: float, after: float) -> None:
         raise AccessRefusedError(Cause.CLOCK_OFF, detail)
 
 
-def _read(answer: dict[str, Any], run: str, peer_public_key: str) -> Admission:
+def _read(answer: dict[str, Any], run: RunFile, peer_public_key: str) -> Admission:
     token, key = answer.get("grant"), answer.get("authority_key")
     if not isinstance(token, str) or not isinstance(key, str):
         raise _unreachable("its answer holds no grant")
+    if run.authority_key and key != run.authority_key:
+        raise AccessRefusedError(Cause.ANOTHER_KEY, printable(key))
     peer_id = grants.peer_id_of(peer_public_key)
     try:
-        return Admission(grants.verify(token.encode(), key, run, peer_id), key)
+        return Admission(grants.verify(token.encode(), key, run.name, peer_id), key)
     except GrantError as error:
         raise _unreachable(f"its grant is of no use: {error}") from error

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from training import atomic
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
 from training.access.grants import Grant, GrantError
+from training.run import atomic
 
 logger = logging.getLogger(__name__)
 

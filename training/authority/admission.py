@@ -27,12 +27,14 @@ class Policy:
         organisation: whose members are admitted; empty: everybody with an account.
         lifetime: seconds that a grant holds; so soon a ban takes effect.
         allowlist: admit those on the allowlist only.
+        keys_per_account: devices of one account that may take part at the same time.
     """
 
     run: str
     organisation: str
     lifetime: int = 600
     allowlist: bool = False
+    keys_per_account: int = 1
 
 
 class Admissions:
@@ -63,13 +65,22 @@ class Admissions:
             account = await self.hub.whoami(_require_token(wanted, token))
             username = account.name
             self._check(account, peer_id)
+            expires = self._hold_key(username, peer_id)
         except AccessRefusedError as error:
             self.books.note(username, peer_id, Decision.REFUSED, error.cause)
             raise
         self.books.note(username, peer_id, Decision.ADMITTED)
-        expires = int(time.time()) + self.policy.lifetime
         key = wanted.peer_public_key
         return grants.issue(self.key, self.policy.run, username, key, expires)
+
+    def _hold_key(self, username: str, peer_id: str) -> int:
+        """Note which device the account takes part with; gives when its grant ends."""
+        now = int(time.time())
+        expires = now + self.policy.lifetime
+        held = self.books.hold_key(username, peer_id, expires, self.policy.keys_per_account)
+        if held is not None:
+            raise AccessRefusedError(Cause.KEY_IN_USE, f"it ends in {max(1, held - now)} s")
+        return expires
 
     def _check_run(self, wanted: AccessRequest) -> None:
         policy = self.policy

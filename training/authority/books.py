@@ -26,6 +26,9 @@ CREATE TABLE IF NOT EXISTS bans (
 CREATE TABLE IF NOT EXISTS decisions (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, username TEXT NOT NULL COLLATE NOCASE,
     peer_id TEXT NOT NULL, decision TEXT NOT NULL, cause TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS keys (
+    username TEXT NOT NULL COLLATE NOCASE, peer_id TEXT NOT NULL, until REAL NOT NULL,
+    PRIMARY KEY (username, peer_id));
 CREATE INDEX IF NOT EXISTS decisions_of_user ON decisions (username, decision);
 """
 
@@ -94,6 +97,23 @@ class Books:
         """Write a line of the log."""
         with self._open() as database:
             _note(database, username, peer_id, decision, cause)
+
+    def hold_key(self, username: str, peer_id: str, until: float, most: int) -> int | None:
+        """Note that an account takes part with a device until a time (seconds since 1970).
+
+        None when that is so now; where the account has `most` other devices whose access has not
+        ended, the time at which the first of them does.
+        """
+        with self._open() as database:
+            database.execute("BEGIN IMMEDIATE")  # two requests of one account at the same time
+            database.execute("DELETE FROM keys WHERE until <= ?", (time.time(),))
+            query = "SELECT until FROM keys WHERE username = ? AND peer_id != ? ORDER BY until"
+            others = [int(end) for (end,) in database.execute(query, (username, peer_id))]
+            if len(others) >= most:
+                return others[len(others) - most]
+            values = (username, peer_id, until)
+            database.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", values)
+            return None
 
     def allow(self, username: str, reason: str = "") -> None:
         """Put a user on the allowlist."""

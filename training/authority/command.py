@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from calculator.errors import InputError
-from training import status
 from training.authority.books import Books, Kind
 from training.authority.hub import DEFAULT_ENDPOINT, REMEMBER_SECONDS
 from training.authority.serving import serve
-from training.folders import default_folder
-from training.runfile import load
+from training.run import status
+from training.run.folders import default_folder
+from training.run.runfile import load
 
 DEFAULT_PORT = 8440
 LONGEST_REASON = 200
@@ -87,6 +87,13 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allowlist", action="store_true", help="admit users on the allowlist only"
+    )
+    parser.add_argument(
+        "--keys-per-account",
+        type=int,
+        default=1,
+        metavar="N",
+        help="devices of one account that may take part at the same time",
     )
     parser.add_argument(
         "--hub",

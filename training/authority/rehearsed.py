@@ -3,8 +3,10 @@
 import secrets
 from pathlib import Path
 
+from training.access.grants import public_key_text
+from training.authority.keys import read_key
 from training.authority.standin import StandInHub, StandInUser
-from training.supervisor import COMMAND, Worker
+from training.run.supervisor import COMMAND, Worker
 
 ORGANISATION = "rehearsal"
 
@@ -18,6 +20,7 @@ class RehearsedAuthority:
 
     def __init__(self, run_file: Path, folder: Path, port: int, log: Path) -> None:
         self.address = f"http://127.0.0.1:{port}"
+        self.key = public_key_text(read_key(folder))
         self.hub = StandInHub({})
         command = [*COMMAND, "authority", str(run_file), "serve", "--folder", str(folder)]
         command += ["--port", str(port)]

@@ -49,6 +49,7 @@ _STATUS = {
     Cause.NOT_ALLOWED: 403,
     Cause.BANNED: 403,
     Cause.WRONG_RUN: 404,
+    Cause.KEY_IN_USE: 409,
     Cause.RATE_LIMITED: 429,
 }
 
@@ -58,6 +59,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         401: "token-missing, token-invalid",
         403: "not-a-member, not-allowed, banned",
         404: "wrong-run: this authority serves another run or organisation",
+        409: "key-in-use: the account takes part with another device",
         408: "bad-request: the body came too slowly",
         413: "bad-request: the body is too long",
         422: "bad-request: `field`, `value` and `rule` say what is not as it must be",

@@ -12,14 +12,14 @@ from pathlib import Path
 import uvicorn
 
 from calculator.errors import InputError
-from training import status
 from training.access.grants import public_key_text
 from training.authority.admission import Admissions, Policy
 from training.authority.books import Books
 from training.authority.hub import Hub
 from training.authority.keys import read_key
 from training.authority.service import make_service
-from training.runfile import RunFile
+from training.run import status
+from training.run.runfile import RunFile
 
 SHORTEST_LIFETIME, LONGEST_LIFETIME = 5, 86_400
 
@@ -33,11 +33,15 @@ def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
     if not SHORTEST_LIFETIME <= options.lifetime <= LONGEST_LIFETIME:
         rule = f"must be {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds"
         raise InputError("lifetime", options.lifetime, rule)
+    if options.keys_per_account < 1:
+        raise InputError("keys-per-account", options.keys_per_account, "must be at least 1")
     for name in ("certificate", "certificate_key"):
         path = getattr(options, name)
         if path is not None and not path.is_file():
             raise InputError(name.replace("_", "-"), path, "must be a file in PEM")
-    policy = Policy(run.name, run.organisation, options.lifetime, options.allowlist)
+    policy = Policy(
+        run.name, run.organisation, options.lifetime, options.allowlist, options.keys_per_account
+    )
     hub = Hub(options.hub, options.remember)
     key = read_key(folder)
     admissions = Admissions(policy, key, Books(folder), hub)
@@ -88,6 +92,8 @@ def _introduce(run: RunFile, policy: Policy, address: str, key: str) -> None:
     print(f"listens at {address}, signs with the key {key}")
     if not run.authority:
         print(f'for the run file:  authority = "{address}" (others need https)')
+    if not run.authority_key:
+        print(f'for the run file:  authority_key = "{key}"')
     sys.stdout.flush()
 
 

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from training import supervisor
 from training.doctor.examination import examine
 from training.doctor.findings import POINTS, Finding, NotFitError, PointName, Verdict, worst
 from training.doctor.setup import Setup
-from training.runfile import RunFile
+from training.run import supervisor
+from training.run.runfile import RunFile
 
 LONGEST_SECONDS = 120.0  # imports on a slow disk included
 COLOURS = {Verdict.FINE: "32", Verdict.WARNING: "33", Verdict.PROBLEM: "31"}

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.techniques import Plan
+from calculator.plan import Plan
 from calculator.units import format_bytes
-from training import fitting
 from training.doctor.findings import Finding, PointName, Verdict, fine
 from training.doctor.setup import Setup, first_line
 from training.doctor.software import install_command
+from training.volunteer import fitting
+from training.volunteer.precision import Precision, choose_precision
 
 if TYPE_CHECKING:
     import torch
@@ -110,7 +111,8 @@ def look_at_memory(setup: Setup) -> list[Finding]:
 
 
 def _judge_micro_batch(setup: Setup, device: "torch.device", size: int) -> Finding:
-    needed = fitting.step_bytes(setup.recipe, device, size)
+    scaled = choose_precision(device) is Precision.FLOAT16
+    needed = fitting.step_bytes(setup.recipe, device, size, scaled)
     free = fitting.free_bytes(device)
     sequences = "1 sequence" if size == 1 else f"{size} sequences"
     cause = (
@@ -169,8 +171,10 @@ def _try_gpu(found: str) -> Finding:
         cause = f"the GPU does not compute ({first_line(error)}): {found}"
         mend = "use a build of PyTorch for this GPU, or hide it with CUDA_VISIBLE_DEVICES="
         return Finding(PointName.GPU, Verdict.PROBLEM, cause, mend)
-    if not torch.cuda.is_bf16_supported(including_emulation=False):
-        found += "; it has no bfloat16 units, so its steps take longer"
+    precision = choose_precision(torch.device("cuda"))
+    found += f"; computes in {precision}"
+    if precision is Precision.FLOAT16:
+        found += " with a scale for the loss: it has no units for bfloat16"
     return fine(PointName.GPU, found)
 
 
@@ -219,7 +223,7 @@ def _round_trips(block_size: int) -> tuple[float, float]:
     """
     import torch
 
-    from training import quantisation
+    from training.optimizer import quantisation
 
     values = torch.linspace(-1, 1, 4 * block_size)
     ours = quantisation.quantise_plainly(values, signed=True, block_size=block_size)

@@ -207,7 +207,7 @@ async def _find_monitor(
     """Ask the entry points one by one to connect back, until one can tell."""
     from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
 
-    from training.reachability import ask
+    from training.network.reachability import ask
 
     port = _announced_port(setup) or listener.port
     for peer in peers:
@@ -234,7 +234,7 @@ def _announced_port(setup: Setup) -> int | None:
 
 
 def _judge_reachability(setup: Setup, port: int, answer: dict[str, object]) -> Finding:
-    from training.reachability import Outcome
+    from training.network.reachability import Outcome
 
     seen_as = str(answer.get("seen_as") or "this machine")
     place = f"{seen_as}, port {port}"

@@ -25,12 +25,12 @@ def look_at_access(setup: Setup) -> list[Finding]:
         return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "mend the packages first")]
     from training.access.causes import EXPLANATIONS, AccessRefusedError
     from training.access.client import ask
-    from training.access.tokens import find_token
-    from training.network import Identity
+    from training.access.trust import token_for
+    from training.network.connection import Identity
 
     try:
         key = Identity.read(setup.folder).key
-        grant = ask(setup.run, key, find_token()).grant
+        grant = ask(setup.run, key, token_for(setup.run.authority)).grant
     except AccessRefusedError as refusal:
         explanation = EXPLANATIONS[refusal.cause]
         more = f" ({refusal.detail})" if refusal.detail else ""
@@ -67,7 +67,7 @@ def _look_at_source(setup: Setup, source: str) -> Finding:
 def _look_at_shards(setup: Setup, folder: Path) -> Finding:
     """Look into the first shard of a folder: its codes must be those that the model knows."""
     from calculator.errors import InputError
-    from training.shards import list_shards, read_info
+    from training.data.shards import list_shards, read_info
 
     shards = list_shards(folder)
     mend = "make it with `python -m training encode`, or ask the organisers"

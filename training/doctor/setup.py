@@ -5,8 +5,8 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
-from training.recipes import Recipe
-from training.runfile import RunFile
+from training.run.recipes import Recipe
+from training.run.runfile import RunFile
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,18 @@
 """System, Python, packages and the limit of open files."""
 
 import importlib.metadata
+import json
 import platform
 import re
 import sys
 import tomllib
 from pathlib import Path
 
-from training import limits
 from training.doctor.findings import Finding, PointName, Verdict, fine
 from training.doctor.setup import MISSING, Setup
+from training.run import limits
 
 DISTRIBUTION = "training-transformers-together"
-INSTALL = 'pip install "training-transformers-together[training] @ git+ADDRESS"'
 TESTED_PYTHONS = ((3, 11), (3, 13))  # oldest and newest that the tests run on
 
 # What happens with other versions, where we know it.
@@ -20,7 +20,7 @@ REASONS = {
     "numpy": "from 2.4 on hivemind cannot unpack tensors that travel in 8 bits",
     "hivemind": "peers of different versions may not understand each other",
 }
-MACHINES = {"Linux": {"x86_64", "aarch64"}, "Darwin": {"x86_64", "arm64"}}
+MACHINES = {"Linux": {"x86_64", "aarch64"}, "Darwin": {"arm64"}}
 
 
 def look_at_system(_setup: Setup) -> list[Finding]:
@@ -30,6 +30,10 @@ def look_at_system(_setup: Setup) -> list[Finding]:
     if system == "Windows":
         mend = "install WSL (`wsl --install` in PowerShell) and run this in its Linux"
         return [Finding(PointName.SYSTEM, Verdict.PROBLEM, f"{name}: no build of hivemind", mend)]
+    if system == "Darwin" and machine == "x86_64":
+        mend = "join from a Mac with Apple silicon, from Linux, or from a notebook"
+        cause = f"{name}: no build of PyTorch for Macs with Intel"
+        return [Finding(PointName.SYSTEM, Verdict.PROBLEM, cause, mend)]
     if machine not in MACHINES.get(system, set()):
         mend = "join from Linux or macOS on a 64-bit Intel, AMD or ARM processor"
         return [Finding(PointName.SYSTEM, Verdict.WARNING, f"{name}: not tested", mend)]
@@ -104,10 +108,15 @@ def read_pins() -> list[str]:
 
 
 def install_command() -> str:
-    """How the extra is installed here."""
+    """The command that installs the extra again, from where it came."""
     if (_checkout() / "pyproject.toml").is_file():
         return f'pip install "{_checkout()}[training]"'
-    return INSTALL
+    found = importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+    if not found:
+        return f'pip install "{DISTRIBUTION}[training]"'
+    origin = json.loads(found)
+    kind = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+    return f'pip install "{DISTRIBUTION}[training] @ {kind}{origin["url"]}"'
 
 
 def _checkout() -> Path:

@@ -1,6 +1,5 @@
 """A run's authority over real HTTP on this machine, and a Hub of made-up accounts."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,14 +9,6 @@ from threading import Thread
 import httpx
 import pytest
 import uvicorn
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import bitsandbytes  # noqa: F401
-    import datasets  # noqa: F401
-    import diffusers  # noqa: F401
-    import hivemind  # noqa: F401
-
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access import client
@@ -31,7 +22,7 @@ from training.authority.hub import Hub
 from training.authority.keys import read_key
 from training.authority.service import make_service
 from training.authority.standin import StandInHub, StandInUser
-from training.runfile import RunFile
+from training.run.runfile import RunFile
 
 HUB_PREFIX = "hf_"  # apart, so that no search for leaked tokens finds these
 ALICE = HUB_PREFIX + "alicesSecretToken0123456789abcdef"

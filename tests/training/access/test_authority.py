@@ -257,7 +257,7 @@ def test_the_description_lists_every_answer(place: Place) -> None:
     description = httpx.get(f"{place.run.authority}/openapi.json").json()
     operation = description["paths"]["/access"]["put"]
     assert set(operation["responses"]) == {
-        *("200", "401", "403", "404", "408", "413", "422", "429", "502", "503")
+        *("200", "401", "403", "404", "408", "409", "413", "422", "429", "502", "503")
     }
     for status, response in operation["responses"].items():
         content = response["content"]["application/json"]["schema"]["$ref"]

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from tests.training.access.conftest import ALICE, MALLORY, STRANGER, TOKENS, UNKNOWN
-from tests.training.swarm.processes import wait_for
-from training import data, status, supervisor
+from tests.training.processes import wait_for
 from training.authority.books import Books
 from training.authority.standin import StandInHub, StandInUser
-from training.recipes import TINY
-from training.rehearsal import free_port
-from training.runfile import RunFile
-from training.supervisor import COMMAND, Worker
+from training.data import streaming
+from training.rehearsal.command import free_port
+from training.run import status, supervisor
+from training.run.recipes import TINY
+from training.run.runfile import RunFile
+from training.run.supervisor import COMMAND, Worker
 
 pytestmark = pytest.mark.swarm
 
@@ -110,6 +111,7 @@ class Scene:
         run = RunFile(
             name=f"banned-{os.getpid()}",
             recipe="tiny",
+            steps=100_000,  # more than any machine makes meanwhile; who is alone is fast
             organisation="our-org",
             authority=f"http://127.0.0.1:{port}",
         )
@@ -161,7 +163,7 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """Play the scene once; the tests look at what came of it."""
-    data.prepare_shapes(TINY)
+    streaming.prepare_shapes(TINY)
     users = {
         ALICE: StandInUser("alice", ("our-org",)),
         MALLORY: StandInUser("mallory", ("our-org",)),

@@ -4,6 +4,7 @@ import io
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,8 +20,9 @@ from training.access.client import Admission
 from training.access.grants import GrantError
 from training.access.membership import Membership, renewed
 from training.access.tokens import find_token, provide_token
+from training.authority import local
 from training.authority.keys import read_key
-from training.runfile import RunFile
+from training.run.runfile import RunFile
 
 KEY = Ed25519PrivateKey.generate()
 PEER = RSAPrivateKey.process_wide().get_public_key().to_bytes().decode()
@@ -169,8 +171,10 @@ def test_the_monitor_signs_its_own_access_beside_the_authority(place: Place) -> 
     key = RSAPrivateKey.process_wide()
     theirs = place.ask(ALICE)
     folder, stop = place.folder / "monitor", threading.Event()
-    assert entrance.find_authority_folder(place.run, place.folder) == place.folder
-    with entrance.admitted(place.run, key, folder, print, stop, place.folder) as membership:
+    assert local.find_authority_folder(place.run, place.folder) == place.folder
+    public_key = key.get_public_key().to_bytes().decode()
+    ask = partial(local.sign_own, place.folder, place.run.name, public_key)
+    with entrance.admitted(place.run, key, folder, print, stop, ask) as membership:
         assert membership is not None
         assert membership.current().grant.username == "(monitor)"
         assert membership.verify(theirs.grant.to_bytes(), theirs.grant.peer_id)
@@ -178,7 +182,7 @@ def test_the_monitor_signs_its_own_access_beside_the_authority(place: Place) -> 
 
 def test_an_authority_folder_without_authority_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="authority_folder"):
-        entrance.find_authority_folder(RunFile(name="our-run", recipe="tiny"), tmp_path)
+        local.find_authority_folder(RunFile(name="our-run", recipe="tiny"), tmp_path)
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:

@@ -2,22 +2,27 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.dht.routing import DHTID
+from hivemind.dht.validation import DHTRecord
+from hivemind.utils import MSGPackSerializer, get_dht_time
 
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
-from training.access.directory import Directory, announce
 from training.access.grants import Grant
 from training.access.membership import Membership
 from training.authority.keys import read_key
 from training.authority.local import sign_own
-from training.network import CannotConnectError, Endpoint, Identity, Network
-from training.rehearsal import free_port
-from training.trouble import explain
+from training.network.connection import CannotConnectError, Endpoint, Identity, Network
+from training.network.trouble import explain
+from training.records.directory import Directory, announce
+from training.records.validator import RecordValidator
+from training.rehearsal.command import free_port
 
 pytestmark = [
     pytest.mark.swarm,
@@ -156,3 +161,24 @@ def test_the_librarys_other_complaints_are_put_into_words() -> None:
     assert "--behind-firewall" in str(wall)
     taken = explain(RuntimeError("listen tcp4: address already in use"), [], 31337)
     assert "port 31337 is taken" in str(taken)
+
+
+def test_records_of_made_up_keys_are_refused_where_there_is_an_authority(folder: Path) -> None:
+    """One account has one key: whoever makes twenty is still one peer."""
+    member, made_up = Identity.read(folder / "member"), Identity.read(folder / "made-up")
+    memberships = {}
+    for identity in (member, made_up):
+        membership = Membership(identity.path.parent, RUN, identity.public_key)
+        membership.write(sign_own(folder, RUN, identity.public_key))
+        memberships[identity] = membership
+    check = RecordValidator(RUN, member.key, memberships[member])
+    key = DHTID.generate(f"{RUN}_progress").to_bytes()
+    for identity in (member, made_up):
+        subkey = MSGPackSerializer.dumps(identity.subkey)
+        record = DHTRecord(key, subkey, MSGPackSerializer.dumps(None), get_dht_time() + 30)
+        by_right = RecordValidator(RUN, identity.key, memberships[identity])
+        assert check.validate(replace(record, value=by_right.sign_value(record)))
+    borrowed = RecordValidator(RUN, made_up.key, memberships[member])
+    assert not check.validate(replace(record, value=borrowed.sign_value(record)))
+    without = RecordValidator(RUN, made_up.key)
+    assert not check.validate(replace(record, value=without.sign_value(record)))

@@ -11,10 +11,10 @@ import base64
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from training import supervisor
 from training.access.causes import AccessRefusedError
 from training.access.entrance import admitted
-from training.runfile import load
+from training.run import supervisor
+from training.run.runfile import load
 
 
 class Key:

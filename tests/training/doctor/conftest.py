@@ -1,19 +1,13 @@
-"""A setup that is fine, to be made worse; the libraries' own warnings are not ours to mend."""
+"""A setup that is fine, to be made worse."""
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import bitsandbytes  # noqa: F401
-    import hivemind  # noqa: F401
-
 from training.doctor.setup import Setup
-from training.runfile import RunFile
+from training.run.runfile import RunFile
 
 MakeSetup = Callable[..., Setup]
 

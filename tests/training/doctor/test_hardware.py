@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from tests.training.doctor.conftest import MakeSetup
-from training import fitting, quantisation
 from training.doctor import hardware
 from training.doctor.findings import Verdict
-from training.network import alone_in
-from training.recipes import PAPER
+from training.network.connection import alone_in
+from training.optimizer import quantisation
+from training.run.recipes import PAPER
+from training.volunteer import fitting
 
 
 def test_a_folder_that_cannot_be_written_is_a_problem(
@@ -89,6 +90,7 @@ def test_with_a_gpu_main_memory_must_hold_the_optimizer(
 ) -> None:
     free = {"cuda": 2**40, "cpu": 2**20}
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: (9, 0))
     monkeypatch.setattr(fitting, "free_bytes", lambda device: free[device.type])
     on_gpu, in_main_memory = hardware.look_at_memory(make_setup(run={"recipe": "paper"}))
     assert on_gpu.verdict is Verdict.FINE
@@ -135,12 +137,18 @@ def test_a_gpu_is_tried_and_its_missing_units_are_told(
     monkeypatch.setattr(hardware, "ask_driver", lambda: "Tesla T4 with driver 580.95")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: False)
+    capability = {"now": (7, 5)}
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: capability["now"])
     monkeypatch.setattr(torch, "ones", lambda size, device: real(size))
     (finding,) = hardware.look_at_gpu(make_setup())
     assert finding.verdict is Verdict.FINE
     assert finding.cause.startswith("Tesla T4, PyTorch for CUDA ")
-    assert finding.cause.endswith("no bfloat16 units, so its steps take longer")
+    assert finding.cause.endswith(
+        "computes in float16 with a scale for the loss: it has no units for bfloat16"
+    )
+    capability["now"] = (8, 0)
+    (finding,) = hardware.look_at_gpu(make_setup())
+    assert finding.cause.endswith("; computes in bfloat16")
 
     def fail(size: int, device: str) -> None:
         raise RuntimeError("CUDA error: no kernel image is available\nfor execution")

@@ -8,8 +8,8 @@ from tests.training.doctor.conftest import MakeSetup
 from training.doctor import line
 from training.doctor.findings import Finding, PointName, Verdict
 from training.doctor.line import is_local
-from training.network import alone_in
-from training.reachability import Outcome
+from training.network.connection import alone_in
+from training.network.reachability import Outcome
 
 NOBODY = "/ip4/127.0.0.1/tcp/9/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
 

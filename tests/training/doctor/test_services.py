@@ -11,11 +11,11 @@ import pytest
 from huggingface_hub import HfApi
 
 from tests.training.doctor.conftest import MakeSetup
+from training.data.shards import ShardInfo, shard_path, write_shard
 from training.doctor import clock, services
 from training.doctor.clock import Reading
 from training.doctor.findings import Verdict
-from training.recipes import TINY
-from training.shards import ShardInfo, shard_path, write_shard
+from training.run.recipes import TINY
 
 CARD = {"name": "our-run", "finished": None}
 

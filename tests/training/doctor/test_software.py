@@ -10,9 +10,9 @@ import pytest
 
 from tests.training.doctor.conftest import MakeSetup
 from tools.console import ROOT
-from training import limits
 from training.doctor import software
 from training.doctor.findings import Verdict
+from training.run import limits
 
 
 def test_the_pins_are_those_of_the_extra() -> None:
@@ -96,6 +96,44 @@ def test_windows_is_told_of_wsl(make_setup: MakeSetup, monkeypatch: pytest.Monke
     assert "wsl --install" in finding.mend
 
 
+@pytest.mark.parametrize(
+    ("machine", "verdict"), [("arm64", Verdict.FINE), ("x86_64", Verdict.PROBLEM)]
+)
+def test_a_mac_needs_apple_silicon(
+    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, machine: str, verdict: Verdict
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    (finding,) = software.look_at_system(make_setup())
+    assert finding.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("origin", "named"),
+    [
+        (
+            {"url": "https://example.org/run", "vcs_info": {"vcs": "git", "commit_id": "0"}},
+            "git+https://example.org/run",
+        ),
+        (
+            {"url": "https://example.org/run.tar.gz", "archive_info": {}},
+            "https://example.org/run.tar.gz",
+        ),
+    ],
+)
+def test_the_command_that_installs_names_where_the_code_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, object], named: str
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return json.dumps(origin) if name == "direct_url.json" else None
+
+    monkeypatch.setattr(software, "_checkout", lambda: tmp_path)
+    monkeypatch.setattr(software.importlib.metadata, "distribution", lambda _: Installed())
+    expected = f'pip install "{software.DISTRIBUTION}[training] @ {named}"'
+    assert software.install_command() == expected
+
+
 def test_wsl_is_fine(make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
@@ -133,7 +171,7 @@ def test_the_tested_pythons_are_those_of_the_workflow() -> None:
 
 RAISE = """
 import resource
-from training import limits
+from training.run import limits
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))
 print(limits.raise_open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """

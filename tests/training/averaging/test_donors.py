@@ -1,0 +1,169 @@
+"""States from strangers: compared with others', bounded in bytes and in time."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hivemind.compression import serialize_torch_tensor
+from hivemind.p2p import PeerID
+from hivemind.proto import averaging_pb2
+from hivemind.utils import MSGPackSerializer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.averaging.donors import Donors, RefusedStateError, Sketch, draw_sketch, order_donors
+
+SEED = bytes(range(16))
+NAMES = [PeerID(bytes([18, 32, *([n] * 32)])) for n in range(6)]
+
+
+def weights(seed: int = 0) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(40, 30, generator=generator), torch.randn(7, generator=generator)]
+
+
+class Donor:
+    """A peer that gives a state and sketches of it."""
+
+    def __init__(self, tensors: list[torch.Tensor], epoch: int = 5, size: int = 0) -> None:
+        self.tensors, self.epoch, self.size, self.asked = tensors, epoch, size, 0
+
+    async def rpc_download_state(self, _request: object) -> AsyncIterator[Any]:
+        self.asked += 1
+        return self._send()
+
+    async def _send(self) -> AsyncIterator[Any]:
+        metadata = MSGPackSerializer.dumps({"epoch": self.epoch})
+        for tensor in self.tensors:
+            part = serialize_torch_tensor(tensor)
+            yield averaging_pb2.DownloadData(tensor_part=part, metadata=metadata)
+        while self.size:
+            self.size -= 1
+            yield averaging_pb2.DownloadData(metadata=bytes(1000))
+
+    async def rpc_sketch_state(self, request: averaging_pb2.DownloadData) -> Any:
+        sketch = draw_sketch(self.epoch, self.tensors, request.metadata)
+        return averaging_pb2.DownloadData(metadata=sketch.to_bytes())
+
+
+class Silent(Donor):
+    """A peer that sends nothing and hangs up on nobody."""
+
+    async def _send(self) -> AsyncIterator[Any]:
+        await asyncio.sleep(3600)
+        yield averaging_pb2.DownloadData()
+
+
+def look(*donors: Donor, most_bytes: int = 10**6, chunk_seconds: float = 5.0) -> Any:
+    by_name = dict(zip(NAMES, donors, strict=False))
+    stub: Callable[[PeerID], Donor] = by_name.__getitem__
+    return asyncio.run(Donors(list(by_name), stub, 2, most_bytes, chunk_seconds).find())
+
+
+def test_a_state_that_the_others_have_too_is_taken() -> None:
+    near = [tensor + 0.01 * torch.randn_like(tensor) for tensor in weights()]
+    metadata, tensors = look(Donor(weights()), Donor(near), Donor(weights()))
+    assert metadata["epoch"] == 5
+    torch.testing.assert_close(tensors, weights())
+
+
+def test_a_state_that_two_others_do_not_have_is_refused_for_theirs() -> None:
+    liar = Donor(weights(seed=1))
+    _, tensors = look(liar, Donor(weights()), Donor(weights()))
+    assert liar.asked == 1
+    torch.testing.assert_close(tensors, weights())
+
+
+def test_one_liar_among_the_witnesses_does_not_refuse_an_honest_state() -> None:
+    _, tensors = look(Donor(weights()), Donor(weights(seed=1)), Donor(weights()))
+    torch.testing.assert_close(tensors, weights())
+
+
+def test_two_who_disagree_give_no_state() -> None:
+    assert look(Donor(weights()), Donor(weights(seed=1))) is None
+
+
+def test_a_single_donor_is_taken_at_its_word() -> None:
+    assert look(Donor(weights())) is not None
+
+
+def test_one_broken_element_is_seen_by_the_norm() -> None:
+    broken = weights()
+    broken[0][3, 3] = 1e6
+    _, tensors = look(Donor(broken), Donor(weights()), Donor(weights()))
+    torch.testing.assert_close(tensors, weights())
+
+
+def test_the_step_before_agrees_and_another_run_does_not() -> None:
+    own = draw_sketch(5, weights(), SEED)
+    moved = [tensor * 1.2 for tensor in weights()]
+    assert own.agrees_with(draw_sketch(4, moved, SEED))
+    assert not own.agrees_with(draw_sketch(5, moved, SEED))
+    assert not own.agrees_with(draw_sketch(4, weights(seed=1), SEED))
+
+
+def test_what_is_not_finite_agrees_with_nothing() -> None:
+    broken = weights()
+    broken[1][0] = math.nan
+    sketch = draw_sketch(5, broken, SEED)
+    assert not sketch.agrees_with(draw_sketch(5, weights(), SEED))
+    assert not draw_sketch(5, weights(), SEED).agrees_with(sketch)
+
+
+def test_a_donor_without_end_is_left_at_the_cap() -> None:
+    endless = Donor(weights(), size=10**9)
+    _, tensors = look(endless, Donor(weights()), Donor(weights()), most_bytes=50_000)
+    torch.testing.assert_close(tensors, weights())
+    assert endless.size > 10**8
+
+
+def test_a_tensor_that_claims_to_be_huge_is_not_unpacked() -> None:
+    donors = Donors(NAMES[:1], lambda _peer: SimpleNamespace(), 2, 1000, 1.0)
+    part = serialize_torch_tensor(torch.zeros(2))
+    part.size[:] = [2**30, 4]
+    with pytest.raises(RefusedStateError, match="a tensor of"):
+        asyncio.run(donors._read([part]))
+
+
+def test_a_donor_that_says_nothing_is_left_for_the_next() -> None:
+    began = time.monotonic()
+    _, tensors = look(Silent(weights()), Donor(weights()), Donor(weights()), chunk_seconds=0.2)
+    torch.testing.assert_close(tensors, weights())
+    assert time.monotonic() - began < 60
+
+
+def test_the_deadline_cancels_everything() -> None:
+    donors = Donors(NAMES[:1], lambda _peer: Silent(weights()), 2, 10**6, 3600.0)
+
+    async def bounded() -> None:
+        async with asyncio.timeout(0.2):
+            await donors.find()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(bounded())
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_the_reader_of_sketches_fail_otherwise(content: bytes) -> None:
+    try:
+        Sketch.from_bytes(content)
+    except ValueError:
+        return
+
+
+def test_a_claim_to_be_far_ahead_is_no_reason_to_be_asked_first() -> None:
+    liar, ahead, behind = NAMES[:3]
+    declared = [(liar, 1e9), (ahead, 7.0), (behind, 3.0)]
+    first = {order_donors(declared, [], NAMES[5], 7.0)[0] for _ in range(60)}
+    assert first == {liar, ahead}
+    assert order_donors(declared, [], NAMES[5], 7.0)[-1] == behind
+
+
+def test_those_behind_routers_are_asked_last_and_we_ourselves_never() -> None:
+    own, caller, other = NAMES[:3]
+    assert order_donors([(own, 9.0), (other, math.nan)], [caller, own], own, 9.0) == [caller]

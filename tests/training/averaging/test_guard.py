@@ -1,0 +1,224 @@
+"""Real averagers on loopback: what a group does with a peer that breaks the rules."""
+
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.optim.grad_averager import GradientAverager
+from hivemind.p2p import P2P, PeerID
+from hivemind.proto import averaging_pb2
+
+from calculator.swarm.aggregation import Aggregation
+from training.access import grants
+from training.access.client import Admission
+from training.access.membership import Membership
+from training.averaging.aggregation import AggregationRule
+from training.averaging.guard import GuardedGradientAverager
+from training.averaging.reduction import Round
+from training.network.connection import Endpoint, Identity, Network
+from training.records import directory
+from training.records.directory import Directory
+
+# hivemind runs in this process and in forks of it, and its own warnings are not ours to mend
+pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]
+
+SIZE, SAMPLES = 600, 16
+LOCAL = Endpoint("127.0.0.1")
+TRUTH = torch.linspace(-1, 1, SIZE)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Network]]:
+    """Four peers that know each other."""
+    folder = tmp_path_factory.mktemp("guard")
+    with ExitStack() as stack:
+        opened: list[Network] = []
+        for index in range(4):
+            identity = Identity.read(folder / str(index))
+            entry = opened[0].addresses() if opened else ()
+            opened.append(Network("guard", identity, entry, LOCAL, may_be_alone=not opened))
+            stack.callback(opened[-1].close)
+        yield opened
+
+
+class Unguarded(GradientAverager):
+    """The library's own, which checks nothing that it sends."""
+
+
+def open_averager(network: Network, gradient: torch.Tensor, **options: Any) -> GradientAverager:
+    parameter = torch.nn.Parameter(torch.zeros(SIZE))
+    parameter.grad = gradient
+    kind = Unguarded if options.pop("unguarded", False) else GuardedGradientAverager
+    guard = {"largest_weight": 64.0, "unpaced_weight": 64.0} if kind is not Unguarded else {}
+    # a group of its own for each exchange, under the keys that the run has
+    bits = f"{zlib.crc32(options.pop('prefix').encode()) % 2**12:012b}"
+    kind._get_handle_name = GuardedGradientAverager._get_handle_name  # type: ignore[method-assign]
+    averager = kind(
+        [parameter],
+        dht=network.dht,
+        prefix="guard_grad_averager",
+        initial_group_bits=bits,
+        target_group_size=options.pop("group", 4),
+        min_matchmaking_time=8.0,
+        request_timeout=2.0,
+        next_chunk_timeout=10.0,
+        part_size_bytes=SIZE,  # four parts: each peer averages one
+        start=True,
+        **guard,
+        **options,
+    )
+    averager.accumulate_grads_(SAMPLES)
+    return averager
+
+
+def average(
+    networks: list[Network],
+    prefix: str,
+    bad: torch.Tensor,
+    bad_weight: float = SAMPLES,
+    **options: Any,
+) -> tuple[list[torch.Tensor], list[Round]]:
+    """Let the first peer send `bad`, the others the truth; what the others have afterwards."""
+    gradients = [bad, TRUTH.clone(), TRUTH + 0.1, TRUTH - 0.1]
+    with ExitStack() as stack:
+        averagers = []
+        for index, (network, gradient) in enumerate(zip(networks, gradients, strict=True)):
+            guard = {"unguarded": True} if index == 0 else options
+            averagers.append(open_averager(network, gradient, prefix=prefix, **guard))
+            stack.callback(averagers[-1].shutdown)
+        weights = [bad_weight, None, None, None]
+        rounds = [
+            averager.step(wait=False, timeout=30.0, weight=weight)
+            for averager, weight in zip(averagers, weights, strict=True)
+        ]
+        for exchange in rounds[1:]:
+            assert len(exchange.result(30.0)) == 4
+        seen = [averager.take_rounds()[-1] for averager in averagers[1:]]
+        return [averager._averaged_tensors[0].clone() for averager in averagers[1:]], seen
+
+
+def test_values_that_are_not_finite_are_refused_and_the_others_go_on(
+    networks: list[Network],
+) -> None:
+    bad = TRUTH.clone()
+    bad[5::50] = torch.nan  # in every part
+    results, seen = average(networks, "nan", bad)
+    name = str(networks[0].dht.peer_id)
+    assert [entry.refused for entry in seen] == [{name: "values that are not finite"}] * 3
+    assert [entry.weights[name] for entry in seen] == [None] * 3
+    for result in results:
+        # a quarter was for the bad peer to average: there, everybody keeps its own
+        assert result.isfinite().all()
+        assert (result - TRUTH).abs().lt(1e-5).sum() >= 3 * SIZE // 4
+
+
+def test_a_claim_of_a_billion_samples_is_refused(networks: list[Network]) -> None:
+    results, seen = average(networks, "heavy", 1000 * TRUTH, bad_weight=1e9)
+    assert {r for entry in seen for r in entry.refused.values()} == {"a weight of 1e+09"}
+    for result in results:
+        assert (result - TRUTH).abs().lt(1e-5).sum() >= 3 * SIZE // 4
+
+
+def test_a_weight_beyond_the_declared_pace_is_cut(networks: list[Network]) -> None:
+    results, seen = average(networks, "cut", TRUTH + 2.0, bad_weight=600.0)
+    name = str(networks[0].dht.peer_id)
+    assert {entry.weights[name] for entry in seen} == {64.0}
+    expected = TRUTH + 2.0 * 64 / (64 + 3 * SAMPLES)
+    for result in results:
+        assert (result - expected).abs().lt(1e-5).sum() >= 3 * SIZE // 4
+
+
+def test_centered_clip_bounds_values_times_1000(networks: list[Network]) -> None:
+    rule = AggregationRule(Aggregation.CENTERED_CLIP)
+    results, _ = average(networks, "clip", 1000 * TRUTH, rule=rule)
+    for result in results:
+        assert (result - TRUTH).abs().lt(0.2).sum() >= 3 * SIZE // 4
+
+
+@pytest.mark.parametrize(("present", "meets"), [(2, True), (3, False)])
+def test_two_of_three_are_no_group_where_the_honest_must_be_more(
+    networks: list[Network], present: int, meets: bool
+) -> None:
+    """A chaotic rehearsal was lost in such groups: one honest peer and the liar made steps."""
+    rule = AggregationRule(Aggregation.CENTERED_CLIP)
+    with ExitStack() as stack:
+        averagers = []
+        for network in networks[:2]:
+            averagers.append(
+                open_averager(network, TRUTH.clone(), prefix=f"of {present}", rule=rule, group=None)
+            )
+            stack.callback(averagers[-1].shutdown)
+            averagers[-1].expected_peers = present
+        rounds = [
+            averager.step(wait=False, timeout=30.0 if meets else 12.0) for averager in averagers
+        ]
+        results = [exchange.exception(45.0) is None for exchange in rounds]
+    assert results == [meets, meets]
+
+
+def admit(network: Network, folder: Path, authority: Ed25519PrivateKey) -> Membership:
+    """Give a peer a grant, as the authority would."""
+    key = network.key.get_public_key().to_bytes().decode()
+    grant = grants.issue(authority, network.run, "member", key, int(time.time()) + 600)
+    membership = Membership(folder, network.run, key)
+    membership.write(Admission(grant, grants.public_key_text(authority)))
+    return membership
+
+
+async def download(p2p: P2P, peer: PeerID) -> int:
+    """Count the messages of a state that a peer sends."""
+    stub = GuardedGradientAverager.get_stub(p2p, peer, namespace="guard_grad_averager")
+    stream = await stub.rpc_download_state(averaging_pb2.DownloadRequest())
+    return len([message async for message in stream])
+
+
+async def call_as_outsider(_dht: Any, node: Any, peer: PeerID) -> tuple[int, set[int]]:
+    """Call as one that libp2p connects, but that nobody admitted; what is answered."""
+    state = await download(node.p2p, peer)
+    stub = GuardedGradientAverager.get_stub(node.p2p, peer, namespace="guard_grad_averager")
+    joining = await stub.rpc_join_group(averaging_pb2.JoinRequest(schema_hash=b"x"))
+
+    async def parts() -> Any:
+        yield averaging_pb2.AveragingData(group_id=b"x")
+
+    sending = await stub.rpc_aggregate_part(parts())
+    codes = {answer.code async for answer in joining}
+    with suppress(ConnectionResetError):  # it may hang up before it has answered
+        codes |= {answer.code async for answer in sending}
+    return state, codes
+
+
+async def download_as_member(_dht: Any, node: Any, peer: PeerID) -> int:
+    """Download through a member's own daemon, in the process of its DHT."""
+    return await download(node.p2p, peer)
+
+
+def test_an_outsider_gets_no_state_no_group_and_no_say(
+    networks: list[Network], tmp_path: Path
+) -> None:
+    authority = Ed25519PrivateKey.generate()
+    member, other, outsider = networks[:3]
+    ours = admit(member, tmp_path / "ours", authority)
+    theirs = admit(other, tmp_path / "theirs", authority)
+    for network, membership in ((member, ours), (other, theirs)):
+        directory.announce(network.dht, network.subkey, membership.current().grant)
+    averager = open_averager(
+        member, TRUTH.clone(), prefix="access", admission=Directory(member.dht, ours)
+    )
+    try:
+        as_outsider = partial(call_as_outsider, peer=averager.peer_id)
+        state, codes = outsider.dht.run_coroutine(as_outsider)
+        assert state == 0
+        assert codes == {averaging_pb2.PROTOCOL_VIOLATION}
+
+        as_member = partial(download_as_member, peer=averager.peer_id)
+        assert other.dht.run_coroutine(as_member) > 0
+    finally:
+        averager.shutdown()

@@ -1,0 +1,237 @@
+"""Shards that somebody else wrote, wrongly or with intent."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from training.data import reading, streaming
+from training.data.reading import Omissions, ShardError, read_samples
+from training.data.shards import COLUMNS
+from training.run.recipes import TINY
+
+ROOT = Path(__file__).parents[3]
+CODES = 2 * TINY.model.image_side**2  # bytes
+GOOD: dict[str, Any] = {
+    "caption": "a red circle",
+    "code": bytes(CODES),
+    "NSFW": "UNLIKELY",
+    "original_width": 32,
+    "original_height": 32,
+}
+RECIPE = replace(
+    TINY,
+    data=replace(TINY.data, shuffle_buffer=4),
+    swarm=replace(TINY.swarm, micro_batch_size=3),
+)
+
+
+def write(folder: Path, rows: list[dict[str, Any]], number: int = 0, schema: Any = COLUMNS) -> Path:
+    path = folder / f"codes-{number:05d}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="brotli")
+    return path
+
+
+def read(path: Path) -> tuple[int, Omissions]:
+    """How many samples a shard has, and what was left out of it."""
+    omitted = Omissions()
+    rows = read_samples(path, TINY.data, TINY.model, omitted)
+    return sum(sample is not None for _, sample in rows), omitted
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"code": None}, "there are no codes"),
+        ({"code": b""}, "but has 0 bytes"),
+        ({"code": bytes(CODES - 2)}, "but has 126 bytes"),
+        ({"code": bytes(CODES + 1)}, "but has 129 bytes"),  # half a code
+        ({"code": b"\xff" * CODES}, "must have codes from 0 to 127"),
+        ({"code": b"\x80\x00" * (CODES // 2)}, "must have codes from 0 to 127"),
+        ({"caption": "a purple circle"}, "unknown word 'purple'"),
+        ({"caption": "a " * 5_000_000}, "must have at most 10 words"),
+    ],
+)
+def test_a_broken_row_is_left_out_and_counted(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    write(tmp_path, [GOOD, GOOD | change, GOOD])
+    said: list[str] = []
+    stream = streaming.stream(RECIPE, b"peer", tmp_path, say=said.append)
+    for _ in range(4):
+        assert next(stream)["image_codes"].sum() == 0
+    assert reason in stream.omitted.commonest
+    assert any(reason in line for line in said)
+
+
+def test_a_caption_that_is_no_text_spoils_its_own_row_only(tmp_path: Path) -> None:
+    binary = pa.schema([pa.field("caption", pa.binary()), *list(COLUMNS)[1:]])
+    rows = [GOOD | {"caption": b"a red circle"}, GOOD | {"caption": b"\xff\xfe\xfd"}]
+    table = pa.Table.from_pylist(rows, schema=binary)
+    column = pa.Array.from_buffers(pa.string(), 2, table["caption"].chunk(0).buffers())
+    path = tmp_path / "codes-00000.parquet"
+    pq.write_table(table.set_column(0, "caption", column), path)
+    count, omitted = read(path)
+    assert (count, dict(omitted.rows)) == (1, {"caption is not UTF-8": 1})
+
+
+def test_a_long_caption_is_cut_where_a_sign_ends(tmp_path: Path) -> None:
+    rows = [GOOD | {"caption": (9 - k) * "a" + "é" * 1_000_000} for k in range(2)]
+    samples = read_samples(write(tmp_path, rows), TINY.data, TINY.model, Omissions())
+    for _, sample in samples:
+        assert sample is not None
+        assert set(sample.caption) == {"a", "é"}
+        assert 4000 < len(sample.caption.encode()) <= reading.LONGEST_CAPTION
+
+
+@pytest.mark.parametrize(
+    ("schema", "change", "reason"),
+    [
+        (pa.schema(list(COLUMNS)[:4]), {}, "it has no column original_height"),
+        (COLUMNS.set(1, pa.field("code", pa.string())), {"code": "x"}, "its column code holds"),
+        (
+            COLUMNS.set(0, pa.field("caption", pa.list_(pa.string()))),
+            {"caption": ["x"]},
+            "its column caption holds list",
+        ),
+        (
+            COLUMNS.set(3, pa.field("original_width", pa.string())),
+            {"original_width": "32"},
+            "its column original_width holds string",
+        ),
+    ],
+)
+def test_a_file_of_other_columns_is_left_out(
+    tmp_path: Path, schema: pa.Schema, change: dict[str, Any], reason: str
+) -> None:
+    path = write(tmp_path, [GOOD | change], schema=schema)
+    with pytest.raises(ShardError, match=reason):
+        read(path)
+
+
+def test_a_broken_shard_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
+    write(tmp_path, [GOOD] * 5, 0)
+    (tmp_path / "codes-00001.parquet").write_bytes(b"PAR1 is not enough")
+    half = write(tmp_path, [GOOD] * 50, 2)
+    half.write_bytes(half.read_bytes()[:-40])
+    stream = streaming.stream(RECIPE, b"peer", tmp_path)
+    for _ in range(6):
+        next(stream)
+    assert stream.epoch >= 2
+    assert sum(stream.omitted.shards.values()) >= 4  # both, twice
+
+
+def test_data_without_a_good_row_are_refused_with_the_reason(tmp_path: Path) -> None:
+    write(tmp_path, [GOOD | {"code": bytes(2)}] * 3)
+    with pytest.raises(InputError, match="must have 64 codes a picture, but has 2 bytes"):
+        next(streaming.stream(RECIPE, b"peer", tmp_path))
+
+
+def varint(value: int) -> bytes:
+    """A whole number as Thrift's compact protocol writes it."""
+    value, parts = 2 * value, []
+    while value > 127:
+        parts.append(value % 128 + 128)
+        value //= 128
+    return bytes([*parts, value])
+
+
+BOMB = 300_000_000
+WRITE_BOMB = """
+import sys
+import pyarrow as pa, pyarrow.parquet as pq
+from training.data.shards import COLUMNS
+row = {"caption": "a red circle", "code": bytes(%d), "NSFW": "UNLIKELY",
+       "original_width": 32, "original_height": 32}
+table = pa.Table.from_pylist([row], schema=COLUMNS)
+pq.write_table(table, sys.argv[1], compression="brotli", compression_level=9)
+"""
+READ_BOMB = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from training.data.reading import Omissions, ShardError, read_samples
+from training.run.recipes import TINY
+try:
+    list(read_samples(Path(sys.argv[1]), TINY.data, TINY.model, Omissions()))
+except ShardError as error:
+    print(error)
+print(pa.default_memory_pool().max_memory())
+"""
+
+
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bomb") / "codes-00000.parquet"
+    script = WRITE_BOMB % BOMB
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True, cwd=ROOT)
+    return path
+
+
+def with_honest_footer(content: bytes) -> bytes:
+    return content
+
+
+def with_lying_footer(content: bytes) -> bytes:
+    """The same file, whose footer says that the column unpacks to some bytes."""
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    told = varint(BOMB + 53)  # the page's header is in it
+    assert content[start:].count(told) == 1
+    small = b"\x80" * (len(told) - 1) + b"\x00"
+    return content[:start] + content[start:].replace(told, small)
+
+
+@pytest.mark.parametrize("change", [with_honest_footer, with_lying_footer])
+def test_a_file_that_unpacks_to_much_is_never_unpacked(
+    bomb: Path, tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "codes-00000.parquet"
+    path.write_bytes(change(bomb.read_bytes()))
+    assert path.stat().st_size < 4000
+    run = subprocess.run(
+        [sys.executable, "-c", READ_BOMB, str(path)],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    reason, most_bytes = run.stdout.splitlines()
+    assert "unpack" in reason
+    assert int(most_bytes) < 2**24
+
+
+def test_a_shard_of_endless_rows_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", 1000)
+    path = write(tmp_path, [GOOD] * 1500)
+    samples = read_samples(path, TINY.data, TINY.model, Omissions())
+    assert [next(samples)[0] for _ in range(1000)] == list(range(1, 1001))
+    with pytest.raises(ShardError, match="more than 1,000 rows"):
+        next(samples)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+)
+@given(data=st.data())
+def test_a_shard_with_other_bytes_is_read_or_left_out(tmp_path: Path, data: st.DataObject) -> None:
+    good = tmp_path / "codes-00000.parquet"
+    if not good.exists():
+        write(tmp_path, [GOOD | {"caption": "a red circle" * (i % 3)} for i in range(300)])
+    content = bytearray(good.read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.none() | st.integers(0, len(content)))
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(content[:cut])
+    with contextlib.suppress(ShardError):
+        read(broken)

@@ -1,0 +1,354 @@
+import csv
+import gc
+import io
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+
+from calculator.errors import InputError
+from training.data import encode, streaming
+from training.data.shards import is_kept, list_shards, pack_codes, read_info, unpack_codes
+from training.model.captions import HubTokenizer, WordTokenizer, load_tokenizer
+from training.pictures.codes import CodeModel
+from training.run.recipes import RECIPES, Recipe
+from training.shapes import samples
+from training.shapes.samples import draw_sample
+
+RECIPE = RECIPES["tiny"]
+COUNT, SHARD_ROWS = 100, 32
+
+
+@pytest.fixture(scope="module")
+def codes() -> CodeModel:
+    return CodeModel.load("shapes")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory, codes: CodeModel) -> Path:
+    folder = tmp_path_factory.mktemp("shards")
+    encode.encode("shapes", folder, RECIPE.data, codes, COUNT, SHARD_ROWS, quiet=True)
+    return folder
+
+
+def with_buffer(size: int, batch_size: int = 5) -> Recipe:
+    return replace(
+        RECIPE,
+        data=replace(RECIPE.data, shuffle_buffer=size),
+        swarm=replace(RECIPE.swarm, micro_batch_size=batch_size),
+    )
+
+
+def read(stream: streaming.SampleStream, batches: int) -> list[tuple[Any, ...]]:
+    """The samples of some batches, in order."""
+    samples = []
+    for _ in range(batches):
+        batch = next(stream)
+        for text, picture in zip(batch["text_ids"], batch["image_codes"], strict=True):
+            samples.append((*text.tolist(), *picture.tolist()))
+    return samples
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({}, True),
+        ({"caption": "ab"}, False),
+        ({"caption": "abc"}, True),
+        ({"caption": None}, False),
+        ({"NSFW": "UNSURE"}, False),
+        ({"NSFW": None}, False),
+        ({"original_width": 0}, False),
+        ({"original_height": None}, False),
+        ({"original_width": 200}, True),
+        ({"original_width": 201}, False),
+        ({"original_height": 201}, False),
+    ],
+)
+def test_pictures_are_filtered_as_in_the_2021_run(change: dict[str, Any], kept: bool) -> None:
+    row = {"caption": "a cat", "NSFW": "UNLIKELY", "original_width": 100, "original_height": 100}
+    assert is_kept(row | change, RECIPES["paper"].data) is kept
+
+
+# Encoding
+
+
+def test_shards_hold_the_codes_and_captions_of_the_source(shards: Path, codes: CodeModel) -> None:
+    rows = [row for path in list_shards(shards) for row in pq.read_table(path).to_pylist()]
+    assert len(rows) == COUNT
+    assert [row["caption"] for row in rows] == [draw_sample(i).caption for i in range(COUNT)]
+    expected = codes.encode([draw_sample(i).image for i in range(COUNT)], 32)
+    for row, picture in zip(rows, expected, strict=True):
+        assert len(row["code"]) == 2 * 64  # int16
+        assert unpack_codes(row["code"]).tolist() == picture.tolist()
+
+
+def test_shards_are_compressed_with_brotli(shards: Path) -> None:
+    for path in list_shards(shards):
+        group = pq.ParquetFile(path).metadata.row_group(0)
+        assert {group.column(i).compression for i in range(group.num_columns)} == {"BROTLI"}
+
+
+def test_encoding_goes_on_where_it_stopped(
+    tmp_path: Path, shards: Path, codes: CodeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode.encode("shapes", tmp_path, RECIPE.data, codes, 2 * SHARD_ROWS, SHARD_ROWS, quiet=True)
+    made = {path: path.stat().st_mtime_ns for path in list_shards(tmp_path)}
+    skipped = []
+    read_source = encode.read_source
+    monkeypatch.setattr(
+        encode, "read_source", lambda *args: skipped.append(args[1]) or read_source(*args)
+    )
+    report = encode.encode("shapes", tmp_path, RECIPE.data, codes, COUNT, SHARD_ROWS, quiet=True)
+    assert skipped == [2 * SHARD_ROWS]
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+    for one, other in zip(list_shards(tmp_path), list_shards(shards), strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert report.rows == COUNT
+
+
+def test_a_last_short_shard_is_made_again_when_there_is_more(
+    tmp_path: Path, codes: CodeModel
+) -> None:
+    for count in (40, 50):
+        report = encode.encode(
+            "shapes", tmp_path, RECIPE.data, codes, count, SHARD_ROWS, quiet=True
+        )
+        assert report.source_rows == report.rows == count
+        assert len(list_shards(tmp_path)) == 2
+
+
+def test_the_saving_is_the_jpegs_over_the_shards(shards: Path) -> None:
+    jpeg_bytes = 0
+    for index in range(COUNT):
+        buffer = io.BytesIO()
+        draw_sample(index).image.save(buffer, "JPEG", quality=75)
+        jpeg_bytes += buffer.tell()
+    report = encode.summarise(shards)
+    assert report.jpeg_bytes == jpeg_bytes
+    assert report.shard_bytes == sum(path.stat().st_size for path in list_shards(shards))
+    assert report.saving == pytest.approx(jpeg_bytes / report.shard_bytes)
+    assert f"{report.saving:.1f} times less traffic" in str(report)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of `datasets`,
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # which leaves metadata.csv open
+def test_pictures_in_a_folder_are_encoded_and_filtered(
+    tmp_path: Path, codes: CodeModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    sizes = {"square.jpg": (64, 64), "wide.jpg": (130, 60), "tall.png": (40, 80)}
+    captions = {"square.jpg": "a red circle", "wide.jpg": "a blue square", "tall.png": "ab"}
+    with (pictures / "metadata.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["file_name", "caption"])
+        for name, size in sizes.items():
+            Image.new("RGB", size, (200, 30, 30)).save(pictures / name)
+            writer.writerow([name, captions[name]])
+    output = tmp_path / "shards"
+    encode.main([str(pictures), "--output", str(output)])
+    assert "1 pictures kept of 3" in capsys.readouterr().out
+    (path,) = list_shards(output)
+    (row,) = pq.read_table(path).to_pylist()
+    assert (row["caption"], row["original_width"], row["NSFW"]) == ("a red circle", 64, "UNLIKELY")
+    # The weight of a picture that is a JPEG is the file's own.
+    assert read_info(path).jpeg_bytes == (pictures / "square.jpg").stat().st_size
+    gc.collect()  # here, not in a later test: the library's open file
+
+
+def test_folders_made_otherwise_are_refused(shards: Path, codes: CodeModel) -> None:
+    other = replace(RECIPE.data, image_pixels=64)
+    with pytest.raises(InputError, match="was encoded with pixels 32, not 64"):
+        encode.encode("shapes", shards, other, codes, COUNT, SHARD_ROWS, quiet=True)
+    with pytest.raises(InputError, match="other than 16 rows"):
+        encode.encode("shapes", shards, RECIPE.data, codes, COUNT, 16, quiet=True)
+
+
+def test_endless_shapes_need_a_count(tmp_path: Path, codes: CodeModel) -> None:
+    with pytest.raises(InputError, match="count"):
+        encode.encode("shapes", tmp_path, RECIPE.data, codes)
+
+
+def test_codes_survive_packing() -> None:
+    picture = torch.tensor([0, 1, 8191, 2**15 - 1])
+    assert unpack_codes(pack_codes(picture)).tolist() == picture.tolist()
+
+
+# Streaming
+
+
+def test_an_epoch_shows_every_picture_once(shards: Path) -> None:
+    stream = streaming.stream(with_buffer(30), b"peer", shards)
+    everything = Counter(read(streaming.stream(with_buffer(1), b"other", shards), COUNT // 5))
+    for epoch in range(2):
+        assert Counter(read(stream, COUNT // 5)) == everything, epoch
+    assert stream.epoch == 1
+
+
+def test_epochs_and_peers_have_orders_of_their_own(shards: Path) -> None:
+    stream = streaming.stream(with_buffer(30), b"peer", shards)
+    first, second = read(stream, COUNT // 5), read(stream, COUNT // 5)
+    other = read(streaming.stream(with_buffer(30), b"another", shards), COUNT // 5)
+    assert first != second
+    assert first != other
+
+
+def test_a_peers_order_is_the_same_in_every_process(shards: Path) -> None:
+    script = (
+        "import json, sys\n"
+        "from training.data import streaming\n"
+        "from training.run.recipes import RECIPES\n"
+        "stream = streaming.stream(RECIPES['tiny'], b'peer', sys.argv[1], 5)\n"
+        "print(json.dumps([next(stream)['image_codes'].tolist() for _ in range(3)]))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(shards)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(streaming.__file__).parents[2],
+    )
+    stream = streaming.stream(RECIPE, b"peer", shards, 5)
+    assert json.loads(run.stdout) == [next(stream)["image_codes"].tolist() for _ in range(3)]
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("batches", [0, 3, 20, 27])  # 20 batches are an epoch
+def test_a_resumed_stream_equals_an_uninterrupted_one(shards: Path, batches: int) -> None:
+    recipe = with_buffer(30)
+    stream = streaming.stream(recipe, b"peer", shards)
+    read(stream, batches)
+    state = stream.state_dict()
+    expected = read(stream, 30)
+    resumed = streaming.stream(recipe, b"peer", shards)
+    resumed.load_state_dict(state)
+    assert read(resumed, 30) == expected
+
+
+def test_batches_have_the_models_shapes(shards: Path) -> None:
+    batch = next(streaming.stream(RECIPE, b"peer", shards))
+    size = RECIPE.swarm.micro_batch_size
+    assert batch["text_ids"].shape == (size, RECIPE.model.text_length)
+    assert batch["image_codes"].shape == (size, RECIPE.model.image_side**2)
+    assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
+
+
+def test_the_shapes_are_encoded_once_into_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(streaming, "SHAPES_COUNT", 40)
+    told: list[int] = []
+    first = streaming.prepare_shapes(RECIPE, 40, report=told.append)
+    assert told == [0]  # 40 are one batch
+    made = [path.stat().st_mtime_ns for path in list_shards(first)]
+    assert streaming.prepare_shapes(RECIPE, 40) == first
+    assert streaming.prepare_shapes(RECIPE, 160, report=told.append) != first
+    assert told == [0, 0, 40, 80]
+    assert first.is_relative_to(tmp_path)
+    assert len(made) == 1
+
+
+def test_shapes_that_look_otherwise_are_encoded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = streaming.prepare_shapes(RECIPE, 40)
+    monkeypatch.setitem(samples.COLOURS, "red", (255, 0, 0))
+    assert streaming.prepare_shapes(RECIPE, 40) != first
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert streaming.prepare_shapes(RECIPE, 40) == first
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"image_side": 4}, "must have 16 codes a picture"),
+        ({"image_vocabulary_size": 4}, "must have codes from 0 to 3"),
+    ],
+)
+def test_data_of_another_model_is_refused(shards: Path, change: dict[str, int], rule: str) -> None:
+    recipe = replace(RECIPE, model=replace(RECIPE.model, **change))
+    with pytest.raises(InputError, match=rule):
+        next(streaming.stream(recipe, b"peer", shards))
+
+
+def test_data_without_a_picture_that_is_kept_is_refused(shards: Path) -> None:
+    recipe = replace(RECIPE, data=replace(RECIPE.data, shortest_caption=1000))
+    with pytest.raises(InputError, match="no picture that the filters keep"):
+        next(streaming.stream(recipe, b"peer", shards))
+
+
+def test_sources_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="recipe paper names none"):
+        streaming.stream(RECIPES["paper"], b"peer")
+    with pytest.raises(InputError, match="must be a folder of shards"):
+        streaming.stream(RECIPE, b"peer", tmp_path)
+
+
+# Captions
+
+
+def test_words_become_ids_and_the_rest_is_padding() -> None:
+    ids = WordTokenizer(6)(["a red circle", "a red circle above"])
+    assert ids.shape == (2, 6)
+    assert ids[0, :3].tolist() == ids[1, :3].tolist()
+    assert ids[0, 3:].tolist() == [0, 0, 0]
+    assert 0 not in ids[1, :4]
+
+
+@pytest.mark.parametrize(
+    ("caption", "rule"),
+    [("a purple circle", "unknown word 'purple'"), ("a a a a a a a", "at most 6 words")],
+)
+def test_captions_that_cannot_be_drawn_are_refused(caption: str, rule: str) -> None:
+    with pytest.raises(InputError, match=rule):
+        WordTokenizer(6)([caption])
+
+
+def test_hub_tokenizers_are_cut_and_padded_with_zeros(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 1, "a": 2, "cat": 3}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(tmp_path)
+    hub = HubTokenizer(str(tmp_path), length=3, vocabulary_size=10)
+    assert hub(["a cat", "a a a cat", "dog"]).tolist() == [[2, 3, 0], [2, 2, 2], [1, 0, 0]]
+    with pytest.raises(InputError, match="the model knows 2"):
+        HubTokenizer(str(tmp_path), length=3, vocabulary_size=2)
+
+
+def test_hub_tokenizers_add_no_end_token(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    # As T5's does where it is not told otherwise; the run of 2021 told it otherwise.
+    tokenizer = Tokenizer(WordLevel({"</s>": 1, "a": 2, "cat": 3}))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(single="$0 </s>", special_tokens=[("</s>", 1)])
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>").save_pretrained(tmp_path)
+    hub = HubTokenizer(str(tmp_path), length=4, vocabulary_size=10)
+    assert hub(["a cat", "a a a a cat"]).tolist() == [[2, 3, 0, 0], [2, 2, 2, 2]]
+
+
+def test_recipes_choose_their_tokenizer() -> None:
+    assert isinstance(load_tokenizer(RECIPE), WordTokenizer)

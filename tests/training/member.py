@@ -1,0 +1,23 @@
+"""`python member.py ...` is `python -m training ...` with the tests' own recipe, `short`."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from training.__main__ import main
+from training.run.recipes import RECIPES, TINY, ScheduleSettings
+
+TOTAL_STEPS = 50
+
+RECIPES["short"] = replace(
+    TINY,
+    name="short",
+    schedule=ScheduleSettings(total_steps=TOTAL_STEPS, warmup_steps=3),
+    swarm=replace(TINY.swarm, checkpoint_every=10),
+    generation=replace(TINY.generation, images_per_prompt=1),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,60 @@
+"""What the table of differences from 2021 says of the recipe is so in the recipe and the model."""
+
+import torch
+
+from training.model.attention import rotary_table
+from training.model.configuration import config_of
+from training.model.transformer import TextToImageTransformer
+from training.optimizer import lamb
+from training.run.differences import DIFFERENCES
+from training.run.recipes import PAPER
+
+CONFIG = config_of(PAPER)
+
+
+def here(subject: str) -> str:
+    (difference,) = (one for one in DIFFERENCES if one.subject == subject)
+    return difference.here
+
+
+def test_each_subject_is_told_once_and_whole() -> None:
+    assert len({one.subject for one in DIFFERENCES}) == len(DIFFERENCES)
+    for one in DIFFERENCES:
+        assert all((one.subject, one.then, one.here, one.reason.endswith(".")))
+
+
+def test_what_is_the_same_as_in_2021_is_the_same() -> None:
+    assert here("Initial scale of a layer's branches") == "the same"
+    scales = [CONFIG.initial_scale(number - 1) for number in (1, 18, 19, 24, 25, 64)]
+    assert scales == [0.1, 0.1, 1e-5, 1e-5, 1e-6, 1e-6]
+    assert here("Window of the convolutional layer") == "the same"
+    assert CONFIG.convolution_kernel == 5
+
+
+def test_the_places_of_text_and_picture_are_those_of_the_table() -> None:
+    # The angle that turns slowest on each axis is the place there times a known frequency.
+    cosine, sine = rotary_table(CONFIG.layout, CONFIG.head_size, torch.device("cpu"))
+    angles = torch.atan2(sine, cosine)
+    prefix, pairs = CONFIG.layout.prefix, CONFIG.head_size // 6
+    assert here("Place of the picture on the text's axis") == "the one after the text"
+    step = angles[1, pairs - 1]  # of the text's second place
+    torch.testing.assert_close(angles[prefix:, pairs - 1] / step, torch.full((1023,), 257.0))
+    assert here("Place of the text on the picture's axes") == "-2"
+    turns = torch.linspace(1, 5, pairs) * torch.pi * -2
+    torch.testing.assert_close(cosine[0, pairs : 2 * pairs], turns.cos(), atol=1e-4, rtol=0)
+
+
+def test_only_matrices_decay_and_the_first_step_learns() -> None:
+    assert here("Weight decay") == "matrices only"
+    with torch.device("meta"):
+        model = TextToImageTransformer(CONFIG)
+    decaying, other = lamb.parameter_groups(model, PAPER)
+    assert {parameter.ndim for parameter in decaying["params"]} == {2}
+    assert (decaying["weight_decay"], other["weight_decay"]) == (0.045, 0.0)
+    assert here("First step of the warm-up") == "at the rate of one step"
+    assert lamb.learning_rate_factor(PAPER.schedule, 0) == 1 / PAPER.schedule.warmup_steps
+
+
+def test_one_of_the_papers_two_ways_chooses_among_codes() -> None:
+    assert here("Choice among codes") == "top-k 256"
+    assert (PAPER.generation.top_k, PAPER.generation.top_p) == (256, None)

@@ -1,0 +1,215 @@
+"""Checkpoints on the Hub: its interface is spoken by a server on this machine."""
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+
+from calculator.errors import InputError
+from tests.training.hub_repository import TOKEN, HubRepository, serve
+from training.model import checkpoint
+from training.model.transformer import build_model
+from training.monitor import publish
+from training.rehearsal.command import free_port
+from training.run import atomic
+from training.run.live import Contributor, LiveFolder
+from training.run.recipes import TINY
+from training.run.runfile import RunFile
+
+# huggingface_hub hands files to httpx in a way that httpx deprecates
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content:DeprecationWarning")
+
+RUN = RunFile("ours", "tiny", title="Our run", checkpoints="someone/model", license="apache-2.0")
+MODEL = build_model(TINY)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubRepository]:
+    with serve() as server:
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.address)
+        monkeypatch.setattr(
+            huggingface_hub.constants,
+            "HUGGINGFACE_CO_URL_TEMPLATE",
+            server.address + "/{repo_id}/resolve/{revision}/{filename}",
+        )
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> LiveFolder:
+    live = LiveFolder(tmp_path / "live")
+    checkpoint.publish(live, MODEL, 10, 3.25, "2026-01-01T00:00:00.000Z")
+    live.write_peers([Contributor("a1", "Ada", 640, 60.0, "", "", "training", 10)])
+    return live
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_checkpoint_is_one_commit_of_weights_configuration_card_and_sum(
+    hub: HubRepository, live: LiveFolder
+) -> None:
+    address = publish.publish_newest(RUN, live)
+    assert len(hub.commits) == 1
+    assert hub.messages == ["Step 10, loss 3.250"]
+    names = {"model.safetensors", "config.json", "model.safetensors.sha256", "README.md"}
+    assert set(hub.newest) == names
+    digest = hashlib.sha256(hub.newest["model.safetensors"]).hexdigest()
+    entry = live.read_checkpoints()[-1]
+    assert digest == entry.sha256
+    assert hub.newest["model.safetensors.sha256"].decode() == f"{digest}  model.safetensors\n"
+    assert entry.address == address
+    (oid,) = hub.commits
+    assert address == f"{hub.address}/someone/model/resolve/{oid}/model.safetensors"
+
+
+def test_the_card_tells_what_the_run_was_made_of(hub: HubRepository, live: LiveFolder) -> None:
+    publish.publish_newest(RUN, live)
+    card = hub.newest["README.md"].decode()
+    assert card.startswith("---\n")
+    for words in (
+        "license: apache-2.0",
+        "# Our run, step 10",
+        "| recipe | tiny |",
+        "| 3.250 |",
+        "| shapes |",
+        "1, 640 sequences",
+        live.read_checkpoints()[-1].sha256,
+        "python -m training generate someone/model",
+    ):
+        assert words in card
+
+
+def test_what_is_on_the_hub_is_not_uploaded_again(hub: HubRepository, live: LiveFolder) -> None:
+    assert publish.publish_newest(RUN, live) is not None
+    assert publish.publish_newest(RUN, live) is None
+    assert (len(hub.commits), hub.uploads) == (1, 1)
+
+
+def test_after_a_failed_commit_the_weights_are_not_sent_again(
+    hub: HubRepository, live: LiveFolder
+) -> None:
+    hub.fail["commit"] = 1
+    with pytest.raises(publish.PublishError, match="someone/model"):
+        publish.publish_newest(RUN, live)
+    assert not hub.commits
+    assert live.read_checkpoints()[-1].address == "checkpoints/000010/model.safetensors"
+    publish.publish_newest(RUN, live)
+    assert (len(hub.commits), hub.uploads) == (1, 1)
+
+
+def test_a_refusal_names_the_token_and_never_shows_it(
+    hub: HubRepository, live: LiveFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of-a-stranger")
+    with pytest.raises(publish.PublishError, match="HF_TOKEN") as caught:
+        publish.publish_newest(RUN, live)
+    assert "401" in str(caught.value)
+    assert "hf_of-a-stranger" not in str(caught.value)
+    assert not hub.commits
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(
+    hub: HubRepository,
+    live: LiveFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{free_port()}")
+    run = tmp_path / "run.toml"
+    run.write_text(RUN.to_toml())
+    assert publish.main([str(run), str(live.path)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("error: someone/model: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_the_uploader_tries_until_it_is_there_and_holds_nobody_up(
+    hub: HubRepository, live: LiveFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    hub.fail = {"upload": 1, "commit": 1}
+    said: list[str] = []
+    began = time.monotonic()
+    uploader = publish.Uploader(RUN, live, said.append, first_pause=0.05)
+    assert time.monotonic() - began < 1.0
+    assert uploader.finish(20.0)
+    wait_for(lambda: any("is on the Hub: " in sentence for sentence in said))
+    assert sum("trying again" in sentence for sentence in said) == 2
+    checkpoint.publish(live, MODEL, 20, None, "later")
+    uploader.look()
+    wait_for(lambda: len(hub.commits) == 2)
+    assert uploader.finish(20.0)
+    uploader.close()
+    assert hub.messages[-1] == "Step 20"
+    assert TOKEN not in "".join(said) + caplog.text
+
+
+def test_a_volunteer_takes_the_weights_from_the_hub(
+    hub: HubRepository, live: LiveFolder, tmp_path: Path
+) -> None:
+    publish.publish_newest(RUN, live)
+    for entry in (live.path / "checkpoints").iterdir():
+        for file in entry.iterdir():
+            file.unlink()
+    percents: list[int] = []
+    step, model = checkpoint.fetch(str(live.path), tmp_path / "mine", percents.append)
+    assert step == 10
+    assert model.config.recipe == "tiny"
+    for ours, theirs in zip(model.parameters(), MODEL.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    assert percents[-1] == 100
+    assert percents == sorted(percents)
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_files_that_the_hub_keeps_outlive_those_here(hub: HubRepository, live: LiveFolder) -> None:
+    address = publish.publish_newest(RUN, live)
+    for step in range(20, 70, 10):
+        checkpoint.publish(live, MODEL, step, None, "later")
+    entries = live.read_checkpoints()
+    assert entries[0].address == address
+    assert [entry.address is None for entry in entries] == [False, True, True, False, False, False]
+    assert hub.uploads == 1
+
+
+def test_the_command_publishes_a_live_folder(
+    hub: HubRepository, live: LiveFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run.toml"
+    run.write_text(replace(RUN, checkpoints="").to_toml())
+    with pytest.raises(InputError, match="checkpoints"):
+        publish.main([str(run), str(live.path)])
+    with pytest.raises(InputError, match="live"):
+        publish.main([str(run), str(tmp_path / "nowhere"), "--to", "someone/model"])
+    assert publish.main([str(run), str(live.path), "--to", "someone/model"]) == 0
+    assert f"{hub.address}/someone/model/resolve/" in capsys.readouterr().out
+    assert publish.main([str(run), str(live.path), "--to", "someone/model"]) == 0
+    assert "already" in capsys.readouterr().out
+
+
+def test_lists_that_lead_elsewhere_are_refused(live: LiveFolder, tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"secret")
+    for address in ("../model.safetensors", str(weights)):
+        entry = replace(live.read_checkpoints()[0], address=address, sha256=atomic.sha256(weights))
+        live.write_checkpoints([entry])
+        with pytest.raises(checkpoint.CheckpointError, match="not in that folder"):
+            checkpoint.fetch(str(live.path))
+    (live.path / "checkpoints.json").write_text(json.dumps({"step": 1}))
+    with pytest.raises(checkpoint.CheckpointError, match="no list"):
+        checkpoint.fetch(str(live.path))

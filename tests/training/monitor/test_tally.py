@@ -1,0 +1,320 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from training.monitor.tally import SETTLING_SECONDS, SILENCE_SECONDS, Tally
+from training.records.reports import PeerReport, StepReport, Witness
+from training.run.live import PeerState, ProgressLine
+
+TARGET = 64
+START = 1000.0
+
+
+def step_report(step: int, samples: int = 32, loss: float = 4.0, **values: Any) -> StepReport:
+    content = {"time": START + step, "mini_steps": 2, "bytes_sent": 100, "bytes_received": 50}
+    content |= values
+    return StepReport(step=step, samples=samples, loss=loss, **content)
+
+
+def report(step: int, recent: list[StepReport] | None = None, **values: Any) -> PeerReport:
+    content: dict[str, Any] = {
+        "name": "alice",
+        "state": "training",
+        "session": START,
+        "time": START + step,
+        "samples": 32 * step,
+        "samples_per_second": 10.0,
+        "steps": step,
+        "rejected": 0,
+    }
+    return PeerReport(step=step, recent=recent or [step_report(step)], **(content | values))
+
+
+def look(tally: Tally, now: float, **reports: PeerReport) -> list[ProgressLine]:
+    """Show the books the reports of volunteers who averaged with each other."""
+    for identity, told in reports.items():
+        if identity in IDS.values():  # these say themselves whom they saw
+            continue
+        others = [name for name in reports if name != identity]
+        for step in told.recent:
+            step.seen = [Witness.construct(contributor=name, weight=None) for name in others]
+    tally.observe(reports, now)
+    return list(tally.finished_lines(now))
+
+
+def test_a_step_is_the_sum_of_its_volunteers() -> None:
+    tally = Tally(TARGET)
+    ours = report(1, [step_report(1, samples=48, loss=9.0, mini_steps=3)])
+    theirs = report(1, [step_report(1, samples=16, loss=1.0, mini_steps=1)], name="bob")
+    (line,) = look(tally, START + 2, a=ours, b=theirs)
+    assert line.step == 1
+    assert line.samples == 64
+    assert line.loss == pytest.approx(10.0 / 4)  # sum of losses over sum of micro-batches
+    assert (line.training, line.syncing, line.left) == (2, 0, 0)
+    assert (line.bytes_sent, line.bytes_received) == (200, 100)
+
+
+def test_a_step_waits_for_those_who_train_but_not_for_ever() -> None:
+    tally = Tally(TARGET)
+    behind = report(1, [step_report(1)], name="bob")
+    assert [line.step for line in look(tally, START, a=report(1), b=behind)] == [1]
+    now = START + 2
+    assert look(tally, now, a=report(2), b=behind) == []
+    assert [line.step for line in look(tally, now + SETTLING_SECONDS + 1)] == [2]
+
+
+def test_steps_that_a_look_missed_are_found_in_the_next_report() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    missed = [step_report(2), step_report(3), step_report(4)]
+    assert [line.step for line in look(tally, START + 4, a=report(4, missed))] == [2, 3, 4]
+
+
+def test_no_step_is_written_twice() -> None:
+    tally = Tally(TARGET)
+    assert len(look(tally, START, a=report(1))) == 1
+    assert look(tally, START + 1, a=report(1)) == []
+
+
+def test_samples_a_second_are_by_the_clock() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    (line,) = look(tally, START + 9, a=report(2, [step_report(2, samples=60, time=START + 5)]))
+    assert line.samples_per_second == pytest.approx(60 / 4)
+
+
+def test_who_has_not_told_of_a_step_is_awaited_and_counted_when_late() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"))
+    now = START + 3 + SETTLING_SECONDS
+    look(tally, START + 2, a=report(2), b=report(1, name="bob"))
+    assert [line.step for line in look(tally, now, a=report(2, time=now))] == [2]
+    assert tally.lacks_reports(2)
+    assert not tally.lacks_reports(1)
+    look(tally, now + 5, a=report(2, time=now + 5), b=report(2, name="bob", time=now + 5))
+    assert not tally.lacks_reports(2)
+    assert {who.name: who.samples for who in tally.contributors()} == {"alice": 64, "bob": 64}
+
+
+def test_clocks_that_disagree_make_no_pace() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    steps = [
+        step_report(2, samples=60, time=START + 5),
+        step_report(3, samples=64, time=START + 4.99),
+        step_report(4, samples=56, time=START + 7),
+    ]
+    lines = look(tally, START + 9, a=report(4, steps))
+    assert [line.samples_per_second for line in lines] == [15, 15, 60]  # 60 / 4, (64 + 56) / 2
+    assert lines[0].time == lines[1].time < lines[2].time
+
+
+def test_a_silent_volunteer_has_left_and_is_no_longer_waited_for() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"))
+    now = START + SILENCE_SECONDS + 3
+    alive = report(2, time=now)
+    (line,) = look(tally, now, a=alive, b=report(1, name="bob"))
+    assert (line.training, line.left) == (1, 1)
+    assert {c.name: c.state for c in tally.contributors()} == {"alice": "training", "bob": "left"}
+
+
+def test_a_volunteer_who_comes_back_keeps_what_it_did() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(2))
+    again = report(3, session=START + 50, time=START + 60, samples=32, steps=1)
+    look(tally, START + 60, a=again)
+    (contributor,) = tally.contributors()
+    assert (contributor.samples, contributor.steps) == (64 + 32, 2 + 1)
+    assert contributor.seconds == pytest.approx(2 + 10)
+
+
+def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    (line,) = look(tally, START + 2, a=report(2, [step_report(2)], samples=10**6, steps=500))
+    assert line.rejected == 1
+    (contributor,) = tally.contributors()
+    assert (contributor.samples, contributor.steps) == (64, 2)
+
+
+def test_totals_that_shrink_are_refused() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1))
+    (line,) = look(tally, START + 2, a=report(2, samples=0), b=report(2))[:1] or look(
+        tally, START + 3 + SETTLING_SECONDS
+    )
+    assert line.rejected == 1
+    assert {c.id: c.samples for c in tally.contributors()} == {"a": 32, "b": 64}
+
+
+def step_with_witnesses(step: int, samples: int, **seen: float | None) -> StepReport:
+    entries = [{"contributor": IDS[name], "weight": weight} for name, weight in seen.items()]
+    return step_report(step, samples=samples, seen=entries)
+
+
+IDS = {name: f"{number:012x}" for number, name in enumerate(("alice", "bob", "carol", "mallory"))}
+
+
+def by_identity(**steps: StepReport) -> dict[str, PeerReport]:
+    return {
+        IDS[name]: report(step.step, [step], name=name, samples=step.samples, steps=1)
+        for name, step in steps.items()
+    }
+
+
+def credited(tally: Tally) -> dict[str, int]:
+    return {c.name: c.samples for c in tally.contributors()}
+
+
+def test_a_claim_counts_as_far_as_the_others_saw_it() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
+        bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
+        mallory=step_with_witnesses(1, 128, alice=32.0, bob=16.0),
+    )
+    (line,) = look(tally, START, **reports)
+    assert credited(tally) == {"alice": 32, "bob": 16, "mallory": 8}
+    assert (line.samples, line.rejected) == (56, 1)
+
+
+def test_a_liar_cannot_take_from_another_what_most_saw() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=16.0, mallory=8.0),
+        bob=step_with_witnesses(1, 16, alice=32.0, mallory=8.0),
+        carol=step_with_witnesses(1, 16, alice=32.0, bob=16.0),
+        mallory=step_with_witnesses(1, 8, alice=0.0, bob=0.0, carol=16.0),
+    )
+    look(tally, START, **reports)
+    assert credited(tally) == {"alice": 32, "bob": 16, "carol": 16, "mallory": 8}
+
+
+def test_whoever_only_saw_the_group_confirms_membership_not_weight() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=None), bob=step_with_witnesses(1, 16, alice=None)
+    )
+    (line,) = look(tally, START, **reports)
+    assert (line.samples, line.rejected) == (48, 0)
+
+
+def test_whoever_was_not_in_the_averaging_is_not_counted() -> None:
+    tally = Tally(TARGET)
+    reports = by_identity(
+        alice=step_with_witnesses(1, 32, bob=16.0),
+        bob=step_with_witnesses(1, 16, alice=32.0),
+        mallory=step_with_witnesses(1, 64, alice=32.0, bob=16.0),  # so it says
+    )
+    (line,) = look(tally, START, **reports)
+    assert credited(tally)["mallory"] == 0
+    assert (line.samples, line.rejected) == (48, 1)
+
+
+def test_a_report_shown_again_is_refused_once() -> None:
+    tally = Tally(TARGET)
+    old, new = report(1), report(2)
+    look(tally, START, a=old)
+    look(tally, START + 2, a=new)
+    look(tally, START + 3, a=old)
+    look(tally, START + 4, a=old)
+    assert tally.refused == 1
+    assert tally.contributors()[0].samples == 64
+
+
+def test_a_step_is_not_counted_again_in_a_new_session() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    again = report(1, session=START + 50, time=START + 51)
+    look(tally, START + 51, a=again)
+    assert tally.contributors()[0].samples == 32
+
+
+def test_a_late_report_is_checked_like_one_in_time() -> None:
+    tally = Tally(TARGET)
+    alice = step_with_witnesses(1, 32, bob=16.0)
+    bob = step_with_witnesses(1, 64, alice=32.0)
+    look(tally, START, **by_identity(alice=alice))
+    look(tally, START + 2, **by_identity(bob=bob))
+    assert credited(tally) == {"alice": 32, "bob": 16}
+
+
+def test_steps_made_while_the_monitor_was_down_are_counted_as_told() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    recent = [step_report(step) for step in range(13, 21)]
+    look(tally, START + 20, a=report(20, recent))
+    assert tally.contributors()[0].samples == 32 * 20
+    assert tally.refused == 0
+
+
+def test_the_lines_and_the_leaderboard_agree() -> None:
+    tally = Tally(TARGET)
+    lines = []
+    for step in (1, 2, 3):
+        recent = [step_report(number) for number in range(1, step + 1)]
+        lines += look(tally, START + step, a=report(step, recent), b=report(step, recent))
+    assert sum(line.samples for line in lines) == sum(c.samples for c in tally.contributors())
+
+
+def test_a_step_from_far_in_the_future_does_not_stop_the_books() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"), c=report(1, name="carol"))
+    liar = report(2, [step_report(10**9)], name="carol")
+    (line,) = look(tally, START + 2, a=report(2), b=report(2, name="bob"), c=liar)[:1] or look(
+        tally, START + 3 + SETTLING_SECONDS
+    )
+    assert line.step == 2
+    assert line.rejected == 1
+
+
+def test_micro_batches_left_out_by_volunteers_are_noted() -> None:
+    tally = Tally(TARGET)
+    (line,) = look(tally, START, a=report(1, rejected=3))
+    assert line.rejected == 3
+
+
+def test_a_restart_continues_the_books() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1))
+    again = Tally(TARGET, last_step=tally.last_step)
+    again.restore(json.loads(json.dumps(tally.state())))
+    (line,) = look(again, START + 2, a=report(2))
+    assert line.step == 2
+    assert again.contributors() == [replace(again.contributors()[0], samples=64)]
+    assert again.count(PeerState.TRAINING) == 1
+
+
+def test_steps_that_each_made_alone_earn_nothing() -> None:
+    tally = Tally(TARGET)
+    tally.observe({"a": report(1), "b": report(1, name="bob")}, START)
+    (line,) = tally.finished_lines(START)
+    assert line.samples == 0
+    assert {who.samples for who in tally.contributors()} == {0}
+
+
+def test_the_only_volunteer_of_a_run_is_credited() -> None:
+    tally = Tally(TARGET)
+    tally.observe({"a": report(1)}, START)
+    (line,) = tally.finished_lines(START)
+    assert line.samples == 32
+
+
+def test_a_helper_is_a_witness_and_earns_nothing() -> None:
+    tally = Tally(TARGET)
+    steps = by_identity(
+        alice=step_with_witnesses(1, 48),
+        bob=step_with_witnesses(1, 40),
+        carol=step_with_witnesses(1, 0, alice=48.0, bob=16.0),
+    )
+    helper = steps[IDS["carol"]]
+    helper.state, helper.steps = PeerState.HELPING.value, 0
+    tally.observe(steps, START)
+    (line,) = tally.finished_lines(START)
+    assert line.samples == 48 + 16
+    assert line.training == 2
+    credited = {who.name: who.samples for who in tally.contributors()}
+    assert credited == {"alice": 48, "bob": 16, "carol": 0}

@@ -1,0 +1,120 @@
+"""The monitor's part, between real network daemons."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+from hivemind.p2p import P2P
+
+from training.network import reachability
+from training.network.reachability import Allowance, Outcome, ReachabilityServicer, ask, knock
+
+WORD = "a word of its own"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_address_has_so_many_tries_in_a_minute() -> None:
+    clock = Clock()
+    allowance = Allowance(tries=2, of_all=3, clock=clock)
+    assert [allowance.take("a") for _ in range(3)] == [True, True, False]
+    assert [allowance.take(other) for other in "bc"] == [True, False]  # all together have three
+    clock.now = 61.0
+    assert allowance.take("a")
+
+
+def test_only_the_expected_word_counts() -> None:
+    async def listen(said: bytes) -> Outcome:
+        def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(said)
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            return await knock("127.0.0.1", server.sockets[0].getsockname()[1], WORD)
+
+    assert asyncio.run(listen(WORD.encode())) is Outcome.REACHED
+    assert asyncio.run(listen(b"SSH-2.0-OpenSSH_9.6 and more")) is Outcome.SOMEBODY_ELSE
+    assert asyncio.run(listen(b"")) is Outcome.SOMEBODY_ELSE
+
+
+def test_a_closed_port_refuses() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        port = probe.getsockname()[1]
+        assert asyncio.run(knock("127.0.0.1", port, WORD)) is Outcome.REFUSED
+
+
+def test_what_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_arguments: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(reachability, "DIAL_SECONDS", 0.05)
+    monkeypatch.setattr(asyncio, "open_connection", never)
+    assert asyncio.run(knock("192.0.2.1", 1, WORD)) is Outcome.NO_ANSWER
+
+
+async def _between_daemons(
+    question: Callable[[P2P, P2P, ReachabilityServicer], Awaitable[Any]],
+) -> Any:
+    monitor = await P2P.create(auto_nat=False, nat_port_map=False)
+    asker = await P2P.create(
+        [str(address) for address in await monitor.get_visible_maddrs()],
+        dht_mode="client",
+        no_listen=True,
+        host_maddrs=None,
+        auto_nat=False,
+        nat_port_map=False,
+    )
+    try:
+        servicer = ReachabilityServicer(monitor)
+        await servicer.add_p2p_handlers(monitor)
+        return await question(monitor, asker, servicer)
+    finally:
+        await asker.shutdown()
+        await monitor.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore:path is deprecated:DeprecationWarning")  # in hivemind
+@pytest.mark.swarm
+def test_the_monitor_connects_back_to_the_asking_machine_only() -> None:
+    async def talk(monitor: P2P, asker: P2P, servicer: ReachabilityServicer) -> list[Any]:
+        def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(WORD.encode())
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            reached = await ask(asker, monitor.peer_id, port, WORD, 10)
+        closed = await ask(asker, monitor.peer_id, port, WORD, 10)
+        time_only = await ask(asker, monitor.peer_id, 0, "", 10)
+        servicer._allowance = Allowance(tries=0)
+        busy = await ask(asker, monitor.peer_id, port, WORD, 10)
+        stub = ReachabilityServicer.get_stub(asker, monitor.peer_id)
+        nonsense = []
+        for wrong in ({}, {"port": 1.5e9, "word": ""}, {"port": 1, "word": "x" * 65}):
+            request = Struct()
+            request.update(wrong)
+            nonsense.append(MessageToDict(await stub.rpc_connect_back(request, timeout=10)))
+        return [reached, closed, time_only, busy, *nonsense]
+
+    answers = asyncio.run(_between_daemons(talk))
+    assert [answer["outcome"] for answer in answers] == [
+        "reached",
+        "refused",
+        "not-asked",
+        "busy",
+        "bad-request",
+        "bad-request",
+        "bad-request",
+    ]
+    assert {answer["seen_as"] for answer in answers} == {"127.0.0.1"}
+    assert all(answer["time"] > 1.7e9 for answer in answers)

@@ -1,0 +1,333 @@
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from bitsandbytes.functional import create_dynamic_map
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from training.data.encode import encode
+from training.data.streaming import stream
+from training.model.transformer import TextToImageTransformer, build_model
+from training.optimizer import quantisation
+from training.optimizer.lamb import (
+    Lamb,
+    build_optimizer,
+    build_schedule,
+    learning_rate_factor,
+    parameter_groups,
+)
+from training.optimizer.quantisation import (
+    dequantise,
+    dequantise_plainly,
+    dynamic_levels,
+    quantise,
+    quantise_plainly,
+)
+from training.pictures.codes import CodeModel
+from training.run.recipes import RECIPES, OptimizerSettings, ScheduleSettings
+
+PLAIN = OptimizerSettings(learning_rate=0.01, state_bits=32)
+SMALL_BLOCKS = replace(
+    PLAIN, state_bits=8, smallest_quantised=2**10, block_size=256, chunk_size=2**11
+)
+
+
+def reference_step(
+    weights: torch.Tensor,
+    gradient: torch.Tensor,
+    state: dict[str, Any],
+    options: OptimizerSettings,
+    clip: float,
+    decay: float,
+) -> torch.Tensor:
+    """LAMB as algorithm 2 of the paper writes it, in double precision, without bias correction."""
+    gradient = gradient.double() * clip
+    beta1, beta2 = options.betas
+    state["m"] = beta1 * state.get("m", 0) + (1 - beta1) * gradient
+    state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * gradient**2
+    update = state["m"] / (state["v"].sqrt() + options.epsilon) + decay * weights
+    weight_norm = min(weights.norm().item(), options.max_weight_norm)
+    ratio = weight_norm / update.norm().item() if weight_norm > 0 else 1.0
+    return weights - options.learning_rate * ratio * update
+
+
+@pytest.mark.parametrize("gradient_size", [0.1, 30.0])  # within and beyond the clipping norm
+@pytest.mark.parametrize("max_weight_norm", [10_000.0, 2.0])
+def test_32_bit_mode_equals_the_reference(gradient_size: float, max_weight_norm: float) -> None:
+    options = replace(PLAIN, max_weight_norm=max_weight_norm, chunk_size=options_chunk(PLAIN))
+    generator = torch.Generator().manual_seed(0)
+    parameters = [torch.randn(40, 30, generator=generator), torch.zeros(30)]
+    expected = [parameter.double() for parameter in parameters]
+    parameters = [torch.nn.Parameter(parameter) for parameter in parameters]
+    optimizer = Lamb(
+        [
+            {"params": parameters[:1], "weight_decay": 0.045},
+            {"params": parameters[1:], "weight_decay": 0.0},
+        ],
+        options,
+    )
+    states: list[dict[str, Any]] = [{}, {}]
+    for _ in range(10):
+        for parameter in parameters:
+            parameter.grad = torch.randn(parameter.shape, generator=generator) * gradient_size
+        norm = math.sqrt(sum(float(p.grad.double().square().sum()) for p in parameters))
+        clip = min(1.0, options.max_gradient_norm / norm)
+        optimizer.step()
+        for index, decay in enumerate((0.045, 0.0)):
+            expected[index] = reference_step(
+                expected[index], parameters[index].grad, states[index], options, clip, decay
+            )
+            torch.testing.assert_close(
+                parameters[index].detach().double(), expected[index], atol=1e-6, rtol=1e-6
+            )
+
+
+def options_chunk(options: OptimizerSettings) -> int:
+    """The smallest chunk: every tensor is updated in more than one."""
+    return options.block_size
+
+
+def minimise(options: OptimizerSettings, steps: int = 200) -> float:
+    """Mean squared error left after fitting a linear map."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(256, 64, generator=generator)
+    targets = inputs @ torch.randn(64, 64, generator=generator)
+    weights = torch.nn.Parameter(torch.randn(64, 64, generator=generator) * 0.1)
+    optimizer = Lamb([weights], options)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 0.05 * (1 - step / steps)
+        optimizer.zero_grad()
+        loss = (inputs @ weights - targets).square().mean()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def test_8_bit_states_fit_as_well_as_32_bit_ones() -> None:
+    undecayed = replace(SMALL_BLOCKS, weight_decay=0.0)
+    exact = minimise(replace(undecayed, state_bits=32))
+    quantised = minimise(undecayed)
+    assert exact < 0.5  # starts at 64
+    assert quantised == pytest.approx(exact, rel=0.1, abs=0.05)
+
+
+def train(bits: int, shards: Path) -> float:
+    """Mean loss of the tiny recipe's steps 21 to 25 on the shapes."""
+    recipe = replace(
+        RECIPES["tiny"],
+        optimizer=replace(RECIPES["tiny"].optimizer, state_bits=bits),
+        data=replace(RECIPES["tiny"].data, shuffle_buffer=64),
+    )
+    model = build_model(recipe)
+    optimizer = build_optimizer(recipe, parameter_groups(model, recipe))
+    schedule = build_schedule(recipe, optimizer)
+    samples = stream(recipe, b"peer", shards)
+    losses = []
+    for _ in range(25):
+        loss = model(**next(samples)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    return sum(losses[-5:]) / 5
+
+
+def test_the_shapes_are_learnt_with_8_bits_as_with_32(tmp_path: Path) -> None:
+    settings = RECIPES["tiny"].data
+    encode("shapes", tmp_path, settings, CodeModel.load("shapes"), 256, quiet=True)
+    exact = train(32, tmp_path)
+    assert exact < 4.7  # a new model's loss is ln(128) = 4.85
+    assert train(8, tmp_path) == pytest.approx(exact, rel=0.03)
+
+
+def test_chunks_do_not_change_the_update() -> None:
+    results = []
+    for chunk_size in (2**8, 2**11, 2**20):
+        generator = torch.Generator().manual_seed(0)
+        weights = torch.nn.Parameter(torch.randn(5000, generator=generator))
+        optimizer = Lamb([weights], replace(SMALL_BLOCKS, chunk_size=chunk_size))
+        for _ in range(3):
+            weights.grad = torch.randn(5000, generator=generator)
+            optimizer.step()
+        results.append(weights.detach())
+    torch.testing.assert_close(results[0], results[1], atol=0, rtol=1e-6)
+    torch.testing.assert_close(results[0], results[2], atol=0, rtol=1e-6)
+
+
+def test_8_bit_states_take_two_bytes_a_parameter() -> None:
+    weights = torch.nn.Parameter(torch.zeros(2**17))
+    weights.grad = torch.ones(2**17)
+    optimizer = Lamb([weights], RECIPES["paper"].optimizer)
+    optimizer.step()
+    state = optimizer.state[weights]
+    # Two codes of a byte, and two float32 scales for each 4,096 elements.
+    expected = 2 * 2**17 + 2 * 4 * 2**17 // 4096
+    assert sum(t.numel() * t.element_size() for t in state.values()) == expected
+    assert all(t.device.type == "cpu" for t in state.values())
+
+
+def test_small_tensors_keep_32_bit_states() -> None:
+    weights = torch.nn.Parameter(torch.zeros(2**16 - 1))
+    weights.grad = torch.ones(2**16 - 1)
+    optimizer = Lamb([weights], RECIPES["paper"].optimizer)
+    optimizer.step()
+    assert {t.dtype for t in optimizer.state[weights].values()} == {torch.float32}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library's imports
+def test_the_librarys_first_step_on_zero_gradients_changes_nothing() -> None:
+    from hivemind.optim.state_averager import initialize_optimizer_state_
+
+    weights = torch.nn.Parameter(torch.randn(3000))
+    before = weights.detach().clone()
+    optimizer = Lamb([weights], SMALL_BLOCKS)
+    initialize_optimizer_state_(optimizer)
+    torch.testing.assert_close(weights.detach(), before, atol=0, rtol=0)
+    assert optimizer.state[weights].keys() == {
+        "momentum",
+        "momentum_scales",
+        "variance",
+        "variance_scales",
+    }
+    assert all(float(state.float().abs().sum()) == 0 for state in _values(optimizer, weights))
+
+
+def _values(optimizer: Lamb, weights: torch.Tensor) -> list[torch.Tensor]:
+    state, block = optimizer.state[weights], optimizer.settings.block_size
+    return [
+        dequantise(
+            quantisation.QuantisedTensor(state[name], state[f"{name}_scales"]),
+            name == "momentum",
+            block,
+        )
+        for name in ("momentum", "variance")
+    ]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_step_on_gradients_that_are_not_finite_changes_nothing(
+    bad: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    weights = torch.nn.Parameter(torch.randn(3000))
+    optimizer = Lamb([weights], SMALL_BLOCKS)
+    weights.grad = torch.randn(3000)
+    optimizer.step()
+    before, state = weights.detach().clone(), copy.deepcopy(optimizer.state[weights])
+    weights.grad[7] = bad
+    optimizer.step()
+    torch.testing.assert_close(weights.detach(), before, atol=0, rtol=0)
+    for name, value in state.items():
+        torch.testing.assert_close(optimizer.state[weights][name], value, atol=0, rtol=0)
+    assert "not finite" in caplog.text
+
+
+def test_saved_states_come_back_with_their_types() -> None:
+    weights = torch.nn.Parameter(torch.randn(3000))
+    optimizer = Lamb([weights], SMALL_BLOCKS)
+    weights.grad = torch.randn(3000)
+    optimizer.step()
+    twin = torch.nn.Parameter(weights.detach().clone())
+    restored = Lamb([twin], SMALL_BLOCKS)
+    restored.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    assert restored.state[twin]["momentum"].dtype == torch.uint8
+    twin.grad = weights.grad = torch.randn(3000)
+    optimizer.step()
+    restored.step()
+    torch.testing.assert_close(twin, weights, atol=0, rtol=0)
+
+
+def test_levels_equal_those_of_bitsandbytes() -> None:
+    for signed in (True, False):
+        expected = create_dynamic_map(signed=signed)
+        torch.testing.assert_close(dynamic_levels(signed), expected, atol=0, rtol=0)
+
+
+@given(
+    count=st.integers(1, 2000),
+    signed=st.booleans(),
+    spread=st.floats(0, 8),
+    seed=st.integers(0, 2**31),
+)
+@settings(max_examples=40, deadline=None)
+def test_quantised_values_are_within_half_a_gap_of_the_levels(
+    count: int, signed: bool, spread: float, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(count, generator=generator) * 10 ** (
+        -spread * torch.rand(count, generator=generator)
+    )
+    values = values if signed else values.abs()
+    quantised = quantise_plainly(values, signed, 256)
+    restored = dequantise_plainly(quantised, signed, 256)
+    assert quantised.codes.dtype == torch.uint8
+    scales = quantised.scales.repeat_interleave(256)[:count]
+    levels = dynamic_levels(signed)
+    nearest = (values[:, None] / scales[:, None] - levels).abs().amin(dim=1) * scales
+    torch.testing.assert_close((restored - values).abs(), nearest, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_plain_quantisation_errs_no_more_than_bitsandbytes(signed: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(10_000, generator=generator) ** 3
+    values = values if signed else values.abs()
+    errors = {}
+    for quantiser in (quantise, quantise_plainly):
+        restored = dequantise(quantiser(values, signed, 4096), signed, 4096)
+        errors[quantiser] = (restored - values).abs().mean()
+    assert quantisation.has_bitsandbytes()
+    assert errors[quantise_plainly] <= errors[quantise] * 1.001
+
+
+def test_without_bitsandbytes_plain_torch_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantisation, "has_bitsandbytes", lambda: False)
+    weights = torch.nn.Parameter(torch.randn(3000))
+    optimizer = Lamb([weights], SMALL_BLOCKS)
+    weights.grad = torch.randn(3000)
+    optimizer.step()
+    assert optimizer.state[weights]["momentum"].dtype == torch.uint8
+
+
+def test_only_matrices_decay(model: TextToImageTransformer) -> None:
+    matrices, vectors = parameter_groups(model, RECIPES["paper"])
+    assert matrices["weight_decay"] == 0.045
+    assert vectors["weight_decay"] == 0.0
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert len(matrices["params"]) + len(vectors["params"]) == len(names)
+    assert all(names[id(p)].endswith("weight") for p in matrices["params"])
+    assert all(("norm" in names[id(p)]) is False for p in matrices["params"])
+
+
+def test_schedule_warms_up_and_ends_at_zero() -> None:
+    schedule = ScheduleSettings(total_steps=31_250, warmup_steps=3_125)
+    assert learning_rate_factor(schedule, 0) == pytest.approx(1 / 3_125)
+    assert learning_rate_factor(schedule, 3_124) == 1.0
+    assert learning_rate_factor(schedule, 3_125) == 1.0
+    assert learning_rate_factor(schedule, (31_250 + 3_125) // 2) == pytest.approx(0.5, abs=1e-4)
+    assert learning_rate_factor(schedule, 31_250) == 0.0
+    assert learning_rate_factor(schedule, 40_000) == 0.0
+
+
+def test_the_schedule_drives_the_optimizer() -> None:
+    recipe = RECIPES["tiny"]
+    weights = torch.nn.Parameter(torch.ones(3))
+    optimizer = build_optimizer(recipe, [weights])
+    schedule = build_schedule(recipe, optimizer)
+    for step in range(3):
+        expected = recipe.optimizer.learning_rate * learning_rate_factor(recipe.schedule, step)
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(expected)
+        weights.grad = torch.ones(3)
+        optimizer.step()
+        schedule.step()
+
+
+def test_chunks_that_cut_blocks_are_refused() -> None:
+    with pytest.raises(InputError, match=r"chunk_size .*multiple of block_size"):
+        Lamb([torch.nn.Parameter(torch.ones(3))], replace(PLAIN, chunk_size=5000))

@@ -1,0 +1,193 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image, ImageFont
+
+from calculator.errors import InputError
+from tests.training.hub_repository import serve
+from training.model import checkpoint
+from training.model.transformer import TextToImageTransformer, build_model
+from training.pictures import contact_sheet, generate, sampling
+from training.pictures.codes import CodeModel
+from training.run.live import LiveFolder
+from training.run.recipes import RECIPES, GenerationSettings
+
+RECIPE = RECIPES["tiny"]
+LOGITS = torch.tensor([[0.5, 0.2, 0.15, 0.1, 0.05]]).log()
+
+
+def frequencies(settings: GenerationSettings, count: int = 20_000) -> list[float]:
+    generator = torch.Generator().manual_seed(0)
+    drawn = sampling.sample(LOGITS.repeat(count, 1), settings, generator)
+    return (drawn.bincount(minlength=5) / count).tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (GenerationSettings(), [0.5, 0.2, 0.15, 0.1, 0.05]),
+        (GenerationSettings(temperature=0), [1, 0, 0, 0, 0]),
+        (GenerationSettings(top_k=2), [5 / 7, 2 / 7, 0, 0, 0]),
+        (GenerationSettings(top_k=9), [0.5, 0.2, 0.15, 0.1, 0.05]),
+        (GenerationSettings(top_p=0.6), [5 / 7, 2 / 7, 0, 0, 0]),
+        (GenerationSettings(top_p=0.01), [1, 0, 0, 0, 0]),
+        (GenerationSettings(top_p=1.0), [0.5, 0.2, 0.15, 0.1, 0.05]),
+        # Squares of the probabilities sum to 0.325.
+        (
+            GenerationSettings(temperature=0.5),
+            [x / 0.325 for x in (0.25, 0.04, 0.0225, 0.01, 0.0025)],
+        ),
+        # Top-p counts what top-k left: of 5/7 and 2/7, the first reaches 0.7.
+        (GenerationSettings(top_k=2, top_p=0.7), [1, 0, 0, 0, 0]),
+    ],
+)
+def test_codes_are_drawn_by_their_probabilities(
+    settings: GenerationSettings, expected: list[float]
+) -> None:
+    assert frequencies(settings) == pytest.approx(expected, abs=0.02)
+
+
+def test_sampling_does_not_depend_on_the_order_of_codes() -> None:
+    settings = GenerationSettings(top_p=0.6)
+    generator = torch.Generator().manual_seed(0)
+    drawn = sampling.sample(LOGITS.flip(1).repeat(1000, 1), settings, generator)
+    assert set(drawn.tolist()) == {3, 4}
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        (GenerationSettings(temperature=-1), "temperature"),
+        (GenerationSettings(top_k=0), "top_k"),
+        (GenerationSettings(top_p=0), "top_p"),
+        (GenerationSettings(top_p=1.1), "top_p"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: GenerationSettings, field: str) -> None:
+    with pytest.raises(InputError, match=field):
+        sampling.sample(LOGITS, settings)
+
+
+def test_greedy_codes_are_the_likeliest_given_those_before(
+    model: TextToImageTransformer, text_ids: torch.Tensor
+) -> None:
+    codes = sampling.draw_codes(model, text_ids, GenerationSettings(temperature=0))
+    assert codes.shape == (3, 16)
+    for place in range(16):
+        likeliest = model.next_logits(text_ids, codes[:, :place]).argmax(dim=-1)
+        assert codes[:, place].tolist() == likeliest.tolist()
+
+
+def test_pictures_are_drawn_and_can_be_drawn_again() -> None:
+    model, codes = build_model(RECIPE), CodeModel.load("shapes")
+    settings = replace(RECIPE.generation, images_per_prompt=2)
+    prompts = ["a red circle", "a blue square above a green circle"]
+    pictures = sampling.draw(model, codes, prompts, RECIPE, settings, seed=4, batch_size=2)
+    assert [[image.size for image in row] for row in pictures] == [[(32, 32)] * 2] * 2
+    again = sampling.draw(model, codes, prompts, RECIPE, settings, seed=4, batch_size=2)
+    other = sampling.draw(model, codes, prompts, RECIPE, settings, seed=5, batch_size=2)
+    content = [image.tobytes() for row in pictures for image in row]
+    assert [image.tobytes() for row in again for image in row] == content
+    assert [image.tobytes() for row in other for image in row] != content
+
+
+def test_contact_sheets_show_every_picture() -> None:
+    rows = [[Image.new("RGB", (8, 8), (200, 10 * i, j)) for i in range(3)] for j in range(2)]
+    sheet = contact_sheet.make(["a", "b"], rows, magnify=4)
+    colours = {colour for _, colour in sheet.getcolors(maxcolors=10_000)}
+    assert {(200, 10 * i, j) for i in range(3) for j in range(2)} <= colours
+
+
+def test_the_command_draws_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build_model(RECIPE).save_pretrained(tmp_path)
+    output = tmp_path / "drawn.png"
+    arguments = [str(tmp_path), "a red circle", "a blue square", "--recipe", "tiny"]
+    assert generate.main([*arguments, "--images", "2", "--output", str(output)]) == 0
+    assert "2 pictures of each of 2: " in capsys.readouterr().out
+    with Image.open(output) as sheet:
+        assert sheet.width > 2 * 128
+
+
+def test_missing_checkpoints_and_prompts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="checkpoint"):
+        generate.load_model(str(tmp_path))
+    model, codes = build_model(RECIPE), CodeModel.load("shapes")
+    with pytest.raises(InputError, match="prompts"):
+        sampling.draw(model, codes, [], RECIPE)
+    with pytest.raises(InputError, match="unknown word 'purple'"):
+        sampling.draw(model, codes, ["a purple circle"], RECIPE)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> LiveFolder:
+    live = LiveFolder(tmp_path_factory.mktemp("live"))
+    checkpoint.publish(live, build_model(RECIPE), 10, 3.0, "")
+    return live
+
+
+def test_every_way_to_name_a_checkpoint_leads_to_it(live: LiveFolder) -> None:
+    folder = live.path / "checkpoints" / "000010"
+    files = {f"live/{path.relative_to(live.path)}": path.read_bytes() for path in find_files(live)}
+    with serve() as server:
+        server.commits["main"] = files
+        address = f"{server.address}/someone/model/resolve/main/live/"
+        for name in (str(live.path), str(folder), str(folder / "model.safetensors"), address):
+            model = generate.load_model(name)
+            assert model.config.recipe == "tiny"
+            for ours, theirs in zip(
+                model.parameters(), build_model(RECIPE).parameters(), strict=True
+            ):
+                assert torch.equal(ours, theirs)
+
+
+def find_files(live: LiveFolder) -> list[Path]:
+    return [path for path in live.path.rglob("*") if path.is_file()]
+
+
+def test_the_best_of_many_are_kept_the_best_first(live: LiveFolder) -> None:
+    settings = replace(RECIPE.generation, images_per_prompt=6, keep=2)
+    everything = replace(settings, keep=6)
+    prompts = ["a red circle", "a blue square"]
+    best = generate.illustrate(str(live.path), prompts, settings=settings)
+    ranked = generate.illustrate(str(live.path), prompts, settings=everything)
+    assert best.scores is not None
+    assert ranked.scores is not None
+    assert [len(row) for row in best.rows] == [2, 2]
+    for row, scores, kept in zip(ranked.rows, ranked.scores, best.rows, strict=True):
+        assert scores == sorted(scores, reverse=True)
+        assert [image.tobytes() for image in kept] == [image.tobytes() for image in row[:2]]
+
+
+@pytest.mark.parametrize(("images", "keep"), [(4, 5), (4, 0), (0, None)])
+def test_counts_out_of_range_are_refused(live: LiveFolder, images: int, keep: int | None) -> None:
+    settings = replace(RECIPE.generation, images_per_prompt=images, keep=keep)
+    with pytest.raises(InputError, match="keep" if keep is not None else "images"):
+        generate.illustrate(str(live.path), ["a red circle"], settings=settings)
+
+
+def test_the_command_keeps_the_best_and_says_so(
+    live: LiveFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = tmp_path / "sheet.png"
+    arguments = ["a red circle", "--images", "4", "--keep", "2", "--top-k", "64", "--top-p", "0.9"]
+    assert generate.main([str(live.path), *arguments, "--out", str(sheet)]) == 0
+    assert capsys.readouterr().out == f"the best 2 of 4 pictures of each of 1: {sheet}\n"
+    with Image.open(sheet) as image:
+        assert image.format == "PNG"
+
+
+def test_the_paper_draws_128_and_keeps_4() -> None:
+    drawn = RECIPES["paper"].generation
+    assert (drawn.images_per_prompt, drawn.keep) == (128, 4)
+    assert (drawn.top_k, drawn.top_p) == (256, None)
+    assert drawn.scorer == "openai/clip-vit-base-patch32"
+
+
+def test_long_captions_are_wrapped_into_the_sheet() -> None:
+    font = ImageFont.load_default(15)
+    lines = contact_sheet.wrap("a red circle above a blue square", font, 100)
+    assert " ".join(lines) == "a red circle above a blue square"
+    assert len(lines) > 1
+    assert all(font.getlength(line) <= 100 for line in lines)

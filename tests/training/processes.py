@@ -1,0 +1,117 @@
+"""The processes of a scenario: a monitor and volunteers on loopback, with `member.py`'s recipe."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training.rehearsal.command import free_port
+from training.run import atomic, status
+from training.run.supervisor import Worker
+
+MEMBER = Path(__file__).with_name("member.py")
+PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited for
+
+
+def wait_for(what: str, condition: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait until the condition holds, or fail in plain words."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {seconds:.0f} s in vain for {what}")
+        time.sleep(0.1)
+
+
+@dataclass
+class Swarm:
+    """The processes of the scenario, and what was seen while it played.
+
+    Attributes:
+        steps: of the run's schedule; by default more than any machine makes during a test.
+    """
+
+    folder: Path
+    steps: int = 1000
+    members: dict[str, Worker] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def live(self) -> Path:
+        return self.folder / "live"
+
+    @property
+    def run_file(self) -> Path:
+        return self.folder / "run.toml"
+
+    def write_run_file(self, initial_peers: list[str]) -> None:
+        self.run_file.write_text(
+            f'name = "test-{os.getpid()}"\nrecipe = "short"\n'
+            f'live = "{self.live}"\ninitial_peers = {json.dumps(initial_peers)}\n'
+            f"steps = {self.steps}\n"
+        )
+
+    def start(self, name: str, *arguments: str) -> Worker:
+        folder = self.folder / name
+        role = "monitor" if name == "monitor" else "join"
+        command = [sys.executable, str(MEMBER), role, str(self.run_file), "--folder", str(folder)]
+        command += ["--host", "127.0.0.1", *arguments]
+        folder.mkdir(exist_ok=True)
+        worker = Worker(command, folder, threads=1, log=folder / "terminal.txt")
+        worker.start()
+        self.members[name] = worker
+        return worker
+
+    def await_start(self, *names: str) -> None:
+        """Wait until all have started; a start that hangs or fails is tried again."""
+
+        starts = dict.fromkeys(names, 1)
+
+        def have_started() -> bool:
+            for name in names:
+                worker = self.members[name]
+                if worker.hangs or worker.exit_code is not None:
+                    worker.kill()
+                    terminal = (self.folder / name / "terminal.txt").read_text()
+                    assert starts[name] < 3, f"{name} does not start: {terminal[-2000:]}"
+                    starts[name] += 1
+                    worker.start()
+            return all(self.members[name].has_started for name in names)
+
+        wait_for(f"{', '.join(names)} to start", have_started)
+
+    def step_of(self, name: str) -> int:
+        return int(status.read(self.folder / name).get("step", 0))
+
+    def lines(self) -> list[dict[str, Any]]:
+        return atomic.AppendOnlyLines(self.live / "progress.jsonl").read()
+
+    def last_line(self) -> int:
+        lines = self.lines()
+        return int(lines[-1]["step"]) if lines else 0
+
+    def begin(self, *volunteers: str) -> str:
+        """Start the monitor and volunteers; the monitor's port."""
+        port = str(free_port())
+        self.write_run_file([])
+        self.start("monitor", "--live", str(self.live), "--port", port)
+        self.await_start("monitor")
+        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
+        for name in volunteers:
+            self.start(name, "--name", name)
+        self.await_start(*volunteers)
+        return port
+
+    def stop(self) -> None:
+        """End everybody politely, all at once, and then all that is left."""
+        for worker in self.members.values():
+            if worker.process is not None and worker.exit_code is None:
+                worker.process.send_signal(signal.SIGTERM)
+        for worker in self.members.values():
+            worker.stop(60)

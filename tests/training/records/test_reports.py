@@ -1,0 +1,191 @@
+"""Reports: what they may hold, how they are handed in, and that none of them ends the monitor."""
+
+import asyncio
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from google.protobuf.wrappers_pb2 import BytesValue
+from hivemind.utils import MSGPackSerializer, get_dht_time
+from hivemind.utils.crypto import RSAPrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.training.records.sealing import subkey_of
+from training.access.grants import GrantError
+from training.network.traffic import Traffic
+from training.records import reports
+from training.records.owners import contributor_id
+from training.records.reports import RECENT_STEPS
+from training.run.live import PeerState
+from training.volunteer.contribution import Contribution
+
+OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()
+
+
+def report(name: str = "alice") -> dict[str, Any]:
+    contribution = Contribution(name)
+    contribution.add(16, 4.5)
+    contribution.finish_step(3, Traffic(100, 90))
+    content: dict[str, Any] = contribution.report(PeerState.TRAINING, 3, 12.5).dict()
+    return content
+
+
+def is_accepted(value: object) -> bool:
+    try:
+        reports.parse(value)
+    except ValueError:
+        return False
+    return True
+
+
+class Box(reports.ReportServicer):
+    """A letter box, and what it answers to a peer."""
+
+    def answer(self, content: bytes, peer: str = "a-peer") -> str:
+        context = SimpleNamespace(remote_id=peer)
+        answer = asyncio.run(self.rpc_hand_in(BytesValue(value=content), context))
+        text: str = answer.value.decode(errors="replace")
+        return text
+
+
+def letter(content: object, token: object = b"") -> bytes:
+    dumps = MSGPackSerializer.dumps
+    return bytes(dumps([token, dumps(content)]))
+
+
+def test_the_newest_report_of_each_volunteer_is_kept() -> None:
+    box = Box(None)
+    assert box.answer(letter(report("old"))) == ""
+    assert box.answer(letter(report("new"))) == ""
+    assert box.answer(letter(report("other")), "another-peer") == ""
+    assert [MSGPackSerializer.loads(kept)["name"] for kept in box.newest.values()] == [
+        "new",
+        "other",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "Unpack"),
+        (b"\xc1", "Format"),
+        (letter(1)[:-1], "incomplete"),
+        (letter(report(), token=7), "not a report"),
+        (MSGPackSerializer.dumps([b"", b"", b""]), "too many values"),
+        (letter({"name": "x" * reports.MOST_BYTES}), "bytes"),
+    ],
+)
+def test_what_is_no_report_is_refused_with_the_reason(content: bytes, why: str) -> None:
+    box = Box(None)
+    assert why.lower() in (box.answer(content) or "kept").lower() or box.newest == {}
+    assert box.newest == {}
+
+
+def test_a_flood_of_peers_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "MOST_REPORTS", 2)
+    box = Box(None)
+    answers = [box.answer(letter(report()), f"peer-{number}") for number in range(3)]
+    assert answers == ["", "", "too many reports"]
+    assert box.answer(letter(report()), "peer-1") == ""
+
+
+def test_in_a_run_with_an_authority_a_report_needs_access() -> None:
+    class Strict:
+        def verify(self, token: bytes, peer: str) -> None:
+            if (token, peer) != (b"grant", "member"):
+                raise GrantError("made for another peer's key")
+
+    box = Box(Strict())  # type: ignore[arg-type]
+    assert box.answer(letter(report(), b"grant"), "member") == ""
+    assert "another peer" in box.answer(letter(report(), b"grant"), "stranger")
+    assert list(box.newest) == ["member"]
+
+
+def test_a_report_is_accepted() -> None:
+    assert is_accepted(report())
+
+
+@given(st.binary(max_size=200) | st.builds(letter, st.none() | st.integers(0, 99) | st.text()))
+@settings(max_examples=80, deadline=None)
+def test_no_bytes_make_the_box_or_its_reader_raise(content: bytes) -> None:
+    box = Box(None)
+    box.answer(content)
+    found = SimpleNamespace(result=lambda _timeout: dict(box.newest))
+    dht = SimpleNamespace(run_coroutine=lambda *_arguments, **_options: found)
+    assert reports.collect(dht, 1.0) == {}
+
+
+@pytest.mark.parametrize(
+    "seconds", [-2 * reports.EXPIRATION_SECONDS, 2 * reports.EXPIRATION_SECONDS]
+)
+def test_a_report_of_another_time_is_refused(seconds: float) -> None:
+    assert not is_accepted(report() | {"time": get_dht_time() + seconds})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("samples", -1),
+        ("samples", 1.0),
+        ("samples_per_second", math.nan),
+        ("samples_per_second", math.inf),
+        ("name", ""),
+        ("name", "<script>"),
+        ("name", "x" * 41),
+        ("name", "alice\n"),
+        ("samples", 2**60),
+        ("state", "sleeping"),
+        ("recent", [{"step": 1}]),
+        ("milestones", {"lunch": 3.0}),
+        ("milestones", {"connect": -1.0}),
+    ],
+)
+def test_a_report_of_another_shape_is_refused(field: str, value: object) -> None:
+    assert not is_accepted(report() | {field: value})
+
+
+def test_a_report_with_a_field_too_many_is_refused() -> None:
+    assert not is_accepted(report() | {"note": "hello"})
+
+
+@pytest.mark.parametrize("name", ["Ada Lovelace", "user_1", "d.e@f-g", "Grażyna", "名前"])
+def test_names_of_people_are_accepted(name: str) -> None:
+    assert is_accepted(report(name))
+
+
+def test_a_contribution_counts_only_what_went_into_a_step() -> None:
+    contribution = Contribution("alice")
+    contribution.add(16, 4.0)
+    contribution.discard()
+    contribution.add(16, 3.0)
+    contribution.add(16, 5.0)
+    assert (contribution.samples, contribution.pending_samples) == (0, 32)
+    contribution.finish_step(1, Traffic(100, 90))
+    contribution.add(16, 2.0)
+    contribution.finish_step(2, Traffic(130, 100))
+    sent = contribution.report(PeerState.TRAINING, 2, 1.0)
+    assert (sent.samples, sent.steps) == (48, 2)
+    assert [(s.samples, s.loss, s.mini_steps) for s in sent.recent] == [(32, 8.0, 2), (16, 2.0, 1)]
+    assert [(s.bytes_sent, s.bytes_received) for s in sent.recent] == [(100, 90), (30, 10)]
+
+
+def test_a_step_made_without_us_is_no_contribution() -> None:
+    contribution = Contribution("alice")
+    contribution.finish_step(1, Traffic(0, 0))
+    assert (contribution.steps, list(contribution.recent)) == (0, [])
+
+
+def test_a_report_tells_the_last_few_steps() -> None:
+    contribution = Contribution("alice")
+    for step in range(1, 2 * RECENT_STEPS):
+        contribution.add(16, 4.0)
+        contribution.finish_step(step, Traffic(0, 0))
+    steps = [entry.step for entry in contribution.report(PeerState.TRAINING, step, 1.0).recent]
+    assert steps == list(range(RECENT_STEPS, 2 * RECENT_STEPS))
+
+
+def test_contributors_are_told_apart_by_their_keys() -> None:
+    assert contributor_id(subkey_of(OURS)) != contributor_id(subkey_of(THEIRS))
+    assert len(contributor_id(subkey_of(OURS))) == 12

@@ -1,0 +1,225 @@
+"""One check for every record: what holds, and that nothing at all makes it or a reader raise."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hivemind.dht.crypto import RSASignatureValidator
+from hivemind.dht.protocol import DHTProtocol
+from hivemind.dht.routing import DHTID
+from hivemind.dht.schema import SchemaValidator
+from hivemind.dht.validation import CompositeValidator, DHTRecord
+from hivemind.optim.progress_tracker import TrainingProgressSchema
+from hivemind.utils import ValueWithExpiration, get_dht_time
+from hivemind.utils.crypto import RSAPrivateKey
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.training.records.sealing import (
+    RUN,
+    identity,
+    make_record,
+    order,
+    progress,
+    sealed,
+    serialize,
+    subkey_of,
+)
+from training.averaging.progress import read_progress
+from training.records.kinds import LONGEST_SECONDS, Progress, kinds_of
+from training.records.orders import RollbackOrder
+from training.records.owners import entries, peer_id_of
+from training.records.validator import CLOCK_SECONDS, MOST_BYTES, RecordValidator
+
+OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()
+CHECK = RecordValidator(RUN, RSAPrivateKey())
+TAG = subkey_of(OURS)
+
+# Each kind of record as its owner writes it: the key, the subkey, and a value of it.
+KINDS: dict[str, tuple[bytes, Callable[[], object]]] = {
+    "_orders": (TAG, order),
+    "_progress": (TAG, lambda: progress(OURS)),
+    "_grad_averager.0b": (identity(OURS), lambda: True),
+    "_grad_averager.0b0110": (identity(OURS), lambda: False),
+    "_state_averager.0b": (identity(OURS), lambda: True),
+    "_grad_averager.all_averagers": (identity(OURS), lambda: 3),
+    "_state_averager.all_averagers": (identity(OURS), lambda: None),
+}
+every_kind = pytest.mark.parametrize("name", KINDS)
+
+
+def ours(name: str, **changes: Any) -> DHTRecord:
+    """A sealed record of ours; `subkey`, `value` and `seconds` may be others."""
+    subkey, make_value = KINDS[name]
+    options = {"subkey": subkey, "value": make_value()} | changes
+    return sealed(make_record(name, **options), OURS)
+
+
+@every_kind
+def test_what_its_owner_wrote_is_accepted_and_read(name: str) -> None:
+    value = KINDS[name][1]()
+    record = ours(name, value=value)
+    assert CHECK.validate(record)
+    assert CHECK.strip_value(record) == serialize(value)
+
+
+@every_kind
+def test_what_its_owner_did_not_write_is_refused(name: str) -> None:
+    record = ours(name)
+    subkey, make_value = KINDS[name]
+    unsigned = make_record(name, subkey, make_value())
+    assert not CHECK.validate(unsigned)
+    assert not CHECK.validate(sealed(unsigned, THEIRS))
+    assert not CHECK.validate(replace(record, expiration_time=record.expiration_time + 1))
+    other_key = make_record("_progress" if name != "_progress" else "_orders", subkey, None).key
+    assert not CHECK.validate(replace(record, key=other_key))
+
+
+@every_kind
+@pytest.mark.parametrize("plain", [DHTProtocol.IS_REGULAR_VALUE, DHTProtocol.IS_DICTIONARY])
+def test_a_value_without_an_owner_is_refused(name: str, plain: bytes) -> None:
+    assert not CHECK.validate(replace(make_record(name, None, 1), subkey=plain))
+
+
+@every_kind
+@pytest.mark.parametrize("change", [lambda s: s + s, lambda s: s + b"1", lambda s: b" " + s, str])
+def test_an_owner_has_one_subkey(name: str, change: Callable[[bytes], object]) -> None:
+    subkey, make_value = KINDS[name]
+    forger = RSASignatureValidator(OURS)
+    record = make_record(name, change(subkey), make_value())
+    assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
+    assert not CHECK.validate(sealed(record, OURS))
+
+
+@every_kind
+@pytest.mark.parametrize("seconds", [LONGEST_SECONDS + CLOCK_SECONDS + 5, 1e9, math.inf, math.nan])
+def test_a_record_for_long_is_refused(name: str, seconds: float) -> None:
+    assert not CHECK.validate(ours(name, seconds=seconds))
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "value", ["x", 1.5, -1, [True], {"a": 1}, b"x", b"x" * MOST_BYTES, math.nan, 2**63]
+)
+def test_a_value_of_another_kind_is_refused(name: str, value: object) -> None:
+    fits = name.endswith("all_averagers") and value == 1.5
+    assert CHECK.validate(ours(name, value=value)) is fits
+
+
+def test_large_records_are_refused() -> None:
+    huge = order() | {"sha256": "x" * MOST_BYTES}
+    assert not CHECK.validate(ours("_orders", value=huge))
+
+
+@pytest.mark.parametrize("name", ["", "_other", "_metrics", "_grad_averager.0b2", "_averager.0b"])
+def test_keys_that_the_run_does_not_have_are_refused(name: str) -> None:
+    record = make_record(name, TAG, b"anything")
+    forger = RSASignatureValidator(OURS)
+    assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
+
+
+def test_progress_of_another_peer_is_refused() -> None:
+    assert not CHECK.validate(ours("_progress", value=progress(THEIRS)))
+
+
+def test_it_stands_in_for_the_validators_that_the_tracker_adds() -> None:
+    validators = CompositeValidator([CHECK])
+    validators.extend([SchemaValidator(TrainingProgressSchema, RUN), RSASignatureValidator(OURS)])
+    assert validators.validate(ours("_progress"))
+    assert not validators.validate(ours("_progress", seconds=1e6))
+
+
+def test_every_key_has_one_kind() -> None:
+    keys = [name for name, _ in kinds_of(RUN)]
+    assert len(keys) == len(set(keys))
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.binary(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=12,
+)
+patient = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@given(
+    key=st.sampled_from([make_record(name, TAG, 1).key for name in KINDS]) | st.binary(max_size=24),
+    subkey=st.binary(max_size=60) | st.builds(serialize, anything),
+    value=st.binary(max_size=60) | st.builds(serialize, anything),
+    expiration=st.floats(),
+)
+@patient
+def test_no_bytes_make_it_raise(key: bytes, subkey: bytes, value: bytes, expiration: float) -> None:
+    assert CHECK.validate(DHTRecord(key, subkey, value, expiration)) is False
+
+
+@given(
+    name=st.sampled_from(list(KINDS)),
+    place=st.integers(0, 10**6),
+    byte=st.integers(0, 255),
+    part=st.sampled_from(["key", "subkey", "value"]),
+)
+@patient
+def test_no_byte_of_a_record_can_be_changed(name: str, place: int, byte: int, part: str) -> None:
+    record = RECORDS[name]
+    content = bytearray(getattr(record, part))
+    before = content[place % len(content)]
+    content[place % len(content)] = byte
+    changed = replace(record, **{part: bytes(content)})
+    if before != byte and _decodes_differently(part, record, changed):
+        assert not CHECK.validate(changed)
+
+
+RECORDS = {name: ours(name) for name in KINDS}
+
+
+def _decodes_differently(part: str, record: DHTRecord, changed: DHTRecord) -> bool:
+    """Base 64 leaves some bits of its last digit unused: the signature may read the same."""
+    if part != "value":
+        return True
+    tail = changed.value.rfind(b"[signature:")
+    return bytes(changed.value[:tail]) != bytes(record.value[:tail]) or tail < 0
+
+
+@given(name=st.sampled_from(list(KINDS)), value=anything)
+@patient
+def test_what_is_accepted_can_be_read(name: str, value: object) -> None:
+    """Whatever a member signs: if it is stored, all readers take it or leave it out."""
+    record = ours(name, value=value)
+    if CHECK.validate(record):
+        _read_all({KINDS[name][0]: DHTProtocol.serializer.loads(CHECK.strip_value(record))})
+
+
+@given(records=st.dictionaries(st.binary(max_size=20) | st.just(TAG), anything, max_size=3))
+@patient
+def test_readers_never_raise(records: dict[Any, Any]) -> None:
+    _read_all(records)
+
+
+@given(found=anything)
+@patient
+def test_readers_take_whatever_the_table_gives(found: object) -> None:
+    answer = ValueWithExpiration(found, get_dht_time() + 10)
+    for parse in (RollbackOrder.parse_obj, Progress.parse_obj):
+        assert entries(answer, parse) == {}
+        assert entries(found, parse) == {}
+    assert read_progress(found) == {}
+
+
+def _read_all(values: dict[Any, Any]) -> None:
+    records = {s: ValueWithExpiration(v, get_dht_time() + 10) for s, v in values.items()}
+    answer = ValueWithExpiration(records, get_dht_time() + 10)
+    for parse in (RollbackOrder.parse_obj, Progress.parse_obj):
+        assert entries(answer, parse).keys() <= {peer_id_of(TAG)}
+    assert read_progress(records).keys() <= {peer_id_of(TAG)}
+
+
+def test_the_keys_are_hivemind_s_own() -> None:
+    assert make_record("_progress", TAG, 1).key == DHTID.generate(f"{RUN}_progress").to_bytes()

@@ -1,0 +1,38 @@
+"""What a rehearsal in chaos is made of and how it is compared."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training.data import streaming
+from training.rehearsal.chaos import BROKEN_SHARD, SMOOTHED, _loss_at, break_shard
+from training.run.recipes import CHAOS, REHEARSAL, TINY
+
+
+def test_one_shard_is_broken_and_the_others_are_as_they_were(tmp_path: Path) -> None:
+    source = streaming.prepare_shapes(TINY)
+    folder = break_shard(TINY, tmp_path / "shards")
+    changed = [
+        path.name
+        for path in sorted(source.glob("*.parquet"))
+        if (folder / path.name).read_bytes() != path.read_bytes()
+    ]
+    assert changed == [sorted(source.glob("*.parquet"))[BROKEN_SHARD].name]
+    assert len(list(folder.glob("*.parquet"))) == len(list(source.glob("*.parquet")))
+
+
+def test_losses_are_compared_at_the_same_step() -> None:
+    lines: list[dict[str, Any]] = [{"step": n, "loss": 100.0 - n} for n in range(1, 60)]
+    lines[39]["loss"] = None  # nobody reported one
+    expected = [100.0 - n for n in range(40 - SMOOTHED, 40)]
+    assert _loss_at(lines, 40) == pytest.approx(sum(expected) / SMOOTHED)
+    assert json.dumps(lines)
+
+
+def test_the_chaotic_recipe_differs_in_the_way_of_averaging_alone() -> None:
+    assert CHAOS.model == REHEARSAL.model
+    assert CHAOS.optimizer == REHEARSAL.optimizer
+    assert CHAOS.schedule == REHEARSAL.schedule
+    assert CHAOS.swarm.aggregation != REHEARSAL.swarm.aggregation

@@ -1,0 +1,59 @@
+"""A whole rehearsal by its command: authority, monitor, volunteers, a death, a late joiner."""
+
+import json
+import re
+import shlex
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from training.__main__ import make_parser
+from training.data import streaming
+from training.rehearsal.command import CANDIDATES, Rehearsal, RehearsalOptions
+from training.run.live import ProgressLine
+from training.run.recipes import TINY
+from training.run.supervisor import COMMAND
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step", "share"),
+    [(20.0, 1, 1 / 3), (5.0, 20, 20 / 25), (0.0, 0, 0.0)],
+    ids=["slow", "fast", "at once"],
+)
+def test_what_happens_in_a_rehearsal_follows_its_time_or_its_steps(
+    tmp_path: Path, seconds: float, step: int, share: float
+) -> None:
+    """A fast machine makes the 25 steps of a minute in less, and nothing must be left out."""
+    rehearsal = Rehearsal(RehearsalOptions(minutes=1, recipe="tiny"), tmp_path, threading.Event())
+    try:
+        if step:
+            rehearsal.live.append(ProgressLine(step, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
+        assert rehearsal._share_done(seconds) == pytest.approx(share)
+    finally:
+        rehearsal.authority.stop()
+
+
+@pytest.mark.swarm
+def test_a_rehearsal_trains_and_ends_with_pictures(tmp_path: Path) -> None:
+    streaming.prepare_shapes(TINY)
+    folder = tmp_path / "rehearsal"
+    options = ["--minutes", "1", "--recipe", "tiny", "--peers", "2", "--folder", str(folder)]
+    done = subprocess.run(
+        [*COMMAND, "rehearse", *options], capture_output=True, text=True, timeout=580, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "'s machine dies in the middle of its work" in done.stdout
+    assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
+    with Image.open(folder / "pictures.png") as sheet:
+        assert sheet.width > 4 * 128
+        assert sheet.height > len(TINY.generation.prompts) * 128
+    card = json.loads((folder / "live" / "run.json").read_text())
+    assert card["finished"] > card["start"]
+    told = re.search(r"join from another terminal:  HF_TOKEN=.+ \\\n  (.+)", done.stdout)
+    assert told is not None
+    command = shlex.split(told[1])
+    assert command[1:3] == ["-m", "training"]
+    assert make_parser().parse_args(command[3:]).run == str(folder / "run.toml")

@@ -1,0 +1,85 @@
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.training.hub_repository import HubRepository, serve
+from training.run import download
+
+CONTENT = bytes(range(256)) * 8192  # 2 MiB
+SUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubRepository]:
+    monkeypatch.setattr(download, "PAUSE_SECONDS", 0.01)
+    with serve() as server:
+        server.commits["main"] = {"weights": CONTENT}
+        yield server
+
+
+def address_of(server: HubRepository) -> str:
+    return f"{server.address}/someone/model/resolve/main/weights"
+
+
+def test_a_file_arrives_whole_and_its_progress_is_told(
+    server: HubRepository, tmp_path: Path
+) -> None:
+    percents: list[int] = []
+    download.download(address_of(server), tmp_path / "file", SUM, percents.append)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+    assert percents[-1] == 100
+    assert percents == sorted(set(percents))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_download_that_breaks_off_asks_for_the_rest_only(
+    server: HubRepository, tmp_path: Path
+) -> None:
+    server.cut = 1
+    percents: list[int] = []
+    download.download(address_of(server), tmp_path / "file", SUM, percents.append)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+    assert server.ranges == [f"bytes={len(CONTENT) // 2}-"]
+    assert percents == sorted(set(percents))
+
+
+def test_what_has_come_is_kept_for_the_next_call(server: HubRepository, tmp_path: Path) -> None:
+    server.cut = download.ATTEMPTS
+    with pytest.raises(OSError, match="broke off"):
+        download.download(address_of(server), tmp_path / "file", SUM)
+    server.ranges.clear()
+    download.download(address_of(server), tmp_path / "file", SUM)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+    there = len(CONTENT) - len(CONTENT) // 2**download.ATTEMPTS
+    assert server.ranges == [f"bytes={there}-"]
+
+
+def test_a_server_without_ranges_sends_all_of_it_again(
+    server: HubRepository, tmp_path: Path
+) -> None:
+    server.cut, server.without_ranges = 1, True
+    download.download(address_of(server), tmp_path / "file", SUM)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+def test_a_whole_file_that_was_not_yet_checked_is_not_fetched_again(
+    server: HubRepository, tmp_path: Path
+) -> None:
+    (tmp_path / f".{SUM[:16]}.part").write_bytes(CONTENT)
+    download.download(address_of(server), tmp_path / "file", SUM)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+def test_another_file_than_announced_is_refused_and_removed(
+    server: HubRepository, tmp_path: Path
+) -> None:
+    with pytest.raises(download.WrongSumError, match="SHA-256 differs"):
+        download.download(address_of(server), tmp_path / "file", "0" * 64)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_there_is_not_asked_for_again(server: HubRepository, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="404"):
+        download.download(f"{server.address}/nothing", tmp_path / "file", SUM)

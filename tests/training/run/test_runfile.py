@@ -1,0 +1,170 @@
+import json
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from training.run.runfile import MAX_BYTES, RunFile, load, parse
+
+GOOD = 'name = "our-run"\nrecipe = "tiny"\n'
+KEY = "A" * 43 + "="
+PEER = "/ip4/203.0.113.5/tcp/31337/p2p/12D3KooWEEEBMcahCALVmBwG84VQaLzQ4XSA3gm9TKBQsZv9NwDm"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ('recipe = "tiny"', "name", ""),
+        ('name = "our-run"', "recipe", ""),
+        ('name = "Our run"\nrecipe = "tiny"', "name", "Our run"),
+        ('name = "a.b"\nrecipe = "tiny"', "name", "a.b"),
+        ('name = "our-run"\nrecipe = "tny"', "recipe", "tny"),
+        (GOOD + 'initial_peer = "x"', "field", "initial_peer"),
+        (GOOD + 'initial_peers = "x"', "initial_peers", "x"),
+        (GOOD + 'initial_peers = ["127.0.0.1:31337"]', "initial_peers", "127.0.0.1:31337"),
+        (GOOD + "title = 5", "title", "5"),
+        (GOOD + 'organisation = "two words"', "organisation", "two words"),
+        (GOOD + 'authority = "ftp://example.org"', "authority", "ftp://example.org"),
+        (GOOD + 'live = "http://example.org/live"', "live", "http://example.org/live"),
+        (GOOD + 'live = "ftp://127.0.0.1/live"', "live", "ftp://127.0.0.1/live"),
+        (GOOD + 'authority_key = "c2hvcnQ="', "authority_key", "c2hvcnQ="),
+        (GOOD + f'authority_key = "{KEY}"', "authority_key", KEY),  # of no authority
+        (GOOD + 'checkpoints = "model"', "checkpoints", "model"),
+        (GOOD + 'checkpoints = "../model"', "checkpoints", "../model"),
+        (GOOD + 'license = "All rights"', "license", "All rights"),
+        (GOOD + 'steps = "many"', "steps", "many"),
+        (GOOD + "steps = true", "steps", "True"),
+        (GOOD + "steps = 1", "steps", "1"),
+        (GOOD + 'links = "x"', "links", "x"),
+        (GOOD + '[links]\npaper = "x"', "links.paper", "x"),
+        ("name = ", "run", "run file"),
+    ],
+)
+def test_an_error_names_field_and_value(text: str, field: str, value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(text)
+    assert (caught.value.field, caught.value.value) == (field, value)
+    assert caught.value.rule
+
+
+ESCAPE = "\\u001b[2J"
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("a = " + "[" * 30_000, "run"),
+        ("a = " + "{b=" * 15_000, "run"),
+        ("steps = 1" + "0" * 5_000, "run"),
+        (GOOD + "steps = 1" + "0" * 100, "steps"),
+        (GOOD + f'title = "{ESCAPE}"', "title"),
+        (GOOD + 'title = "one\\ntwo"', "title"),
+        (GOOD + 'title = "\\u202Eelpoep"', "title"),
+        (GOOD + f'"{ESCAPE}" = 1', "field"),
+        (GOOD + f'[links]\n"{ESCAPE}" = "https://example.org"', "links"),
+        (GOOD + f'[links]\npaper = "https://example.org/{ESCAPE}"', "links.paper"),
+        (GOOD + '[links]\npaper = "http://["', "links.paper"),
+        (GOOD + 'live = "http://["', "live"),
+        (GOOD + 'live = "ftp://example.org"', "live"),
+        (GOOD + 'authority = "https://["', "authority"),
+        (GOOD + 'authority = "https://:99999999/"', "authority"),
+        (GOOD + f'initial_peers = ["/ip4/1.2.3.4/tcp/1{ESCAPE}/p2p/Qm"]', "initial_peers"),
+        (GOOD + 'initial_peers = ["/ip4/1.2.3.4\\n5/tcp/1/p2p/Qm"]', "initial_peers"),
+        (GOOD + "title = 2026-11-21", "title"),
+    ],
+)
+def test_a_hostile_run_file_gets_one_plain_line(text: str, field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(text)
+    assert caught.value.field == field
+    told = str(caught.value)
+    assert len(told) < 1200
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("source", ["http://[", "http://a b/", "http://x:y/", "a\0b", "http://"])
+def test_an_address_that_is_none_is_named(source: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(source)
+    assert caught.value.field == "run"
+
+
+values = st.recursive(
+    st.sampled_from(["1", "-7", "true", "nan", "2026-11-21", '""', '"\\u0000"', "1e999"])
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20).map(json.dumps),
+    lambda inner: st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from([f.name for f in fields(RunFile)]), values))
+def test_whatever_stands_in_a_run_file_it_is_read_or_refused(content: dict[str, str]) -> None:
+    text = "".join(f"{key} = {value}\n" for key, value in content.items())
+    try:
+        run = parse(GOOD + text if not {"name", "recipe"} & content.keys() else text)
+    except InputError:
+        return
+    assert parse(run.to_toml()) == run
+
+
+@given(st.binary(max_size=300))
+def test_whatever_bytes_are_there_they_are_read_or_refused(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.toml"
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            load(str(path))
+
+
+def test_a_misspelt_recipe_gets_a_hint() -> None:
+    with pytest.raises(InputError, match="did you mean 'tiny'"):
+        parse('name = "our-run"\nrecipe = "tny"')
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(200, 10), (12, 6)])
+def test_a_run_may_have_its_own_number_of_steps(steps: int, warmup: int) -> None:
+    recipe = parse(f'name = "our-run"\nrecipe = "rehearsal"\nsteps = {steps}').get_recipe()
+    assert (recipe.schedule.total_steps, recipe.schedule.warmup_steps) == (steps, warmup)
+
+
+def test_a_file_that_is_not_there_or_too_long_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        load(str(tmp_path / "run.toml"))
+    assert caught.value.field == "run"
+    (tmp_path / "run.toml").write_text(GOOD + "#" * MAX_BYTES)
+    with pytest.raises(InputError, match="at most 65536 bytes"):
+        load(str(tmp_path / "run.toml"))
+
+
+def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
+    run = RunFile(
+        name="our-run",
+        recipe="tiny",
+        initial_peers=(PEER, PEER),
+        title='A "title"',
+        organisation="training-transformers-together",
+        authority="https://example.org/authority",
+        authority_key=KEY,
+        live="live",
+        data="shards",
+        checkpoints="someone/model",
+        license="apache-2.0",
+        steps=7,
+        links={"the paper": "https://arxiv.org/abs/2207.03481"},
+    )
+    empty = RunFile(name="x", recipe="tiny")
+    assert all(
+        getattr(run, f.name) != getattr(empty, f.name) for f in fields(run) if f.name != "recipe"
+    )
+    (tmp_path / "run.toml").write_text(run.to_toml())
+    assert load(str(tmp_path / "run.toml")) == run
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=1000))
+def test_any_title_survives_the_round_trip(title: str) -> None:
+    run = RunFile(name="our-run", recipe="tiny", title=title)
+    assert parse(run.to_toml()) == run

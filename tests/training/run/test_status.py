@@ -1,0 +1,79 @@
+import io
+from pathlib import Path
+
+import pytest
+
+from training.run import status
+from training.run.status import Stage, Status, StatusBoard
+
+
+def test_the_line_says_all_that_a_volunteer_wants_to_know() -> None:
+    figures = Status(
+        started=True,
+        stage=Stage.COMPUTING,
+        step=41,
+        total_steps=31_250,
+        loss=3.4123,
+        samples=1280,
+        pending=16,
+        target=4096,
+        peers=3,
+        seconds_to_update=12.3,
+    )
+    assert figures.in_words() == (
+        "step 41 of 31,250 · loss 3.412 · you 1,280 samples and 16 of the next 4,096 · 3 peers · "
+        "next update in 12 s · computing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "percent", "words"),
+    [
+        (Stage.WAITING, None, "waiting for the others"),
+        (Stage.DOWNLOADING, 40, "downloading the state, 40 %"),
+        (Stage.DISCONNECTED, None, "no connection to the run, trying again"),
+    ],
+)
+def test_what_goes_on_is_said_in_plain_words(stage: Stage, percent: int | None, words: str) -> None:
+    assert Status(started=True, stage=stage, percent=percent).in_words().endswith(words)
+
+
+def test_a_start_says_how_far_it_is() -> None:
+    starting = Status(stage=Stage.PREPARING, percent=30)
+    assert starting.in_words() == "preparing the training data, 30 %"
+
+
+def test_a_log_gets_a_line_a_step_and_not_a_line_a_moment(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    board = StatusBoard(tmp_path, stream)
+    board.status.started = True
+    for step in (1, 2):
+        board.status.step = step
+        for stage in (Stage.COMPUTING, Stage.WAITING, Stage.AVERAGING, Stage.COMPUTING):
+            board.status.stage = stage
+            board.show()
+    assert len(stream.getvalue().splitlines()) == 2
+    board.status.stage = Stage.DISCONNECTED
+    board.show()
+    assert len(stream.getvalue().splitlines()) == 3
+
+
+def test_a_terminal_gets_one_line_that_changes(tmp_path: Path) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    board = StatusBoard(tmp_path, stream)
+    for _ in range(3):
+        board.show()
+    assert stream.getvalue().count("\r") == 3
+    assert "\n" not in stream.getvalue()
+
+
+def test_other_programs_can_read_it(tmp_path: Path) -> None:
+    assert status.read(tmp_path) == {}
+    board = StatusBoard(tmp_path, io.StringIO())
+    board.status.stage = Stage.DOWNLOADING
+    board.show()
+    assert status.read(tmp_path)["stage"] == "downloading"

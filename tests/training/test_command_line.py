@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from calculator.errors import InputError
+from training.__main__ import MODULES, default_folder, main, make_parser
+from training.rehearsal.command import RehearsalOptions, name_of
+from training.run.runfile import RunFile
+
+
+def test_a_bad_run_file_ends_with_status_2_and_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.toml").write_text('name = "Our run"\nrecipe = "tiny"\n')
+    assert main(["join", str(tmp_path / "run.toml")]) == 2
+    error = capsys.readouterr().err
+    assert error == "error: name = 'Our run': 1 to 40 of a-z, 0-9 and -\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "field"),
+    [("--minutes", "0.0", "minutes"), ("--peers", "0", "peers"), ("--recipe", "tyny", "recipe")],
+)
+def test_a_rehearsal_refuses_what_makes_no_sense(
+    capsys: pytest.CaptureFixture[str], option: str, value: str, field: str
+) -> None:
+    assert main(["rehearse", option, value]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {field} = '{value}': ")
+
+
+def test_a_rehearsal_does_not_write_over_another(tmp_path: Path) -> None:
+    from training.rehearsal.command import rehearse
+
+    (tmp_path / "run.toml").touch()
+    with pytest.raises(InputError, match="must not hold another rehearsal"):
+        rehearse(RehearsalOptions(folder=tmp_path))
+
+
+def test_every_command_is_in_the_help() -> None:
+    text = make_parser().format_help()
+    for command in ("join", "monitor", "rehearse", *MODULES):
+        assert command in text
+
+
+def test_runs_and_roles_have_folders_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    run = RunFile(name="our-run", recipe="tiny")
+    folder = Path("/state/training-transformers-together/our-run")
+    assert default_folder(run, "join") == folder / "join"
+    assert default_folder(run, "monitor") == folder / "monitor"
+
+
+def test_volunteers_have_names() -> None:
+    names = [name_of(index) for index in range(20)]
+    assert len(set(names)) == 20

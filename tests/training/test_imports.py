@@ -1,0 +1,85 @@
+"""Which room of the package imports which, read in the source."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import training
+
+ROOT = Path(training.__file__).parent
+# Each room with those that it may import: what a room is built on stands above it.
+ROOMS: dict[str, set[str]] = {
+    "run": set(),
+    "shapes": set(),
+    "optimizer": {"run"},
+    "model": {"run", "shapes"},
+    "pictures": {"model", "run", "shapes"},
+    "data": {"model", "pictures", "run", "shapes"},
+    "access": {"run"},
+    "authority": {"access", "run"},
+    "records": {"access", "run"},
+    "network": {"access", "records", "run"},
+    "averaging": {"access", "network", "optimizer", "records", "run"},
+    "volunteer": {"access", "averaging", "data", "model", "network", "records", "run"},
+    "monitor": {
+        "access",
+        "authority",
+        "averaging",
+        "model",
+        "network",
+        "pictures",
+        "records",
+        "run",
+    },
+    "doctor": {"access", "data", "network", "optimizer", "run", "volunteer"},
+    "rehearsal": {
+        "access",
+        "authority",
+        "averaging",
+        "data",
+        "model",
+        "network",
+        "pictures",
+        "records",
+        "run",
+        "shapes",
+        "volunteer",
+    },
+}
+
+
+def rooms_imported(room: str) -> dict[str, set[str]]:
+    """The other rooms whose modules a room's files import, anywhere in them, with those files."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            match node:
+                case ast.Import(names=aliases):
+                    names = [alias.name for alias in aliases]
+                case ast.ImportFrom(module=module, level=level, names=aliases):
+                    assert level == 0, f"{path}: a relative import"
+                    names = [f"{module}.{alias.name}" for alias in aliases]
+            for name in names:
+                top, _, rest = name.partition(".")
+                if top == "training" and rest.partition(".")[0] != room:
+                    found.setdefault(rest.partition(".")[0], set()).add(path.name)
+    return found
+
+
+def test_every_file_is_in_a_room() -> None:
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(ROOMS)
+
+
+def test_rooms_import_each_other_in_one_direction() -> None:
+    list(TopologicalSorter(ROOMS).static_order())  # raises CycleError where two form a circle
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_those_it_is_built_on_alone(room: str) -> None:
+    others = {name: files for name, files in rooms_imported(room).items() if name in ROOMS}
+    assert others.keys() <= ROOMS[room], others
+    assert "__main__" not in rooms_imported(room)

@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from training.averaging.state import TrainingState
+from training.volunteer import backup
+from training.volunteer.backup import Backup
+
+PARAMETERS = [torch.zeros(2, 3), torch.zeros(4)]
+
+
+def make_backup(value: float = 1.0) -> Backup:
+    tensors = [torch.full((2, 3), value), torch.ones(4), torch.arange(9, dtype=torch.uint8)]
+    metadata = [{"type": "tensor", "index": 0}, {"type": "value", "value": 0.02}]
+    stream = {"epoch": 2, "random": {"state": {"state": 2**100}}, "buffer": [{"code": b"\x00\xff"}]}
+    return Backup(TrainingState(7, metadata, tensors), stream)
+
+
+def test_a_backup_comes_back_as_it_was(tmp_path: Path) -> None:
+    before = make_backup()
+    backup.save(tmp_path / "backup.pt", before)
+    after = backup.load(tmp_path / "backup.pt", PARAMETERS)
+    assert after is not None
+    assert after.state.epoch == 7
+    assert after.state.optimizer_metadata == before.state.optimizer_metadata
+    assert after.stream == before.stream
+    for ours, theirs in zip(after.state.tensors, before.state.tensors, strict=True):
+        assert torch.equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
+def test_a_broken_state_is_not_restored(tmp_path: Path, value: float) -> None:
+    backup.save(tmp_path / "backup.pt", make_backup(value))
+    assert backup.load(tmp_path / "backup.pt", PARAMETERS) is None
+
+
+def test_the_backup_of_another_model_is_not_restored(tmp_path: Path) -> None:
+    backup.save(tmp_path / "backup.pt", make_backup())
+    assert backup.load(tmp_path / "backup.pt", [torch.zeros(2, 4), torch.zeros(4)]) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"not a backup", b"PK\x03\x04 half"])
+def test_a_file_that_is_no_backup_is_not_restored(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "backup.pt").write_bytes(content)
+    assert backup.load(tmp_path / "backup.pt", PARAMETERS) is None
+    assert backup.load(tmp_path / "nothing.pt", PARAMETERS) is None
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")  # PyTorch's, before it refuses
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_a_backup_with_other_bytes_is_read_or_left(tmp_path: Path, data: st.DataObject) -> None:
+    good = tmp_path / "good.pt"
+    if not good.exists():
+        backup.save(good, make_backup())
+    content = bytearray(good.read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (tmp_path / "backup.pt").write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    backup.load(tmp_path / "backup.pt", PARAMETERS)
+    (tmp_path / "backup.pt").write_bytes(content)
+    backup.load(tmp_path / "backup.pt", PARAMETERS)

@@ -1,0 +1,161 @@
+"""Micro-batches in the precision of old GPUs, by the same code on a processor."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from training.model.transformer import TextToImageTransformer
+from training.volunteer import computing as module
+from training.volunteer import fitting
+from training.volunteer.computing import Computing, Later, Outcome
+from training.volunteer.precision import Precision, choose_precision
+
+CPU = torch.device("cpu")
+Batch = dict[str, torch.Tensor]
+
+
+@pytest.fixture
+def batch(text_ids: torch.Tensor, image_codes: torch.Tensor) -> Batch:
+    return {"text_ids": text_ids, "image_codes": image_codes}
+
+
+def gradients(model: TextToImageTransformer) -> list[torch.Tensor]:
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def test_scaled_gradients_add_up_to_the_ordinary_ones(
+    model: TextToImageTransformer, batch: Batch
+) -> None:
+    plain = Computing(model, CPU, Precision.FLOAT32)
+    assert [plain.add(batch).outcome for _ in range(2)] == [Outcome.ADDED] * 2
+    expected = gradients(model)
+    model.zero_grad()
+    scaled = Computing(model, CPU, Precision.FLOAT16)
+    assert scaled.scale == 2**16
+    losses = [scaled.add(batch) for _ in range(2)]
+    assert [computed.outcome for computed in losses] == [Outcome.ADDED] * 2
+    assert losses[0].loss == pytest.approx(plain.add(batch).loss, rel=1e-2)
+    model_gradients = torch.cat([g.flatten() for g in expected])
+    model.zero_grad()
+    scaled.add(batch)
+    scaled.add(batch)
+    found = torch.cat([g.flatten() for g in gradients(model)])
+    assert (found - model_gradients).norm() < 0.02 * model_gradients.norm()  # 11 bits of mantissa
+
+
+def test_small_gradients_vanish_without_a_scale_only(
+    model: TextToImageTransformer, batch: Batch
+) -> None:
+    class Faint(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, **given: torch.Tensor) -> Any:
+            return SimpleNamespace(loss=self.inner(**given).loss * 1e-6)
+
+    norms = []
+    for scale in (1.0, 2.0**16):
+        faint = Computing(Faint(), CPU, Precision.FLOAT16)
+        faint.scale = scale
+        model.zero_grad()
+        assert faint.add(batch).outcome is Outcome.ADDED
+        norms.append(torch.stack([g.norm() for g in gradients(model)]))
+    lost = (norms[0] == 0) & (norms[1] > 0)
+    assert lost.any()
+
+
+def test_an_overflow_leaves_what_was_added_as_it_was(
+    model: TextToImageTransformer, batch: Batch
+) -> None:
+    scaled = Computing(model, CPU, Precision.FLOAT16)
+    scaled.add(batch)
+    before = gradients(model)
+    scaled.scale = 2.0**60
+    computed = scaled.add(batch)
+    assert computed.outcome is Outcome.OVERFLOWED
+    assert scaled.scale == 2.0**59
+    for kept, now in zip(before, gradients(model), strict=True):
+        assert torch.equal(kept, now)
+
+
+def test_the_scale_falls_until_it_fits_and_grows_after_many(
+    model: TextToImageTransformer, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GROWTH_INTERVAL", 3)
+    scaled = Computing(model, CPU, Precision.FLOAT16)
+    scaled.scale = 2.0**40
+    outcomes = [scaled.add(batch).outcome for _ in range(40)]
+    first = outcomes.index(Outcome.ADDED)
+    assert set(outcomes[:first]) == {Outcome.OVERFLOWED}
+    assert Outcome.OVERFLOWED in outcomes[first:]  # it tries a larger one now and then
+    assert outcomes[first:].count(Outcome.ADDED) >= 3 * outcomes[first:].count(Outcome.OVERFLOWED)
+
+
+@pytest.mark.parametrize("kind", [Precision.FLOAT32, Precision.FLOAT16])
+def test_a_loss_that_is_no_number_is_left_out(
+    model: TextToImageTransformer, batch: Batch, kind: Precision
+) -> None:
+    computing = Computing(model, CPU, kind)
+    computing.add(batch)
+    before = gradients(model)
+    computing.model = lambda **given: SimpleNamespace(loss=model(**given).loss * torch.nan)
+    assert computing.add(batch).outcome is Outcome.NOT_FINITE
+    for kept, now in zip(before, gradients(model), strict=True):
+        assert torch.equal(kept, now)
+
+
+def test_the_backward_pass_is_not_held_up_by_reading_the_loss(
+    model: TextToImageTransformer, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+
+    class OnDevice(Later):
+        """A loss that the device has not computed yet."""
+
+        def is_there(self) -> bool:
+            return False
+
+        def read(self) -> float:
+            events.append("read")
+            return super().read()
+
+    monkeypatch.setattr(module, "Later", OnDevice)
+    for parameter in model.parameters():
+        parameter.register_hook(lambda _gradient: events.append("backward"))
+    computing = Computing(model, CPU, Precision.FLOAT32)
+    assert computing.add(batch).outcome is Outcome.ADDED
+    assert events[-1] == "read"
+    assert events.count("read") == 1
+    computing.model = lambda **given: SimpleNamespace(loss=model(**given).loss * torch.nan)
+    assert computing.add(batch).outcome is Outcome.SPOILT  # too late to leave it out alone
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    # T4, V100 and P100 have no units for bfloat16; A100, consumer Ampere and H100 do.
+    [
+        ((7, 5), Precision.FLOAT16),
+        ((7, 0), Precision.FLOAT16),
+        ((6, 0), Precision.FLOAT16),
+        ((8, 0), Precision.BFLOAT16),
+        ((8, 6), Precision.BFLOAT16),
+        ((9, 0), Precision.BFLOAT16),
+    ],
+)
+def test_a_device_computes_in_what_it_has_units_for(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: Precision
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: capability)
+    assert choose_precision(torch.device("cuda")) is expected
+    assert choose_precision(CPU) is Precision.FLOAT32
+
+
+def test_gradients_beside_the_sum_are_counted_where_the_loss_is_scaled() -> None:
+    from training.run.recipes import PAPER
+
+    cuda = torch.device("cuda")
+    plain, scaled = (fitting.step_bytes(PAPER, cuda, 1, scaled) for scaled in (False, True))
+    assert scaled - plain == 4 * 125_894_244  # the parameters of the 2021 run's model

@@ -1,0 +1,1 @@
+"""The optimizer that volunteers share: matchmaking, aggregation, guarded averaging, state."""

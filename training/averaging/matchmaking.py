@@ -1,0 +1,89 @@
+"""Groups that are complete when everybody is there, instead of when the time is up.
+
+The library's leader of a group waits for the whole `min_matchmaking_time` unless the group reaches
+a fixed size, which must be known beforehand. How many peers train is known from their reports; so
+each round here expects as many as there are, and the time is only for those who do not come. Too
+many for one group meet in the groups of `groups`.
+"""
+
+import multiprocessing
+from collections.abc import Iterable
+from typing import Any
+
+from hivemind.averaging import DecentralizedAverager
+from hivemind.utils import get_dht_time
+
+from training.averaging.groups import MOST_BITS, meet
+
+
+def least_group(expected: int, needs_majority: bool) -> int:
+    """The fewest peers that are a group where so many are expected.
+
+    Where bad peers must be the fewer ones, two of many are none: one of them may be bad.
+
+    >>> [least_group(expected, True) for expected in (0, 2, 3, 5, 32)]
+    [2, 2, 3, 3, 17]
+    """
+    return max(3, expected // 2 + 1) if needs_majority and expected > 2 else 2
+
+
+class ExpectantAverager(DecentralizedAverager):
+    """An averager whose groups need not wait once `expected_peers` have met.
+
+    Attributes:
+        needs_majority: whether a group must be more than half of those expected.
+    """
+
+    needs_majority = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        # shared with the averager's own process
+        self._expected = multiprocessing.Value("i", 0)
+        group: Any = multiprocessing.Array("c", MOST_BITS)
+        group.value = options.get("initial_group_bits", "").encode()
+        self._group = group
+        super().__init__(*args, **options)
+
+    @property
+    def expected_peers(self) -> int:
+        """Peers that the next round expects, this one included; 0 or 1: nobody knows."""
+        return int(self._expected.value)
+
+    @expected_peers.setter
+    def expected_peers(self, count: int) -> None:
+        self._expected.value = count
+
+    @property
+    def least_peers(self) -> int:
+        """The fewest peers of a group that this one takes part in."""
+        return least_group(self.expected_peers, self.needs_majority)
+
+    def meet(self, own: str, others: Iterable[str], round_name: str) -> None:
+        """Look for the next round's group among these peers, this one among them or not."""
+        group, self.expected_peers = meet(own, others, round_name)
+        self._group.value = group.encode()
+
+    async def _step(self, **options: Any) -> None:
+        self._matchmaking.group_key_manager.group_bits = self._group.value.decode()
+        expected, fixed = self.expected_peers, self.matchmaking_kwargs["target_group_size"]
+        if fixed is None:
+            self._matchmaking.target_group_size = expected if expected > 1 else None
+        self._matchmaking.min_group_size = self.least_peers
+        if self.client_mode:
+            self._be_patient()
+        await super()._step(**options)
+
+    def _be_patient(self) -> None:
+        """Accept a leader that begins a little later than we would.
+
+        Whoever is behind a router leads no group and so has no time of its own to begin. The
+        library gives it one all the same, and a leader whose time is a moment later refuses it.
+        """
+        matchmaking = self._matchmaking
+
+        def expiration() -> float:
+            control, longest = matchmaking.step_control, 2 * matchmaking.min_matchmaking_time
+            latest = max(control.scheduled_time, get_dht_time()) + longest
+            return float(min(latest, matchmaking.potential_leaders.search_end_time))
+
+        matchmaking.get_request_expiration_time = expiration

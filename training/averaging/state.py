@@ -1,0 +1,238 @@
+"""Training states: what they are, how they are fetched from a peer, and which ones are usable."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from hivemind.averaging import DecentralizedAverager
+from hivemind.optim.state_averager import TrainingStateAverager
+from hivemind.p2p import P2PContext, PeerID
+from hivemind.proto import averaging_pb2
+from hivemind.utils import MPFuture
+
+from training.averaging.donors import (
+    COPIES,
+    LARGEST_METADATA,
+    SEED_BYTES,
+    Donors,
+    draw_sketch,
+    order_donors,
+)
+from training.averaging.guard import GuardedAverager
+from training.network.connection import Network
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 5.0  # for the averager's process to say that the time was over
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Everything that a peer needs to go on from a global step.
+
+    Attributes:
+        epoch: the global step.
+        optimizer_metadata: the optimizer's state without its tensors, as hivemind flattens it.
+        tensors: the parameters in the model's order, then the optimizer's tensors.
+    """
+
+    epoch: int
+    optimizer_metadata: list[dict[str, Any]]
+    tensors: list[torch.Tensor]
+
+    def as_loaded(self) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        """Metadata and tensors, as a download from a peer gives them."""
+        metadata = {"epoch": self.epoch, "optimizer_metadata": self.optimizer_metadata}
+        return metadata, self.tensors
+
+    def is_sound(self, parameter_count: int) -> bool:
+        """Tell whether the parameters, the first tensors, are sound and the others finite."""
+        parameters, others = self.tensors[:parameter_count], self.tensors[parameter_count:]
+        return are_sound(parameters) and are_finite(others)
+
+
+def are_finite(tensors: Sequence[torch.Tensor]) -> bool:
+    """Tell whether all floating-point tensors are finite."""
+    return all(bool(t.isfinite().all()) for t in tensors if t.is_floating_point())
+
+
+LARGEST_WEIGHT = 100.0  # root mean square of a tensor's elements; trained ones stay near 1
+
+
+def are_sound(parameters: Sequence[torch.Tensor]) -> bool:
+    """Tell whether all weights are finite, and none of the tensors so large that it is broken."""
+    if not all(p.is_floating_point() for p in parameters):
+        return False
+    sizes = [
+        torch.linalg.vector_norm(p.detach(), dtype=torch.float32) / max(p.numel(), 1) ** 0.5
+        for p in parameters
+    ]
+    return not sizes or bool((torch.stack(sizes) <= LARGEST_WEIGHT).all())  # false with NaN
+
+
+def is_usable(
+    metadata: dict[str, Any], tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size]
+) -> bool:
+    """Tell whether a state from a peer is whole, of this model, and sound.
+
+    A peer that dies in the middle of sending leaves the last tensors out.
+    """
+    entries = metadata.get("optimizer_metadata")
+    if not isinstance(metadata.get("epoch"), int) or not isinstance(entries, Sequence):
+        return False
+    wanted = len(shapes) + sum(entry.get("type") == "tensor" for entry in entries)
+    fits = [tensor.shape for tensor in tensors[: len(shapes)]] == list(shapes)
+    sound = fits and are_sound(tensors[: len(shapes)]) and are_finite(tensors[len(shapes) :])
+    return sound and len(tensors) == wanted
+
+
+class StateDownload(DecentralizedAverager):
+    """Fetches the newest state from a peer: within a deadline, and never a broken one.
+
+    `shapes` are those of the model's parameters, `offered` is a state to take instead of a peer's.
+    """
+
+    shapes: Sequence[torch.Size] = ()
+    offered: TrainingState | None = None
+    took_offered = False  # the last time
+    callers: Sequence[PeerID] = ()  # peers behind routers that are connected with us
+    ceiling: float = math.inf  # the furthest step that is credible
+
+    def __init__(self, *arguments: Any, model_size: tuple[int, int] | None = None, **options: Any):
+        self._model_size = model_size  # tensors and elements of the model
+        super().__init__(*arguments, **options)  # forks
+
+    @classmethod
+    def _get_handle_name(cls, namespace: str | None, method_name: str) -> str:
+        """Answer to the name of hivemind's own class, whatever the subclass is called."""
+        return f"{namespace}::{TrainingStateAverager.__name__}.{method_name}"
+
+    def load_state_from_peers(
+        self, wait: bool = True, timeout: float | None = None
+    ) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
+        """Give the metadata and the tensors of a state, None when nobody sent a usable one.
+
+        Raises:
+            TimeoutError: when it takes longer than `timeout` seconds.
+        """
+        if (offer := self._take_offer()) is not None:
+            return offer
+        deadline = time.monotonic() + timeout if timeout is not None else float("inf")
+        future: MPFuture[Any] = MPFuture()
+        call = {"future": future, "timeout": timeout, "callers": self.callers}
+        self._outer_pipe.send(("_load_state_from_peers", [], call | {"ceiling": self.ceiling}))
+        while not future.done():
+            if (offer := self._take_offer()) is not None:  # while a peer was still sending
+                return offer
+            if time.monotonic() > deadline + GRACE_SECONDS:
+                raise TimeoutError(f"no state after {timeout:.0f} seconds")
+            time.sleep(0.1)
+        loaded: tuple[dict[str, Any], list[torch.Tensor]] | None = future.result()
+        return loaded if loaded is not None and is_usable(*loaded, self.shapes) else None
+
+    async def rpc_sketch_state(
+        self, _request: averaging_pb2.DownloadData, _context: P2PContext
+    ) -> averaging_pb2.DownloadData:
+        """Sketch the state for somebody who compares it with another's: we have none."""
+        return averaging_pb2.DownloadData()
+
+    async def _load_state_from_peers(
+        self,
+        future: "MPFuture[Any]",
+        timeout: float | None = None,
+        callers: Sequence[PeerID] = (),
+        ceiling: float = math.inf,
+    ) -> None:
+        """Look for a state, in the averager's process; at the deadline all of it is cancelled."""
+        found = None
+        try:
+            async with asyncio.timeout(timeout):
+                tensors, elements = self._model_size or (
+                    len(self._averaged_tensors),
+                    self.total_size,
+                )
+                found = await Donors(
+                    await self._list_donors(callers, ceiling),
+                    lambda peer: self.get_stub(self._p2p, peer, namespace=self.prefix),
+                    tensors,
+                    4 * COPIES * elements + LARGEST_METADATA + 2**20,
+                    self.next_chunk_timeout or self.request_timeout,
+                ).find()
+        except TimeoutError:
+            logger.warning("no state came within %.0f s", timeout)
+        except Exception:
+            logger.exception("the search for a state failed")
+        finally:
+            if not future.done():
+                future.set_result(found)
+
+    async def _list_donors(self, callers: Sequence[PeerID], ceiling: float) -> list[PeerID]:
+        key = f"{self.prefix}.all_averagers"
+        found = await self.dht.get(key, latest=True, return_future=True)
+        records = found.value if found is not None and isinstance(found.value, dict) else {}
+        declared = []
+        for subkey, record in records.items():
+            value = getattr(record, "value", None)
+            if isinstance(value, int | float) and isinstance(subkey, bytes):
+                declared.append((PeerID(subkey), float(value)))
+        return order_donors(declared, callers, self.peer_id, ceiling)
+
+    def _take_offer(self) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
+        self.took_offered = self.offered is not None
+        return self.offered.as_loaded() if self.offered is not None else None
+
+
+class StateAverager(GuardedAverager, TrainingStateAverager, StateDownload):
+    """Hivemind's state averager, guarded, whose download is `StateDownload`'s.
+
+    Whoever is behind a router can be called over the connections that it has opened itself: by
+    the monitor and those who help, which hold them open. So it answers for its state as well.
+    """
+
+    def serve_callers(self) -> None:
+        """Answer those we are connected with, though we are behind a router."""
+        self._outer_pipe.send(("_serve_callers", [], {}))
+
+    async def _serve_callers(self) -> None:
+        await self.add_p2p_handlers(self._p2p, namespace=self.prefix)
+        self._allow_state_sharing.value = True
+
+    async def rpc_sketch_state(
+        self, request: averaging_pb2.DownloadData, context: P2PContext
+    ) -> averaging_pb2.DownloadData:
+        """Sketch our state for somebody who compares it with another's."""
+        if not await self._admits(context.remote_id) or len(request.metadata) != SEED_BYTES:
+            return averaging_pb2.DownloadData()
+        packed, tensors, _ = await self._get_current_state_from_host_process()
+        epoch = int(self.serializer.loads(packed)["epoch"])
+        parameters = tensors[: len(self._averaged_tensors)]
+        sketch = await asyncio.to_thread(draw_sketch, epoch, parameters, request.metadata)
+        return averaging_pb2.DownloadData(metadata=sketch.to_bytes())
+
+
+def state_prefix(run: str) -> str:
+    """The DHT prefix under which peers offer their state."""
+    return f"{run}_state_averager"
+
+
+def open_download(network: Network, shapes: Sequence[torch.Size]) -> StateDownload:
+    """Open a member of the run that fetches states and neither trains nor shares.
+
+    `shapes` are those of the model's `ordered_parameters`.
+    """
+    download = StateDownload(
+        averaged_tensors=[torch.zeros(1)],
+        dht=network.dht,
+        prefix=state_prefix(network.run),
+        client_mode=True,
+        next_chunk_timeout=15.0,
+        model_size=(len(shapes), sum(shape.numel() for shape in shapes)),
+        start=True,
+    )
+    download.shapes = shapes
+    return download

@@ -1,0 +1,1 @@
+"""Encoded captioned pictures on disk and as a stream of batches."""

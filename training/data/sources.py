@@ -1,0 +1,149 @@
+"""Where a run's shards are: a folder on this machine, or a data set on the Hugging Face Hub."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.errors import (  # type: ignore[attr-defined]
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HTTPError,
+)
+from huggingface_hub.errors import LocalEntryNotFoundError as UnreachableError
+from huggingface_hub.hf_api import RepoFile
+
+from calculator.errors import InputError
+from training.data.reading import ShardError
+from training.data.shards import list_shards
+
+LARGEST_FILE = 2**30  # bytes; `encode` writes some 10 MB
+_PASSING = (408, 425, 429)  # refusals that pass, besides the errors of a server
+DOWN = (OSError, HTTPError)  # what tells that a host does not answer
+
+
+class Source(Protocol):
+    """A list of shards, which can be had one at a time."""
+
+    def names(self) -> list[str]:
+        """The shards' names, in an order that is the same for everybody.
+
+        Raises:
+            InputError: there is none.
+            OSError, HTTPError: the host does not answer.
+        """
+
+    def take(self, name: str) -> AbstractContextManager[Path]:
+        """The shard as a file on this machine, while the block runs.
+
+        Raises:
+            ShardError: it is not there, or too large.
+            OSError, HTTPError: the host does not answer.
+        """
+
+
+class Folder:
+    """The shards that `encode` wrote into a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def names(self) -> list[str]:
+        """The shards' names in order."""
+        return [path.name for path in list_shards(self.path)]
+
+    @contextmanager
+    def take(self, name: str) -> Iterator[Path]:
+        """The file itself."""
+        path = self.path / name
+        if not path.exists():
+            raise ShardError("it is not there any more")
+        yield path
+
+
+class HubDataset:
+    """The Parquet files of a data set on the Hub, as of the moment when it was first asked."""
+
+    def __init__(self, repository: str) -> None:
+        self.repository = repository
+        self._revision: str | None = None
+        self._sizes: dict[str, int] = {}
+
+    def names(self) -> list[str]:
+        """The names of the training split's files, of all where none is called so."""
+        if self._revision is None:
+            try:
+                self._look()
+            except HfHubHTTPError as error:
+                if not _is_final(error):
+                    raise
+                raise _no_source(self.repository, error) from error
+            except ValueError as error:  # a name that the Hub cannot have
+                raise _no_source(self.repository, error) from error
+        names = sorted(self._sizes)
+        return [name for name in names if "train" in name] or names
+
+    def _look(self) -> None:
+        api = HfApi()
+        revision = api.dataset_info(self.repository).sha
+        tree = api.list_repo_tree(
+            self.repository, recursive=True, revision=revision, repo_type="dataset"
+        )
+        files = [file for file in tree if isinstance(file, RepoFile)]
+        self._sizes = {file.path: file.size for file in files if file.path.endswith(".parquet")}
+        self._revision = revision
+
+    @contextmanager
+    def take(self, name: str) -> Iterator[Path]:
+        """The file, downloaded into a folder that goes with the block."""
+        if self._sizes[name] > LARGEST_FILE:
+            raise ShardError(f"it has {self._sizes[name]:,} bytes")
+        with tempfile.TemporaryDirectory(prefix="shard-") as folder:
+            try:
+                path = hf_hub_download(
+                    self.repository,
+                    name,
+                    repo_type="dataset",
+                    revision=self._revision,
+                    local_dir=folder,
+                )
+            except UnreachableError:
+                raise
+            except EntryNotFoundError as error:
+                raise ShardError("it is not there any more") from error
+            except HfHubHTTPError as error:
+                if _is_final(error):
+                    raise ShardError(f"the Hub refuses it ({_status(error)})") from error
+                raise
+            yield Path(path)
+
+
+def find_source(source: str) -> Source:
+    """The folder or the data set of that name; a folder is looked into at once.
+
+    Raises:
+        InputError: the folder has no shard.
+    """
+    path = Path(source)
+    if not path.is_dir():
+        return HubDataset(source)
+    if not list_shards(path):
+        raise _no_source(source, ValueError("no shards"))
+    return Folder(path)
+
+
+def _no_source(source: str, error: Exception) -> InputError:
+    lines = str(error).splitlines()
+    rule = f"must be a folder of shards or a data set on the Hub ({lines[0] if lines else 'none'})"
+    return InputError("source", source, rule)
+
+
+def _is_final(error: HfHubHTTPError) -> bool:
+    status = _status(error)
+    return 400 <= status < 500 and status not in _PASSING
+
+
+def _status(error: HfHubHTTPError) -> int:
+    return error.response.status_code if error.response is not None else 0

@@ -1,0 +1,268 @@
+"""The stream of training batches: shards read as they come, in an order of the peer's own.
+
+Each peer reads the shards in another order and draws from a shuffle buffer; both follow from the
+SHA-256 of its key, so that a restarted peer, on any machine, continues where it was. Rows and
+shards that are broken are left out and counted, and a host that does not answer is waited for.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+
+from calculator.errors import InputError
+from training.data.reading import Omissions, Sample, ShardError, read_samples
+from training.data.shards import unpack_codes
+from training.data.sources import DOWN, Source, find_source
+from training.model.captions import load_tokenizer
+from training.run.recipes import Recipe
+from training.shapes.samples import draw_sample
+
+if TYPE_CHECKING:
+    from training.pictures.codes import CodeModel
+
+Batch = dict[str, torch.Tensor]
+Result = TypeVar("Result")
+SHAPES_COUNT = 20_480  # pictures of the shapes that are encoded where a run names no folder
+FINGERPRINT_SHAPES = 16
+PATIENT_ROWS = 100_000  # read without a sample among them; then the data are of another run
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a host that is down is asked again
+
+
+def peer_seed(peer_key: bytes) -> int:
+    """The seed of a peer's order, the same in every process."""
+    return int.from_bytes(hashlib.sha256(peer_key).digest()[:4], "big")
+
+
+class SampleStream(Iterator[Batch]):
+    """Endless batches of a data set, epoch after epoch.
+
+    A batch is `text_ids`, int64 [B, T], and `image_codes`, int64 [B, I]. `state_dict` and
+    `load_state_dict` continue the stream exactly, the shuffle buffer included.
+
+    Attributes:
+        epoch: how often all of the data set was read before.
+        omitted: what was left out.
+        closed: once set, nobody waits for a host any more.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        peer_key: bytes,
+        source: Source,
+        batch_size: int,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise InputError("batch_size", batch_size, "must be at least 1")
+        self.recipe = recipe
+        self.batch_size = batch_size
+        self.epoch = 0
+        self.omitted = Omissions()
+        self.closed = threading.Event()
+        self._source, self._say = source, say or (lambda _line: None)
+        self._drawn_in_epoch = 0
+        self._read_in_vain = 0
+        self._tokenizer = load_tokenizer(recipe)
+        self._seed = peer_seed(peer_key)
+        self._random = np.random.default_rng(self._seed)
+        self._place = (0, 0)  # the shard in the epoch's order, and the row in it, to be read next
+        self._samples: Iterator[Sample] | None = None
+        self._buffer: list[Sample] = []
+
+    def __next__(self) -> Batch:
+        """The next batch."""
+        texts: list[torch.Tensor] = []
+        pictures: list[torch.Tensor] = []
+        while len(texts) < self.batch_size:
+            sample = self._draw()
+            try:
+                texts.append(self._tokenizer([sample.caption]))
+            except InputError as error:
+                self._leave_out_caption(error.rule)
+                continue
+            pictures.append(torch.from_numpy(unpack_codes(sample.code)))
+        return {"text_ids": torch.cat(texts), "image_codes": torch.stack(pictures)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream is; the samples in the shuffle buffer are part of it."""
+        return {
+            "epoch": self.epoch,
+            "drawn_in_epoch": self._drawn_in_epoch,
+            "random": self._random.bit_generator.state,
+            "place": self._place,
+            "buffer": [(sample.caption, sample.code) for sample in self._buffer],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a stream of the same data set; one of before is left."""
+        if "place" not in state:
+            return
+        self.epoch = state["epoch"]
+        self._drawn_in_epoch = state["drawn_in_epoch"]
+        self._random.bit_generator.state = state["random"]
+        shard, row = state["place"]
+        self._place = (shard, row)
+        self._buffer = [Sample(caption, code) for caption, code in state["buffer"]]
+        self._samples = None
+
+    def _draw(self) -> Sample:
+        """Take a random sample out of the shuffle buffer, which the next ones fill up again."""
+        self._samples = self._samples or self._read_epoch()
+        while len(self._buffer) < self.recipe.data.shuffle_buffer:
+            sample = next(self._samples, None)
+            if sample is None:
+                break
+            self._buffer.append(sample)
+        if not self._buffer:
+            self._start_epoch()
+            return self._draw()
+        self._drawn_in_epoch += 1
+        place = int(self._random.integers(len(self._buffer)))
+        self._buffer[place], self._buffer[-1] = self._buffer[-1], self._buffer[place]
+        return self._buffer.pop()
+
+    def _read_epoch(self) -> Iterator[Sample]:
+        """The samples of an epoch from the present place on."""
+        names = self._wait_for(self._source.names)
+        order = np.random.default_rng((self._seed, self.epoch)).permutation(len(names))
+        shard, first_row = self._place
+        for number in range(shard, len(order)):
+            yield from self._read_shard(names[order[number]], number, first_row)
+            first_row = 0
+            self._place = (number + 1, 0)
+
+    def _read_shard(self, name: str, number: int, first_row: int) -> Iterator[Sample]:
+        recipe = self.recipe
+        try:
+            with ExitStack() as stack:
+                path = self._wait_for(lambda: stack.enter_context(self._source.take(name)))
+                rows = read_samples(path, recipe.data, recipe.model, self.omitted, first_row)
+                for row, sample in rows:
+                    self._place = (number, row)
+                    self._count(sample)
+                    if sample is not None:
+                        yield sample
+        except ShardError as error:
+            self.omitted.shards[str(error)] += 1
+            self._say(f"the rest of shard {name} is left out: {error}")
+
+    def _count(self, sample: Sample | None) -> None:
+        self._read_in_vain = 0 if sample is not None else self._read_in_vain + 1
+        if self._read_in_vain >= PATIENT_ROWS:
+            raise self._no_data()
+
+    def _leave_out_caption(self, reason: str) -> None:
+        self.omitted.rows[reason] += 1
+        self._drawn_in_epoch -= 1
+
+    def _start_epoch(self) -> None:
+        if self._drawn_in_epoch <= 0:
+            raise self._no_data()
+        if self.omitted.rows or self.omitted.shards:
+            self._say(f"left out of the data so far: {self.omitted}")
+        self.epoch += 1
+        self._drawn_in_epoch = 0
+        self._place = (0, 0)
+        self._samples = None
+
+    def _no_data(self) -> InputError:
+        why = self.omitted.commonest
+        return InputError("source", "the data set", why or "has no picture that the filters keep")
+
+    def _wait_for(self, ask: Callable[[], Result]) -> Result:
+        """What a host answers; while it does not answer, it is asked again and again."""
+        pause, told = FIRST_PAUSE, False
+        while True:
+            try:
+                return ask()
+            except DOWN as error:
+                if self.closed.is_set():
+                    raise
+                if not told:
+                    reason = (str(error).splitlines() or [type(error).__name__])[0]
+                    self._say(f"the data do not come ({reason}): waiting for their host")
+                    told = True
+                self.closed.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def stream(
+    recipe: Recipe,
+    peer_key: bytes,
+    source: str | Path | None = None,
+    batch_size: int | None = None,
+    report: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> SampleStream:
+    """The training batches of one peer.
+
+    Args:
+        recipe: names the data, the filters and the shapes of a batch.
+        peer_key: what the peer's order follows from, for example its public key.
+        source: folder of shards or data set on the Hub; None takes the recipe's.
+        batch_size: sequences B in a batch; None takes the recipe's micro-batch.
+        report: told how many per cent are done where the data are made on this machine first.
+        say: told in plain words what is waited for, and what was left out.
+
+    Raises:
+        InputError: no source is named, or it is none.
+    """
+    named = source or recipe.data.source
+    if named is None:
+        raise InputError("source", named, f"must be given: recipe {recipe.name} names none")
+    if str(named) == "shapes":
+        named = prepare_shapes(recipe, report=report)
+    size = recipe.swarm.micro_batch_size if batch_size is None else batch_size
+    found = find_source(str(named))
+    with suppress(*DOWN):  # a name that is none is told now, a host that is down waited for later
+        found.names()
+    return SampleStream(recipe, peer_key, found, size, say)
+
+
+def _fingerprint(codes: "CodeModel", pixels: int) -> str:
+    """A short hash of the first shapes: their captions, pixels and codes."""
+    samples = [draw_sample(index, pixels) for index in range(FINGERPRINT_SHAPES)]
+    images = [sample.image for sample in samples]
+    digest = hashlib.sha256(" ".join(sample.caption for sample in samples).encode())
+    for image in images:
+        digest.update(image.tobytes())
+    digest.update(codes.encode(images, pixels).to(torch.int16).numpy().tobytes())
+    return digest.hexdigest()[:8]
+
+
+def prepare_shapes(
+    recipe: Recipe,
+    count: int = SHAPES_COUNT,
+    quiet: bool = True,
+    report: Callable[[int], None] | None = None,
+) -> Path:
+    """The folder of the encoded shapes in the user's cache, made at the first call.
+
+    Its name tells how the shapes look and are encoded: another version of either makes another
+    folder, so that nobody trains on what the others no longer have. Shards are written as a whole
+    and are the same whoever makes them: processes that do it at once do not disturb each other.
+    """
+    # diffusers takes seconds to import: only those who encode wait for it.
+    from training.data.encode import encode
+    from training.pictures.codes import CodeModel
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    settings = recipe.data
+    codes = CodeModel.load(settings.codes or "shapes")
+    name = f"shapes-{count}-{_fingerprint(codes, settings.image_pixels)}"
+    folder = cache / "training-transformers-together" / name
+
+    def tell(done: int) -> None:
+        if report is not None:
+            report(100 * done // count)
+
+    encode("shapes", folder, settings, codes, count, quiet=quiet, report=tell)
+    return folder

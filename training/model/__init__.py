@@ -1,0 +1,1 @@
+"""The text-to-image transformer, its tokens and its published checkpoints."""

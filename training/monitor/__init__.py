@@ -1,0 +1,1 @@
+"""The monitor: keeps a run's books, its live data and its checkpoints."""

@@ -1,0 +1,203 @@
+"""`python -m training help RUN`: averages for volunteers behind routers, from any open port.
+
+The monitor does the same where too few volunteers can be called. Whoever helps computes nothing
+and gets nothing; what it saw of the others' work counts as a witness's word.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from hivemind.utils import get_dht_time
+
+from training.access.entrance import admitted
+from training.averaging.helper import Helper, HelperStuckError
+from training.averaging.reduction import Round
+from training.averaging.testimony import witnesses
+from training.model.transformer import build_model
+from training.network.connection import Endpoint, Identity, Network, alone_in
+from training.records import reports
+from training.records.orders import moderators_of
+from training.records.reports import RECENT_STEPS, PeerReport, StepReport
+from training.run import status as status_file
+from training.run.live import PeerState
+from training.run.runfile import RunFile
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 5.0
+ENOUGH = 2  # volunteers who can be called average without help
+
+
+class Help(StrEnum):
+    """When a monitor averages for volunteers behind routers."""
+
+    AUTO = "auto"  # while there are some, and fewer than two others who can be called
+    ALWAYS = "always"
+    NEVER = "never"
+
+    def is_needed(self, callers: int, reachable: int) -> bool:
+        """Tell whether to help: so many volunteers call only, so many can be called."""
+        if self is Help.AUTO:
+            return callers > 0 and reachable < ENOUGH
+        return self is Help.ALWAYS
+
+
+@dataclass
+class Testimony:
+    """The report of a helper: whom it saw in each of the last steps.
+
+    Attributes:
+        name: how it appears in the run.
+    """
+
+    name: str
+    session: float = field(default_factory=get_dht_time)
+    recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
+
+    def note(self, step: int, seen: Round | None) -> None:
+        """Keep what was seen of a step."""
+        if seen is None:
+            return
+        self.recent.append(
+            StepReport(
+                step=step,
+                time=get_dht_time(),
+                samples=0,
+                loss=0.0,
+                mini_steps=0,
+                bytes_sent=0,
+                bytes_received=0,
+                seen=witnesses(seen),
+            )
+        )
+
+    def report(self, step: int) -> PeerReport:
+        """The record to publish."""
+        return PeerReport(
+            name=self.name,
+            state=PeerState.HELPING.value,
+            session=self.session,
+            time=get_dht_time(),
+            step=step,
+            samples=0,
+            samples_per_second=0.0,
+            steps=0,
+            rejected=0,
+            recent=list(self.recent),
+        )
+
+
+def describe(callers: int, reachable: int, helping: bool) -> str:
+    """What there is to say of how the volunteers reach each other; empty: nothing special."""
+    if not callers or reachable >= ENOUGH:
+        return ""
+    everybody = callers + reachable
+    who = f"all {everybody} volunteers are" if not reachable else f"{callers} of {everybody} are"
+    if everybody == 1:
+        who = "the only volunteer is"
+    if helping:
+        return f"{who} behind routers: the organisers average for them"
+    if reachable:
+        return f"{who} behind routers: one other volunteer averages for them"
+    return (
+        f"{who} behind routers, and nobody averages for them: no steps are made. Anyone with an "
+        "open port can help: python -m training help RUN"
+    )
+
+
+@dataclass(frozen=True)
+class HelperOptions:
+    """What somebody who helps chooses.
+
+    Attributes:
+        name: how the helper appears. folder: for identity, status and log.
+    """
+
+    name: str
+    folder: Path
+    endpoint: Endpoint
+
+
+def help_out(run: RunFile, options: HelperOptions, stop: threading.Event) -> None:
+    """Average for the others until the schedule is over or `stop` is set.
+
+    Raises:
+        CannotConnectError: when no entry point answers.
+        AccessRefusedError: when the run's authority does not admit us, or not any more.
+        InputError: when the folder is in use.
+    """
+    with alone_in(options.folder):
+        identity = Identity.read(options.folder)
+        with admitted(run, identity.key, options.folder, _say, stop) as membership:
+            network = Network(
+                run.name, identity, run.initial_peers, options.endpoint, membership=membership
+            )
+            recipe, testimony = run.get_recipe(), Testimony(options.name)
+            helper = Helper(network, recipe, build_model(recipe).train(), testimony.note)
+            helper.is_active = True
+            _say(f"helping; others reach this machine at {', '.join(network.addresses())}")
+            try:
+                monitors = moderators_of(run)
+                total = recipe.schedule.total_steps
+                _go_on(network, monitors, helper, testimony, options.folder, stop, total)
+            finally:
+                helper.close()
+                network.close()
+
+
+def _go_on(
+    network: Network,
+    monitors: frozenset[str],
+    helper: Helper,
+    testimony: Testimony,
+    folder: Path,
+    stop: threading.Event,
+    total_steps: int,
+) -> None:
+    told = Told(_say)
+    shown = -1
+    while helper.step < total_steps:
+        if helper.is_stuck:
+            raise HelperStuckError
+        content = {"started": True, "step": helper.step, "addresses": list(network.addresses())}
+        status_file.write(folder, content)
+        try:
+            network.keep_entry_points()
+            report = testimony.report(helper.step)
+            reports.hand_in(network.dht, monitors, report, network.membership)
+        except (OSError, TimeoutError) as error:
+            logger.warning("the network daemon does not answer: %r", error)
+        told.say(describe(helper.callers, helper.reachable, helping=True))
+        if helper.step != shown:
+            shown = helper.step
+            _say(f"step {shown} of {total_steps}")
+        if stop.wait(HEARTBEAT_SECONDS):
+            return
+
+
+@dataclass
+class Told:
+    """Says a sentence when it differs from the last one."""
+
+    speak: Callable[[str], None]
+    last: str = ""
+    since: float = field(default_factory=time.monotonic)
+
+    def say(self, sentence: str) -> bool:
+        """Say it if it is news; gives whether it was."""
+        if sentence == self.last:
+            return False
+        self.last, self.since = sentence, time.monotonic()
+        if sentence:
+            self.speak(sentence)
+        return True
+
+
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)

@@ -1,0 +1,199 @@
+"""Checkpoints on the Hugging Face Hub: `python -m training publish RUN LIVE`, and the monitor.
+
+A checkpoint is one commit: weights, configuration, model card and sum, or nothing. What was
+uploaded before a failure is not uploaded again, and the newest checkpoint is tried until it is
+there. The token is huggingface_hub's own, from HF_TOKEN or its login; it is shown nowhere.
+"""
+
+import argparse
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from huggingface_hub import CommitOperationAdd, HfApi, get_token, hf_hub_url
+from huggingface_hub.errors import HfHubHTTPError
+
+from calculator.errors import InputError
+from training.monitor import model_card
+from training.run import download, runfile
+from training.run.live import CheckpointEntry, LiveFolder
+from training.run.runfile import RunFile
+
+logger = logging.getLogger(__name__)
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 1800.0  # seconds after a failure, doubled each time
+_REFUSALS = (401, 403)
+
+
+class PublishError(RuntimeError):
+    """The Hub did not take a checkpoint; the message says why."""
+
+
+def upload(run: RunFile, live: LiveFolder, entry: CheckpointEntry) -> str:
+    """Put one checkpoint of the live folder on the Hub; the address of the weights in its commit.
+
+    Raises:
+        PublishError: the Hub does not answer, or refuses.
+    """
+    folder = (live.path / (entry.address or "")).parent
+    card = model_card.write(run, live, entry)
+    try:
+        api = HfApi()
+        api.create_repo(run.checkpoints, exist_ok=True)
+        commit = api.create_commit(
+            run.checkpoints,
+            [
+                CommitOperationAdd(WEIGHTS, folder / WEIGHTS),
+                CommitOperationAdd(CONFIG, folder / CONFIG),
+                CommitOperationAdd(f"{WEIGHTS}.sha256", f"{entry.sha256}  {WEIGHTS}\n".encode()),
+                CommitOperationAdd("README.md", card.encode()),
+            ],
+            commit_message=f"Step {entry.step}" + ("" if entry.loss is None else _loss(entry.loss)),
+        )
+    except HfHubHTTPError as error:
+        raise PublishError(_explain(run.checkpoints, error)) from error
+    except Exception as error:  # of its HTTP library, another one in every other version
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise PublishError(f"{run.checkpoints}: {_first_line(cause)}") from error
+    return hf_hub_url(run.checkpoints, WEIGHTS, revision=commit.oid, endpoint=api.endpoint)
+
+
+def find_pending(live: LiveFolder) -> CheckpointEntry | None:
+    """The newest checkpoint, if it is not on the Hub yet."""
+    entries = live.read_checkpoints()
+    newest = entries[-1] if entries else None
+    there = newest is None or newest.address is None or download.is_web(newest.address)
+    return None if there else newest
+
+
+def publish_newest(run: RunFile, live: LiveFolder) -> str | None:
+    """Upload the newest checkpoint and put its address into the list; None: it is there already.
+
+    Raises:
+        PublishError: as `upload` does.
+    """
+    entry = find_pending(live)
+    if entry is None:
+        return None
+    address = upload(run, live, entry)
+    with live.lock:
+        entries = live.read_checkpoints()
+        live.write_checkpoints(
+            [replace(old, address=address) if old.step == entry.step else old for old in entries]
+        )
+    return address
+
+
+class Uploader:
+    """A thread that brings each new checkpoint to the Hub, as often as it takes.
+
+    Args:
+        run: names the repository. live: the folder that the monitor writes.
+        say: told what was published, and what went wrong.
+    """
+
+    def __init__(
+        self,
+        run: RunFile,
+        live: LiveFolder,
+        say: Callable[[str], None] = print,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        self.run, self.live, self.say = run, live, say
+        self._first_pause = first_pause
+        self._new, self._closed = threading.Event(), threading.Event()
+        self._new.set()  # what a monitor before us left
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def look(self) -> None:
+        """Tell that there is a new checkpoint."""
+        self._new.set()
+
+    def finish(self, seconds: float) -> bool:
+        """Wait until the newest checkpoint is on the Hub; False when it was not in time."""
+        deadline = time.monotonic() + seconds
+        self._new.set()
+        while find_pending(self.live) is not None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return find_pending(self.live) is None
+
+    def close(self) -> None:
+        """Begin nothing new."""
+        self._closed.set()
+        self._new.set()
+
+    def _work(self) -> None:
+        pause = self._first_pause
+        while not self._closed.is_set():
+            self._new.wait()
+            self._new.clear()
+            if self._closed.is_set():
+                return
+            if self._try():
+                pause = self._first_pause
+                continue
+            self._closed.wait(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            self._new.set()
+
+    def _try(self) -> bool:
+        try:
+            address = publish_newest(self.run, self.live)
+        except PublishError as error:
+            self.say(f"the checkpoint is not on the Hub yet, trying again: {error}")
+            return False
+        except Exception:  # whatever it is, the monitor goes on
+            logger.exception("publishing a checkpoint failed")
+            return False
+        if address is not None:
+            self.say(f"the checkpoint is on the Hub: {address}")
+        return True
+
+
+def _explain(repository: str, error: HfHubHTTPError) -> str:
+    status = error.response.status_code
+    if status in _REFUSALS:
+        token = "the token may not write there" if get_token() else "there is no token"
+        return f"{repository}: the Hub refuses ({status}): {token}; HF_TOKEN must hold one that may"
+    return f"{repository}: the Hub answers {status}: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _loss(loss: float) -> str:
+    return f", loss {loss:.3f}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m training publish", description=__doc__)
+    parser.add_argument("run", metavar="RUN", help="the run file, or its address")
+    parser.add_argument("live", metavar="LIVE", type=Path, help="the run's live folder")
+    parser.add_argument("--to", metavar="REPOSITORY", help="else the run file's `checkpoints`")
+    arguments = parser.parse_args(argv)
+    run = runfile.load(arguments.run)
+    if arguments.to:
+        run = replace(run, checkpoints=arguments.to)
+    if not run.checkpoints:
+        raise InputError("checkpoints", "", "must be in the run file, or given by --to")
+    if not (arguments.live / "checkpoints.json").exists():
+        raise InputError("live", arguments.live, "must be a live folder with a checkpoint")
+    try:
+        address = publish_newest(run, LiveFolder(arguments.live))
+    except PublishError as error:
+        print(f"error: {error}")
+        return 1
+    print(address or "the newest checkpoint is on the Hub already")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,334 @@
+"""The monitor's books: from the volunteers' reports to global steps and contributions.
+
+No report is taken at its word. Whoever claims samples must have been seen with them by those it
+averaged with (`witnesses`); a report that is older than one already taken is a replay.
+"""
+
+import logging
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from training.monitor.witnesses import Testimony
+from training.records.reports import RECENT_STEPS, PeerReport, StepReport
+from training.run.live import Contributor, PeerState, ProgressLine, timestamp
+
+logger = logging.getLogger(__name__)
+
+SILENCE_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
+SETTLING_SECONDS = 10.0  # how long a step waits for the reports of the slow
+SHORTEST_STEP_SECONDS = 0.25  # below that, a difference of two volunteers' clocks
+REMEMBERED_STEPS = 32  # for reports that come after their step was written
+
+
+@dataclass
+class Totals:
+    """What a volunteer has done, in sum; `samples` and `steps` as it claims."""
+
+    samples: int = 0
+    seconds: float = 0.0
+    steps: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: "Totals") -> "Totals":
+        mine, theirs = asdict(self), asdict(other)
+        return Totals(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass
+class Member:
+    """A volunteer: `before` are the totals of its earlier sessions, `now` those of this one.
+
+    Attributes:
+        session: the start of its newest session. step: the newest in its reports.
+        looked_at: its newest step whose report was looked at, 0 before the first of a session.
+        unseen: the run's unseen steps, `Tally.unseen`, that its claims are accounted for.
+        disputed: what of its claims nobody confirmed.
+        milestones: of its first session.
+        refused: session and time of the report that was refused last.
+    """
+
+    name: str
+    first_seen: float
+    last_seen: float
+    state: str
+    session: float
+    step: int
+    looked_at: int = 0
+    unseen: int = 0
+    before: Totals = field(default_factory=Totals)
+    now: Totals = field(default_factory=Totals)
+    disputed: Totals = field(default_factory=Totals)
+    milestones: dict[str, float] = field(default_factory=dict)
+    refused: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> "Member":
+        """Read what `asdict` made."""
+        totals = {name: Totals(**value[name]) for name in ("before", "now", "disputed")}
+        return cls(**(value | totals | {"refused": tuple(value["refused"])}))
+
+
+class Tally:
+    """Counts steps and contributions; `state` and `restore` carry it over a restart.
+
+    Args:
+        target_batch_size: samples of a global step: a volunteer who claims more is not counted.
+        last_step: the newest step that is already written.
+    """
+
+    def __init__(self, target_batch_size: int, last_step: int = 0) -> None:
+        self.target_batch_size = target_batch_size
+        self.last_step = last_step
+        self.last_step_time: float | None = None
+        self._pace = Pace()
+        self.refused = 0
+        self.unseen = 0  # steps that were made while nobody looked
+        self.ordered_step = 0  # where the moderators' last order sent everybody
+        self._looked_at = last_step
+        self._members: dict[str, Member] = {}
+        self._steps: dict[int, Testimony] = {}
+        self._written: dict[int, Testimony] = {}
+        self._first_seen: dict[int, float] = {}
+        self._rejected = 0
+
+    def observe(self, reports: Mapping[str, PeerReport], now: float) -> None:
+        """Take in the newest report of each volunteer."""
+        ceiling = max(_credible_step(reports), self.ordered_step + RECENT_STEPS)
+        self._note_unseen_steps(reports, ceiling)
+        for identity, report in reports.items():
+            if self._take(identity, report):
+                self._take_steps(identity, report, ceiling, now)
+        for member in self._members.values():
+            if now - member.last_seen > SILENCE_SECONDS:
+                member.state = PeerState.LEFT.value
+
+    def refuse(self, count: int) -> None:
+        """Count records that were refused before they came here."""
+        self.refused += count
+
+    def furthest_step(self) -> int:
+        """The furthest step that a volunteer who is present tells of."""
+        present = [m.step for m in self._members.values() if m.state != PeerState.LEFT.value]
+        return max([self.last_step, *present])
+
+    def finished_lines(self, now: float) -> Iterable[ProgressLine]:
+        """Give a line for each step whose reports are all here or have had their time."""
+        for step in sorted(self._steps):
+            if not self._is_settled(step, now):
+                return
+            yield self._make_line(step, self._steps.pop(step))
+
+    def contributors(self) -> list[Contributor]:
+        """All volunteers so far, who did most first."""
+        everyone = [_make_contributor(key, member) for key, member in self._members.items()]
+        return sorted(everyone, key=lambda entry: (-entry.samples, entry.first_seen))
+
+    def lacks_reports(self, step: int) -> bool:
+        """Whether somebody who trains has not yet told of a step that others made."""
+        training = [m for m in self._members.values() if m.state == PeerState.TRAINING.value]
+        return any(member.looked_at < step for member in training)
+
+    def count(self, state: PeerState) -> int:
+        """Count the volunteers in a state."""
+        return sum(member.state == state.value for member in self._members.values())
+
+    def state(self) -> dict[str, Any]:
+        """What a new process needs to go on, as JSON has it."""
+        members = {key: asdict(member) for key, member in self._members.items()}
+        return {
+            "members": members,
+            "rejected": self._rejected,
+            "refused": self.refused,
+            "unseen": self.unseen,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        members = state["members"].items()
+        self._members = {key: Member.from_dict(value) for key, value in members}
+        self._rejected = state["rejected"]
+        self.refused = state["refused"]
+        self.unseen = state["unseen"]
+
+    def _take(self, identity: str, report: PeerReport) -> bool:
+        """Take a volunteer's totals; False when there is nothing new or they cannot be."""
+        member = self._members.get(identity)
+        if member is None:
+            member = Member(report.name, report.session, 0.0, "", report.session, report.step)
+            self._members[identity] = member
+        if report.time == member.last_seen and report.session == member.session:
+            return False
+        if report.session < member.session or report.time <= member.last_seen:
+            self._refuse(member, report, "an older report is shown again")
+            return False
+        if report.session != member.session:
+            member.before, member.now = member.before + member.now, Totals()
+            member.session, member.looked_at = report.session, 0
+        if report.samples < member.now.samples or report.steps < member.now.steps:
+            self._refuse(member, report, "totals do not shrink")
+            return False
+        self._dispute_untold(member, report)
+        member.name, member.state, member.last_seen = report.name, report.state, report.time
+        member.step, member.unseen = report.step, self.unseen
+        if member.before == Totals():
+            member.milestones = dict(report.milestones)
+        member.now = Totals(
+            samples=report.samples,
+            seconds=float(report.time) - float(report.session),
+            steps=report.steps,
+            rejected=report.rejected,
+        )
+        return True
+
+    def _refuse(self, member: Member, report: PeerReport, why: str) -> None:
+        if member.refused == (report.session, report.time):
+            return  # the same record, still there at the next look
+        member.refused = (float(report.session), float(report.time))
+        self.refused += 1
+        logger.warning("a report of %s was refused: %s", member.name, why)
+
+    def _dispute_untold(self, member: Member, report: PeerReport) -> None:
+        """Take back what totals grew by beyond the steps told of and those that nobody saw."""
+        told = [step.samples for step in report.recent if step.step > member.looked_at]
+        unseen = self.unseen - member.unseen
+        samples = report.samples - member.now.samples - sum(told)
+        steps = report.steps - member.now.steps - len(told)
+        excess = Totals(
+            samples=max(0, samples - unseen * self.target_batch_size), steps=max(0, steps - unseen)
+        )
+        if excess != Totals():
+            member.disputed += excess
+            self.refused += 1
+            words = "%s claims %d samples in %d steps that it does not tell of"
+            logger.warning(words, member.name, excess.samples, excess.steps)
+
+    def _note_unseen_steps(self, reports: Mapping[str, PeerReport], ceiling: int) -> None:
+        """Note steps that were made while this monitor was down: their reports are gone."""
+        told = {step.step for report in reports.values() for step in report.recent}
+        new = {step for step in told if self._looked_at < step <= ceiling}
+        if new:
+            self.unseen += min(new) - self._looked_at - 1
+            self._looked_at = max(new)
+
+    def _take_steps(self, identity: str, report: PeerReport, ceiling: int, now: float) -> None:
+        member = self._members[identity]
+        for step in report.recent:
+            if step.step <= member.looked_at:
+                continue
+            testimony = self._written.get(step.step) or self._steps.get(step.step)
+            present = testimony.reports if testimony else ()
+            if (
+                step.step > ceiling
+                or step.samples > 2 * self.target_batch_size
+                or identity in present  # in a session before
+            ):
+                self._dispute(member, step, 0)
+            elif step.step <= self.last_step:
+                late = self._written.setdefault(step.step, Testimony())
+                late.add(identity, step)
+                self._dispute(member, step, late.credit(identity))
+            else:
+                self._steps.setdefault(step.step, Testimony()).add(identity, step)
+                self._first_seen.setdefault(step.step, now)
+        newest = [step.step for step in report.recent if step.step <= ceiling]
+        member.looked_at = max([member.looked_at, *newest])
+
+    def _dispute(self, member: Member, claim: StepReport, credited: int) -> None:
+        """Take back what a volunteer claims beyond what the others saw."""
+        if credited >= claim.samples:
+            return
+        member.disputed += Totals(samples=claim.samples - credited, steps=int(credited == 0))
+        self.refused += 1
+        logger.warning(
+            "%s claims %d samples in step %d, the others saw %d",
+            member.name,
+            claim.samples,
+            claim.step,
+            credited,
+        )
+
+    def _is_settled(self, step: int, now: float) -> bool:
+        training = [key for key, m in self._members.items() if m.state == PeerState.TRAINING.value]
+        complete = all(key in self._steps[step].reports for key in training)
+        return complete or now - self._first_seen[step] > SETTLING_SECONDS
+
+    def _make_line(self, step: int, testimony: Testimony) -> ProgressLine:
+        reports = testimony.reports
+        credited = {identity: testimony.credit(identity) for identity in reports}
+        for identity, report in reports.items():
+            self._dispute(self._members[identity], report, credited[identity])
+        heard = [report for identity, report in reports.items() if credited[identity]]
+        time = statistics.median_high([report.time for report in reports.values()])
+        time = max(time, self.last_step_time or 0.0)
+        samples = sum(credited.values())
+        mini_steps = sum(report.mini_steps for report in heard)
+        rejected = sum(m.before.rejected + m.now.rejected for m in self._members.values())
+        line = ProgressLine(
+            step=step,
+            time=timestamp(time),
+            loss=sum(r.loss for r in heard) / mini_steps if mini_steps else None,
+            samples=samples,
+            samples_per_second=self._pace.add(step, samples, time),
+            training=self.count(PeerState.TRAINING),
+            syncing=self.count(PeerState.SYNCING),
+            left=self.count(PeerState.LEFT),
+            bytes_sent=sum(report.bytes_sent for report in reports.values()),
+            bytes_received=sum(report.bytes_received for report in reports.values()),
+            rejected=max(0, rejected - self._rejected) + self.refused,
+        )
+        self._rejected, self.refused = rejected, 0
+        self.last_step, self.last_step_time = step, time
+        self._first_seen.pop(step)
+        self._written[step] = testimony
+        for old in [number for number in self._written if number <= step - REMEMBERED_STEPS]:
+            del self._written[old]
+        return line
+
+
+@dataclass(slots=True)
+class Pace:
+    """Samples a second of wall-clock time, from one step to the next.
+
+    The volunteers' clocks disagree by a little: where steps seem to follow each other at once, or
+    in the wrong order, their samples are counted with the next step that took time.
+    """
+
+    _step: int = 0
+    _since: float | None = None
+    _samples: int = 0
+    _rate: float = 0.0
+
+    def add(self, step: int, samples: int, time: float) -> float:
+        """The pace at this step; 0 where the step before was not seen."""
+        if self._since is None or step != self._step + 1:
+            self._since, self._samples, self._rate = time, 0, 0.0
+        else:
+            self._samples += samples
+            if time - self._since >= SHORTEST_STEP_SECONDS:
+                self._rate = round(self._samples / (time - self._since), 3)
+                self._since, self._samples = time, 0
+        self._step = step
+        return self._rate
+
+
+def _credible_step(reports: Mapping[str, PeerReport]) -> int:
+    """No step is believed that is far ahead of the middle of those present."""
+    present = [r.step for r in reports.values() if r.state != PeerState.LEFT.value]
+    return statistics.median_high(present) + RECENT_STEPS if present else 0
+
+
+def _make_contributor(identity: str, member: Member) -> Contributor:
+    total = member.before + member.now
+    return Contributor(
+        id=identity,
+        name=member.name,
+        samples=total.samples - member.disputed.samples,
+        seconds=round(total.seconds, 1),
+        first_seen=timestamp(member.first_seen),
+        last_seen=timestamp(member.last_seen),
+        state=member.state,
+        steps=total.steps - member.disputed.steps,
+        milestones=member.milestones,
+    )

@@ -1,0 +1,39 @@
+"""What of the volunteers' claims for a step the others confirm."""
+
+import math
+import statistics
+from collections import defaultdict
+
+from training.records.reports import StepReport
+
+
+class Testimony:
+    """The reports of one step, and what they say of each other; all is linear in their number."""
+
+    def __init__(self) -> None:
+        self.reports: dict[str, StepReport] = {}
+        self._seen: dict[str, list[float | None]] = defaultdict(list)
+
+    def add(self, identity: str, report: StepReport) -> None:
+        """Take in a volunteer's report, its only one of this step."""
+        self.reports[identity] = report
+        # once each, however often a report names somebody; nobody is a witness of itself
+        named = {str(entry.contributor): entry.weight for entry in report.seen}
+        named.pop(identity, None)
+        for other, weight in named.items():
+            self._seen[other].append(weight)
+
+    def credit(self, claimant: str) -> int:
+        """The samples that a volunteer is credited with, at most those it claims.
+
+        Where others saw its weight, the middle of what they saw counts, so that one who lies
+        about another changes little. Where they only saw it in the group, its word is taken.
+        Where others made the step without it, or each of them alone, its gradients went nowhere.
+        Where nobody else tells of the step, it was the only one there.
+        """
+        claim, told = int(self.reports[claimant].samples), self._seen.get(claimant, [])
+        weights = [weight for weight in told if weight is not None]
+        if weights:
+            seen: int = math.floor(statistics.median_high(weights))
+            return min(claim, seen)
+        return claim if told or len(self.reports) == 1 else 0

@@ -1,0 +1,1 @@
+"""A peer's connection to the others, and why it may fail."""

@@ -1,0 +1,1 @@
+"""LAMB with 8-bit states."""

@@ -1,0 +1,1 @@
+"""The records of a run in the hash table: who writes them, and what they may hold."""

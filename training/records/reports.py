@@ -1,0 +1,211 @@
+"""What each volunteer reports of its work, handed to the run's monitor by call.
+
+A report tells totals since the volunteer's start and its last few steps, so that a reader who
+missed some still counts everything. With each step goes what the volunteer saw of the others in
+the averaging, so that nobody's word is taken for its own work alone. The call is answered, so that
+whoever leaves knows that its last step has arrived.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from google.protobuf.wrappers_pb2 import BytesValue  # type: ignore[import-untyped]
+from hivemind import DHT
+from hivemind.dht import DHTNode
+from hivemind.p2p import P2PContext, PeerID, ServicerBase
+from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
+from hivemind.utils import MPFuture, MSGPackSerializer, get_dht_time
+from pydantic.v1 import BaseModel, confloat, conint, conlist, constr
+
+from training.access.grants import GrantError
+from training.access.membership import Membership
+from training.records.owners import contributor_of
+from training.run.milestones import Milestone
+
+logger = logging.getLogger(__name__)
+
+LONGEST_NAME = 40  # characters of what a volunteer wants to be called
+RECENT_STEPS = 8  # a reader may look as rarely as once in this many global steps
+MOST_SEEN = 16  # others that a record tells of: enough for each to have several witnesses
+EXPIRATION_SECONDS = 600.0
+MOST = 2**53  # counts that a float holds exactly
+MOST_BYTES = 16 * 1024  # of a report with its sender's grant
+MOST_REPORTS = 20_000  # unread
+CALL_SECONDS = 10.0
+
+_Count = conint(ge=0, lt=MOST, strict=True)
+_Amount = confloat(ge=0.0, lt=math.inf, strict=True)
+_Identity = constr(regex=r"^[0-9a-f]{12}\Z", strict=True)
+_Milestone = constr(regex=rf"^({'|'.join(Milestone)})\Z", strict=True)
+
+
+class Witness(BaseModel):
+    """Another volunteer in the same averaging; `weight` in samples is None where it was not seen.
+
+    Whoever averages nothing, such as a peer behind a firewall, sees who is in the group only.
+    """
+
+    contributor: _Identity  # type: ignore[valid-type]
+    weight: _Amount | None  # type: ignore[valid-type]
+
+
+class StepReport(BaseModel):
+    """A volunteer's part in one global step, which it finished at `time`.
+
+    `loss` is the sum over its `mini_steps`, bytes are those since its step before, `seen` are
+    others with whom it averaged.
+    """
+
+    step: _Count  # type: ignore[valid-type]
+    time: _Amount  # type: ignore[valid-type]
+    samples: _Count  # type: ignore[valid-type]
+    loss: _Amount  # type: ignore[valid-type]
+    mini_steps: _Count  # type: ignore[valid-type]
+    bytes_sent: _Count  # type: ignore[valid-type]
+    bytes_received: _Count  # type: ignore[valid-type]
+    seen: conlist(Witness, max_items=MOST_SEEN) = []  # type: ignore[valid-type]
+
+
+class PeerReport(BaseModel):
+    """A volunteer's totals since `session`, the time of its start (seconds since 1970).
+
+    `milestones` are the seconds to its first gradient, see `training.run.milestones`.
+    """
+
+    name: constr(regex=rf"^[\w .@-]{{1,{LONGEST_NAME}}}\Z", strict=True)  # type: ignore[valid-type]
+    state: constr(regex=r"^(training|syncing|helping|left)\Z", strict=True)  # type: ignore[valid-type]
+    session: _Amount  # type: ignore[valid-type]
+    time: _Amount  # type: ignore[valid-type]
+    step: _Count  # type: ignore[valid-type]
+    samples: _Count  # type: ignore[valid-type]
+    samples_per_second: _Amount  # type: ignore[valid-type]
+    steps: _Count  # type: ignore[valid-type]
+    rejected: _Count  # type: ignore[valid-type]
+    recent: conlist(StepReport, max_items=RECENT_STEPS)  # type: ignore[valid-type]
+    milestones: dict[_Milestone, _Amount] = {}  # type: ignore[valid-type]
+
+
+class ReportServicer(ServicerBase):
+    """The monitor's letter box: each volunteer's newest report, until it is emptied.
+
+    libp2p proves who calls; in a run with an authority the caller shows its grant as well.
+    """
+
+    def __init__(self, membership: Membership | None) -> None:
+        self._membership = membership
+        self.newest: dict[str, bytes] = {}
+
+    async def rpc_hand_in(self, request: BytesValue, context: P2PContext) -> BytesValue:
+        """Keep a report; the answer says why not, and nothing where it is kept."""
+        peer = str(context.remote_id)
+        try:
+            self._take(peer, request.value)
+        except Exception as error:  # whatever others may send
+            logger.info("a report of %s is refused: %r", peer, error)
+            return BytesValue(value=str(error).encode(errors="replace")[:200] or b"refused")
+        return BytesValue()
+
+    def _take(self, peer: str, content: bytes) -> None:
+        """Raises an error of some kind when the report cannot be kept."""
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"a report of {len(content)} bytes")
+        token, report = MSGPackSerializer.loads(content)
+        if not (isinstance(token, bytes) and isinstance(report, bytes)):
+            raise TypeError("not a report")
+        if self._membership is not None:
+            self._membership.verify(token, peer)
+        if peer not in self.newest and len(self.newest) >= MOST_REPORTS:
+            raise ValueError("too many reports")
+        self.newest[peer] = report
+
+
+_box: ReportServicer | None = None  # in the process of the monitor's DHT
+
+
+def serve(dht: DHT) -> None:
+    """Take in reports from now on, within the DHT's own process."""
+    dht.run_coroutine(_serve, return_future=True).result(CALL_SECONDS)
+
+
+def collect(dht: DHT, timeout: float) -> dict[str, PeerReport]:
+    """The reports that came since the last call, by `contributor_of` their senders.
+
+    Raises:
+        TimeoutError: when the DHT's process does not answer in time.
+    """
+    newest: dict[str, bytes] = dht.run_coroutine(_empty, return_future=True).result(timeout)
+    read = {}
+    for peer, content in newest.items():
+        try:
+            read[contributor_of(peer)] = parse(MSGPackSerializer.loads(content))
+        except Exception as error:
+            logger.warning("a report of %s cannot be read: %r", peer, error)
+    return read
+
+
+def parse(value: Any) -> PeerReport:
+    """Read a report.
+
+    Raises:
+        ValueError: when it is not exactly one, or from another time.
+    """
+    report: PeerReport = PeerReport.parse_obj(value)
+    if report.dict() != value:
+        raise ValueError("not exactly a report")
+    if abs(get_dht_time() - report.time) > EXPIRATION_SECONDS:
+        raise ValueError("a report from another time")
+    return report
+
+
+def hand_in(
+    dht: DHT, monitors: Iterable[str], report: PeerReport, membership: Membership | None = None
+) -> "MPFuture[bool]":
+    """Send a report to the monitors; the future tells whether one of them has it.
+
+    Args:
+        monitors: identities; whichever of them takes no reports is left alone.
+        membership: our access, in a run with an authority.
+    """
+    token = b""
+    if membership is not None:
+        with contextlib.suppress(GrantError):  # then it is refused, until access is renewed
+            token = membership.token
+    content = MSGPackSerializer.dumps([token, MSGPackSerializer.dumps(report.dict())])
+    call = partial(_hand_in, monitors=tuple(monitors), content=content)
+    sent: MPFuture[bool] = dht.run_coroutine(call, return_future=True)
+    return sent
+
+
+async def _serve(_dht: DHT, node: DHTNode) -> None:
+    global _box
+    _box = ReportServicer(getattr(node.protocol.authorizer, "membership", None))
+    await _box.add_p2p_handlers(node.p2p)
+
+
+async def _empty(_dht: DHT, _node: DHTNode) -> dict[str, bytes]:
+    if _box is None:
+        return {}
+    newest, _box.newest = _box.newest, {}
+    return newest
+
+
+async def _hand_in(_dht: DHT, node: DHTNode, monitors: tuple[str, ...], content: bytes) -> bool:
+    others = [peer for peer in monitors if peer != str(node.peer_id)]
+    return any(await asyncio.gather(*(_call(node, peer, content) for peer in others)))
+
+
+async def _call(node: DHTNode, peer: str, content: bytes) -> bool:
+    try:
+        stub = ReportServicer.get_stub(node.p2p, PeerID.from_base58(peer))
+        answer = await stub.rpc_hand_in(BytesValue(value=content), timeout=CALL_SECONDS)
+    except (P2PDaemonError, P2PHandlerError, OSError, TimeoutError, ValueError) as error:
+        logger.info("%s took no report: %r", peer, error)
+        return False
+    if answer.value:
+        logger.warning("the monitor refused our report: %s", answer.value.decode(errors="replace"))
+    return not answer.value

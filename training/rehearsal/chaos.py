@@ -1,0 +1,189 @@
+"""A rehearsal in which everything goes wrong that goes wrong among strangers, beside a calm one.
+
+Every half minute a volunteer is killed without a goodbye, and comes back; one volunteer lies about
+its gradients and its work; one peer poisons the records; one shard of the data is broken; and the
+monitor and the authority are killed and started again. A calm rehearsal of the same volunteers
+tells what the run would have come to.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from training.data import streaming
+from training.model import checkpoint
+from training.pictures import sampling
+from training.pictures.codes import CodeModel
+from training.rehearsal.command import Rehearsal, RehearsalOptions, run_through
+from training.run import atomic
+from training.run.recipes import Recipe, find_recipe
+from training.shapes import judge
+
+LIAR, POISONER = "mallory", "trudy"
+KILL_SECONDS = 30.0
+ABSENCE_SECONDS = 5.0  # before somebody who was killed is started again
+MONITOR_DIES, AUTHORITY_DIES = 0.4, 0.6  # of the time
+BROKEN_SHARD = 1  # the doctor looks into the first one
+SMOOTHED = 10  # steps whose mean loss is compared
+PICTURES = 32  # of each caption, to count those that show it
+
+
+@dataclass
+class Chaos(Rehearsal):
+    """The processes of such a rehearsal."""
+
+    kills: int = 0
+    restarts: int = 0
+    _due: float = KILL_SECONDS
+    _absent: tuple[str, float] | None = None
+    _misbehaving: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.data = str(break_shard(find_recipe(self.options.recipe), self.folder / "shards"))
+        self._down = {"monitor": MONITOR_DIES, "authority": AUTHORITY_DIES}
+
+    def _stage(self, seconds: float, share: float) -> None:
+        if not self._misbehaving:
+            self._misbehaving = True
+            for role, name in (("liar", LIAR), ("poisoner", POISONER)):
+                print(f"-- {name}, a {role}, joins", flush=True)
+                self._start(name, (sys.executable, "-m", "training.rehearsal.misbehaving", role))
+        self._bring_back(seconds)
+        if seconds > self._due:
+            self._due += KILL_SECONDS
+            self._kill_next(seconds)
+        for who in [who for who, when in self._down.items() if share > when]:
+            del self._down[who]
+            self._restart(who)
+
+    def _kill_next(self, seconds: float) -> None:
+        honest = self.planned[: self.options.peers]
+        victim = honest[self.kills % len(honest)]
+        if self._absent is None and victim in self.volunteers:
+            print(f"-- {victim}'s machine dies", flush=True)
+            self.volunteers.pop(victim).kill()
+            self.kills += 1
+            self._absent = victim, seconds
+
+    def _bring_back(self, seconds: float) -> None:
+        if self._absent is not None and seconds - self._absent[1] > ABSENCE_SECONDS:
+            name, self._absent = self._absent[0], None
+            print(f"-- {name} comes back", flush=True)
+            self._start(name)
+
+    def _restart(self, who: str) -> None:
+        worker = self.monitor if who == "monitor" else self.authority.worker
+        print(f"-- the {who} dies, and is started again", flush=True)
+        worker.kill()
+        time.sleep(ABSENCE_SECONDS)
+        worker.start()
+        self.restarts += 1
+        if who == "monitor":
+            self._await_start(worker, "the monitor")
+
+
+def break_shard(recipe: Recipe, folder: Path) -> Path:
+    """Copy the encoded shapes, a quarter of one shard overwritten with zeros."""
+    source = streaming.prepare_shapes(recipe)
+    shutil.copytree(source, folder)
+    broken = sorted(folder.glob("*.parquet"))[BROKEN_SHARD]
+    content = bytearray(broken.read_bytes())
+    content[len(content) // 4 : len(content) // 2] = bytes(len(content) // 4)
+    broken.write_bytes(bytes(content))
+    return folder
+
+
+def rehearse(options: RehearsalOptions, calm: Path | None = None) -> int:
+    """Rehearse calmly and in chaos, and compare; 0 when both trained.
+
+    Args:
+        calm: the folder of a calm rehearsal of the same volunteers; None: it is done first.
+    """
+    folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
+    options = replace(options, incidents=False)
+    if calm is None:
+        calm = folder / "calm"
+        print("first a calm rehearsal of the same volunteers", flush=True)
+        code = run_through(Rehearsal, replace(options, folder=calm))[0]
+        if code:
+            return code
+    code, rehearsal = run_through(Chaos, replace(options, folder=folder / "chaos"))
+    if code:
+        return code
+    result = compare(calm, rehearsal)
+    atomic.write_bytes(folder / "chaos.json", (json.dumps(result, indent=1) + "\n").encode())
+    for name, value in result.items():
+        if not isinstance(value, list | dict):
+            print(f"  {name.replace('_', ' '):<34} {value}")
+    print(f"compared: {folder / 'chaos.json'}", flush=True)
+    return 0
+
+
+def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
+    """What became of the run in chaos, beside the calm one."""
+    calm_lines = _read_lines(calm / "live")
+    lines = _read_lines(chaos.live.path)
+    last = min(lines[-1]["step"], calm_lines[-1]["step"])
+    losses = [_loss_at(each, last) for each in (calm_lines, lines)]
+    made = {line["step"] for line in lines}
+    board = {who.name: who for who in chaos.live.read_peers()}
+    liar = board.get(LIAR)
+    own = atomic.read_json(chaos.folder / "volunteers" / LIAR / "status.json") or {}
+    recipe = find_recipe(chaos.options.recipe)
+    return {
+        "date": str(atomic.read_json(chaos.live.path / "run.json")["start"])[:10],
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[2], 1),
+        "minutes": chaos.options.minutes,
+        "volunteers": chaos.options.peers,
+        "killed": chaos.kills,
+        "restarted": chaos.restarts,
+        "steps_calm": calm_lines[-1]["step"],
+        "steps": lines[-1]["step"],
+        "steps_lost": lines[-1]["step"] - len(made),
+        "steps_without_samples": sum(line["samples"] == 0 for line in lines),
+        "compared_at_step": last,
+        "loss_calm": round(losses[0], 4),
+        "loss": round(losses[1], 4),
+        "loss_ratio": round(losses[1] / losses[0], 4),
+        "pictures_right_calm": _share_right(calm / "live", recipe),
+        "pictures_right": _share_right(chaos.live.path, recipe),
+        "liar_claimed": int(own.get("samples", 0)),
+        "liar_credited": liar.samples if liar else 0,
+        "records_rejected": sum(line["rejected"] for line in lines),
+        "curve": [[line["step"], line["loss"]] for line in lines],
+        "curve_calm": [[line["step"], line["loss"]] for line in calm_lines],
+    }
+
+
+def _read_lines(live: Path) -> list[dict[str, Any]]:
+    return atomic.AppendOnlyLines(live / "progress.jsonl").read()
+
+
+def _loss_at(lines: list[dict[str, Any]], step: int) -> float:
+    """The mean loss of the last steps up to one, where it was reported."""
+    known = [line["loss"] for line in lines if line["step"] <= step and line["loss"] is not None]
+    return statistics.fmean(known[-SMOOTHED:])
+
+
+def _share_right(live: Path, recipe: Recipe) -> float:
+    """How many of the newest checkpoint's pictures show their captions."""
+    _, model = checkpoint.fetch(str(live))
+    settings = replace(recipe.generation, images_per_prompt=PICTURES)
+    prompts = settings.prompts
+    codes = CodeModel.load(recipe.data.codes or "shapes")
+    rows = sampling.draw(model, codes, prompts, recipe, settings, 0)
+    right = [
+        judge.shows(picture, prompt)
+        for prompt, row in zip(prompts, rows, strict=True)
+        for picture in row
+    ]
+    return round(sum(right) / len(right), 3)

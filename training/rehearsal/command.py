@@ -1,0 +1,301 @@
+"""A rehearsal: authority, monitor and volunteers as separate processes on this machine.
+
+Everything is as in a real run, only the distances are short and the accounts are made up. One
+volunteer is killed after a third of the training and another one joins at half of it, unless the
+rehearsal is to be calm.
+"""
+
+import shlex
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from transformers.utils.logging import disable_progress_bar
+
+from calculator.errors import InputError
+from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
+from training.data import streaming
+from training.pictures import generate
+from training.run import atomic, status, supervisor
+from training.run.live import LiveFolder
+from training.run.recipes import find_recipe
+from training.run.runfile import RunFile
+from training.run.supervisor import COMMAND, Worker
+
+NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+# The learning rate should end where the time does: pictures are clear only after it has come down.
+SECONDS_A_STEP = 2.4  # of three volunteers on two cores that have nothing else to do
+MIN_STEPS = 10
+START_SECONDS = 240.0  # for a busy machine; one start that hangs is tried again within
+GIVE_UP_SECONDS = 180.0  # the monitor ends the run; if it does not, so long after its time
+CANDIDATES = 128  # pictures drawn of each caption at the end, as the original run did
+DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the training
+
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """What to rehearse.
+
+    Attributes:
+        minutes: of training, from the first step on; a fast machine makes all steps in less.
+        peers: volunteers at the start.
+        recipe: what they train.
+        folder: where everything goes; it must not hold another rehearsal.
+        incidents: whether a volunteer is killed and another one joins late.
+    """
+
+    minutes: float = 5.0
+    peers: int = 3
+    recipe: str = "rehearsal"
+    folder: Path | None = None
+    incidents: bool = True
+
+    def __post_init__(self) -> None:
+        find_recipe(self.recipe)
+        if not self.minutes > 0:
+            raise InputError("minutes", self.minutes, "must be more than 0")
+        if self.peers < 1:
+            raise InputError("peers", self.peers, "must be at least 1")
+
+
+def rehearse(options: RehearsalOptions) -> int:
+    """Run a whole swarm here; 0 when it trained and drew pictures."""
+    return run_through(Rehearsal, options)[0]
+
+
+def run_through(kind: type["R"], options: RehearsalOptions) -> tuple[int, "R"]:
+    """Run a rehearsal of a kind: 0 when it trained and drew pictures, and what it was."""
+    folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
+    if (folder / "run.toml").exists():
+        raise InputError("folder", folder, "must not hold another rehearsal")
+    recipe = find_recipe(options.recipe)
+    if recipe.data.source == "shapes":
+        print("preparing the captioned shapes", flush=True)
+        streaming.prepare_shapes(recipe, quiet=False)
+    disable_progress_bar()  # of the reading of checkpoints
+    stop = threading.Event()
+    supervisor.stop_on_signals(stop)
+    rehearsal = kind(options, folder.resolve(), stop)
+    try:
+        rehearsal.run()
+    finally:
+        rehearsal.stop_all()
+    return rehearsal.conclude(), rehearsal
+
+
+@dataclass
+class Rehearsal:
+    """The processes of a rehearsal and what is seen of them."""
+
+    options: RehearsalOptions
+    folder: Path
+    stop: threading.Event
+    volunteers: dict[str, Worker] = field(default_factory=dict)
+    data: str = ""
+    lines_shown: int = 0
+    first_line_at: float | None = None
+    _accounts: dict[str, dict[str, str]] = field(default_factory=dict)  # kept over a return
+
+    def __post_init__(self) -> None:
+        self.run_file = self.folder / "run.toml"
+        self.live = LiveFolder(self.folder / "live")
+        self.steps = max(MIN_STEPS, round(self.options.minutes * 60 / SECONDS_A_STEP))
+        self.planned = [name_of(index) for index in range(self.options.peers + 1)]
+        monitor = [
+            *COMMAND,
+            "monitor",
+            str(self.run_file),
+            "--folder",
+            str(self.folder / "monitor"),
+        ]
+        monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
+        monitor += ["--host", "127.0.0.1", "--port", str(free_port())]
+        monitor += ["--authority-folder", str(self.folder / "authority")]
+        self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))
+        self.authority = RehearsedAuthority(
+            self.run_file, self.folder / "authority", free_port(), self._log("authority")
+        )
+
+    def run(self) -> None:
+        """Start everybody and look on until the monitor ends the run."""
+        run = RunFile(
+            name="rehearsal",
+            recipe=self.options.recipe,
+            title="Rehearsal on one machine",
+            steps=self.steps,
+            live=str(self.live.path),
+            data=self.data,
+            organisation=ORGANISATION,
+            authority=self.authority.address,
+            authority_key=self.authority.key,
+        )
+        atomic.write_bytes(self.run_file, run.to_toml().encode())
+        self.authority.worker.start()
+        self.monitor.start()
+        self._await_start(self.authority.worker, "the authority")
+        told = self._await_start(self.monitor, "the monitor")
+        run = replace(run, initial_peers=tuple(told["addresses"]))
+        atomic.write_bytes(self.run_file, run.to_toml().encode())
+        for name in self.planned[: self.options.peers]:
+            self._start(name)
+        self._invite()
+        self._look_on()
+
+    def stop_all(self) -> None:
+        """End all processes, and what they started."""
+        workers = [*self.volunteers.values(), self.monitor]
+        with ThreadPoolExecutor(max_workers=len(workers)) as pool:
+            list(pool.map(Worker.stop, workers))
+        self.authority.stop()
+
+    def conclude(self) -> int:
+        """Say what came of it."""
+        lines = self.live.progress.read()
+        if not lines:
+            print(f"no global step was made; the logs are in {self.folder}", flush=True)
+            return 1
+        first, last = lines[0], lines[-1]
+        print(f"\n{len(lines)} steps, loss {_loss(first)} -> {_loss(last)}")
+        for who in self.live.read_peers():
+            print(f"  {who.name:<12} {who.samples:>8,} samples in {who.steps:>4} steps")
+        print(f"live data: {self.live.path}")
+        sheet = self.folder / "pictures.png"
+        print(f"drawing {CANDIDATES} pictures of each caption", flush=True)
+        try:
+            drawing = self._draw()
+        except InputError as error:
+            print(f"no pictures were drawn: {error}", flush=True)
+            return 1
+        drawing.save(sheet)
+        print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)
+        return 0
+
+    def _draw(self) -> generate.Drawing:
+        """Draw with the newest checkpoint, as anybody could, and keep what fits best."""
+        recipe = find_recipe(self.options.recipe)
+        usual = recipe.generation
+        settings = replace(usual, images_per_prompt=CANDIDATES, keep=usual.images_per_prompt)
+        return generate.illustrate(str(self.live.path), usual.prompts, recipe, settings)
+
+    def _invite(self) -> None:
+        """Tell how to take part from another terminal, as a guest with a made-up account."""
+        guest = self.authority.make_user("guest")
+        variables = " ".join(f"{name}={value}" for name, value in guest.items())
+        print(f"join from another terminal:  {variables} \\")
+        words = [_near(Path(sys.executable)), "-m", "training", "join", _near(self.run_file)]
+        print(f"  {shlex.join(words)} --host 127.0.0.1", flush=True)
+
+    def _look_on(self) -> None:
+        deadline: float | None = None
+        while not self.stop.wait(1.0) and self.monitor.exit_code is None:
+            self._show_new_lines()
+            self._revive()
+            if self.first_line_at is None:
+                continue
+            seconds = 60 * self.options.minutes
+            passed = time.monotonic() - self.first_line_at
+            self._stage(passed, self._share_done(passed))
+            deadline = deadline or self.first_line_at + seconds + GIVE_UP_SECONDS
+            if time.monotonic() > deadline:
+                print("the monitor did not end the run in time", flush=True)
+                return
+        self._show_new_lines()
+
+    def _share_done(self, seconds: float) -> float:
+        """How much of the training is over, so many seconds after the first step.
+
+        It ends with its time or with its steps, whichever is sooner; so the further one counts.
+        """
+        return max(seconds / (60 * self.options.minutes), self.live.last_step() / self.steps)
+
+    def _stage(self, _seconds: float, share: float) -> None:
+        """Let happen what is due so many seconds after the first step, after such a share."""
+        if self.options.incidents:
+            self._stage_incidents(share)
+
+    def _stage_incidents(self, share: float) -> None:
+        victim, late = self.planned[min(1, self.options.peers - 1)], self.planned[-1]
+        if share > DEATH and victim in self.volunteers and self.options.peers > 1:
+            print(f"-- {victim}'s machine dies in the middle of its work", flush=True)
+            self.volunteers.pop(victim).kill()
+        if share > LATE_JOIN and late not in self.volunteers:
+            print(f"-- {late} joins late", flush=True)
+            self._start(late)
+
+    def _start(self, name: str, program: Sequence[str] = COMMAND) -> None:
+        folder = self.folder / "volunteers" / name
+        command = [*program, "join", str(self.run_file), "--name", name, "--folder", str(folder)]
+        command += ["--host", "127.0.0.1"]
+        if name not in self._accounts:
+            self._accounts[name] = self.authority.make_user(name)
+        account = self._accounts[name]
+        self.volunteers[name] = Worker(command, folder, 1, self._log(name), account)
+        self.volunteers[name].start()
+
+    def _revive(self) -> None:
+        """Start again whoever hangs in its start or has crashed."""
+        everybody = self.volunteers | {"the authority": self.authority.worker}
+        for name, worker in everybody.items():
+            if worker.hangs or worker.exit_code not in (None, 0):
+                print(f"-- {name} did not start or ended unexpectedly: again", flush=True)
+                worker.kill()
+                worker.start()
+
+    def _await_start(self, worker: Worker, who: str) -> dict[str, Any]:
+        deadline = time.monotonic() + START_SECONDS
+        while not worker.has_started:
+            if worker.exit_code is not None or worker.hangs:
+                worker.kill()
+                worker.start()
+            if self.stop.wait(0.5) or time.monotonic() > deadline:
+                raise InputError("rehearsal", who, f"must start; see {worker.log}")
+        return status.read(worker.folder)
+
+    def _show_new_lines(self) -> None:
+        lines = self.live.progress.read()
+        for line in lines[self.lines_shown :]:
+            print(
+                f"step {line['step']:>4}  loss {_loss(line)}  {line['samples']:>5} samples  "
+                f"{line['samples_per_second']:>6.0f} a second  {line['training']} training  "
+                f"{line['syncing']} syncing  {line['left']} left",
+                flush=True,
+            )
+        self.lines_shown = len(lines)
+        if lines and self.first_line_at is None:
+            self.first_line_at = time.monotonic()
+
+    def _log(self, name: str) -> Path:
+        path = self.folder / "logs" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+R = TypeVar("R", bound=Rehearsal)
+
+
+def name_of(index: int) -> str:
+    """Give a volunteer's name."""
+    return NAMES[index] if index < len(NAMES) else f"volunteer-{index + 1}"
+
+
+def free_port() -> int:
+    """Find a TCP port that is free on this machine right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _loss(line: dict[str, Any]) -> str:
+    return "  -  " if line["loss"] is None else f"{line['loss']:.3f}"
+
+
+def _near(path: Path) -> str:
+    """The path as it is typed in this folder."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

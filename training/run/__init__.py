@@ -1,0 +1,1 @@
+"""What a run is and what its processes share: run file, recipe, live data, status, files."""

@@ -1,0 +1,256 @@
+"""The live data of a run: a folder of small files that the monitor writes and the site reads.
+
+    run.json          what this run is
+    progress.jsonl    append-only, a line a global step
+    peers.json        the contributors
+    checkpoints.json  the published checkpoints
+    samples.json      the fixed prompts and what was drawn from them, in samples/
+
+Any static host can carry the folder; every address in it is relative to it, but for those of
+checkpoints that are on the Hub.
+"""
+
+import math
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from training.run import atomic
+
+VERSION = 1
+
+
+class PeerState(StrEnum):
+    """What a volunteer's device is doing."""
+
+    TRAINING = "training"
+    SYNCING = "syncing"
+    HELPING = "helping"  # averages for others and computes nothing
+    LEFT = "left"
+
+
+@dataclass(frozen=True)
+class RunCard:
+    """What `run.json` says of a run; `finished` is the time of its end or None.
+
+    `notice` is a sentence for whoever looks at the run, such as that nobody can be called.
+    """
+
+    name: str
+    title: str
+    recipe: str
+    model: dict[str, Any]
+    parameters: int
+    schedule: dict[str, float]
+    start: str
+    join: str
+    links: dict[str, str] = field(default_factory=dict)
+    finished: str | None = None
+    notice: str = ""
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class ProgressLine:
+    """One global step as in `progress.jsonl`.
+
+    Attributes:
+        step: the number of the step, from 1.
+        time: ISO 8601, UTC.
+        loss: mean over the micro-batches of all volunteers; None where nobody reported one.
+        samples: training sequences that this step was made of.
+        samples_per_second: of all volunteers together, by the clock, since the step before; 0 where
+            that was not seen.
+        training, syncing, left: volunteers by what they are doing; `left` counts since the start.
+        bytes_sent, bytes_received: gradients, weights and states that the volunteers exchanged
+            for this step.
+        rejected: reports and micro-batches not counted since the line before, such as those
+            whose loss was not finite.
+    """
+
+    step: int
+    time: str
+    loss: float | None
+    samples: int
+    samples_per_second: float
+    training: int
+    syncing: int
+    left: int
+    bytes_sent: int
+    bytes_received: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """A volunteer as in `peers.json`; times in ISO 8601, UTC.
+
+    Attributes:
+        id: the beginning of the SHA-256 of the volunteer's identity.
+        samples: training sequences computed, as the others saw them arrive.
+        seconds: time spent in the run, as the volunteer says.
+        steps: global steps to which the volunteer contributed.
+        milestones: cumulative seconds from the decision to join to the first gradient that the
+            others accepted, by `training.run.milestones.Milestone`; those that were reached.
+    """
+
+    id: str
+    name: str
+    samples: int
+    seconds: float
+    first_seen: str
+    last_seen: str
+    state: str
+    steps: int
+    milestones: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckpointEntry:
+    """A published checkpoint.
+
+    Attributes:
+        address: of the weights, relative to the live data, or an http(s) one; None once the file is
+            removed.
+        sha256: of the weights, in hexadecimal.
+        config_sha256: of the ``config.json`` beside them; None in lists of before it was noted.
+        optimizer: address of the optimizer's states, None where there are none.
+        optimizer_sha256: of these states.
+    """
+
+    step: int
+    loss: float | None
+    time: str
+    address: str | None
+    sha256: str
+    config_sha256: str | None = None
+    optimizer: str | None = None
+    optimizer_sha256: str | None = None
+
+    @classmethod
+    def read(cls, value: object) -> "CheckpointEntry":
+        """The entry that a value of JSON stands for.
+
+        Raises:
+            TypeError: a field is missing or of another type.
+            ValueError: a sum is none.
+        """
+        if not isinstance(value, dict):
+            raise TypeError("an entry must be an object")
+        for name, kinds in _ENTRY.items():
+            if not isinstance(value.get(name), kinds) or isinstance(value.get(name), bool):
+                raise TypeError(f"{name} is {str(value.get(name))[:40]!r}")
+        for name in ("sha256", "config_sha256", "optimizer_sha256"):
+            if value.get(name) is not None and not _SHA256.fullmatch(value[name]):
+                raise ValueError(f"{name} is no SHA-256")
+        fields: dict[str, Any] = {name: value.get(name) for name in _ENTRY}
+        return cls(**fields)
+
+
+_ENTRY: dict[str, tuple[type, ...]] = {
+    "step": (int,),
+    "loss": (int, float, type(None)),
+    "time": (str,),
+    "address": (str, type(None)),
+    "sha256": (str,),
+    "config_sha256": (str, type(None)),
+    "optimizer": (str, type(None)),
+    "optimizer_sha256": (str, type(None)),
+}
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+class LiveFolder:
+    """Writes the live data of one run; a new process continues where the last one stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.Lock()  # of the list of checkpoints, which two threads change
+        self.progress = atomic.AppendOnlyLines(path / "progress.jsonl")
+
+    def start(self, card: RunCard) -> None:
+        """Write `run.json`; a run that was started before keeps its time of start."""
+        before = atomic.read_json(self.path / "run.json")
+        if before is not None:
+            card = replace(card, start=before["start"])
+        atomic.write_json(self.path / "run.json", asdict(card))
+
+    def finish(self, time: str) -> None:
+        """Note in `run.json` that the run is over: the page becomes an archive."""
+        card = atomic.read_json(self.path / "run.json")
+        atomic.write_json(self.path / "run.json", card | {"finished": time})
+
+    def notify(self, notice: str) -> None:
+        """Put a sentence into `run.json`, or take it out with an empty one."""
+        card = atomic.read_json(self.path / "run.json")
+        atomic.write_json(self.path / "run.json", card | {"notice": notice})
+
+    def last_step(self) -> int:
+        """The newest step in `progress.jsonl`, 0 before the first."""
+        lines = self.progress.read()
+        return int(lines[-1]["step"]) if lines else 0
+
+    def append(self, line: ProgressLine) -> None:
+        """Add a step to `progress.jsonl`; a loss that is not finite is written as null."""
+        loss = math.nan if line.loss is None else round(line.loss, 6)
+        self.progress.append(asdict(line) | {"loss": loss if math.isfinite(loss) else None})
+
+    def write_peers(self, contributors: list[Contributor]) -> None:
+        """Replace `peers.json`."""
+        atomic.write_json(self.path / "peers.json", [asdict(entry) for entry in contributors])
+
+    def read_peers(self) -> list[Contributor]:
+        """The contributors of `peers.json`."""
+        return atomic.read_objects(self.path / "peers.json", lambda entry: Contributor(**entry))
+
+    def write_checkpoints(self, entries: list[CheckpointEntry]) -> None:
+        """Replace `checkpoints.json`."""
+        atomic.write_json(self.path / "checkpoints.json", [asdict(entry) for entry in entries])
+
+    def read_checkpoints(self) -> list[CheckpointEntry]:
+        """The checkpoints of `checkpoints.json`, oldest first."""
+        return atomic.read_objects(self.path / "checkpoints.json", CheckpointEntry.read)
+
+    def add_samples(
+        self, step: int, time: str, prompts: Sequence[str], pictures: Sequence[Sequence[bytes]]
+    ) -> None:
+        """Store PNGs under `samples/`, a row a prompt, and name them in `samples.json`.
+
+        A checkpoint that is drawn again replaces its pictures.
+        """
+        names = [
+            [f"samples/{step:06d}-{row:02d}-{column:02d}.png" for column in range(len(images))]
+            for row, images in enumerate(pictures)
+        ]
+        for row, images in zip(names, pictures, strict=True):
+            for name, image in zip(row, images, strict=True):
+                atomic.write_bytes(self.path / name, image)
+        others = [
+            entry for entry in read_samples(self.path)["checkpoints"] if entry["step"] != step
+        ]
+        entry = {"step": step, "time": time, "images": names}
+        checkpoints = sorted([*others, entry], key=lambda entry: int(entry["step"]))
+        content = {"prompts": list(prompts), "checkpoints": checkpoints}
+        atomic.write_json(self.path / "samples.json", content)
+
+
+def read_samples(folder: Path) -> dict[str, Any]:
+    """Read `samples.json`: `prompts`, and `checkpoints` with a row of picture names a prompt."""
+    empty: dict[str, Any] = {"prompts": [], "checkpoints": []}
+    samples: dict[str, Any] = atomic.read_json(folder / "samples.json") or empty
+    return samples
+
+
+def timestamp(seconds: float) -> str:
+    """Seconds since 1970 as ISO 8601 in UTC with milliseconds.
+
+    >>> timestamp(0.25)
+    '1970-01-01T00:00:00.250Z'
+    """
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

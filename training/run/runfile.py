@@ -1,0 +1,264 @@
+"""Run files: what a volunteer must know to join a run. A TOML file without any secret.
+
+name = "rehearsal"
+recipe = "rehearsal"
+initial_peers = ["/ip4/127.0.0.1/tcp/31337/p2p/12D3KooW..."]
+live = "https://example.org/live/rehearsal/"
+"""
+
+import base64
+import binascii
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+from urllib.request import urlopen
+
+from calculator.errors import InputError, unknown_name
+from training.run import download
+from training.run.recipes import RECIPES, Recipe, ScheduleSettings
+
+MAX_BYTES = 64 * 1024  # a run file is a dozen lines; whatever is longer is something else
+MAX_STEPS = 10**9
+PLAIN = "must be one line of at most 1,000 characters, without control characters"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_ORGANISATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
+_ADDRESS = re.compile(
+    r"(/(ip4|ip6|dns|dns4|dns6)/[\w.:%-]+/(tcp|udp)/\d{1,5}[\w./:%-]*)?/p2p/[A-Za-z0-9]+", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A run as its organisers describe it.
+
+    Attributes:
+        name: the run's identifier: it is the prefix of everything the peers publish.
+        recipe: a key of `training.run.recipes.RECIPES`: the model, data and schedule.
+        initial_peers: multiaddresses of entry points, each ending in ``/p2p/`` and an identity;
+            empty for the one that starts a run.
+        title: what people read.
+        organisation: the Hugging Face organisation whose members may join; empty: everybody.
+        authority: address of the server that admits volunteers, https unless it is on this
+            machine; empty: there is none.
+        authority_key: the key that the authority signs with, as it prints it at its start: then
+            no other server can pass for it; empty: the first answer is believed.
+        live: where the live data and the checkpoints are published: an https address, http on this
+            machine, or a folder; empty: nowhere.
+        data: where the training data comes from, in place of the recipe's own source.
+        checkpoints: repository of the Hugging Face Hub where the monitor publishes the weights
+            as well; empty: beside the live data only.
+        license: of the weights, as the Hub names licenses; empty: the organisers name none.
+        steps: global steps of the schedule, in place of the recipe's; its rate ends at zero there.
+        links: further addresses for the run's page, by name.
+    """
+
+    name: str
+    recipe: str
+    initial_peers: tuple[str, ...] = ()
+    title: str = ""
+    organisation: str = ""
+    authority: str = ""
+    authority_key: str = ""
+    live: str = ""
+    data: str = ""
+    checkpoints: str = ""
+    license: str = ""
+    steps: int | None = None
+    links: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require(_NAME.fullmatch(self.name), "name", self.name, "1 to 40 of a-z, 0-9 and -")
+        if self.recipe not in RECIPES:
+            raise unknown_name("recipe", self.recipe, RECIPES)
+        for name in _TEXTS:
+            _require(_is_plain(getattr(self, name)), name, getattr(self, name), PLAIN)
+        for name, (is_right, rule) in _RULES.items():
+            value = getattr(self, name)
+            _require(not value or is_right(value), name, value, rule)
+        for address in self.initial_peers:
+            rule = "a multiaddress such as /ip4/203.0.113.5/tcp/31337/p2p/12D3KooW..."
+            _require(_ADDRESS.fullmatch(address), "initial_peers", address, rule)
+        self._check_servers()
+        if self.steps is not None:
+            rule = f"must be from 2 to {MAX_STEPS:,}"
+            _require(2 <= self.steps <= MAX_STEPS, "steps", self.steps, rule)
+        for name, address in self.links.items():
+            _require(_is_plain(name) and name, "links", name, PLAIN)
+            _require(_is_web(address), f"links.{name}", address, "an http(s) address")
+
+    def _check_servers(self) -> None:
+        """Nobody may listen in on the way to them, or pass for them."""
+        if self.authority:
+            rule = "an https address, or http on this machine: tokens travel there"
+            _require(_is_private(self.authority), "authority", self.authority, rule)
+        if self.authority_key:
+            rule = "32 bytes in base 64, as the authority prints its key"
+            _require(_is_key(self.authority_key), "authority_key", self.authority_key, rule)
+            rule = "must not be given where the run file names no authority"
+            _require(self.authority, "authority_key", self.authority_key, rule)
+        if "://" in self.live:
+            rule = "an https address, http on this machine, or a folder: weights come from there"
+            _require(_is_private(self.live), "live", self.live, rule)
+
+    def get_recipe(self) -> Recipe:
+        """The recipe of this run, with its number of steps."""
+        recipe = RECIPES[self.recipe]
+        if self.steps is None:
+            return recipe
+        warmup = min(recipe.schedule.warmup_steps, self.steps // 2)
+        return replace(recipe, schedule=ScheduleSettings(self.steps, warmup))
+
+    def to_toml(self) -> str:
+        """The file's text; `parse` reads it back."""
+        lines = [f"{key} = {_toml(getattr(self, key))}" for key in _TEXTS if getattr(self, key)]
+        lines.append(f"initial_peers = [{', '.join(_toml(peer) for peer in self.initial_peers)}]")
+        if self.steps is not None:
+            lines.append(f"steps = {self.steps}")
+        if self.links:
+            lines += ["", "[links]", *(f"{_toml(k)} = {_toml(v)}" for k, v in self.links.items())]
+        return "\n".join(lines) + "\n"
+
+
+_TEXTS = (
+    "name",
+    "recipe",
+    "title",
+    "organisation",
+    "authority",
+    "authority_key",
+    "live",
+    "data",
+    "checkpoints",
+    "license",
+)
+
+
+def load(source: str) -> RunFile:
+    """Read a run file from a path or an http(s) address.
+
+    Raises:
+        InputError: with the field, the value and the rule, when a field is not as it must be,
+            or with the field ``run`` when there is no such file or it is no TOML.
+    """
+    return parse(_read(source), source)
+
+
+def parse(text: str, source: str = "run file") -> RunFile:
+    """Check the text of a run file; `source` names it in an error."""
+    try:
+        values = tomllib.loads(text)
+    except RecursionError as error:
+        raise InputError("run", source, "must be a TOML file, not nested so deeply") from error
+    except ValueError as error:  # of TOML, or a whole number of thousands of digits
+        raise InputError("run", source, f"must be a TOML file: {error}") from error
+    readers: dict[str, Callable[[str, Any], Any]] = dict.fromkeys(_TEXTS, _text)
+    readers |= {"initial_peers": _texts, "steps": _whole_number, "links": _links}
+    for key in values:
+        if key not in readers:
+            raise unknown_name("field", key, readers)
+    for required in ("name", "recipe"):
+        _require(required in values, required, "", "must be in the run file")
+    return RunFile(**{key: readers[key](key, value) for key, value in values.items()})
+
+
+def _read(source: str) -> str:
+    rule = "a run file's path or http(s) address"
+    try:
+        if _is_web(source):
+            with urlopen(source, timeout=30) as answer:
+                content: bytes = answer.read(MAX_BYTES + 1)
+        else:
+            with Path(source).open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: no address, or no path
+        raise InputError("run", source, f"must be {rule}: {error}") from error
+    _require(
+        len(content) <= MAX_BYTES, "run", source, f"must be {rule} of at most {MAX_BYTES} bytes"
+    )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError("run", source, "must be text in UTF-8") from error
+
+
+def _is_web(address: str) -> bool:
+    return download.is_web(address) and _is_plain(address) and " " not in address
+
+
+def _is_private(address: str) -> bool:
+    """Tell whether nobody can listen in on the way to an address."""
+    if not _is_web(address):
+        return False
+    parts = urlparse(address)
+    on_this_machine = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    return parts.scheme == "https" or on_this_machine
+
+
+_RULES: dict[str, tuple[Callable[[str], object], str]] = {
+    "organisation": (_ORGANISATION.fullmatch, "the name of a Hugging Face organisation"),
+    "checkpoints": (
+        _REPOSITORY.fullmatch,
+        "a repository of the Hugging Face Hub, such as someone/model",
+    ),
+    "license": (
+        _LICENSE.fullmatch,
+        "a license as the Hugging Face Hub names it, such as apache-2.0",
+    ),
+}
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text can be shown in a terminal and on a page as it is."""
+    controls = any(unicodedata.category(c) in _CONTROLS or c in _DIRECTIONS for c in text)
+    return len(text) <= 1000 and not controls
+
+
+_CONTROLS = ("Cc", "Cs", "Zl", "Zp")
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def _is_key(text: str) -> bool:
+    try:
+        return len(base64.b64decode(text, validate=True)) == 32
+    except (ValueError, binascii.Error):
+        return False
+
+
+def _require(condition: object, name: str, value: object, rule: str) -> None:
+    if not condition:
+        raise InputError(name, value, rule)
+
+
+def _text(name: str, value: Any) -> str:
+    _require(isinstance(value, str), name, value, "must be a text in quotes")
+    return str(value)
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    _require(isinstance(value, list), name, value, 'must be a list such as ["..."]')
+    return tuple(_text(name, item) for item in value)
+
+
+def _whole_number(name: str, value: Any) -> int:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    _require(is_whole, name, value, "must be a whole number")
+    return int(value)
+
+
+def _links(name: str, value: Any) -> dict[str, str]:
+    _require(isinstance(value, dict), name, value, "must be a table of names and addresses")
+    return {str(key): _text(f"{name}.{key}", item) for key, item in value.items()}
+
+
+def _toml(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,124 @@
+"""What a volunteer's device is doing, in plain words: in the terminal and in `status.json`."""
+
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TextIO
+
+from calculator.errors import InputError
+from training.run import atomic
+
+
+class Stage(StrEnum):
+    """What goes on, as people read it."""
+
+    STARTING = "starting"
+    ADMITTING = "asking for access"
+    PREPARING = "preparing the training data"
+    CONNECTING = "looking for the run"
+    SEARCHING = "asking how far the others are"
+    DOWNLOADING = "downloading the state"
+    COMPUTING = "computing"
+    WAITING = "waiting for the others"
+    AVERAGING = "averaging with the others"
+    DISCONNECTED = "no connection to the run, trying again"
+    SHARING = "sharing the result"
+    LEAVING = "saying goodbye to the others"
+    DONE = "done"
+
+
+@dataclass
+class Status:
+    """A volunteer's figures; None where one is not known.
+
+    Attributes:
+        started: whether the process has got through its start, where it may hang.
+        stage: what goes on. percent: how much of it is done.
+        step: the newest global step. total_steps: of the whole run.
+        loss: mean loss of the volunteer's own part in the newest step.
+        samples: training sequences contributed. pending: computed for the next step.
+        target: sequences of all volunteers that make a step.
+        peers: volunteers in the run, this one included.
+        seconds_to_update: expected time to the next global step.
+    """
+
+    started: bool = False
+    stage: Stage = Stage.STARTING
+    percent: int | None = None
+    step: int = 0
+    total_steps: int = 0
+    loss: float | None = None
+    samples: int = 0
+    pending: int = 0
+    target: int = 0
+    peers: int = 0
+    seconds_to_update: float | None = None
+
+    def in_words(self) -> str:
+        """One line for the terminal."""
+        doing = self.stage.value if self.percent is None else f"{self.stage}, {self.percent} %"
+        if not self.started:
+            return doing
+        parts = [f"step {self.step:,} of {self.total_steps:,}"]
+        if self.loss is not None:
+            parts.append(f"loss {self.loss:.3f}")
+        parts.append(f"you {self.samples:,} samples and {self.pending} of the next {self.target:,}")
+        parts.append(f"{self.peers} {'peer' if self.peers == 1 else 'peers'}")
+        if self.seconds_to_update is not None and self.stage is Stage.COMPUTING:
+            parts.append(f"next update in {max(1.0, self.seconds_to_update):.0f} s")
+        parts.append(doing)
+        return " · ".join(parts)
+
+
+class StatusBoard:
+    """Shows a status: one line that changes in a terminal, a line a change elsewhere.
+
+    Args:
+        folder: where `status.json` is replaced at each `show`.
+        stream: where people look.
+    """
+
+    def __init__(self, folder: Path, stream: TextIO | None = None) -> None:
+        self.status = Status()
+        self.folder = folder
+        self._stream = stream or sys.stdout
+        self._shown: tuple[Any, ...] = ()
+
+    def show(self) -> None:
+        """Write the status to the file and, if it changed enough to be news, to the stream."""
+        status = self.status
+        write(self.folder, asdict(status) | {"stage": status.stage.name.lower()})
+        if self._stream.isatty():
+            self._stream.write(f"\r\x1b[K{status.in_words()}")
+            self._stream.flush()
+            return
+        news = (status.step, None if status.stage in _BRIEF else status.stage)
+        if news != self._shown:
+            self._shown = news
+            print(status.in_words(), file=self._stream, flush=True)
+
+    def say(self, sentence: str) -> None:
+        """Write a sentence of its own."""
+        start = "\r\x1b[K" if self._stream.isatty() else ""
+        print(f"{start}{sentence}", file=self._stream, flush=True)
+
+
+# stages that change several times a second: not worth a line each in a log
+_BRIEF = (Stage.COMPUTING, Stage.WAITING, Stage.AVERAGING)
+
+
+def write(folder: Path, status: dict[str, Any]) -> None:
+    """Replace the `status.json` of a peer's folder, with this process' id and the time."""
+    atomic.write_json(folder / "status.json", status | {"pid": os.getpid(), "time": time.time()})
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read the `status.json` of a volunteer's folder; empty where there is none of use."""
+    try:
+        told = atomic.read_json(folder / "status.json")
+    except InputError:
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,1 @@
+"""Captioned pictures of shapes, and a judge of drawn ones."""

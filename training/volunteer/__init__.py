@@ -1,0 +1,1 @@
+"""A volunteer: trains, reports what it did, recovers from failures."""

@@ -1,0 +1,63 @@
+"""A volunteer's own copy of the training state: to come back with, or to go back to."""
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from training.averaging.state import TrainingState
+from training.run import atomic
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a volunteer keeps: the training state and its place in the data."""
+
+    state: TrainingState
+    stream: dict[str, Any]
+
+
+def save(path: Path, backup: Backup) -> None:
+    """Write a backup to disk at once; a crash leaves the one before."""
+    content = {
+        "epoch": backup.state.epoch,
+        "optimizer_metadata": backup.state.optimizer_metadata,
+        "tensors": backup.state.tensors,
+        "stream": backup.stream,
+    }
+    with atomic.replacing(path) as temporary:
+        torch.save(content, temporary)
+
+
+def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
+    """Read the backup; None where there is none, or it is broken or of another model."""
+    if not path.exists():
+        return None
+    try:
+        content = torch.load(path, weights_only=True)
+        state = TrainingState(
+            int(content["epoch"]), list(content["optimizer_metadata"]), list(content["tensors"])
+        )
+        shapes = [tensor.shape for tensor in state.tensors[: len(parameters)]]
+        fits = shapes == [parameter.shape for parameter in parameters]
+        sound = fits and state.is_sound(len(parameters))
+        return Backup(state, dict(content["stream"])) if sound else None
+    except _BROKEN:
+        return None
+
+
+_BROKEN = (  # all that torch and its unpickler raise on bytes that are none of theirs
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+)

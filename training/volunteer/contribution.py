@@ -1,0 +1,96 @@
+"""What this volunteer has done since it started, and the report that it publishes of it."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from hivemind.utils import get_dht_time
+
+from training.averaging.reduction import Round
+from training.averaging.testimony import witnesses
+from training.network.traffic import Traffic
+from training.records.reports import (
+    RECENT_STEPS,
+    PeerReport,
+    StepReport,
+)
+from training.run import milestones
+from training.run.live import PeerState
+
+
+@dataclass
+class Contribution:
+    """Counts micro-batches towards global steps.
+
+    Attributes:
+        name: how the volunteer wants to be called.
+        samples: training sequences that went into a global step.
+        steps: global steps to which they went.
+        rejected: micro-batches left out because their loss was not finite.
+        loss: mean loss of the last global step's own micro-batches, None before the first.
+    """
+
+    name: str
+    session: float = field(default_factory=get_dht_time)
+    samples: int = 0
+    steps: int = 0
+    rejected: int = 0
+    loss: float | None = None
+    recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
+    _samples: int = 0
+    _loss: float = 0.0
+    _mini_steps: int = 0
+    _traffic: Traffic = field(default_factory=lambda: Traffic(0, 0))
+
+    def add(self, samples: int, loss: float) -> None:
+        """Count a micro-batch towards the next global step."""
+        self._samples += samples
+        self._loss += loss
+        self._mini_steps += 1
+
+    def discard(self) -> None:
+        """Forget what was counted towards a step that was made without us."""
+        self._samples, self._loss, self._mini_steps = 0, 0.0, 0
+
+    def finish_step(self, step: int, traffic: Traffic, seen: Round | None = None) -> None:
+        """Note that a global step was made with what was counted, and the traffic until now.
+
+        `seen` is what this volunteer saw of the averaging, None where there was none.
+        """
+        if self._mini_steps:
+            report = StepReport(
+                step=step,
+                time=get_dht_time(),
+                samples=self._samples,
+                loss=self._loss,
+                mini_steps=self._mini_steps,
+                bytes_sent=traffic.sent - self._traffic.sent,
+                bytes_received=traffic.received - self._traffic.received,
+                seen=witnesses(seen) if seen else [],
+            )
+            self._traffic = traffic
+            self.recent.append(report)
+            self.samples += self._samples
+            self.steps += 1
+            self.loss = self._loss / self._mini_steps
+        self.discard()
+
+    def report(self, state: PeerState, step: int, samples_per_second: float) -> PeerReport:
+        """Make the record to publish."""
+        return PeerReport(
+            name=self.name,
+            state=state.value,
+            session=self.session,
+            time=get_dht_time(),
+            step=step,
+            samples=self.samples,
+            samples_per_second=samples_per_second,
+            steps=self.steps,
+            rejected=self.rejected,
+            recent=list(self.recent),
+            milestones=milestones.reached(),
+        )
+
+    @property
+    def pending_samples(self) -> int:
+        """Samples computed towards the step that is not finished yet."""
+        return self._samples

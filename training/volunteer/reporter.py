@@ -1,0 +1,163 @@
+"""Tells what a volunteer does, to its owner and to the run, while the main thread works."""
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from typing import Any
+
+from hivemind.averaging.control import AveragingStage
+from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError
+from hivemind.utils import MPFuture, get_dht_time
+
+from training.averaging.optimizer import SwarmOptimizer
+from training.network import traffic
+from training.network.connection import Network
+from training.records import orders, reports
+from training.records.orders import RollbackOrder
+from training.run.live import PeerState
+from training.run.recipes import Recipe
+from training.run.status import Stage, StatusBoard
+from training.volunteer.contribution import Contribution
+
+logger = logging.getLogger(__name__)
+
+BOARD_SECONDS = 0.5
+ANSWER_SECONDS = 10.0
+HEARTBEAT_SECONDS = 10.0
+GOODBYES = 3  # attempts to hand in the last report
+_LONG_SECONDS = 86_400.0  # the tracker's guesses before it has seen a micro-batch are longer
+
+
+class Reporter:
+    """A thread that shows the status and publishes a report every few seconds.
+
+    `stage` is for the main thread to set. The thread also keeps an entry point connected;
+    `is_connected` says whether anybody is, `is_alive` whether our own network daemon answers.
+    `order` is what the run's moderators ordered last.
+
+    Args:
+        state_bytes: size of a whole state on the wire, to say how much of it has arrived.
+        moderators: the identities that take reports and whose orders are followed.
+    """
+
+    def __init__(
+        self,
+        board: StatusBoard,
+        network: Network,
+        optimizer: SwarmOptimizer,
+        contribution: Contribution,
+        recipe: Recipe,
+        state_bytes: int,
+        moderators: frozenset[str] = frozenset(),
+    ) -> None:
+        self.board, self.network, self.optimizer = board, network, optimizer
+        self.contribution, self.recipe, self.state_bytes = contribution, recipe, state_bytes
+        self.moderators = moderators
+        self.order: RollbackOrder | None = None
+        self.is_connected = True
+        self.is_alive = True
+        self._stage = Stage.CONNECTING
+        self._received_before = 0
+        self._checkpoint_percent: int | None = None
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def stage(self) -> Stage:
+        """What the main thread does."""
+        return self._stage
+
+    @stage.setter
+    def stage(self, stage: Stage) -> None:
+        if stage is Stage.DOWNLOADING:
+            self._received_before = traffic.read().received
+        self._checkpoint_percent = None
+        self._stage = stage
+
+    def note_checkpoint(self, percent: int) -> None:
+        """Tell how much of a published checkpoint has been downloaded."""
+        self._checkpoint_percent = percent
+
+    def start(self) -> None:
+        """Begin to report."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Report a last time, as one who left."""
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._say_goodbye()
+        self.show()
+
+    def _say_goodbye(self) -> None:
+        """Hand in a last report, and see that it arrives: the last step is in it."""
+        for _ in range(GOODBYES):
+            with contextlib.suppress(TimeoutError, OSError, P2PDaemonError):
+                if self.publish(PeerState.LEFT).result(reports.CALL_SECONDS):
+                    return
+            time.sleep(BOARD_SECONDS)
+        logger.warning("the monitor did not take our last report")
+
+    def publish(self, state: PeerState) -> "MPFuture[bool]":
+        """Send the figures so far to the monitor."""
+        rate = float(self.optimizer.tracker.performance_ema.samples_per_second)
+        step = self.optimizer.local_epoch
+        report = self.contribution.report(state, step, rate)
+        network = self.network
+        return reports.hand_in(network.dht, self.moderators, report, network.membership)
+
+    def show(self) -> None:
+        """Bring the board up to date."""
+        status, progress = self.board.status, self.optimizer.tracker.global_progress
+        status.started = True
+        status.stage, status.percent = self._describe_stage()
+        status.step = self.optimizer.local_epoch
+        status.total_steps = self.recipe.schedule.total_steps
+        status.loss = self.contribution.loss
+        status.samples = self.contribution.samples
+        status.pending = self.contribution.pending_samples
+        status.target = self.recipe.swarm.target_batch_size
+        status.peers = max(1, progress.num_peers)
+        seconds = progress.eta_next_epoch - get_dht_time()
+        status.seconds_to_update = max(0.0, seconds) if seconds < _LONG_SECONDS else None
+        self.board.show()
+
+    def _run(self) -> None:
+        last_heartbeat = -math.inf
+        while not self._closed.wait(BOARD_SECONDS):
+            self.show()
+            if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
+                last_heartbeat = time.monotonic()
+                self._beat()
+
+    def _beat(self) -> None:
+        """Look after the line, tell the run of us and hear what its moderators say."""
+        try:
+            self.is_connected = self.network.keep_entry_points()
+            syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
+            self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
+            network = self.network
+            order = orders.find(network.dht, network.run, self.moderators, ANSWER_SECONDS)
+            self.order = order or self.order
+        except TimeoutError:
+            logger.warning("the network daemon is slow to answer")
+        except (OSError, P2PDaemonError) as error:
+            logger.warning("the network daemon is gone: %r", error)
+            self.is_connected = self.is_alive = False
+
+    def _describe_stage(self) -> tuple[Stage, int | None]:
+        checkpoint = self._checkpoint_percent
+        if self.stage is Stage.DOWNLOADING:
+            received = traffic.read().received - self._received_before
+            percent = min(100, 100 * received // max(1, self.state_bytes))
+            return self.stage, max(percent, checkpoint or 0)  # the sooner of the two is taken
+        if self.stage is Stage.SEARCHING and checkpoint is not None:
+            return Stage.DOWNLOADING, checkpoint
+        control: Any = self.optimizer.scheduled_grads
+        if self.stage is Stage.WAITING and control is not None:
+            exchanging = control.stage is AveragingStage.RUNNING_ALLREDUCE
+            return (Stage.AVERAGING if exchanging else Stage.WAITING), None
+        return self.stage, None
