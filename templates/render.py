@@ -1,43 +1,27 @@
-"""What is generated from the code: each template in pages/ becomes a Markdown page.
+"""What is generated from the code: each folder of pages/ becomes a Markdown page.
 
-MkDocs then reads these pages like hand-written ones, so the site needs no hooks.
+A folder holds `page.md.j2` and, where that needs names, `context.py` with a function `context`.
+A page that fetches files of its own writes them in that module's `write_assets`. What several
+pages use is in pieces/. MkDocs reads the pages like hand-written ones, so the site needs no hooks.
 """
 
+import importlib
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from templates import (
-    about_page,
-    accuracy_page,
-    calculator_page,
-    home_page,
-    how_page,
-    join_page,
-    live_page,
-    numbers_page,
-    own_page,
-    reference_page,
-    security_page,
-    tutorial_page,
-)
-
 FOLDER = Path(__file__).resolve().parent
-PAGES = {
-    "index": home_page.context,
-    "live": live_page.context,
-    "calculator": calculator_page.context,
-    "numbers": numbers_page.context,
-    "accuracy": accuracy_page.context,
-    "reference/index": reference_page.context,
-    "about": about_page.context,
-    "join": join_page.context,
-    "how-it-works": how_page.context,
-    "security": security_page.context,
-    "tutorial": tutorial_page.context,
-    "run-your-own": own_page.context,
-}
+TEMPLATE = "page.md.j2"
+
+
+def pages(folder: Path = FOLDER / "pages") -> dict[str, Path]:
+    """Each page's folder, by the page's address in the site."""
+    return {
+        template.parent.name.replace("_", "-"): template.parent
+        for template in sorted(folder.glob(f"*/{TEMPLATE}"))
+    }
 
 
 def render(staging: Path) -> None:
@@ -46,23 +30,43 @@ def render(staging: Path) -> None:
     Raises:
         jinja2.UndefinedError: when a template names what its context does not have.
     """
-    for name in PAGES:
-        page = staging / f"{name}.md"
-        page.parent.mkdir(exist_ok=True)
-        page.write_text(render_page(name), "utf-8")
+    for name, folder in pages().items():
+        # A page with others below it is the first page of their folder.
+        has_others = any((staging / name).glob("*.md"))
+        page = staging / (f"{name}/index.md" if has_others else f"{name}.md")
+        page.write_text(render_page(name, folder), "utf-8")
+        write_assets = getattr(_module(folder), "write_assets", None)
+        if write_assets:
+            write_assets(staging / "assets")
 
 
-def render_page(name: str) -> str:
+def render_page(name: str, folder: Path | None = None) -> str:
     """The Markdown of one generated page."""
+    folder = folder or pages()[name]
     environment = Environment(
-        loader=FileSystemLoader([FOLDER / "pages", FOLDER / "fragments"]),
+        loader=FileSystemLoader([folder, FOLDER / "pieces"]),
         undefined=StrictUndefined,
         autoescape=False,  # Markdown; contexts hold our own words, and templates escape the rest
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template(f"{name}.md.j2").render(**PAGES[name]())
-    return _without_empty_html_lines(page)
+    return _without_empty_html_lines(environment.get_template(TEMPLATE).render(**_context(folder)))
+
+
+def _module(folder: Path) -> ModuleType | None:
+    """A page's context.py, where it has one."""
+    if not (folder / "context.py").is_file():
+        return None
+    return importlib.import_module(f"templates.pages.{folder.name}.context")
+
+
+def _context(folder: Path) -> dict[str, object]:
+    """The names of a page; none where its folder has no context.py."""
+    module = _module(folder)
+    if module is None:
+        return {}
+    found: dict[str, object] = module.context()
+    return found
 
 
 def _without_empty_html_lines(page: str) -> str:

@@ -5,10 +5,15 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tools.chromium import find_chromium
 from tools.server import make_server
 from tools.website import SITE
+
+# speed is benchmarked, never tested: a busy machine may take its time for an example
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,10 @@ from types import CodeType
 
 import pytest
 
-from tools import compile_bytecode
+from tools import browser_python, compile_bytecode
 from tools.browser_python import _zip_of
 from tools.console import ROOT
+from tools.node import Node
 
 SOURCE = '''"""A docstring."""
 def fail():
@@ -78,3 +79,17 @@ def test_a_zip_of_sources_has_no_dates() -> None:
     first = _zip_of(modules)
     modules[0].touch()
     assert _zip_of(modules) == first
+
+
+def test_each_archive_is_compiled_once_also_where_node_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(browser_python, "CACHE", tmp_path / "cache")
+    nothing = Node(tmp_path / "no-node", (tmp_path / "no-npm",))
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    browser_python.stage_browser_python(assets, nothing, ROOT / "node_modules")
+    assert capsys.readouterr().out.count("could not compile") == 2
+    stock = ROOT / "node_modules" / "pyodide" / "python_stdlib.zip"
+    library = assets / "pyodide" / "python_stdlib_bytecode.zip"
+    assert library.read_bytes() == stock.read_bytes()

@@ -4,13 +4,14 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import build
-from tools import chromium, node
+from tools import chromium, commands, node
 from tools.console import ROOT, BuildError
 from tools.environment import Group
 
@@ -44,12 +45,31 @@ def test_an_old_node_is_passed_over_for_the_wheels(
         return Path(sys.executable)
 
     monkeypatch.setattr(node.shutil, "which", lambda name: name)
-    monkeypatch.setattr(node, "_major_version", lambda _: node.OLDEST_NODE - 1)
+    monkeypatch.setattr(node, "_version", lambda _: (node.OLDEST_NODE[0] - 1, 99))
     monkeypatch.setattr(node, "ensure", ensure)
     monkeypatch.setattr(node, "run", lambda *_: f"{tmp_path}\n")
     found = node.find_node()
     assert asked == [Group.NODE]
     assert tmp_path in found.node.parents
+
+
+def test_the_two_runs_of_pytest_have_every_test_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[tuple[str, ...]] = []
+    monkeypatch.setattr(commands, "_in_venv", lambda *words: runs.append(words) or 0)
+    assert commands._test([]) == 0
+    together, apart = (set(words) for words in runs)
+    folders = {word for word in together if (ROOT / word).is_dir()}
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    everything = set(configured["tool"]["pytest"]["ini_options"]["testpaths"])
+    assert folders == set(commands.COMPUTING)
+    assert {f"--ignore={folder}" for folder in folders} < apart
+    assert everything <= folders | apart
+
+
+def test_a_failure_in_either_run_of_pytest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for failing in ("-n", "--ignore=tests/pages"):
+        monkeypatch.setattr(commands, "_in_venv", lambda *words, f=failing: int(f in words))
+        assert commands._test([]) == 1
 
 
 @pytest.fixture(autouse=True)

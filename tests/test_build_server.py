@@ -1,5 +1,6 @@
 """tools/server.py: what a browser and a polling page need from a server."""
 
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -106,3 +107,36 @@ def test_a_taken_port_is_said_plainly(tmp_path: Path) -> None:
 def test_an_impossible_port_is_refused_with_the_rule(tmp_path: Path, port: int) -> None:
     with pytest.raises(BuildError, match=rf"port = {port}: must be between 0 and 65535"):
         make_server(tmp_path, port)
+
+
+def test_a_compressed_file_answers_a_browser_that_takes_it(tmp_path: Path, address: str) -> None:
+    (tmp_path / "index.html").write_text("<p>plain")
+    for suffix, content in ((".br", b"brotli"), (".gz", b"gzip")):
+        (tmp_path / f"index.html{suffix}").write_bytes(content)
+    for accepted, content, encoding in (
+        ("gzip, deflate, br", b"brotli", "br"),
+        ("gzip;q=1.0, deflate", b"gzip", "gzip"),
+        ("identity", b"<p>plain", None),
+    ):
+        request = urllib.request.Request(address, headers={"Accept-Encoding": accepted})
+        with urllib.request.urlopen(request) as response:
+            assert response.read() == content
+            assert response.headers["Content-Encoding"] == encoding
+            assert response.headers["Content-Type"] == "text/html"
+            date = response.headers["Last-Modified"]
+        again = {"Accept-Encoding": accepted, "If-Modified-Since": date}
+        with pytest.raises(urllib.error.HTTPError) as unchanged:
+            urllib.request.urlopen(urllib.request.Request(address, headers=again))
+        with unchanged.value as answer:  # it holds a socket
+            assert answer.code == 304
+
+
+def test_a_file_changed_after_it_was_compressed_is_sent_as_it_is(
+    tmp_path: Path, address: str
+) -> None:
+    (tmp_path / "page.html.gz").write_bytes(b"old")
+    os.utime(tmp_path / "page.html.gz", (0, 0))
+    request = urllib.request.Request(address + "page.html", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request) as response:
+        assert response.read() == b""
+        assert response.headers["Content-Encoding"] is None

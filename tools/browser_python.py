@@ -13,6 +13,7 @@ from tools.node import Node
 TOOLS = ROOT / "tools"
 CACHE = WORKSHOP / "bytecode"
 COMPILER = (TOOLS / "compile_bytecode.mjs", TOOLS / "compile_bytecode.py")
+CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py")
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 # The oldest date a zip can hold: the same bytes at every build.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -21,22 +22,24 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 def stage_browser_python(assets: Path, node: Node, node_modules: Path) -> None:
     """Put the runtime, both standard libraries and calculator.zip into `assets`.
 
-    assets/pyodide/python_stdlib_bytecode.zip is the library that starts fast; the stock
-    python_stdlib.zip beside it is what worker.js falls back to.
+    assets/pyodide/python_stdlib_bytecode.zip is the imported part of the library, which starts
+    fast; the stock python_stdlib.zip beside it is what worker.js falls back to, also for a single
+    module that the part lacks.
     """
     pyodide = node_modules / "pyodide"
     folder = assets / "pyodide"
     folder.mkdir(parents=True)
     for name in RUNTIME_FILES:
         shutil.copyfile(pyodide / name, folder / name)
-    library = _compiled_library(pyodide, node)
     # An empty list of packages: we use none, and the full one is 119 kB of every first visit.
     info = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))["info"]
     lock = json.dumps({"info": info, "packages": {}})
     (folder / "pyodide-lock.json").write_text(lock, "utf-8")
-    library = _compiled_library(pyodide, node) or pyodide / "python_stdlib.zip"
-    shutil.copyfile(library, folder / "python_stdlib_bytecode.zip")
-    shutil.copyfile(_packed_calculator(pyodide, node), assets / "calculator.zip")
+    calculator = _packed_calculator(pyodide, node)
+    shutil.copyfile(calculator, assets / "calculator.zip")
+    library = _compiled_library(pyodide, node)
+    library = library and (_imported_part(library, calculator, pyodide, node) or library)
+    shutil.copyfile(library or pyodide / "python_stdlib.zip", folder / "python_stdlib_bytecode.zip")
 
 
 def _compiled_library(pyodide: Path, node: Node) -> Path | None:
@@ -44,6 +47,21 @@ def _compiled_library(pyodide: Path, node: Node) -> Path | None:
     stock = pyodide / "python_stdlib.zip"
     target = CACHE / f"library-{digest([*COMPILER, stock, pyodide / 'package.json'])}.zip"
     return _compiled(stock, target, pyodide, node, "strip", "Python's library for the browser")
+
+
+def _imported_part(library: Path, calculator: Path, pyodide: Path, node: Node) -> Path | None:
+    """What Pyodide and `calculator` import of `library`; None if Python does not start from it."""
+    target = CACHE / f"closure-{digest([*CLOSURE, library, calculator])}.zip"
+    if target.is_file():
+        return target
+    command: list[str | Path] = [node.node, CLOSURE[0], pyodide, library, calculator, target]
+    try:
+        with step("Leaving out of Python's library what nothing imports"):
+            run(command, "Python does not start from the part that is imported.")
+    except BuildError as error:
+        say(f"  {error}\n  The site gets the whole library instead: it works, and is larger.")
+        return None
+    return target
 
 
 def _packed_calculator(pyodide: Path, node: Node) -> Path:

@@ -1,4 +1,4 @@
-"""`build.py check`: formatting, lint, types, spelling, and addresses that no file may hold."""
+"""`build.py check`: formatting, lint, types, spelling, and things that no file may hold."""
 
 import re
 import subprocess
@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.console import ROOT, say
+from tools.node import NODE_MODULES, find_node
 
-COMMANDS = (
+PYTHON_TOOLS = (
     ("Formatting", ("ruff", "format", "--check", "--quiet", ".")),
     ("Lint", ("ruff", "check", "--quiet", ".")),
     ("Types", ("mypy",)),
 )
+SCRIPT_TOOLS = (
+    ("Lint of scripts", ("eslint/bin/eslint.js", "--max-warnings", "0", ".")),
+    ("Types of the pages' scripts", ("typescript/bin/tsc", "--project", "tsconfig.json")),
+    ("Types of the tools' scripts", ("typescript/bin/tsc", "--project", "tools/tsconfig.json")),
+)
 
 # Names in code and mistakes that tests make on purpose; codespell knows each as a misspelling.
-NO_MISSPELLINGS = ("bulid", "doubleclick", "ot", "rehersal", "statics", "trainig")
+NO_MISSPELLINGS = ("bulid", "doubleclick", "lamda", "ot", "rehersal", "statics", "trainig")
 SPELLED_SUFFIXES = {".css", ".html", ".ipynb", ".j2", ".js", ".md", ".py", ".toml", ".yml"}
 
 # What makes a file true on one machine only, or fetch from somewhere that nobody chose.
@@ -38,11 +44,7 @@ TEXT_SUFFIXES = {
 
 def main() -> int:
     """Run all checks, also after one has failed; return the exit status."""
-    failed = []
-    for title, command in COMMANDS:
-        finished = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False)
-        if finished.returncode:
-            failed.append(title)
+    failed = [title for title, command in commands() if _fails(command)]
     files = tracked_files()
     if misspelled(files):
         failed.append("Spelling")
@@ -55,12 +57,25 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def commands() -> Iterator[tuple[str, list[str | Path]]]:
+    """The tools that look at the whole checkout: what each looks at, and its command."""
+    for title, words in PYTHON_TOOLS:
+        yield title, [sys.executable, "-m", *words]
+    node = find_node().node
+    for title, (script, *options) in SCRIPT_TOOLS:
+        yield title, [node, NODE_MODULES / script, *options]
+
+
+def _fails(command: list[str | Path]) -> bool:
+    return subprocess.run(command, cwd=ROOT, check=False).returncode != 0
+
+
 def misspelled(files: list[Path]) -> bool:
     """Whether codespell knows a word of `files` as misspelt; it prints where, and its proposal."""
     texts = [path for path in files if path.suffix in SPELLED_SUFFIXES]
     ignored = ["--ignore-words-list", ",".join(NO_MISSPELLINGS)]
     command: list[str | Path] = [sys.executable, "-m", "codespell_lib", *ignored, *texts]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode != 0
+    return _fails(command)
 
 
 def tracked_files() -> list[Path]:

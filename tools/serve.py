@@ -1,5 +1,6 @@
 """Build, serve, and build again whenever a source changes."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -7,9 +8,13 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from tools.console import ROOT, BuildError, run, say
-from tools.environment import venv_python
+from tools.environment import Group, ensure, venv_python
 
-WATCHED = ("docs", "templates", "calculator", "tools", "mkdocs.yml")
+# Folders that no page is made of; hidden ones are left out, too. All else is watched, since pages
+# show the changelog, measurements, and words of every package.
+UNWATCHED = {
+    "__pycache__", "bench", "build", "env", "node_modules", "rehearsals", "site", "tests",
+}  # fmt: skip
 POLL_SECONDS = 0.7
 
 
@@ -31,6 +36,7 @@ def serve(server: ThreadingHTTPServer) -> None:
 def _rebuild() -> None:
     """Build in a new process, so that changed modules are read again."""
     try:
+        ensure([Group.SITE])
         run([venv_python(), "-m", "tools.website"], "The new site could not be built.")
         say("The site is new; reload the page.")
     except BuildError as error:
@@ -58,14 +64,17 @@ def changes() -> Iterator[Path]:
 def _snapshot() -> dict[Path, tuple[int, int]]:
     """The size and time of every watched file."""
     seen = {}
-    for name in WATCHED:
-        top = ROOT / name
-        for path in [top, *top.rglob("*")]:
-            if "__pycache__" in path.parts or not path.is_file():
-                continue
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue
-            seen[path] = (status.st_size, status.st_mtime_ns)
+    for path in watched():
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        seen[path] = (status.st_size, status.st_mtime_ns)
     return seen
+
+
+def watched() -> Iterator[Path]:
+    """Every file of the checkout that is a source."""
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in UNWATCHED and name[0] != "."]
+        yield from (Path(folder, name) for name in files if name[0] != ".")

@@ -1,5 +1,6 @@
 """A small server for site/ on this machine: right MIME types, byte ranges, no stale caches."""
 
+import os
 import re
 from functools import partial
 from http import HTTPStatus
@@ -26,6 +27,7 @@ MIME_TYPES = {
     ".xml": "application/xml",
     ".zip": "application/zip",
 }
+ENCODINGS = {".br": "br", ".gz": "gzip"}  # of files that tools/compression.py made, best first
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 
 
@@ -35,11 +37,15 @@ class SiteHandler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **MIME_TYPES}  # noqa: RUF012
 
+    _compressed: tuple[Path, str] | None = None  # what answers the request, and its encoding
+
     def send_head(self) -> BytesIO | BinaryIO | None:
-        """A part of a file when a range is asked for, else what the base class does."""
+        """A part of a file when a range is asked for, or its compressed form where there is one."""
+        self._compressed = None
         found = _RANGE.match(self.headers.get("Range", ""))
         path = Path(self.translate_path(self.path))
         if found is None or not path.is_file():
+            self._compressed = None if found else self._find_compressed()
             return super().send_head()
         size = path.stat().st_size
         first = int(found[1])
@@ -61,6 +67,31 @@ class SiteHandler(SimpleHTTPRequestHandler):
                 self.wfile.write(file.read(last - first + 1))
         return None
 
+    def translate_path(self, path: str) -> str:
+        """The file that answers a request."""
+        return str(self._compressed[0]) if self._compressed else super().translate_path(path)
+
+    def guess_type(self, path: str | os.PathLike[str]) -> str:
+        """The type of what is inside, not of how it is compressed."""
+        return super().guess_type(os.fspath(path).removesuffix(self._compressed_suffix))
+
+    @property
+    def _compressed_suffix(self) -> str:
+        return self._compressed[0].suffix if self._compressed else ""
+
+    def _find_compressed(self) -> tuple[Path, str] | None:
+        """The best form that the browser takes, and its encoding; None where there is none."""
+        plain = Path(self.translate_path(self.path))
+        if plain.is_dir() and self.path.partition("?")[0].endswith("/"):
+            plain /= "index.html"
+        accepted = self.headers.get("Accept-Encoding", "")
+        names = {name.partition(";")[0].strip() for name in accepted.split(",")}
+        for suffix, encoding in ENCODINGS.items():
+            found = plain.with_name(plain.name + suffix)
+            if encoding in names and found.is_file() and not _is_older(found, plain):
+                return found, encoding
+        return None
+
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """The site's own page for what is not there, as static hosts show it."""
         page = Path(self.directory) / "404.html"
@@ -78,10 +109,18 @@ class SiteHandler(SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         """Caching allowed, but only after asking: a rebuilt page is seen at the next reload."""
         self.send_header("Cache-Control", "no-cache")
+        if self._compressed:
+            self.send_header("Content-Encoding", self._compressed[1])
+            self.send_header("Vary", "Accept-Encoding")
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
         """Say nothing: the terminal shows builds, not requests."""
+
+
+def _is_older(compressed: Path, plain: Path) -> bool:
+    """Whether the plain file is gone, or was changed after it was compressed."""
+    return not plain.is_file() or compressed.stat().st_mtime < plain.stat().st_mtime
 
 
 class _Server(ThreadingHTTPServer):

@@ -1,28 +1,45 @@
-"""The pipeline from sources to site/. Run inside .venv: `python -m tools.website`."""
+"""The pipeline from sources to site/. Run inside .venv: `python -m tools.website [--publish]`."""
 
 import os
 import shutil
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from tools.addresses import (
+    WITHOUT_SITE_URL,
+    path_of,
+    read_relative_sitemap,
+    site_url,
+    write_relative_sitemap,
+)
 from tools.browser_python import stage_browser_python
+from tools.citations import link_cited_files
+from tools.compression import compress_site
 from tools.console import ROOT, BuildError, run, say, step
 from tools.content_policy import pin_inline_scripts
 from tools.files import WORKSHOP, fresh, only_one, replace_folder
+from tools.filling import fill_notebooks, placeholders
+from tools.landmarks import unnest_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
+from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
 
 SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
 UNFINISHED = WORKSHOP / "site"
+PUBLISH = "--publish"
 
 
-def build_site() -> Path:
+def build_site(to_publish: bool) -> Path:
     """Build the site beside the old one, swap it in when it is whole, and return its folder.
 
-    Raises BuildError with the reason; the old site/ then stays as it is.
+    Args:
+        to_publish: whether to add what only a host of the site needs: compressed files.
+
+    Raises:
+        BuildError: with the reason; the old site/ then stays as it is.
     """
+    address, source = site_url(), find_source()
     node = find_node()
     node_modules = install_node_packages(node)
     with only_one():
@@ -32,13 +49,26 @@ def build_site() -> Path:
         assets.mkdir(exist_ok=True)
         stage_browser_python(assets, node, node_modules)
         _stage_plotly(assets, node_modules)
+        fill_notebooks(STAGING / "notebooks", source)
+        if not source.repository:
+            write_archive(STAGING / ARCHIVE)
         with step("Rendering the pages"):
             _render_templates()
             _draw_share_pictures()
-            _run_mkdocs()
+            _run_mkdocs(address, source)
+        link_cited_files(UNFINISHED, source)
+        read_relative_sitemap(UNFINISHED)
+        if not address:
+            write_relative_sitemap(UNFINISHED)
+        unnest_navigation(UNFINISHED)
         pin_inline_scripts(UNFINISHED)
-        _check_links()
+        _check_links(address)
+        _check_placeholders()
+        if to_publish:
+            compress_site(UNFINISHED, node)
         replace_folder(UNFINISHED, SITE)
+    if not address:
+        say(WITHOUT_SITE_URL)
     return SITE
 
 
@@ -61,27 +91,33 @@ def _draw_share_pictures() -> None:
     draw_share_pictures(STAGING)
 
 
-def _run_mkdocs() -> None:
+def _run_mkdocs(address: str, source: Source) -> None:
     shutil.rmtree(UNFINISHED, ignore_errors=True)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+    ours = {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+    ours |= {"SITE_URL": address, "SOURCE_LINK": source.link}
+    ours |= {"SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", last_change())}
     run(
         [*command, "--site-dir", UNFINISHED],
         "MkDocs found something wrong in the pages.",
-        environment=environment,
+        environment={**os.environ, **ours},
     )
 
 
-def _check_links() -> None:
-    base = urlsplit(os.environ.get("SITE_URL", "")).path or "/"
-    broken = broken_links(UNFINISHED, base)
+def _check_links(address: str) -> None:
+    broken = broken_links(UNFINISHED, path_of(address))
     if broken:
         raise BuildError("Links that lead nowhere:\n" + "\n".join(broken))
 
 
+def _check_placeholders() -> None:
+    if left := placeholders(UNFINISHED):
+        raise BuildError("Placeholders that were not filled in:\n" + "\n".join(left))
+
+
 if __name__ == "__main__":
     try:
-        build_site()
+        build_site(to_publish=PUBLISH in sys.argv[1:])
     except BuildError as error:
         say(f"build.py: {error}")
         sys.exit(1)

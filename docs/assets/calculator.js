@@ -1,54 +1,201 @@
 // @ts-check
 /*
  * The calculator's page: the form's state goes to Python, what Python answers goes into the page
- * and into the address. No formula and no list of models lives here.
+ * and into the address. No formula and no list of models lives here. Until Python is there, a
+ * model's default state is shown as it was computed when the site was built.
  */
 
-import { showAnswer, showBusy, showRefused, showStale } from "./calculator/answer.js";
-import { clearErrors, edited, fillForm, fillFromAddress, modelsOwn, showAvailable, showError } from "./calculator/form.js";
-import { ask, watch } from "./python.js";
+import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "./calculator/advice.js";
+import { showAnswer, showBusy, showNone, showRefused, showStale } from "./calculator/answer.js";
+import { mountChooser } from "./calculator/chooser.js";
+import { hasConfig, mountConfig, pack, unpack } from "./calculator/config.js";
+import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "./calculator/form.js";
+import { mountCurve } from "./calculator/curve.js";
+import { mountMessage } from "./calculator/message.js";
+import { ask, drop, isReady } from "./python.js";
+import { showPythonStatus } from "./python-status.js";
 
 /** @typedef {Record<string, string>} State What was chosen, by option, as in the address. */
 
-/** @type {Record<string, string>} */
-const STAGES = {
-  loading: "Loading Python, which takes longest the first time. Until it is there, the figures are those of the defaults.",
-  starting: "Starting Python …",
-  ready: "",
-  broken: "Python could not be loaded, so the form cannot answer. The figures shown are those of the defaults.",
-};
+const READY = "Computed by Python in your browser.";
+// An answer that takes longer than this leaves the figures before it dimmed.
+const AT_ONCE_MS = 100;
 
 /** @param {HTMLFormElement} form */
 function mount(form) {
   const status = /** @type {HTMLElement} */ (form.querySelector("#calculator-status"));
+  // What an address holds besides our options, such as a tracker's mark, is not ours.
   /** @type {State} */
-  let state = Object.fromEntries(new URLSearchParams(location.search));
+  let state = Object.fromEntries(
+    [...new URLSearchParams(location.search)].filter(
+      ([field]) => field === "pin" || (field !== "config" && hasField(form, field)),
+    ),
+  );
+  // The fragment that holds the state's config.json, as it was packed last.
+  let packed = { text: "", fragment: "" };
+  const unshared = /** @type {HTMLElement} */ (form.querySelector("#config-unshared"));
   let edits = 0;
   // A choice that a newly chosen model cannot have goes back to its default instead of failing.
   let modelChanged = false;
+  // The state shown, as the address of another one holds it.
+  let pin = "";
+  const advice = mountAdvice(/** @type {HTMLElement} */ (document.querySelector("#calculator-advice")), follow);
+  const curve = mountCurve(/** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-curve")), (show) => {
+    const asked = edits;
+    ask("curve", state, (answer) => {
+      if (form.isConnected && asked === edits) show(answer);
+    });
+  });
+  const pasted = mountMessage(
+    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-message")),
+    (text, show) => {
+      const asked = edits;
+      ask("explain", { ...state, message: text }, (answer) => {
+        if (form.isConnected && asked === edits) show(answer);
+      });
+    },
+    (query) => void follow(query),
+  );
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let late;
 
   function request() {
     const asked = ++edits;
     showBusy(true);
+    showSearching();
+    form.dataset.searching = "";
+    curve.showStale();
+    // The figures come first.
+    for (const method of ["advise", "curve", "explain"]) drop(method);
+    clearTimeout(late);
+    if (isReady()) late = setTimeout(showStale, AT_ONCE_MS);
+    else void showFirst(asked);
     ask("answer", state, (answer) => {
       if (!form.isConnected) return;
-      if (asked === edits) showBusy(false);
+      if (asked === edits) {
+        clearTimeout(late);
+        showBusy(false);
+      }
       if (answer.kind === "error") return refuse(answer.error, asked === edits);
       clearErrors(form);
       showAnswer(answer.value);
-      if (asked === edits) settle(answer.value);
+      if (asked !== edits) return;
+      settle(answer.value);
+      if (hasAdvice(named(answer.value))) delete form.dataset.searching;
+      else askForAdvice(asked, named(answer.value));
+      curve.follow(named(answer.value));
+      pasted.request();
     });
+  }
+
+  /**
+   * Ask what would make it fit, until all is found or something is edited.
+   *
+   * @param {number} asked
+   * @param {string} name
+   */
+  function askForAdvice(asked, name) {
+    ask("advise", state, (answer) => {
+      if (!form.isConnected || asked !== edits || answer.kind === "error") return;
+      showAdvice(answer.value, name);
+      if (answer.value.done) markLargest(answer.value.largest);
+      if (!answer.value.done) askForAdvice(asked, name);
+    });
+  }
+
+  /** @param {Record<string, number>} largest */
+  function markLargest(largest) {
+    showLargest(form, largest);
+    delete form.dataset.searching;
+  }
+
+  /**
+   * A state's name: its address, with the config.json that this leaves out.
+   *
+   * @param {any} value
+   */
+  const named = (value) => [value.query, state.config].filter(Boolean).join("\n");
+
+  /**
+   * Go to a state that Python proposes.
+   *
+   * @param {string} query
+   */
+  function follow(query) {
+    const before = state;
+    const { config } = state;
+    state = { ...Object.fromEntries(new URLSearchParams(query)), ...(config && { config }) };
+    request();
+    return () => {
+      state = before;
+      request();
+    };
+  }
+
+  /**
+   * Show a model's default state before Python is there; of any other state no figures are known.
+   *
+   * @param {number} asked
+   */
+  async function showFirst(asked) {
+    const { model, ...others } = state;
+    if (asked > 1 || Object.keys(state).length) showStale();
+    if (!model || model.includes("/") || Object.keys(others).length) return;
+    const first = await firstFigures(model);
+    if (!first || asked !== edits || isReady() || !form.isConnected) return;
+    showAnswer(first.answer);
+    settle(first.answer);
+    showAdvice(first.advice, named(first.answer));
+    markLargest(first.advice.largest);
   }
 
   /** @param {any} value */
   function settle(value) {
     modelChanged = false;
-    status.textContent = "";
-    state = Object.fromEntries(new URLSearchParams(value.query));
+    pin = value.pin;
+    showPinned("pin" in state);
+    showChosen(form, value.changed);
+    const { config = "" } = state;
+    state = { ...Object.fromEntries(new URLSearchParams(value.query)), ...(config && { config }) };
     showAvailable(form, value.available);
     fillForm(form, value);
     const query = value.query ? `?${value.query}` : location.pathname;
-    history.replaceState(history.state, "", query + location.hash);
+    if (packed.text !== config) {
+      packed = { text: config, fragment: "" };
+      unshared.hidden = true;
+    }
+    const others = hasConfig(location.hash) ? "" : location.hash;
+    history.replaceState(history.state, "", query + (packed.fragment || others));
+    if (config && !packed.fragment) void share(config);
+  }
+
+  /**
+   * Put a config.json into the address.
+   *
+   * @param {string} text
+   */
+  async function share(text) {
+    const fragment = await pack(text);
+    unshared.hidden = fragment !== "";
+    if (!fragment || state.config !== text || !form.isConnected) return;
+    packed = { text, fragment };
+    history.replaceState(history.state, "", location.pathname + location.search + fragment);
+  }
+
+  /** Read the config.json that the address holds, then ask. */
+  async function restore() {
+    const text = /** @type {HTMLTextAreaElement} */ (form.querySelector("#config"));
+    try {
+      text.value = await unpack(location.hash, Number(text.dataset.longest));
+    } catch {
+      const rule = "was cut or changed on its way here: paste the config.json itself";
+      return refuse({ type: "InputError", field: "config", message: rule, value: "in this address", rule }, true);
+    }
+    /** @type {HTMLDetailsElement} */ (text.closest("details")).open = true;
+    packed = { text: text.value.trim(), fragment: location.hash };
+    delete state.model;
+    state.config = packed.text;
+    request();
   }
 
   /**
@@ -58,16 +205,34 @@ function mount(form) {
   function refuse(failure, newest) {
     if (!newest) return;
     const field = failure.field ?? "";
-    if (modelChanged && field !== "model" && field in state) {
+    if (field === "pin" && state.pin) {
+      delete state.pin; // its config.json is gone, or its address was changed by hand
+      return request();
+    }
+    if (modelChanged && field !== "model" && field !== "config" && field in state) {
       delete state[field];
       return request();
     }
     clearErrors(form);
-    showRefused(failure.message);
-    showError(form, field, failure.message);
+    showRefused(showError(form, failure));
+  }
+
+  for (const [id, change] of Object.entries({ "#compare-pin": () => ({ ...state, pin }), "#compare-unpin": unpinned })) {
+    document.querySelector(id)?.addEventListener("click", () => {
+      state = change();
+      request();
+      showPinned("pin" in state);
+      /** @type {HTMLElement} */ (document.querySelector("pin" in state ? "#compare-unpin" : "#compare-pin")).focus();
+    });
+  }
+
+  function unpinned() {
+    const { pin: _, ...others } = state;
+    return others;
   }
 
   form.addEventListener("input", (event) => {
+    advice.forget();
     const change = edited(form, /** @type {HTMLInputElement} */ (event.target));
     modelChanged = change.field === "model";
     if (modelChanged) {
@@ -79,21 +244,55 @@ function mount(form) {
   });
   form.addEventListener("reset", () => {
     state = {};
+    advice.forget();
     request();
   });
   form.addEventListener("submit", (event) => event.preventDefault());
-
-  const stop = watch((stage, failure) => {
-    if (!form.isConnected) return stop();
-    status.textContent = STAGES[stage] + (failure ? ` (${failure.message})` : "");
-    status.dataset.stage = stage;
-    if (stage === "broken") for (const set of form.querySelectorAll("fieldset")) set.disabled = true;
+  mountChooser(/** @type {HTMLInputElement} */ (form.querySelector("#model")));
+  mountConfig(form, (message) => {
+    clearErrors(form);
+    showRefused(showError(form, { type: "InputError", field: "config", message, value: "", rule: "" }));
   });
-  if (location.search) {
+
+  showPythonStatus(form, status, READY, (isBroken) => {
+    for (const set of form.querySelectorAll("fieldset")) set.disabled = isBroken;
+  });
+  addEventListener("hashchange", () => {
+    if (form.isConnected && hasConfig(location.hash) && location.hash !== packed.fragment) void restore();
+  });
+  const givesConfig = hasConfig(location.hash);
+  if (givesConfig || Object.keys(state).length) {
     fillFromAddress(form, state);
-    showStale();
+    showNone();
+    showNoAdvice();
+  } else {
+    const place = /** @type {HTMLElement} */ (document.querySelector("#calculator-advice"));
+    markLargest(JSON.parse(place.dataset.largest ?? "{}"));
   }
-  request();
+  delete document.documentElement.dataset.asked; // set before the first paint, see first.html
+  if (givesConfig) void restore();
+  else request();
+}
+
+/** @param {boolean} isPinned */
+function showPinned(isPinned) {
+  for (const [id, shown] of Object.entries({ "#compare-pin": !isPinned, "#compare-unpin": isPinned })) {
+    /** @type {HTMLElement} */ (document.querySelector(id)).hidden = !shown;
+  }
+}
+
+/**
+ * What Python answers to the default state of a model of the catalog; undefined where there is none.
+ *
+ * @param {string} model
+ */
+async function firstFigures(model) {
+  try {
+    const response = await fetch(new URL(`./first/${encodeURIComponent(model)}.json`, import.meta.url));
+    return response.ok ? await response.json() : undefined;
+  } catch {
+    return undefined; // Python answers, only later
+  }
 }
 
 function mountIfHere() {
@@ -102,6 +301,11 @@ function mountIfHere() {
   form.dataset.mounted = "";
   mount(form);
 }
+
+// On paper, what is folded away belongs to the choices, too.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll(".form__more, .more")) folded.toggleAttribute("open", true);
+});
 
 // Material's instant navigation replaces the content and emits each new document.
 const documents = /** @type {any} */ (globalThis).document$;

@@ -1,44 +1,70 @@
 // @ts-check
 /*
  * The page's side of the worker: one worker for the life of the page, one request at a time, and
- * of the requests that wait only the newest one is sent.
+ * of the requests of one method that wait only the newest one is sent. A worker that dies is
+ * started again, a bounded number of times.
  */
 
-/** @typedef {{type: string, field: string | null, message: string}} Failure */
+/** @typedef {{type: string, field: string | null, message: string, value?: string, rule?: string}} Failure */
 /** @typedef {{kind: "result", value: any} | {kind: "error", error: Failure}} Answer */
 /** @typedef {{method: string, params: object, deliver: (answer: Answer) => void}} Question */
+/** @typedef {"loading" | "slow" | "starting" | "restarting" | "ready" | "broken"} Stage */
+/** @typedef {(stage: Stage, failure?: Failure) => void} Watcher */
+
+const MOST_RESTARTS = 2; // in a row, without an answer in between
+const SLOW_MS = 60_000;
+// Most answers take milliseconds; a worker that the browser has ended reports nothing.
+const SILENT_MS = 30_000;
 
 /** @type {Worker | undefined} */
 let worker;
 /** @type {(Question & {id: number}) | undefined} */
 let inFlight;
-/** @type {Question | undefined} */
-let waiting;
+/** @type {Map<string, Question>} By method, the one asked first in front. */
+const waiting = new Map();
 /** @type {Failure | undefined} */
 let broken;
 let lastId = 0;
-let stage = "";
-/** @type {Set<(stage: string, failure?: Failure) => void>} */
+let restarts = 0;
+/** @type {Stage | undefined} */
+let stage;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+/** @type {Set<Watcher>} */
 const watchers = new Set();
 
 /**
- * Ask Python. An older request that still waits is dropped: its `deliver` is never called.
+ * Ask Python. An older request of the same method that still waits is dropped: its `deliver` is
+ * never called.
  *
  * @param {string} method
  * @param {object} params
  * @param {(answer: Answer) => void} deliver
  */
 export function ask(method, params, deliver) {
-  waiting = { method, params, deliver };
+  waiting.delete(method);
+  waiting.set(method, { method, params, deliver });
+  if (!worker && !broken) startWorker();
+  sendNext();
+}
+
+/** Whether Python is there and answers within a few milliseconds. */
+export const isReady = () => stage === "ready";
+
+/** Start again after a failure, or when the visitor is tired of waiting. */
+export function retry() {
+  restarts = 0;
+  broken = undefined;
+  stopWorker();
   startWorker();
   sendNext();
 }
 
 /**
- * Be told of the stages "loading", "starting", "ready", or "broken" with its failure; at once of
- * the present one. Returns the function that ends it.
+ * Calls `watcher` at each stage, "broken" with its failure; at once with the present one. Returns
+ * the function that ends it.
  *
- * @param {(stage: string, failure?: Failure) => void} watcher
+ * @param {Watcher} watcher
  */
 export function watch(watcher) {
   watchers.add(watcher);
@@ -47,39 +73,106 @@ export function watch(watcher) {
 }
 
 function startWorker() {
-  if (worker) return;
-  worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
-  worker.addEventListener("message", (event) => receive(JSON.parse(event.data)));
-  worker.addEventListener("error", (event) =>
-    fail({ type: "StartError", field: null, message: event.message || "the worker did not load" }));
+  const started = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  worker = started;
+  started.addEventListener("message", (event) => {
+    if (worker === started) receive(JSON.parse(event.data));
+  });
+  for (const kind of ["error", "messageerror"]) {
+    started.addEventListener(kind, (event) => {
+      const message = (event instanceof ErrorEvent && event.message) || "the worker did not load";
+      if (worker === started) lose({ type: "StartError", field: null, message });
+    });
+  }
+  wait(SLOW_MS, () => announce("slow"));
+}
+
+/**
+ * Let a request of a method that still waits go; it is not wanted any more.
+ *
+ * @param {string} method
+ */
+export function drop(method) {
+  waiting.delete(method);
+}
+
+/** End the worker, and keep its question unless a newer one waits. */
+function stopWorker() {
+  clearTimeout(timer);
+  worker?.terminate();
+  worker = undefined;
+  if (inFlight && !waiting.has(inFlight.method)) waiting.set(inFlight.method, inFlight);
+  inFlight = undefined;
+}
+
+/**
+ * @param {number} milliseconds
+ * @param {() => void} act
+ */
+function wait(milliseconds, act) {
+  clearTimeout(timer);
+  timer = setTimeout(act, milliseconds);
 }
 
 function sendNext() {
-  if (inFlight || !waiting || broken) return;
-  inFlight = { ...waiting, id: ++lastId };
-  waiting = undefined;
+  const [next] = waiting.values();
+  if (inFlight || !next || !worker) return;
+  waiting.delete(next.method);
+  inFlight = { ...next, id: ++lastId };
   const { id, method, params } = inFlight;
-  worker?.postMessage(JSON.stringify({ id, method, params }));
+  worker.postMessage(JSON.stringify({ id, method, params }));
+  if (isReady()) expectAnswer();
+}
+
+function expectAnswer() {
+  wait(SILENT_MS, () => lose({ type: "WorkerError", field: null, message: "Python stopped answering" }));
 }
 
 /** @param {any} message */
 function receive(message) {
-  if (message.kind === "progress") return announce(message.stage);
-  if (message.id === null) return fail(message.error);
+  if (message.kind === "progress") return progress(message.stage);
+  if (message.id === null) return lose(message.error);
+  clearTimeout(timer);
+  restarts = 0;
   const request = inFlight;
   inFlight = undefined;
   sendNext();
   if (request && request.id === message.id) request.deliver(message);
 }
 
-/** @param {Failure} failure */
-function fail(failure) {
+/** @param {Stage} next */
+function progress(next) {
+  if (next === "ready") {
+    clearTimeout(timer);
+    if (inFlight) expectAnswer();
+  } else if (restarts) {
+    return; // "restarting" says it all
+  }
+  announce(next);
+}
+
+/**
+ * Drops the worker. One that has answered before is restarted; one that could not start is
+ * left to the visitor.
+ *
+ * @param {Failure} failure
+ */
+function lose(failure) {
+  const worked = isReady();
+  stopWorker();
+  if (worked && restarts < MOST_RESTARTS) {
+    restarts += 1;
+    console.warn("The worker was lost and is started again.", failure);
+    announce("restarting");
+    startWorker();
+    return sendNext();
+  }
   broken = failure;
   announce("broken");
 }
 
-/** @param {string} next */
+/** @param {Stage} next */
 function announce(next) {
   stage = next;
-  for (const watcher of watchers) watcher(stage, broken);
+  for (const watcher of watchers) watcher(next, broken);
 }

@@ -1,5 +1,9 @@
-"""Pictures of every page at two widths in both schemes: python -m tests.browser.screenshots OUT."""
+"""Pictures of the pages at two widths in both schemes.
 
+python -m tests.browser.screenshots OUT [PAGE ...]    for example: OUT join calculator?gpu=l4
+"""
+
+import re
 import sys
 from pathlib import Path
 from threading import Thread
@@ -14,14 +18,22 @@ from tools.website import SITE
 WIDTHS = (1440, 390)
 HEIGHT = 900
 SCHEMES = ("light", "dark")
+NO_FILE_NAME = re.compile(r"[^\w.-]+")
+
+
+def address_of(name: str) -> str:
+    """The address of a page in the site, by its name and perhaps a query."""
+    path, mark, query = name.partition("?")
+    return f"{path}/{mark}{query}"
 
 
 def take(page: Page, address: str, path: str, target: Path) -> None:
-    """Save one whole page, the calculator after Python's first answer."""
+    """Save one whole page, the calculator after Python's answers."""
     page.goto(address + path)
     page.wait_for_load_state("networkidle")
     if page.query_selector("#calculator-answer"):
         page.wait_for_selector("#calculator-answer[aria-busy='false']", timeout=120_000)
+        page.wait_for_selector("#calculator-advice[aria-busy='false']", timeout=120_000)
     # The window becomes as high as the page: scrolling to see the rest would hide the tabs.
     height = page.evaluate("() => document.documentElement.scrollHeight")
     width = (page.viewport_size or {"width": WIDTHS[0]})["width"]
@@ -32,8 +44,8 @@ def take(page: Page, address: str, path: str, target: Path) -> None:
     page.set_viewport_size({"width": width, "height": HEIGHT})
 
 
-def main(out: Path) -> None:
-    """Take all pictures of the built site into `out`."""
+def main(out: Path, names: list[str]) -> None:
+    """Take pictures of the pages so named, else of all pages of the built site, into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     server = make_server(SITE, 0)
     Thread(target=server.serve_forever, daemon=True).start()
@@ -44,8 +56,8 @@ def main(out: Path) -> None:
             for scheme in SCHEMES:
                 size = {"width": width, "height": HEIGHT}
                 page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
-                for path in [*pages_of(SITE), "404.html"]:
-                    name = path.removesuffix(".html").strip("/").replace("/", "-") or "home"
+                for path in [address_of(name) for name in names] or [*pages_of(SITE), "404.html"]:
+                    name = NO_FILE_NAME.sub("-", path.removesuffix(".html")).strip("-") or "home"
                     target = out / f"{name}-{width}-{scheme}.png"
                     take(page, address, path, target)
                     print(target)
@@ -55,6 +67,6 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("Usage: python -m tests.browser.screenshots OUT")
-    main(Path(sys.argv[1]))
+    if len(sys.argv) < 2:
+        sys.exit("Usage: python -m tests.browser.screenshots OUT [PAGE ...]")
+    main(Path(sys.argv[1]), sys.argv[2:])

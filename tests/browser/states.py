@@ -3,7 +3,8 @@
 import random
 
 from calculator.catalog import GPUS, MODELS
-from calculator.techniques import OPTIONS, Option
+from calculator.options import Option
+from calculator.plan import Plan
 
 SEED = 2021
 
@@ -23,7 +24,7 @@ def _random_state(chance: random.Random) -> dict[str, str]:
         state["gpu_memory"] = str(chance.choice([4, 7.5, 12, 48, 640]))
     else:
         state["gpu"] = chance.choice(list(GPUS))
-    for option in OPTIONS.values():
+    for option in Plan.options().values():
         if chance.random() < 0.4:
             state[option.field] = _random_value(option, chance)
     return state

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from templates.recorded_run import first_run
-from templates.swarm_figure import discs
+from templates.pages.index.swarm_figure import discs
+from templates.pieces.recorded_run import first_run
 from tests.browser.visits import Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
 

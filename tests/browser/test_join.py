@@ -3,8 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from templates.commands import PLACES
+from templates.pieces.commands import places
 from tests.browser.visits import Visitor
+from tools.source import find_source
 
 pytestmark = pytest.mark.browser
 
@@ -12,9 +13,9 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize("scripts", [True, False])
 def test_each_tab_shows_its_own_commands(visit: Visitor, scripts: bool) -> None:
     page = visit(java_script_enabled=scripts).open("join/")
-    for place in PLACES:
+    for number, place in enumerate(places(find_source())):
         page.locator(".tabbed-labels > label", has_text=place.title).click()
-        panel = page.locator(".tabbed-block").nth(PLACES.index(place))
+        panel = page.locator(".tabbed-block").nth(number)
         expect(panel).to_be_visible()
         for line in place.lines:
             expect(panel).to_contain_text(line)

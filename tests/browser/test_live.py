@@ -300,3 +300,16 @@ def test_a_hidden_page_asks_for_nothing(
     assert len(server.asked) == asked
     page.evaluate(HIDE, False)
     figure(page, "step", "6")
+
+
+def test_what_the_organisers_say_of_the_run_stands_beside_its_state(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    run.live.notify("all 2 volunteers are behind routers: the organisers average for them")
+    page = look(visit, server).page
+    detail = page.locator("[data-live=detail]")
+    expect(detail).to_contain_text("All 2 volunteers are behind routers")
+    run.live.notify("")
+    run.add(1)
+    expect(detail).not_to_contain_text("behind routers")

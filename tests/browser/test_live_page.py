@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from templates.recorded_run import first_run
+from templates.pieces.recorded_run import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE
 from tests.browser.visits import Visitor
 from tests.browser.written_run import serving, write_crowd
-from training.lamb import learning_rate_factor
-from training.recipes import find_recipe
+from training.optimizer.lamb import learning_rate_factor
+from training.run.recipes import find_recipe
 
 pytestmark = pytest.mark.browser
 

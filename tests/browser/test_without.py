@@ -1,5 +1,6 @@
 """What stays when something is missing: JavaScript, Pyodide, its fast library, the root path."""
 
+import zipfile
 from pathlib import Path
 from threading import Thread
 
@@ -22,17 +23,114 @@ def test_without_javascript_the_tables_are_there_and_the_form_is_not(visit: Visi
     assert page.locator("#gpu option").count() == len(GPUS) + 1
 
 
-@pytest.mark.parametrize("missing", ["**/pyodide/*", "**/calculator.zip", "**/worker.js"])
-def test_without_pyodide_the_page_says_so_and_keeps_its_figures(
+NEEDED = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "calculator.zip", "worker.js"]
+
+
+@pytest.mark.parametrize("missing", [*NEEDED, "*.zip"])
+def test_without_pyodide_the_page_says_so_keeps_its_figures_and_can_try_again(
     visit: Visitor, missing: str
 ) -> None:
     visitor = visit()
-    visitor.page.route(missing, lambda route: route.fulfill(status=404, body="gone"))
+    visitor.page.route(f"**/{missing}", lambda route: route.fulfill(status=404, body="gone"))
     page = visitor.open("calculator/")
-    expect(page.locator("#calculator-status")).to_contain_text("Python could not be loaded")
+    status = page.locator("#calculator-status")
+    expect(status).to_contain_text("Python could not be loaded")
     expect(page.locator("#model")).to_be_disabled()
     value = python_answers("answer", {})["value"]
     expect(page.locator("#calculator-verdict")).to_have_text(value["verdict"]["text"])
+    visitor.page.unroute(f"**/{missing}")
+    status.get_by_role("button", name="Try again").click()
+    settled(page)
+    expect(status.get_by_role("button")).to_be_hidden()
+    page.locator("#batch_size").fill("2")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
+
+
+def test_wasm_of_the_wrong_type_runs_all_the_same(visit: Visitor) -> None:
+    visitor = visit()
+
+    def lie(route: Route) -> None:
+        route.fulfill(response=route.fetch(), headers={"Content-Type": "text/plain"})
+
+    visitor.page.route("**/*.wasm", lie)
+    page = open_calculator(visitor, "batch_size=2")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
+
+
+@pytest.mark.parametrize("script", ["calculator.js", "calculator/form.js"])
+def test_a_script_that_does_not_load_is_reported_with_a_way_to_try_again(
+    visit: Visitor, script: str
+) -> None:
+    visitor = visit()
+    visitor.page.route(f"**/{script}", lambda route: route.abort())
+    page = visitor.open("calculator/?batch_size=2")
+    notice = page.get_by_role("alert").filter(has_text="did not load")
+    expect(notice).to_be_visible()
+    visitor.page.unroute(f"**/{script}")
+    notice.get_by_role("button", name="Try again").click()
+    settled(page)
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
+    expect(notice).to_have_count(0)
+
+
+# A worker whose Python works until it is asked for four sequences, and then is gone.
+MORTAL = """
+addEventListener("message", ({data}) => {
+  const {id, params} = JSON.parse(data);
+  if (params.batch_size === "4") throw new Error("the end");
+  postMessage(JSON.stringify({id, kind: "error", error: {type: "", field: "", message: "alive"}}));
+});
+for (const stage of ["loading", "starting", "ready"])
+  postMessage(JSON.stringify({id: null, kind: "progress", stage}));
+"""
+
+
+def test_a_worker_that_dies_is_started_again_but_not_for_ever(visit: Visitor) -> None:
+    visitor = visit()
+    workers: list[str] = []
+
+    def serve(route: Route) -> None:
+        workers.append(route.request.url)
+        route.fulfill(content_type="text/javascript", body=MORTAL)
+
+    visitor.page.route("**/worker.js", serve)
+    page = visitor.open("calculator/")
+    settled(page)
+    assert len(workers) == 1
+    page.locator("#batch_size").fill("4")
+    status = page.locator("#calculator-status")
+    expect(status).to_contain_text("Python stopped")
+    expect(status.get_by_role("button", name="Try again")).to_be_visible()
+    assert len(workers) == 3
+    expect(page.locator("#calculator-answer[data-stale]")).to_have_count(1)
+
+
+def test_a_worker_that_dies_once_is_replaced_and_says_so(visit: Visitor) -> None:
+    visitor = visit()
+    workers: list[str] = []
+
+    def serve(route: Route) -> None:
+        workers.append(route.request.url)
+        if len(workers) == 1:
+            route.fulfill(content_type="text/javascript", body=MORTAL)
+        else:
+            route.continue_()
+
+    visitor.page.route("**/worker.js", serve)
+    page = visitor.open("calculator/")
+    settled(page)
+    status = page.locator("#calculator-status")
+    said = status.evaluate_handle("""(place) => {
+      const said = [];
+      const note = () => said.push(place.textContent);
+      new MutationObserver(note).observe(place, {subtree: true, childList: true});
+      return said;
+    }""")
+    page.locator("#batch_size").fill("4")
+    settled(page)
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 4")
+    assert any("starting again" in words for words in said.json_value())
+    assert len(workers) == 2
 
 
 def test_without_the_fast_library_the_stock_one_is_taken(visit: Visitor) -> None:
@@ -47,6 +145,29 @@ def test_without_the_fast_library_the_stock_one_is_taken(visit: Visitor) -> None
     page = open_calculator(visitor, "batch_size=2")
     assert gone
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
+
+
+def test_a_module_that_was_left_out_is_taken_from_the_whole_library(
+    visit: Visitor, site: Path, tmp_path: Path
+) -> None:
+    smaller = tmp_path / "library.zip"
+    library = site / "assets" / "pyodide" / "python_stdlib_bytecode.zip"
+    # Only a mistyped name needs difflib, and no other module of the library does.
+    with zipfile.ZipFile(library) as whole, zipfile.ZipFile(smaller, "w") as target:
+        for name in whole.namelist():
+            if name not in ("difflib.pyc", "left_out.pyc"):
+                target.writestr(name, whole.read(name))
+        target.writestr("left_out.py", "NAMES = frozenset(['difflib'])")
+    visitor = visit()
+    visitor.page.route(
+        "**/python_stdlib_bytecode.zip", lambda route: route.fulfill(body=smaller.read_bytes())
+    )
+    page = open_calculator(visitor, "batch_size=2")
+    whole_library = "python_stdlib.zip"
+    assert not any(url.endswith(whole_library) for url in visitor.requests)
+    page.goto(f"{visitor.address}calculator/?model=bret-large")
+    expect(page.locator("#model-error")).to_contain_text("did you mean 'bert-large'")
+    assert any(url.endswith(whole_library) for url in visitor.requests)
 
 
 def test_the_site_works_under_any_path(

@@ -36,11 +36,40 @@ def settled(page: Page) -> None:
     page.wait_for_selector("#calculator-answer[aria-busy='false']")
 
 
+def unfold(page: Page) -> None:
+    """Open all that the calculator folds away."""
+    page.evaluate(
+        "() => { for (const one of document.querySelectorAll('details:is(.more, .form__more)'))"
+        " one.open = true; }"
+    )
+
+
+def advised(page: Page) -> None:
+    """Wait until Python has answered the form's present state, and found all its advice."""
+    settled(page)
+    page.wait_for_selector("#calculator-advice[aria-busy='false']")
+
+
 def open_calculator(visitor: Visit, query: str = "") -> Page:
-    """Open the calculator and wait for Python's first answer."""
+    """Open the calculator, wait for Python's first answer, and unfold everything."""
     page = visitor.open("calculator/" + (f"?{query}" if query else ""))
     settled(page)
+    unfold(page)
     return page
+
+
+def choose_model(page: Page, name: str) -> None:
+    """Choose a model by its whole name, as a visitor does who types it."""
+    page.locator("#model").fill(name)
+    page.locator(f"#model-list [data-value='{name}']").click()
+
+
+def python_advises(params: dict[str, str]) -> dict[str, Any]:
+    """The whole advice of CPython for a state."""
+    while True:
+        advice: dict[str, Any] = python_answers("advise", params)["value"]
+        if advice["done"]:
+            return advice
 
 
 def python_answers(method: str, params: dict[str, str]) -> dict[str, Any]:

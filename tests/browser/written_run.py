@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 
 from tools.server import SiteHandler
-from training.live import (
+from training.run.live import (
     CheckpointEntry,
     Contributor,
     LiveFolder,

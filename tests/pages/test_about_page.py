@@ -1,6 +1,6 @@
 """The page About: the changelog is the repository's, every project has a source."""
 
-from templates.about_page import CHANGELOG, PROJECTS, changelog
+from templates.pages.about.context import CHANGELOG, PROJECTS, changelog
 from templates.render import render_page
 
 

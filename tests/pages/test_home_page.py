@@ -7,10 +7,24 @@ from xml.etree import ElementTree
 
 import pytest
 
-from templates.home_page import LARGE_GPU_FLOP_PER_SECOND, LARGE_MODEL_FLOP, large_model, stairs
-from templates.recorded_run import first_run
+from templates.pages.index.context import (
+    LARGE_GPU_FLOP_PER_SECOND,
+    LARGE_MODEL_FLOP,
+    large_model,
+    stairs,
+)
+from templates.pages.index.swarm_figure import (
+    HEIGHT,
+    SHOWN,
+    TOP,
+    WIDTH,
+    discs,
+    draw_loss,
+    draw_swarm,
+    in_words,
+)
+from templates.pieces.recorded_run import first_run
 from templates.render import render_page
-from templates.swarm_figure import HEIGHT, SHOWN, TOP, WIDTH, discs, draw_loss, draw_swarm, in_words
 
 
 def peer(number: int, samples: int, state: str = "training", name: str = "") -> dict[str, object]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from calculator import communication
-from templates import slow_links
-from templates.calculator_page import ask
-from templates.how_page import (
+from calculator.swarm import communication
+from templates.pages.calculator.context import ask
+from templates.pages.how_it_works import slow_links
+from templates.pages.how_it_works.context import (
     TECHNIQUES,
     context,
     exchange_stairs,

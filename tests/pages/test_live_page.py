@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from templates import live_page, loss_curve
-from templates.live_page import MOST_ROWS, context, describe, duration, moment
-from templates.loss_curve import draw
-from templates.recorded_run import LIVE, Run, first_run
+from templates.pages.live import context as live_page
+from templates.pages.live.context import MOST_ROWS, context, describe, duration, moment
+from templates.pieces import loss_curve
+from templates.pieces.loss_curve import draw
+from templates.pieces.recorded_run import LIVE, Run, first_run
 
 CARD = {
     "name": "young",
@@ -112,6 +113,17 @@ def test_the_curve_leaves_out_steps_without_a_loss_and_thins_long_runs() -> None
 def test_a_curve_of_one_step_is_drawn() -> None:
     assert "<polyline" in draw([(1, 4.5)])
     assert draw([(1, None)]) == ""
+
+
+def test_two_curves_share_their_axes_and_differ_without_colours() -> None:
+    both = draw([(1, 4.0), (2, 3.0)], [(1, 5.0), (3, 2.0)])
+    first, second = re.findall(r"<polyline [^>]*>", both)
+    assert "dasharray" not in first
+    assert "dasharray" in second
+    places = [re.findall(r"([\d.]+),([\d.]+)", line) for line in (first, second)]
+    assert places[0][0][0] == places[1][0][0], "the same step"
+    assert float(places[0][0][1]) > float(places[1][0][1]), "the greater loss is further up"
+    assert "to 3.000 at step 2; Loss from 5.000" in both
 
 
 def test_times_are_told_in_words() -> None:

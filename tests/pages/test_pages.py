@@ -1,15 +1,16 @@
 """The generated pages name everything that the code knows."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from calculator.catalog import GPUS, MODELS, SOURCES
-from calculator.ledger import Moment, Part
-from calculator.techniques import OPTIONS
-from templates.calculator_page import FAMILIES, GROUPS, MOMENTS, PARTS, SLIDERS
-from templates.numbers_page import accuracy, comparisons_on
-from templates.render import PAGES, render
+from calculator.plan import Plan
+from templates.pages.calculator.context import FAMILIES, GROUPS, SLIDERS
+from templates.pages.numbers.context import accuracy, comparisons_on
+from templates.render import pages as page_folders
+from templates.render import render
 from tests.pages.tables import cells_of
 from validation.rows import read_rows
 
@@ -24,37 +25,34 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_form_has_each_option_once() -> None:
     fields = [field for group in GROUPS for field in group.fields]
-    assert sorted(fields) == sorted(OPTIONS)
-
-
-def test_the_words_cover_each_part_and_moment() -> None:
-    assert [part.key for part in PARTS] == [part.name.lower() for part in Part]
-    assert [moment.name for moment in MOMENTS] == [str(moment) for moment in Moment]
+    assert sorted(fields) == sorted(Plan.options())
 
 
 def test_every_family_has_a_heading_in_the_form() -> None:
     assert set(FAMILIES) == {model.family for model in MODELS.values()}
 
 
-def test_sliders_stay_in_their_options_ranges() -> None:
-    for field, (low, high, step) in SLIDERS.items():
-        assert OPTIONS[field].minimum <= low < high <= OPTIONS[field].maximum
-        assert (high - low) % step == 0
+def test_sliders_stay_in_their_options_ranges_and_grow_by_ratios() -> None:
+    for field, stops in SLIDERS.items():
+        option = Plan.options()[field]
+        assert option.minimum <= stops[0]
+        assert stops[-1] <= option.maximum
+        assert all(1 < after / before <= 2 for before, after in pairwise(stops))
 
 
 def test_every_page_is_written(pages: Path) -> None:
     written = {page.relative_to(pages).with_suffix("").as_posix() for page in pages.rglob("*.md")}
-    assert written == set(PAGES)
+    assert written == set(page_folders())
 
 
 def test_the_calculator_names_every_model_gpu_and_choice(pages: Path) -> None:
     page = (pages / "calculator.md").read_text("utf-8")
     for model in MODELS.values():
-        assert page.count(f'value="{model.name}"') == 1
+        assert page.count(f'data-value="{model.name}"') == 1
         assert f">{model.title}</a>" in page
     for gpu in GPUS.values():
         assert f'value="{gpu.name}"' in page
-    for option in OPTIONS.values():
+    for option in Plan.options().values():
         assert option.help in page
         for name, words in option.choices:
             assert f'<option value="{name}"' in page
@@ -88,5 +86,5 @@ def test_the_page_of_numbers_shows_the_worst_step(pages: Path) -> None:
 
 
 def test_nearly_every_measured_step_is_compared() -> None:
-    rows = len(list(read_rows("fake")))
-    assert 0.95 * rows < len(comparisons_on("fake")) <= rows
+    rows = len(list(read_rows("counting")))
+    assert 0.95 * rows < len(comparisons_on("counting")) <= rows

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from markdown import markdown
 
-from calculator.techniques import OPTIONS
-from templates.reference_page import context
+from calculator.plan import Plan
+from templates.pages.reference.context import context
 from templates.render import render_page
 from tools.console import ROOT
 from training.__main__ import MODULES
@@ -18,18 +18,23 @@ NOT_SHOWN = {"__init__", "__main__"}
 
 
 def shown(text: str) -> str:
-    return markdown(text, extensions=["fenced_code", "templates.mathml"])
+    return markdown(text, extensions=["fenced_code", "templates.pieces.mathml"])
 
 
 def test_every_module_of_the_calculator_is_on_one_page() -> None:
     text = "\n".join(page.read_text("utf-8") for page in PAGES.glob("*.md"))
-    named = re.findall(r"^::: calculator\.(\w+)$", text, re.MULTILINE)
-    modules = {path.stem for path in (ROOT / "calculator").glob("*.py")}
-    assert sorted(named) == sorted(modules - NOT_SHOWN)
+    named = re.findall(r"^::: calculator\.((?:(?:swarm|catalog)\.)?\w+)$", text, re.MULTILINE)
+    expected = {"catalog"}
+    for room in ("", "swarm.", "catalog."):
+        folder = ROOT / "calculator" / room.rstrip(".")
+        expected |= {f"{room}{path.stem}" for path in folder.glob("*.py")} - {
+            f"{room}{name}" for name in NOT_SHOWN
+        }
+    assert sorted(named) == sorted(expected)
 
 
 def test_every_page_of_modules_is_reached_from_the_first() -> None:
-    first = render_page("reference/index")
+    first = render_page("reference")
     for page in PAGES.glob("*.md"):
         assert f"]({page.name})" in first
 
@@ -37,12 +42,12 @@ def test_every_page_of_modules_is_reached_from_the_first() -> None:
 def test_every_option_of_the_calculator_is_told() -> None:
     (estimate, *_) = context()["calculator"]  # type: ignore[misc]
     told = " ".join(cell for row in estimate.rows for cell in row)
-    for option in OPTIONS.values():
+    for option in Plan.options().values():
         assert f"<code>{option.flag}" in told
 
 
 def test_every_command_of_training_is_told() -> None:
-    page = render_page("reference/index")
+    page = render_page("reference")
     for name in ("rehearse", "join", "monitor", *MODULES):
         assert f"python -m training {name}`" in page
 
@@ -54,6 +59,13 @@ def test_an_equation_becomes_mathml() -> None:
 def test_an_example_becomes_code_and_keeps_its_stars() -> None:
     assert "2*3" in shown("Product.\n\n>>> 2*3*4\n24\n\nMore.\n")
     assert "<blockquote>" not in shown(">>> 1 + 1\n2\n")
+
+
+def test_an_example_in_a_fence_is_fenced_once() -> None:
+    page = shown("```pycon\n>>> 1 + 1\n2\n```\n\n## Next\n\n*Words*\n")
+    assert page.count("<pre>") == 1
+    assert "```" not in page
+    assert "<em>Words</em>" in page
 
 
 def test_stars_of_a_product_stay_and_emphasis_works() -> None:

@@ -7,13 +7,24 @@ from typing import Any
 
 import pytest
 
-from calculator.attacks import Attack
-from calculator.comparison import Start
-from calculator.plane import MOST_BAD
-from templates import defence
+from calculator.swarm.attacks import Attack
+from calculator.swarm.comparison import Start
+from calculator.swarm.plane import MOST_BAD
+from templates.pages.security import chaos, defence
+from templates.pages.security.context import (
+    ATTACKS,
+    BOUNDED,
+    CLOSED,
+    MOST_ITERATIONS,
+    Claim,
+    context,
+)
 from templates.render import render_page
-from templates.security_page import ATTACKS, MOST_ITERATIONS, context
 from tests.pages.tables import rows_of
+from tools.console import ROOT
+
+# Libraries that are imported here for the first time warn of their own future.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +78,7 @@ def test_the_command_that_rolls_back_exists(page: str) -> None:
 
 
 def test_the_setting_that_is_named_is_the_recipes(page: str) -> None:
-    from training.recipes import SwarmSettings
+    from training.run.recipes import SwarmSettings
 
     assert "aggregation=Aggregation.CENTERED_CLIP" in page
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
@@ -82,10 +93,14 @@ def write_measurement(path: Path) -> None:
         for attack in defence.ATTACKS
         for what, value in (
             ("error of the average", 0.01 * factor),
+            ("held-out loss after 20 steps", 2.5 + factor),
             ("held-out loss after 40 steps", 1.5 + factor),
-            ("exchange", 0.5 * factor),
             ("sent by all", 10_000.0),
         )
+    ]
+    figures += [
+        {"name": f"{way}: a million values of 9 peers", "value": value, "unit": "ms"}
+        for way, value in (("mean", 88.9), ("centered-clip", 263.2))
     ]
     title = "9 peers, 2 of them bad where not all are honest; 40 steps"
     words = {"date": "2026-11-21T11:00:00+00:00"}
@@ -102,7 +117,10 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
     assert found is not None
     assert found.rows[1] == ["Gradients times 1,000", "100 %", "101.50", "1.0 %", "2.50"]
     assert defence.in_per_cent(float("inf")) == "not finite"
-    assert (found.seconds, found.megabytes) == (("50.00 s", "0.50 s"), ("10.00 MB", "10.00 MB"))
+    assert (found.steps, found.looks) == (40, [20, 40])
+    assert found.curves[3] == ["Gradients times 1,000", "CenteredClip", "3.50", "2.50"]
+    assert found.milliseconds == ("89 ms", "263 ms")
+    assert found.megabytes == ("10.00 MB", "10.00 MB")
 
 
 def test_what_was_measured_is_on_the_page(page: str) -> None:
@@ -110,3 +128,93 @@ def test_what_was_measured_is_on_the_page(page: str) -> None:
     assert ("We measured it" in page) == (found is not None)
     for row in found.rows if found else []:
         assert row in rows_of(page)
+
+
+CHAOS = {
+    "date": "2026-11-22",
+    "cores": 2,
+    "load": 3.5,
+    "minutes": 10.0,
+    "volunteers": 4,
+    "killed": 18,
+    "restarted": 2,
+    "steps_calm": 240,
+    "steps": 200,
+    "steps_lost": 0,
+    "steps_without_samples": 0,
+    "compared_at_step": 200,
+    "loss_calm": 1.5,
+    "loss": 1.515,
+    "loss_ratio": 1.01,
+    "pictures_right_calm": 0.9,
+    "pictures_right": 0.875,
+    "liar_claimed": 12_000,
+    "liar_credited": 900,
+    "records_rejected": 40,
+    "curve": [[1, 4.6], [200, 1.515]],
+    "curve_calm": [[1, 4.6], [240, 1.4]],
+}
+
+
+def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None:
+    path = tmp_path / "chaos.json"
+    assert chaos.read(path) is None
+    path.write_text(json.dumps(CHAOS), "utf-8")
+    found = chaos.read(path)
+    assert found is not None
+    assert found.rows == [
+        ["Steps", "240", "200"],
+        ["Loss, mean of 10 steps to step 200", "1.500", "1.515"],
+        ["Pictures that show their captions, at the end", "90.0%", "87.5%"],
+    ]
+    assert found.curve.count("<polyline") == 2
+
+
+def test_what_became_of_the_chaos_is_on_the_page(page: str) -> None:
+    found = chaos.read()
+    assert ("## Everything at once" in page) == (found is not None)
+    if found is not None:
+        assert set(found.figures) == set(CHAOS)
+        for row in found.rows:
+            assert row in rows_of(page)
+        claimed, credited = found.figures["liar_claimed"], found.figures["liar_credited"]
+        assert f"claimed {claimed:,} samples and was credited {credited:,}" in page
+        assert found.curve in page
+
+
+def test_what_the_page_says_of_the_chaos_is_what_it_does(page: str) -> None:
+    from training.rehearsal.chaos import KILL_SECONDS, SMOOTHED
+    from training.rehearsal.misbehaving import EXAGGERATION, SPOIL
+
+    assert (KILL_SECONDS, SMOOTHED, SPOIL, EXAGGERATION) == (30, 10, -1000, 10)
+    if chaos.PATH.exists():
+        assert "every half minute" in page
+        assert "\N{MINUS SIGN}1,000 times" in page
+
+
+@pytest.mark.parametrize("claim", [*CLOSED, *BOUNDED], ids=lambda claim: claim.test)
+def test_every_claim_names_a_test_that_exists(claim: Claim, page: str) -> None:
+    source = (ROOT / "tests" / "training" / claim.file).read_text("utf-8")
+    assert f"def {claim.test}(" in source
+    assert claim.words in page
+    assert claim.test in page
+
+
+def test_what_the_page_says_of_the_bounds_is_the_codes(page: str) -> None:
+    from training.averaging.aggregation import AggregationRule
+    from training.averaging.paces import FASTEST
+    from training.averaging.progress import LIARS
+    from training.records.kinds import LONGEST_SECONDS
+    from training.records.validator import MOST_BYTES
+    from training.run.recipes import PAPER
+
+    assert FASTEST == 4
+    assert "four times the middle one" in page
+    assert LIARS == 4
+    assert "fewer than a quarter" in page
+    assert (LONGEST_SECONDS, MOST_BYTES) == (15 * 60, 16 * 1024)
+    assert "at most 16 kB, for at most 15 minutes" in page
+    assert AggregationRule().longest == 10
+    assert "ten times the middle one" in page
+    assert PAPER.swarm.aggregation == "centered-clip"
+    assert "as in `paper`" in page

@@ -6,10 +6,18 @@ import pytest
 
 from calculator.catalog import GPUS
 from calculator.errors import InputError
-from templates import tutorial_page
-from templates.notebooks import code, code_cells
+from templates.pages.tutorial import context as tutorial_page
+from templates.pages.tutorial.context import (
+    NOTEBOOK,
+    NOTEBOOK_ROW,
+    SMALL,
+    cards,
+    plans,
+    shortened,
+    stairs,
+)
+from templates.pages.tutorial.notebooks import code, code_cells
 from templates.render import render_page
-from templates.tutorial_page import NOTEBOOK, NOTEBOOK_ROW, SMALL, cards, plans, shortened, stairs
 
 NEARLY_EXACT = 0.0001
 

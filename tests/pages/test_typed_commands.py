@@ -5,12 +5,12 @@ import tomllib
 
 import pytest
 
-from templates.commands import PLACES
+from templates.pieces.commands import install, places
 from templates.render import render_page
 from tests.pages.typed import commands_of, is_understood
 from tools.console import ROOT
-from training.doctor.software import INSTALL
-from training.runfile import parse
+from tools.source import Source, find_source
+from training.run.runfile import parse
 
 # The libraries that a command imports before it reads its options warn of their own future.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -37,14 +37,14 @@ def test_the_pages_tell_the_commands_that_matter() -> None:
 
 def test_every_tab_is_on_the_page_with_its_commands() -> None:
     page = render_page("join")
-    for place in PLACES:
+    for place in places(find_source()):
         assert f'=== "{place.title}"' in page
         for line in place.lines:
             assert f"\n    {line}\n" in page
 
 
 def test_the_container_starts_a_volunteer(monkeypatch: pytest.MonkeyPatch) -> None:
-    (docker,) = [place for place in PLACES if place.title == "Docker"]
+    (docker,) = [place for place in places(find_source()) if place.title == "Docker"]
     arguments = docker.lines[-1].rpartition(" volunteer ")[2]
     is_understood(f"python -m training {arguments}", monkeypatch)
     image = (ROOT / "Dockerfile").read_text("utf-8")
@@ -56,7 +56,7 @@ def test_the_container_starts_a_volunteer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_extra_that_is_installed_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    (name, extra) = re.findall(r'"([\w-]+)\[(\w+)\]', INSTALL)[0]
+    (name, extra) = re.findall(r'"([\w-]+)\[(\w+)\]', install(Source("https://example.org/run")))[0]
     assert project["name"] == name
     assert extra in project["optional-dependencies"]
 

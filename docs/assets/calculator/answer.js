@@ -4,6 +4,10 @@
  * figure it shows (`data-text`) or which sizes CSS draws it by (`data-lengths`).
  */
 
+const NO_FIGURE = "–";
+const NO_VERDICT = "No figures for these choices yet.";
+const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "" };
+
 /** @param {string} selector */
 const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
 
@@ -27,17 +31,18 @@ export function showAnswer(value) {
       element.style.setProperty(`--${name}`, String(lookUp(value, path)));
     }
   }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fits]"))) {
-    element.dataset.fits = String(value.verdict.fits);
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]"))) {
+    element.dataset.fit = value.verdict.state;
   }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-moment]"))) {
-    element.toggleAttribute("data-peak", element.dataset.moment === value.report.gpu.moment);
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-phase]"))) {
+    element.toggleAttribute("data-peak", element.dataset.phase === value.report.gpu.phase);
   }
-  showSavings(value);
+  showSavings(value.savings, value.figures);
   showNotes(value.report.notes);
   find("#calculator-command").textContent = value.command;
   const answer = find("#calculator-answer");
-  answer.removeAttribute("data-stale");
+  answer.toggleAttribute("data-plain", value.is_plain);
+  for (const state of ["data-stale", "data-none"]) answer.removeAttribute(state);
   find("#calculator-refused").hidden = true;
   answer.dataset.answerId = String(Number(answer.dataset.answerId) + 1);
 }
@@ -47,15 +52,32 @@ export function showStale() {
   find("#calculator-answer").dataset.stale = "";
 }
 
+/** Show that no figures are known: those that are in the page belong to other choices. */
+export function showNone() {
+  for (const element of document.querySelectorAll("[data-text]")) element.textContent = NO_FIGURE;
+  for (const [path, text] of Object.entries(NONE)) {
+    for (const element of document.querySelectorAll(`[data-text='${path}']`)) element.textContent = text;
+  }
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-lengths]"))) {
+    for (const pair of (element.dataset.lengths ?? "").split(" ")) element.style.setProperty(`--${pair.split(":")[0]}`, "0");
+  }
+  showSavings([], {});
+  showNotes([]);
+  find("#calculator-no-savings").hidden = true;
+  find("#calculator-command").textContent = NO_FIGURE;
+  find("#calculator-answer").dataset.none = "";
+}
+
 /**
- * Say above the figures why they are not those of the form's present state.
+ * Say above the figures that they are not those of the form's present state.
  *
- * @param {string} message
+ * @param {string} reason
  */
-export function showRefused(message) {
+export function showRefused(reason) {
   showStale();
   const place = find("#calculator-refused");
-  place.textContent = `These are not the figures of your choices. ${message}`;
+  const none = "none" in find("#calculator-answer").dataset;
+  place.textContent = none ? `There are no figures for these choices. ${reason}` : `These are not the figures of your choices. ${reason}`;
   place.hidden = false;
 }
 
@@ -68,10 +90,13 @@ export function showBusy(busy) {
   find("#calculator-answer").setAttribute("aria-busy", String(busy));
 }
 
-/** @param {any} value */
-function showSavings(value) {
+/**
+ * @param {any[]} savings
+ * @param {Record<string, string>} figures
+ */
+function showSavings(savings, figures) {
   const template = /** @type {HTMLTemplateElement} */ (find("#saving-row"));
-  const rows = value.savings.map((/** @type {any} */ saving, /** @type {number} */ index) => {
+  const rows = savings.map((/** @type {any} */ saving, /** @type {number} */ index) => {
     const row = /** @type {HTMLElement} */ (
       /** @type {Element} */ (template.content.firstElementChild).cloneNode(true)
     );
@@ -79,7 +104,7 @@ function showSavings(value) {
     row.toggleAttribute("data-costs", saving.gpu < 0);
     for (const part of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-part]"))) {
       const name = part.dataset.part ?? "";
-      part.textContent = name === "label" ? saving.label : value.figures[`savings.${index}.${name}`];
+      part.textContent = name === "label" ? saving.label : figures[`savings.${index}.${name}`];
     }
     return row;
   });

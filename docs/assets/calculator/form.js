@@ -1,7 +1,7 @@
 // @ts-check
 /* The form's controls: what an edit means, and what Python's answer puts into them. */
 
-/** @typedef {HTMLInputElement | HTMLSelectElement} Control */
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
 
 const NOT_ALL = "Choices in grey do not go with this model and the other options.";
 const FIXED = "This model leaves no choice here.";
@@ -29,13 +29,28 @@ const controlsOf = (form, field) =>
 export function edited(form, control) {
   const field = fieldOf(control);
   const value = valueOf(control);
-  for (const other of controlsOf(form, field)) if (other !== control) other.value = value;
+  for (const other of controlsOf(form, field)) if (other !== control || isScale(other)) fillControl(other, value);
   if (field === "gpu") return editedGpu(form, value);
+  // A config.json stands for a model of the list, and the other way round.
+  if (field === "model") return { field, set: { model: value }, unset: ["config"] };
+  if (field === "config" && value) return { field: "model", set: { config: value }, unset: ["model"] };
+  if (field === "config") return { field: "model", set: {}, unset: ["config"] };
   return value === "" ? { field, set: {}, unset: [field] } : { field, set: { [field]: value }, unset: [] };
 }
 
+/**
+ * A slider whose positions stand for stops that grow by ratios.
+ *
+ * @param {Control} control
+ */
+const isScale = (control) => control.dataset.stops !== undefined;
+
+/** @param {Control} control */
+const stopsOf = (control) => (control.dataset.stops ?? "").split(" ").map(Number);
+
 /** @param {Control} control */
 function valueOf(control) {
+  if (isScale(control)) return String(stopsOf(control)[Number(control.value)]);
   return control instanceof HTMLInputElement && control.type === "checkbox"
     ? String(control.checked)
     : control.value.trim();
@@ -64,6 +79,14 @@ function showMemoryField(form, shown) {
   const field = form.querySelector('[data-field="gpu_memory"]');
   if (field instanceof HTMLElement) field.hidden = !shown;
 }
+
+/**
+ * Whether the form has an option of that name.
+ *
+ * @param {HTMLFormElement} form
+ * @param {string} field
+ */
+export const hasField = (form, field) => form.querySelector(`[data-field="${CSS.escape(field)}"]`) !== null;
 
 /**
  * The options whose default is the model's own value.
@@ -128,7 +151,14 @@ function fillControl(control, setting) {
     control.checked = String(setting) === "true";
     return;
   }
-  const typing = document.activeElement === control && control.type === "number";
+  if (isScale(control)) {
+    const place = Math.round(placeOf(stopsOf(control), Number(setting)));
+    if (control.value !== String(place)) control.value = String(place);
+    control.setAttribute("aria-valuetext", Number(setting).toLocaleString("en"));
+    return;
+  }
+  const isTypedInto = control.type === "number" || control.ariaExpanded === "true";
+  const typing = document.activeElement === control && isTypedInto;
   const text = setting === null ? "" : String(setting);
   if (!typing && control.value !== text) control.value = text;
 }
@@ -156,6 +186,19 @@ export function showAvailable(form, available) {
   }
 }
 
+/**
+ * Say beside the name of folded options what was chosen among them.
+ *
+ * @param {HTMLFormElement} form
+ * @param {Record<string, string>} changed Words by option, without those at their defaults.
+ */
+export function showChosen(form, changed) {
+  for (const place of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-chosen]"))) {
+    const fields = (place.dataset.chosen ?? "").split(" ");
+    place.textContent = fields.map((field) => changed[field]).filter(Boolean).join("; ");
+  }
+}
+
 /** @param {HTMLFormElement} form */
 export function clearErrors(form) {
   for (const place of form.querySelectorAll(".field__error")) {
@@ -166,18 +209,54 @@ export function clearErrors(form) {
 }
 
 /**
- * Put a message beside its field, where the form has that field.
+ * Say what is wrong beside its field, where the form shows that field.
  *
  * @param {HTMLFormElement} form
- * @param {string} field
- * @param {string} message
+ * @param {import("../python.js").Failure} failure
+ * @returns {string} What is left to say elsewhere.
  */
-export function showError(form, field, message) {
-  const place = form.querySelector(`#${CSS.escape(field)}-error`);
-  if (!(place instanceof HTMLElement)) return;
-  place.textContent = message;
+export function showError(form, { field, message, value, rule }) {
+  const name = field ?? "";
+  const label = form.querySelector(`label[for="${CSS.escape(name)}"]`)?.textContent ?? "";
+  const sentence = label && rule ? `${label} ${value}: ${rule}.` : `${message}.`;
+  const place = form.querySelector(`#${CSS.escape(name)}-error`);
+  const frame = form.querySelector(`[data-field="${CSS.escape(name)}"]`);
+  if (!(place instanceof HTMLElement) || (frame instanceof HTMLElement && frame.hidden)) return sentence;
+  place.textContent = sentence;
   place.hidden = false;
   const folded = place.closest("details");
   if (folded) folded.open = true;
-  for (const control of controlsOf(form, field)) control.setAttribute("aria-invalid", "true");
+  for (const control of controlsOf(form, name)) control.setAttribute("aria-invalid", "true");
+  return `Please correct “${label}”.`;
+}
+
+/**
+ * Where a number stands among stops, also between two of them.
+ *
+ * @param {number[]} stops
+ * @param {number} number
+ */
+function placeOf(stops, number) {
+  const after = stops.findIndex((stop) => stop >= number);
+  if (after < 0) return stops.length - 1;
+  if (after === 0) return 0;
+  const [low, high] = [stops[after - 1], stops[after]];
+  return after - 1 + Math.log(number / low) / Math.log(high / low);
+}
+
+/**
+ * Mark on each slider where the step stops fitting; what is not known has no mark.
+ *
+ * @param {HTMLFormElement} form
+ * @param {Record<string, number>} largest The largest that fits, by option.
+ */
+export function showLargest(form, largest) {
+  for (const control of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("[data-stops]"))) {
+    const most = largest[control.name];
+    const stops = stopsOf(control);
+    const frame = /** @type {HTMLElement} */ (control.parentElement);
+    const isShown = most !== undefined && most < stops[stops.length - 1];
+    frame.toggleAttribute("data-largest", isShown);
+    if (isShown) frame.style.setProperty("--largest", String(placeOf(stops, most) / (stops.length - 1)));
+  }
 }

@@ -4,15 +4,9 @@
  * answers go into the page. Python is loaded at the first touch, not before.
  */
 
-import { ask, watch } from "../python.js";
+import { ask } from "../python.js";
+import { showPythonStatus } from "../python-status.js";
 
-/** @type {Record<string, string>} */
-const STAGES = {
-  loading: "Loading Python, which takes a moment the first time …",
-  starting: "Starting Python …",
-  ready: "",
-  broken: "Python could not be loaded, so the figure stays as it is.",
-};
 const QUIET_MS = 500;
 
 /**
@@ -24,7 +18,7 @@ const QUIET_MS = 500;
  * @returns {() => void} Asks again, after the state changed.
  */
 export function demonstrate(root, method, state, draw) {
-  const status = find(root, "[data-status]");
+  const words = find(root, "[data-status] [data-words]");
   const summary = find(root, "[data-summary]");
   let asked = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -36,7 +30,7 @@ export function demonstrate(root, method, state, draw) {
     ask(method, state(), (answer) => {
       if (!root.isConnected) return;
       if (number === asked) root.setAttribute("aria-busy", "false");
-      status.textContent = answer.kind === "error" ? answer.error.message : "";
+      words.textContent = answer.kind === "error" ? answer.error.message : "";
       if (answer.kind === "error") return;
       draw(answer.value, number === asked);
       showTexts(root, answer.value.figures);
@@ -47,12 +41,9 @@ export function demonstrate(root, method, state, draw) {
     });
   }
 
-  const stop = watch((stage, failure) => {
-    if (!root.isConnected) return stop();
-    status.textContent = STAGES[stage] + (failure ? ` (${failure.message})` : "");
-    if (stage !== "broken") return;
-    for (const set of root.querySelectorAll("fieldset")) set.disabled = true;
-    root.setAttribute("aria-busy", "false");
+  showPythonStatus(root, find(root, "[data-status]"), "", (isBroken) => {
+    for (const set of root.querySelectorAll("fieldset")) set.disabled = isBroken;
+    if (isBroken) root.setAttribute("aria-busy", "false");
   });
   for (const kind of ["pointerenter", "focusin"]) root.addEventListener(kind, request, { once: true });
   return request;

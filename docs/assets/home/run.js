@@ -2,6 +2,7 @@
 /* The figures of the run on the home page, as its live data say now. */
 
 import { describe } from "../live/status.js";
+import { fileOf } from "../live/valid.js";
 
 const whole = (/** @type {number} */ value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
 
@@ -66,7 +67,7 @@ function showPictures(place, { samples, folder }) {
   const items = samples.prompts.map((prompt, index) => {
     const item = document.createElement("li");
     const image = document.createElement("img");
-    image.src = new URL(newest.images[index][0], folder).href;
+    image.src = fileOf(newest.images[index]?.[0], folder) ?? "";
     image.alt = `Drawn for: ${prompt}`;
     image.width = image.height = 128;
     const words = document.createElement("span");

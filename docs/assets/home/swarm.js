@@ -1,8 +1,10 @@
 // @ts-check
 /*
  * The swarm's figure: volunteers in a ring, in the middle what their model draws. Placed as
- * templates/swarm_figure.py places them, which drew the figure that is in the page at first.
+ * templates/pages/index/swarm_figure.py places them, which drew the figure that is in the page at first.
  */
+
+import { fileOf } from "../live/valid.js";
 
 /** @typedef {import("../live/data.js").Contributor} Contributor */
 /** @typedef {import("../live/data.js").RunData} RunData */
@@ -155,10 +157,9 @@ export class Swarm {
     const prompts = samples.prompts;
     const longest = prompts.reduce((best, words, index) => (words.length > prompts[best].length ? index : best), 0);
     const checkpoint = samples.checkpoints.findLast((entry) => Date.parse(entry.time) <= time);
-    const path = checkpoint?.images[longest]?.[0];
-    this.picture.style.visibility = path ? "" : "hidden";
-    if (!path) return;
-    const address = new URL(path, folder).href;
+    const address = fileOf(checkpoint?.images[longest]?.[0], folder);
+    this.picture.style.visibility = address ? "" : "hidden";
+    if (!address) return;
     if (this.picture.src !== address) this.picture.src = address;
     this.picture.alt = `Drawn for: ${prompts[longest]}`;
     this.words.prompt.textContent = prompts[longest];

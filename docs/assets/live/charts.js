@@ -145,7 +145,7 @@ class Chart {
     this.#drawing = true;
     try {
       const library = await loadPlotly();
-      await new Promise((resolve) => setTimeout(resolve));
+      await new Promise((resolve) => { setTimeout(resolve); });
       while (this.#stale && this.plot.isConnected) {
         this.#stale = false;
         await this.#drawNow(library);

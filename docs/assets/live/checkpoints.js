@@ -2,6 +2,7 @@
 /* The published checkpoints, newest first, each with the sum that tells whether it is the right one. */
 
 import { copy, make, write } from "./markup.js";
+import { fileOf, quoted, webPage } from "./valid.js";
 import { count, decimal, momentInWords } from "./words.js";
 
 const AT_FIRST = 8;
@@ -67,7 +68,8 @@ export class Checkpoints {
       see.addEventListener("click", () => this.onPictures(step));
       actions.append(see);
     }
-    const file = address ? make("a", { href: new URL(address, folder).href }, "weights") : "not kept";
+    const weights = fileOf(address, folder) ?? webPage(address);
+    const file = weights ? make("a", { href: weights, rel: "noopener nofollow" }, "weights") : address ? "address not usable" : "not kept";
     return make("tr", {},
       make("th", { scope: "row" }, count(step)),
       make("td", {}, decimal(loss ?? NaN, 3)),
@@ -87,6 +89,6 @@ export class Checkpoints {
     write(this.words, kept
       ? "This downloads the newest checkpoint, compares its sum with the list and draws; a folder or a file works as well."
       : "The files of this run are not kept here. A rehearsal of your own keeps its newest ones; name its live folder.");
-    write(this.command, `python -m training generate ${kept ? folder.href : "LIVE_FOLDER"} "${prompt}"`);
+    write(this.command, `python -m training generate ${kept ? folder.href : "LIVE_FOLDER"} ${quoted(prompt)}`);
   }
 }

@@ -6,7 +6,7 @@ import { make, write } from "./markup.js";
 import { firstAtLeast } from "./progress.js";
 import { ageInWords, count, decimal, duration, momentInWords, percent } from "./words.js";
 
-// The names of training/milestones.py, in words; one that is not here is shown as it is.
+// The names of training/run/milestones.py, in words; one that is not here is shown as it is.
 /** @type {Record<string, string>} */
 const MILESTONES = {
   install: "packages installed",

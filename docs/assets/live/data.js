@@ -8,13 +8,14 @@
  *     ...
  *     feed.stop();
  *
- * The files are those of training/live.py, in live/RUN/ beside the pages.
+ * The files are those of training/run/live.py, in live/RUN/ beside the pages.
  */
 
 import { LiveDocument } from "./documents.js";
 import { Progress, ProgressReader } from "./progress.js";
-import { request, serverTime, ServerError } from "./request.js";
+import { serverTime, ServerError } from "./request.js";
 import { describe, median } from "./status.js";
+import * as valid from "./valid.js";
 
 /** The folder of all runs. */
 export const LIVE = new URL("../../live/", import.meta.url);
@@ -31,6 +32,7 @@ export const LIVE = new URL("../../live/", import.meta.url);
  * @property {string} join
  * @property {Record<string, string>} links
  * @property {string | null} finished
+ * @property {string} [notice] What its organisers have to say, such as that nobody can be called.
  */
 /**
  * @typedef {object} Contributor
@@ -58,6 +60,7 @@ export const LIVE = new URL("../../live/", import.meta.url);
  * @property {Checkpoint[]} checkpoints
  * @property {Samples} samples
  * @property {string[]} broken names of the files that cannot be read now
+ * @property {Record<string, number>} refused entries left out of a file, since they are not what they should be
  * @property {boolean} loaded whether everything has been asked for once
  * @property {Outage | undefined} outage
  * @property {number} offset the server's clock minus this device's, milliseconds
@@ -69,7 +72,6 @@ const EVERYTHING_SECONDS = 15; // without a new step, the contributors are asked
 const NAME = /^[\w-][\w.-]*$/;
 
 const isList = (/** @type {any} */ value) => Array.isArray(value);
-const isCard = (/** @type {any} */ value) => typeof value?.name === "string" && typeof value?.schedule === "object";
 const isSamples = (/** @type {any} */ value) => isList(value?.prompts) && isList(value?.checkpoints);
 const isIndex = (/** @type {any} */ value) => isList(value?.runs);
 
@@ -81,7 +83,7 @@ const isIndex = (/** @type {any} */ value) => isList(value?.runs);
 export async function listRuns() {
   const index = new LiveDocument(new URL("runs.json", LIVE), isIndex);
   await index.read();
-  return /** @type {any} */ (index.value)?.runs ?? [];
+  return (/** @type {any} */ (index.value)?.runs ?? []).filter((/** @type {any} */ entry) => valid.isEntry(entry) && NAME.test(entry.name));
 }
 
 /**
@@ -118,7 +120,7 @@ class Feed {
     const file = (/** @type {string} */ path) => new URL(path, folder);
     this.reader = new ProgressReader(file("progress.jsonl"));
     this.documents = {
-      "run.json": new LiveDocument(file("run.json"), isCard),
+      "run.json": new LiveDocument(file("run.json"), valid.isCard),
       "peers.json": new LiveDocument(file("peers.json"), isList),
       "checkpoints.json": new LiveDocument(file("checkpoints.json"), isList),
       "samples.json": new LiveDocument(file("samples.json"), isSamples),
@@ -126,7 +128,7 @@ class Feed {
     /** @type {RunData} */
     this.data = {
       name, folder, card: undefined, progress: this.reader.progress, peers: [], checkpoints: [],
-      samples: { prompts: [], checkpoints: [] }, broken: [], loaded: false, outage: undefined, offset: 0,
+      samples: { prompts: [], checkpoints: [] }, broken: [], refused: {}, loaded: false, outage: undefined, offset: 0,
     };
   }
 
@@ -202,10 +204,24 @@ class Feed {
   #publish() {
     const { data, documents } = this;
     data.card = /** @type {any} */ (documents["run.json"].value);
-    data.peers = /** @type {any} */ (documents["peers.json"].value) ?? [];
-    data.checkpoints = /** @type {any} */ (documents["checkpoints.json"].value) ?? [];
-    data.samples = /** @type {any} */ (documents["samples.json"].value) ?? data.samples;
+    data.peers = this.#keep("peers.json", documents["peers.json"].value, valid.isPeer);
+    data.checkpoints = this.#keep("checkpoints.json", documents["checkpoints.json"].value, valid.isCheckpoint);
+    const samples = /** @type {any} */ (documents["samples.json"].value);
+    if (samples) data.samples = { prompts: samples.prompts.map(String), checkpoints: this.#keep("samples.json", samples.checkpoints, valid.isDrawn) };
     data.broken = Object.entries(documents).filter(([, file]) => file.broken).map(([name]) => name);
+  }
+
+  /**
+   * The entries of a list that are what they should be.
+   *
+   * @param {string} name of the file
+   * @param {any} list
+   * @param {(entry: any) => boolean} isValid
+   */
+  #keep(name, list, isValid) {
+    const kept = (list ?? []).filter(isValid);
+    this.data.refused[name] = (list ?? []).length - kept.length;
+    return kept;
   }
 
   /**

@@ -85,15 +85,15 @@ export function loss(scene) {
  * @param {import("./data.js").Card["schedule"]} schedule
  */
 function rate(scene, schedule) {
-  const { steps, rates } = scheduleCorners(schedule);
+  const { steps, rates: heights } = scheduleCorners(schedule);
   const style = { yaxis: "y2", line: { color: scene.colour("series-2"), width: 1.5, dash: "dot" } };
   if (scene.view.across === "time") {
-    return line(scene, scene.progress.step.map((step) => interpolate(steps, rates, step)), style);
+    return line(scene, scene.progress.step.map((step) => interpolate(steps, heights, step)), style);
   }
   const [low, high] = scene.range;
   const inside = steps.filter((step) => step > low && step < high);
   const places = [Math.max(low, 1), ...inside, high];
-  const values = places.map((place) => interpolate(steps, rates, place));
+  const values = places.map((place) => interpolate(steps, heights, place));
   return { type: "scatter", mode: "lines", hoverinfo: "none", showlegend: false, x: places, y: values, ...style };
 }
 

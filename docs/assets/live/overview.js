@@ -4,6 +4,7 @@
 import { make, write } from "./markup.js";
 import { describe } from "./status.js";
 import { cumulative } from "./series.js";
+import { webPage } from "./valid.js";
 import { ageInWords, bytes, count, decimal, momentInWords } from "./words.js";
 
 /** @typedef {import("./data.js").RunData} RunData */
@@ -74,7 +75,7 @@ export class Overview {
   }
 
   /** @param {RunData} data */
-  #showProblems({ outage, broken, progress, loaded }) {
+  #showProblems({ outage, broken, refused, progress, loaded }) {
     const sentences = [];
     if (outage) {
       const wait = Math.max(0, (outage.next - Date.now()) / 1000);
@@ -85,6 +86,9 @@ export class Overview {
       sentences.push(`${count(progress.broken)} ${progress.broken === 1 ? "line" : "lines"} of progress.jsonl could not be read and ${progress.broken === 1 ? "is" : "are"} left out.`);
     }
     for (const name of broken) sentences.push(`${name} cannot be read at the moment; what it said before is shown.`);
+    for (const [name, number] of Object.entries(refused)) {
+      if (number) sentences.push(`${count(number)} ${number === 1 ? "entry" : "entries"} of ${name} could not be used and ${number === 1 ? "is" : "are"} left out.`);
+    }
     const back = progress.returns.at(-1);
     if (back) sentences.push(`The run went back from step ${count(back.from)} to before step ${count(back.to)} on ${momentInWords(back.time)}.`);
     const place = /** @type {HTMLElement} */ (this.#find("problems"));
@@ -148,7 +152,11 @@ export class Overview {
  * Links that lead to a page: what else a run file may hold is not followed.
  *
  * @param {Record<string, string>} links
+ * @returns {[string, string][]}
  */
 function safeLinks(links) {
-  return Object.entries(links ?? {}).filter(([, address]) => /^https?:\/\//.test(address));
+  return Object.entries(links ?? {}).flatMap(([label, text]) => {
+    const address = webPage(text);
+    return address ? [/** @type {[string, string]} */ ([label, address])] : [];
+  });
 }

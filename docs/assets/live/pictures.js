@@ -2,6 +2,7 @@
 /* The fixed captions as the model draws them, checkpoint after checkpoint. */
 
 import { make, write } from "./markup.js";
+import { fileOf } from "./valid.js";
 import { count, decimal, momentInWords } from "./words.js";
 
 /** @typedef {import("./data.js").Samples} Samples */
@@ -116,6 +117,6 @@ export class Pictures {
 
   /** @param {string} path */
   #addressOf(path) {
-    return new URL(path, this.#folder).href;
+    return fileOf(path, this.#folder) ?? "";
   }
 }

@@ -11,6 +11,7 @@ export function loadPlotly() {
   plotly ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = PLOTLY.href;
+    script.dataset.handled = ""; // no notice of the page's own, see first.html
     script.onload = () => resolve(/** @type {any} */ (globalThis).Plotly);
     script.onerror = () => {
       plotly = undefined;

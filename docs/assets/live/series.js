@@ -83,7 +83,7 @@ function widen(extremes, values, index) {
 }
 
 /**
- * The corners of the schedule that the volunteers follow (training/lamb.py): up in a straight line
+ * The corners of the schedule that the volunteers follow (training/optimizer/lamb.py): up in a straight line
  * over the warm-up, of which the first step already learns, and down in one to the end.
  *
  * @param {import("./data.js").Card["schedule"]} schedule

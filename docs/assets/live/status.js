@@ -33,16 +33,26 @@ export function describe(data, now) {
     const sentence = `Finished on ${momentInWords(Date.parse(card.finished))}`;
     return { kind: "finished", sentence, detail: "", age };
   }
+  const notice = noticeOf(card);
   if (Number.isNaN(age)) {
-    const detail = "The run is open, but nobody has made a step yet.";
+    const detail = `The run is open, but nobody has made a step yet.${notice}`;
     return { kind: "waiting", sentence: "Waiting for the first step", detail, age };
   }
   if (age > patience(progress)) {
-    const detail = `The newest step is of ${momentInWords(newest)}. ${whoIsThere(data.peers, newest, now)}`;
+    const detail = `The newest step is of ${momentInWords(newest)}. ${whoIsThere(data.peers, newest, now)}${notice}`;
     return { kind: "silent", sentence: `Silent for ${ageInWords(age)}`, detail, age };
   }
   const ahead = age < -AHEAD_SECONDS ? " The monitor's clock is ahead of the server's." : "";
-  return { kind: "running", sentence: "Running", detail: `Newest step ${ageInWords(age)} ago.${ahead}`, age };
+  return { kind: "running", sentence: "Running", detail: `Newest step ${ageInWords(age)} ago.${ahead}${notice}`, age };
+}
+
+/**
+ * The organisers' sentence about the run, with a space before it; empty without one.
+ *
+ * @param {import("./data.js").Card} card
+ */
+function noticeOf({ notice }) {
+  return typeof notice === "string" && notice ? ` ${notice[0].toUpperCase()}${notice.slice(1)}.` : "";
 }
 
 /**

@@ -1,0 +1,64 @@
+// @ts-check
+/*
+ * Tables that can be sorted by their columns: the page has a button in each heading, and above the
+ * table a list for narrow screens, where rows are blocks without headings; here they begin to work.
+ * What sorts is a cell's `data-value`.
+ */
+
+/** @param {HTMLTableElement} table */
+function mount(table) {
+  table.dataset.mounted = "";
+  const headings = [...table.tHead?.rows[0].cells ?? []];
+  const body = table.tBodies[0];
+  const sorter = document.querySelector(".sorter");
+  const list = sorter?.querySelector("select");
+  const turn = sorter?.querySelector("button");
+  let by = 0;
+  let isRising = true;
+
+  /**
+   * @param {number} column
+   * @param {boolean} rising
+   */
+  function sort(column, rising) {
+    by = column;
+    isRising = rising;
+    const sign = rising ? 1 : -1;
+    const rows = [...body.rows].sort((one, other) => sign * (valueOf(one, column) - valueOf(other, column)));
+    body.append(...rows);
+    for (const [place, heading] of headings.entries()) {
+      if (place === column) heading.ariaSort = rising ? "ascending" : "descending";
+      else heading.removeAttribute("aria-sort");
+    }
+    if (list) list.value = String(column);
+  }
+
+  for (const [column, heading] of headings.entries()) {
+    const button = heading.querySelector("button");
+    if (!button) continue;
+    button.disabled = false;
+    button.addEventListener("click", () => sort(column, column === by ? !isRising : true));
+  }
+  list?.addEventListener("input", () => sort(Number(list.value), true));
+  turn?.addEventListener("click", () => sort(by, !isRising));
+  if (list) list.disabled = false;
+  if (turn) turn.disabled = false;
+}
+
+/**
+ * @param {HTMLTableRowElement} row
+ * @param {number} column
+ */
+const valueOf = (row, column) => Number(row.cells[column].dataset.value);
+
+function mountIfHere() {
+  const table = document.querySelector("table.sortable:not([data-mounted])");
+  if (table instanceof HTMLTableElement) mount(table);
+}
+
+// Material's instant navigation replaces the content and emits each new document.
+const documents = /** @type {any} */ (globalThis).document$;
+if (documents) documents.subscribe(mountIfHere);
+else mountIfHere();
+
+export {};

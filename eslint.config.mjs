@@ -1,0 +1,45 @@
+// @ts-check
+// What `build.py check` asks of our scripts; types are checked by tsc.
+import js from "@eslint/js";
+import globals from "globals";
+
+const ours = { ecmaVersion: 2023, sourceType: "module" };
+
+export default [
+  { ignores: [".build/", ".venv/", "bench/", "site/"] },
+  js.configs.recommended,
+  {
+    files: ["docs/assets/**/*.js"],
+    ignores: ["docs/assets/worker.js"],
+    languageOptions: { ...ours, globals: globals.browser },
+  },
+  {
+    files: ["docs/assets/worker.js", "tests/benchmarks/pages/worker.js"],
+    languageOptions: { ...ours, globals: globals.worker },
+  },
+  { files: ["**/*.mjs"], languageOptions: { ...ours, globals: globals.node } },
+  {
+    rules: {
+      "array-callback-return": "error",
+      eqeqeq: "error",
+      "no-constructor-return": "error",
+      "no-console": ["error", { allow: ["warn", "error"] }],
+      "no-else-return": "error",
+      "no-eval": "error",
+      "no-implicit-coercion": "error",
+      "no-new-func": "error",
+      "no-promise-executor-return": "error",
+      "no-shadow": "error",
+      "no-template-curly-in-string": "error",
+      "no-throw-literal": "error",
+      "no-unmodified-loop-condition": "error",
+      "no-unneeded-ternary": "error",
+      "no-unused-vars": "off", // tsc finds them, and knows those that only a type names
+      "no-use-before-define": ["error", { functions: false, classes: false, variables: false }],
+      "no-var": "error",
+      "object-shorthand": "error",
+      "prefer-const": "error",
+      "prefer-template": "error",
+    },
+  },
+];

@@ -1,0 +1,195 @@
+"""What the calculator's page needs: the form's options and the default result."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from calculator import protocol
+from calculator.architecture import Family
+from calculator.catalog import GPUS, MODELS, groups
+from calculator.configuration import LONGEST_TEXT
+from calculator.options import Option
+from calculator.plan import Plan
+from calculator.report import Part, Phase
+
+FAMILIES = {
+    Family.BERT: "BERT",
+    Family.T5: "T5",
+    Family.GPT2: "GPT-2 and GPT-3",
+    Family.GPTJ: "GPT-J",
+    Family.DALLE: "DALL-E",
+}
+
+
+OTHER_TYPES = "Other types"
+
+
+class OfFamily(Protocol):
+    """Something measured or published of one model."""
+
+    @property
+    def family(self) -> str:
+        """The model's type."""
+
+
+Item = TypeVar("Item", bound=OfFamily)
+
+
+def by_family(items: Iterable[Item]) -> list[tuple[str, list[Item]]]:
+    """The items of each family that has some, under its title; those of all other types last."""
+    titles = {str(family): title for family, title in FAMILIES.items()}
+    groups: dict[str, list[Item]] = {title: [] for title in (*titles.values(), OTHER_TYPES)}
+    for item in items:
+        groups[titles.get(item.family, OTHER_TYPES)].append(item)
+    return [(title, members) for title, members in groups.items() if members]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A fieldset of the form; a folded one opens on demand."""
+
+    title: str
+    fields: tuple[str, ...]
+    folded: bool = False
+
+    @property
+    def options(self) -> list[Option]:
+        """The options in the order the form shows them."""
+        return [Plan.options()[field] for field in self.fields]
+
+
+GROUPS = (
+    Group("Batch", ("batch_size", "sequence_length", "target_length")),
+    Group("Precision and optimizer", ("precision", "optimizer", "optimizer_bits"), folded=True),
+    Group(
+        "Saving memory", ("checkpointing", "offload", "sharing_groups", "reversible"), folded=True
+    ),
+    Group(
+        "More options",
+        ("attention", "update", "dropout", "accumulation", "tied_embeddings"),
+        folded=True,
+    ),
+)
+
+
+def stops(low: int, high: int) -> tuple[int, ...]:
+    """Powers of two and, between them, one and a half times each, which are usual too.
+
+    >>> stops(1, 16)
+    (1, 2, 3, 4, 6, 8, 12, 16)
+    """
+    found = [low]
+    while found[-1] < high:
+        last = found[-1]
+        is_power = not last & (last - 1)
+        found.append(last * 3 // 2 if is_power and last > 1 else 2 ** last.bit_length())
+    return tuple(found)
+
+
+# A slider's stops, on a scale of ratios; the number field beside it takes every allowed value.
+SLIDERS = {
+    "batch_size": stops(1, 256),
+    "sequence_length": stops(32, 32768),
+    "target_length": stops(32, 32768),
+}
+
+# The others unfold.
+SHOWN_WAYS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure beside those of the GPU, and its path in a report."""
+
+    path: str
+    label: str
+    words: str
+    in_bytes: bool = True
+
+
+OTHER_ROWS = (
+    Row("parameters", "Parameters", "Numbers that are trained; shared ones count once.", False),
+    Row("ram.peak", "RAM", "What offload keeps in the computer's own memory."),
+    Row("transfer.to_ram", "Moved to RAM", "Over the bus, in each step."),
+    Row("transfer.to_gpu", "Moved to the GPU", "Over the bus, in each step."),
+)
+
+
+def ask(method: str, **params: object) -> Any:
+    """The value that `calculator.protocol` answers.
+
+    Raises:
+        ValueError: when it answers with an error.
+
+    """
+    answer = json.loads(protocol.handle(json.dumps({"id": 0, "method": method, "params": params})))
+    if answer["kind"] != "result":
+        raise ValueError(f"{method} {params}: {answer['error']['message']}")
+    return answer["value"]
+
+
+def look_up(value: Mapping[str, Any] | Sequence[Any], path: str) -> Any:
+    """What stands at a dotted `path`, as calculator.js looks it up.
+
+    >>> look_up({"phases": [{"gpu": 5}]}, "phases.0.gpu")
+    5
+    """
+    found: Any = value
+    for name in path.split("."):
+        found = found[int(name)] if isinstance(found, list) else found[name]
+    return found
+
+
+def whole_advice(**state: object) -> dict[str, Any]:
+    """The advice for a state, searched to its end."""
+    while True:
+        advice: dict[str, Any] = ask("advise", **state)
+        if advice["done"]:
+            return advice
+
+
+def write_assets(assets: Path) -> None:
+    """Write Python's answer for each model's default state, which the page shows before Python."""
+    folder = assets / "first"
+    folder.mkdir(parents=True)
+    for name in MODELS:
+        first = {"answer": ask("answer", model=name), "advice": whole_advice(model=name)}
+        (folder / f"{name}.json").write_text(json.dumps(first), "utf-8")
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    value = ask("answer")
+    figures: Mapping[str, str] = value["figures"]
+
+    def lengths(names_and_paths: str) -> str:
+        pairs = (pair.split(":") for pair in names_and_paths.split())
+        style = ";".join(f"--{name}:{look_up(value, path):d}" for name, path in pairs)
+        return f'data-lengths="{names_and_paths}" style="{style}"'
+
+    plan = value["report"]["plan"]
+
+    def words(field: str) -> str:
+        return dict(Plan.options()[field].choices)[plan[field]]
+
+    return {
+        "value": value,
+        "first_advice": whole_advice(),
+        "shown_ways": SHOWN_WAYS,
+        "plan": plan,
+        "words": words,
+        "parts": list(Part),
+        "phase_rows": list(Phase),
+        "other_rows": OTHER_ROWS,
+        "groups": GROUPS,
+        "sliders": SLIDERS,
+        "model_groups": groups(),
+        "longest_config": LONGEST_TEXT,
+        "gpus": GPUS.values(),
+        "models": ask("models"),
+        "models_own": {field.name for field in fields(Plan) if field.default is None},
+        "text": figures.__getitem__,
+        "lengths": lengths,
+    }

@@ -1,0 +1,189 @@
+"""What 'How it works' needs: exchanges counted, memory by technique, and the race's first state."""
+
+from dataclasses import dataclass
+
+from calculator.catalog import SOURCES, find_model
+from calculator.parameters import parameter_tensors
+from calculator.plan import Plan
+from calculator.resolution import resolve
+from calculator.swarm import communication, race
+from calculator.swarm.pace import Activity
+from calculator.units import format_bytes
+from templates.pages.calculator.context import ask
+from templates.pages.how_it_works import slow_links
+from training.run.differences import DIFFERENCES
+from training.run.recipes import PAPER
+
+CLUSTER, HOME = 10e9, 50e6  # bit/s
+PEERS = 16
+SMALL_BATCH = 512  # an eighth of the run's
+MICRO_BATCH = 4
+
+RUN = {"model": "dalle-together", "optimizer": "lamb", "reversible": "false"}
+UNSHARED = str(find_model("dalle-together").layers)
+GPT2 = {"model": "gpt2-l"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeStair:
+    """What is sent for one batch of the run, with one technique more in each stair."""
+
+    label: str
+    words: str
+    sent: int
+
+    @property
+    def on_cluster(self) -> str:
+        """Time at the cluster's rate."""
+        return in_words(communication.transfer_seconds(self.sent, CLUSTER))
+
+    @property
+    def at_home(self) -> str:
+        """Time at the rate of a home's line."""
+        return in_words(communication.transfer_seconds(self.sent, HOME))
+
+
+def in_words(seconds: float) -> str:
+    """A duration with two significant digits.
+
+    >>> [in_words(s) for s in (0.19, 4.2, 53.6, 335.0, 10717.0)]
+    ['0.19 s', '4.2 s', '54 s', '5.6 min', '3.0 h']
+    """
+    if seconds < 90:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.2g} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def exchange_stairs() -> list[ExchangeStair]:
+    """From plain data parallelism to the run's way, for its 4,096 sequences."""
+    batch = PAPER.swarm.target_batch_size
+    rare = batch // SMALL_BATCH
+
+    def sent(groups: str, bits: int) -> int:
+        model = find_model(RUN["model"])
+        tensors = parameter_tensors(model, resolve(model, Plan.parse({"sharing_groups": groups})))
+        size = communication.gradient_bytes(tensors, bits)
+        return communication.all_reduce_bytes(size, PEERS)
+
+    return [
+        ExchangeStair("Plain", f"32 bits, each {SMALL_BATCH} sequences", rare * sent(UNSHARED, 32)),
+        ExchangeStair("Large batches", f"once in {batch:,} sequences", sent(UNSHARED, 32)),
+        ExchangeStair("Compression", "8 bits a number", sent(UNSHARED, 8)),
+        ExchangeStair("Sharing", "layers in 4 groups", sent("4", 8)),
+    ]
+
+
+def sharing_factor() -> float:
+    """By how much sharing shrinks what is exchanged: all parameters over distinct ones."""
+    counts = [
+        ask("answer", **RUN, sharing_groups=groups)["report"]["parameters"]
+        for groups in (UNSHARED, "4")
+    ]
+    return float(counts[0] / counts[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """One technique on one model: the peak with it, as a part of the peak without."""
+
+    query: str
+    peak: str
+    saved: str
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
+class Technique:
+    """A way to save memory, and what it does for two models."""
+
+    label: str
+    words: str
+    savings: tuple[Saving, ...]
+
+
+TECHNIQUES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (
+        "8-bit optimizer states",
+        "Each block of numbers shares one scale.",
+        {"optimizer_bits": "8"},
+    ),
+    (
+        "Offload",
+        "States and update live in the computer's own memory.",
+        {"offload": "optimizer"},
+    ),
+    (
+        "Gradient checkpointing",
+        "Keep each layer's input, compute the rest again.",
+        {"checkpointing": "full"},
+    ),
+    (
+        "Sharing",
+        "Four distinct layers, used in turn. Another model, trained so from the start.",
+        {"sharing_groups": "4"},
+    ),
+    (
+        "Reversible layers",
+        "Compute each layer's input back from its output. Another model, too.",
+        {"reversible": "true"},
+    ),
+)
+
+
+def plain_models() -> list[tuple[str, str, dict[str, str]]]:
+    """Title, peak without techniques and choices of the two models."""
+    found = []
+    for choices in (RUN | {"sharing_groups": UNSHARED}, GPT2):
+        with_batch = choices | {"batch_size": str(MICRO_BATCH)}
+        peak = ask("answer", **with_batch)["report"]["gpu"]["peak"]
+        title = "The run's model" if choices is not GPT2 else find_model(GPT2["model"]).title
+        found.append((title, format_bytes(peak), with_batch))
+    return found
+
+
+def techniques() -> list[Technique]:
+    """Each technique by itself, on both models."""
+    models = [choices for _, _, choices in plain_models()]
+    return [
+        Technique(label, words, tuple(_saving(choices, added) for choices in models))
+        for label, words, added in TECHNIQUES
+    ]
+
+
+def _saving(choices: dict[str, str], added: dict[str, str]) -> Saving:
+    without = ask("answer", **choices)["report"]["gpu"]["peak"]
+    value = ask("answer", **(choices | added))
+    peak = value["report"]["gpu"]["peak"]
+    return Saving(
+        value["query"], format_bytes(peak), format_bytes(without - peak), 100 * peak / without
+    )
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    stairs = exchange_stairs()
+    model, recipe = find_model(RUN["model"]), PAPER
+    return {
+        "stairs": stairs,
+        "home_to_cluster": round(CLUSTER / HOME),
+        "peers": PEERS,
+        "sharing": sharing_factor(),
+        "compression": stairs[1].sent / stairs[2].sent,
+        "rare": recipe.swarm.target_batch_size // SMALL_BATCH,
+        "links": slow_links.read(),
+        "race": ask("pace"),
+        "race_names": race.NAMES,
+        "race_settings": race.SETTINGS,
+        "fastest": race.FASTEST,
+        "activities": [activity.value for activity in Activity],
+        "micro_batch": MICRO_BATCH,
+        "models": plain_models(),
+        "techniques": techniques(),
+        "model": model,
+        "recipe": recipe,
+        "codes": model.image_side**2,
+        "code_bytes": 2 * model.image_side**2,
+        "gradient_bytes": f"{stairs[3].sent / 1e6:.0f} MB",
+        "differences": DIFFERENCES,
+        "sources": SOURCES,
+    }

@@ -1,0 +1,156 @@
+"""What the home page needs: a run's swarm, what a model costs alone, and how it gets small."""
+
+import math
+from dataclasses import dataclass
+
+from calculator.catalog import GPUS, SOURCES, Source, find_gpu, find_model, groups
+from calculator.report import Part
+from calculator.units import format_bytes
+from templates.pages.calculator.context import ask
+from templates.pages.index.swarm_figure import draw_loss, draw_swarm
+from templates.pages.numbers.context import accuracy
+from templates.pieces.recorded_run import Run, first_run
+
+MODEL = find_model("dalle-together")
+GPU = find_gpu("t4")
+LARGE_MODEL = find_model("gpt3-175b")
+LARGE_GPU = find_gpu("a100-80")
+
+# What training the large model took, and what one of the GPUs can do at most.
+LARGE_MODEL_FLOP = 3.14e23
+LARGE_GPU_FLOP_PER_SECOND = 312e12
+COMPUTE_SOURCES = {
+    "gpt3": Source(
+        "Brown et al., 2020. Language Models are Few-Shot Learners, table D.1",
+        SOURCES["gpt3"].address,
+    ),
+    "a100": Source(
+        "NVIDIA. A100 Tensor Core GPU, data sheet: 312 teraFLOPS with 16-bit tensor cores",
+        "https://www.nvidia.com/en-us/data-center/a100/",
+    ),
+}
+SECONDS_PER_YEAR = 365.25 * 24 * 3600
+
+# What the 2021 run added to the plain model, in the order of the hero's bars.
+PLAIN = {
+    "model": MODEL.name,
+    "gpu": GPU.name,
+    "optimizer": "lamb",
+    "sharing_groups": str(MODEL.layers),
+    "reversible": "false",
+}
+TECHNIQUES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("Every layer with its own weights", {}),
+    ("Layers shared in 4 groups", {"sharing_groups": "4"}),
+    ("Reversible layers", {"reversible": "true"}),
+    ("8-bit optimizer states", {"optimizer_bits": "8"}),
+    ("States and update in RAM", {"offload": "optimizer"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stair:
+    """One bar of the hero: a plan's peak, its parts, and its address in the calculator."""
+
+    label: str
+    query: str
+    peak: str
+    parts: dict[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """Length of the bar, the sum of its parts."""
+        return sum(self.parts.values())
+
+
+def stairs() -> list[Stair]:
+    """The reference model's peak with one technique more in each bar."""
+    choices: dict[str, str] = dict(PLAIN)
+    found = []
+    for label, added in TECHNIQUES:
+        choices |= added
+        value = ask("answer", **choices)
+        gpu = value["report"]["gpu"]
+        found.append(Stair(label, value["query"], format_bytes(gpu["peak"]), gpu["parts"]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LargeModel:
+    """What a model far beyond one GPU needs, in words."""
+
+    name: str
+    title: str
+    precision: str
+    peak: str
+    gpus: int
+    gpu_memory: str
+    years: int
+
+
+def large_model() -> LargeModel:
+    """GPT-3's largest size with the default choices, in whole GPUs."""
+    report = ask("answer", model=LARGE_MODEL.name)["report"]
+    peak = report["gpu"]["peak"]
+    return LargeModel(
+        name=LARGE_MODEL.name,
+        title=LARGE_MODEL.title,
+        precision="mixed precision",
+        peak=format_bytes(peak),
+        gpus=math.floor(peak / LARGE_GPU.memory),
+        gpu_memory=format_bytes(LARGE_GPU.memory),
+        years=round(LARGE_MODEL_FLOP / LARGE_GPU_FLOP_PER_SECOND / SECONDS_PER_YEAR),
+    )
+
+
+def run_figures(run: Run) -> dict[str, object]:
+    """A run's figures as texts, and its drawings."""
+    last = run.steps[-1]
+    prompt, picture = max(run.pictures, key=lambda pair: len(pair[0]))
+    return {
+        "title": run.card["title"],
+        "name": run.name,
+        "note": run.note,
+        "day": run.day,
+        "finished": bool(run.card["finished"]),
+        "minutes": round(run.seconds / 60),
+        "step": f"{last['step']:,}",
+        "total": f"{run.card['schedule']['total_steps']:,}",
+        "loss": f"{last['loss']:.2f}",
+        "first_loss": f"{run.steps[0]['loss']:.2f}",
+        "volunteers": len(run.peers),
+        "training": last["training"] + last["syncing"],
+        "pace": f"{run.sequences_per_second:.0f}",
+        "sequences": f"{sum(step['samples'] for step in run.steps):,}",
+        "parameters": f"{run.card['parameters']:,}",
+        "prompt": prompt,
+        "pictures": run.pictures,
+        "picture": picture,
+        "swarm": draw_swarm(run.peers, last["step"] / run.card["schedule"]["total_steps"]),
+        "loss_line": draw_loss([step["loss"] for step in run.steps]),
+    }
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    bars = stairs()
+    parameters = ask("answer", **PLAIN)["report"]["parameters"]
+    shared = ask("answer", model=MODEL.name)["report"]["parameters"]
+    measured = accuracy()[0]
+    return {
+        "stairs": bars,
+        "largest": max(GPU.memory, *(stair.bytes for stair in bars)),
+        "gpu": GPU,
+        "gpu_memory": format_bytes(GPU.memory),
+        "parts": list(Part),
+        "unshared": f"{parameters / 1e9:.1f} billion",
+        "shared": f"{shared / 1e6:.0f} million",
+        "measured": measured.rows[0],
+        "measured_on": measured.device,
+        "large": large_model(),
+        "model_count": sum(map(len, groups().values())),
+        "gpu_count": len(GPUS),
+        "paper": SOURCES["together"],
+        "compute": COMPUTE_SOURCES,
+        "run": run_figures(first_run()),
+    }

@@ -1,0 +1,131 @@
+"""What 'Models on GPUs' needs: for each model and GPU whether a step fits, and what would help."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from calculator.architecture import Architecture
+from calculator.catalog import GPUS, MODELS, Gpu, find_model
+from calculator.estimate import estimate
+from calculator.page.states import chosen
+from calculator.plan import Plan
+from calculator.planner.changes import USUAL_LENGTH, Cost
+from calculator.planner.fit import Proposal, least_changes
+from calculator.planner.need import Verdict, need_on
+from calculator.report import Report
+from calculator.units import format_bytes, format_count
+
+# those that are often asked for, beside the ones of `MODELS`
+CHECKPOINTS = (
+    "FacebookAI/roberta-base",
+    "answerdotai/ModernBERT-base",
+    "HuggingFaceTB/SmolLM2-135M",
+    "HuggingFaceTB/SmolLM2-1.7B",
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "meta-llama/Llama-3.2-1B",
+    "meta-llama/Llama-3.2-3B",
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "Qwen/Qwen3-0.6B",
+    "Qwen/Qwen3-1.7B",
+    "Qwen/Qwen3-4B",
+    "Qwen/Qwen3-8B",
+    "Qwen/Qwen3-14B",
+    "google/gemma-3-270m",
+    "google/gemma-3-1b-pt",
+    "google/gemma-3-4b-pt",
+    "mistralai/Mistral-7B-v0.1",
+    "microsoft/phi-2",
+    "microsoft/Phi-4-mini-instruct",
+    "allenai/OLMo-2-0425-1B",
+    "EleutherAI/pythia-410m",
+    "EleutherAI/gpt-neox-20b",
+    "facebook/opt-1.3b",
+)
+SHOWN = ("rtx-3070", "rtx-3060", "t4", "rtx-4090", "v100-32", "l40s", "a100-80", "h200")
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A GPU's cell: words, a link to the state that they mean, and where it sorts.
+
+    Attributes:
+        kind: "fits", "change" or "no", for its look.
+        rank: 0 where the step fits, more the more is to change.
+    """
+
+    words: str
+    kind: str
+    rank: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model and a cell for each GPU."""
+
+    title: str
+    query: str
+    parameters: int
+    tokens: int
+    peak: int
+    cells: tuple[Cell, ...]
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Parameters, tokens and peak as people read them."""
+        return format_count(self.parameters), format_count(self.tokens), format_bytes(self.peak)
+
+
+def plan_for(architecture: Architecture) -> Plan:
+    """The default plan, at 2,048 tokens where the model's own length is longer."""
+    longer = architecture.sequence_length > USUAL_LENGTH
+    return Plan(sequence_length=USUAL_LENGTH) if longer else Plan()
+
+
+def rows() -> Iterator[Row]:
+    """A row for each model."""
+    gpus = [GPUS[name] for name in SHOWN]
+    for name in (*MODELS, *CHECKPOINTS):
+        yield _row(find_model(name), gpus)
+
+
+def _row(architecture: Architecture, gpus: list[Gpu]) -> Row:
+    plan = plan_for(architecture)
+    report = estimate(architecture, plan)
+    least = least_changes(architecture, plan, gpus)
+    return Row(
+        architecture.title,
+        _query(architecture, plan, None),
+        report.parameters,
+        report.plan.sequence_length,
+        report.gpu.total,
+        tuple(_cell(architecture, plan, report, gpu, least.get(gpu.name)) for gpu in gpus),
+    )
+
+
+def _cell(
+    architecture: Architecture, plan: Plan, report: Report, gpu: Gpu, least: Proposal | None
+) -> Cell:
+    verdict = need_on(report.gpu.total, gpu).verdict(gpu.memory)
+    if verdict is Verdict.FITS:
+        return Cell("fits", "fits", 0, _query(architecture, plan, gpu))
+    if least is None:
+        return Cell(NOTHING, "no", len(Cost) * 10, _query(architecture, plan, gpu))
+    words = " + ".join(change.short for change in least.changes)
+    rank = 10 * len(least.changes) + least.cost
+    return Cell(words, "change", rank, _query(architecture, least.plan, gpu))
+
+
+def _query(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
+    return urlencode(chosen(architecture, plan, {"gpu": gpu.name} if gpu else {}))
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    return {
+        "rows": list(rows()),
+        "gpus": [(gpu, format_bytes(gpu.memory)) for gpu in (GPUS[name] for name in SHOWN)],
+        "usual_length": format_count(USUAL_LENGTH),
+    }

@@ -1,0 +1,117 @@
+"""What 'How the numbers are made' needs: the formulas' docstrings, the models, the sources."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+from calculator import overhead
+from calculator.autograd import operations
+from calculator.catalog import MODELS, SOURCES
+from calculator.errors import InputError
+from calculator.report import Part, Phase
+from calculator.units import format_bytes, format_count
+from templates.pages.calculator.context import ask, by_family
+from templates.pages.numbers import layer_formulas
+from templates.pieces.docstrings import chapters, summaries
+from validation.compare import Comparison, compare, spread
+from validation.rows import read_rows
+
+# What the rows in validation/measurements were measured on.
+DEVICES = {
+    "counting": "PyTorch's own code on a GPU that counts and computes nothing",
+    "cuda": "a real GPU",
+    "cpu": "a processor",
+}
+# A hundredth of a per cent: what a table in per cent shows as 0.00 or 0.01.
+NEARLY_EXACT = 0.0001
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Relative errors of the peak in one group of measured steps, as texts in per cent."""
+
+    name: str
+    count: int
+    nearly_exact: int
+    median: str
+    ninetieth: str
+    worst: str
+
+    @property
+    def cells(self) -> list[object]:
+        """The row of a table, its heading first."""
+        errors = [self.median, self.ninetieth, self.worst]
+        return [self.name, f"{self.count:,}", self.nearly_exact, *errors]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The steps measured on one device: all together, then each family."""
+
+    device: str
+    rows: list[Accuracy]
+
+
+@cache  # some hundred steps, asked for by two pages
+def accuracy() -> list[Measured]:
+    """The calculator beside the measured rows of each device."""
+    found = []
+    for device, words in DEVICES.items():
+        comparisons = comparisons_on(device)
+        if not comparisons:
+            continue
+        rows = [accuracy_of("All", comparisons)]
+        rows += [accuracy_of(title, members) for title, members in by_family(comparisons)]
+        found.append(Measured(words, rows))
+    return found
+
+
+@cache  # the same rows for three pages
+def comparisons_on(device: str) -> list[Comparison]:
+    """The device's rows, but for those with options that the calculator refuses for the model."""
+    found = []
+    for row in read_rows(device):
+        with suppress(InputError):
+            found += compare([row])
+    return found
+
+
+def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:
+    """The errors of one group, at least one step, as a row of a table."""
+    errors = spread([item.error for item in comparisons])
+    figures = (
+        f"{100 * error:.2f}\N{NO-BREAK SPACE}%"
+        for error in (errors.median, errors.ninetieth, errors.worst)
+    )
+    nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
+    return Accuracy(name, errors.count, nearly_exact, *figures)
+
+
+def notes() -> dict[str, list[str]]:
+    """The models' notes, each once, with the titles of the models that have it."""
+    found: dict[str, list[str]] = {}
+    for model in MODELS.values():
+        if model.note:
+            found.setdefault(model.note, []).append(model.title)
+    return found
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    counts = {name: ask("answer", model=name)["report"]["parameters"] for name in MODELS}
+    return {
+        "chapters": chapters(),
+        "operations": summaries(operations),
+        "layer_rows": layer_formulas.rows(),
+        "models": MODELS.values(),
+        "parameters": {name: format_count(count) for name, count in counts.items()},
+        "context_memory": format_bytes(overhead.CONTEXT_BYTES),
+        "workspace": format_bytes(overhead.WORKSPACE_BYTES),
+        "hopper_workspace": format_bytes(overhead.HOPPER_WORKSPACE_BYTES),
+        "slack": f"{overhead.SLACK_TYPICAL // 10} %",
+        "accuracy": accuracy(),
+        "notes": notes(),
+        "phases": list(Phase),
+        "parts": list(Part),
+        "sources": SOURCES,
+    }

@@ -1,0 +1,62 @@
+"""What the reference's first page needs: every command with its options, from their parsers."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from calculator.__main__ import build_parser
+from training.__main__ import MODULES, make_parser
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of a program: how it is called, what it does, and its options as HTML cells."""
+
+    call: str
+    words: str
+    rows: list[list[str]]
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[Command]:
+    """The commands of a parser, in its order."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            help_of = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, command in action.choices.items():
+                yield Command(f"{parser.prog} {name}", help_of.get(name, ""), _rows(command))
+
+
+def _rows(command: argparse.ArgumentParser) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for action in command._actions:
+        if action.help == argparse.SUPPRESS or isinstance(action, argparse._HelpAction):
+            continue
+        if action.help is None and action.option_strings:  # the opposite of the one before
+            rows[-1][0] += f" {_names(action)}"
+        else:
+            rows.append([_names(action), _words(action.help or "")])
+    return rows
+
+
+def _words(text: str) -> str:
+    """Help as HTML, what stands in backticks as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
+
+
+def _names(action: argparse.Action) -> str:
+    """The option as it is typed, with what stands for its value."""
+    if not action.option_strings:
+        return f"<code>{escape(str(action.metavar or action.dest).upper())}</code>"
+    takes = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
+    return f"<code>{escape(', '.join(action.option_strings) + takes)}</code>"
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    return {
+        "calculator": list(commands(build_parser())),
+        "training": list(commands(make_parser())),
+        "others": sorted(MODULES),
+    }

@@ -1,0 +1,102 @@
+"""What 'Run your own' needs: commands, a run file, and what the helpers cost."""
+
+from typing import Final
+
+from calculator.catalog import SOURCES
+from calculator.units import format_bytes
+from templates.pieces import commands
+from templates.pieces.volunteer_costs import parameter_count, steps_an_hour
+from tools.source import find_source
+from training.run.recipes import PAPER, RECIPES
+from training.run.runfile import RunFile
+
+RUN: Final = RunFile(
+    name="our-run",
+    title="Our run",
+    recipe="paper",
+    initial_peers=(
+        "/ip4/203.0.113.5/tcp/31337/p2p/QmXoypizjW3WknFiJnKLwHCnL72vedxjQkDDP1mXWo6uco",
+    ),
+    data="my-org/encoded-pictures",
+    live="https://example.org/live/our-run/",
+    organisation="my-org",
+    authority="https://run.example.org",
+    authority_key="Ujx3TmGxO4u4n2Zk8m1Qe9d5b0RrVtYwHsCfJpLaXgE=",
+    checkpoints="my-org/our-model",
+    license="apache-2.0",
+)
+# The proportional share of memory (PSS) of all its processes while it waited for volunteers, on
+# Linux with torch 2.13 and hivemind 1.1.12, 21 November 2026.
+MONITOR_MEMORY_GIB: Final = 0.9
+CHECKPOINTS_KEPT: Final = 3  # as `training.model.checkpoint.KEPT`, which needs torch to be imported
+
+FIELDS: Final = (
+    ("name", "what the network calls the run; it never changes"),
+    ("recipe", f"one of {', '.join(f'<code>{name}</code>' for name in RECIPES)}"),
+    ("initial_peers", "where newcomers knock: what the monitor prints at its start"),
+    ("data", "the encoded pictures: a data set on the Hub, or a folder"),
+    ("live", "where the monitor's folder can be read"),
+    (
+        "organisation, authority, authority_key",
+        "who may join, and who admits them; without these, everybody may",
+    ),
+    ("checkpoints, license", "a repository on the Hub for the weights; may be left out"),
+    ("steps", "the length of the schedule, if not the recipe's"),
+    ("title, links", "for the run's page"),
+)
+
+
+def helper_costs() -> list[list[str]]:
+    """The table of what the organisers' own machines need, for the recipe `paper`."""
+    count = parameter_count()
+    weights = 4 * count
+    state = 2 * count + 2 * count * PAPER.optimizer.state_bits // 8
+    checkpoint_hours = PAPER.swarm.checkpoint_every / steps_an_hour()
+    return [
+        [
+            "Monitor: memory",
+            f"{MONITOR_MEMORY_GIB:.1f} GiB",
+            "measured: the monitor of the recipe <code>paper</code>, waiting for volunteers. It "
+            "needs no GPU and hardly any computing",
+        ],
+        [
+            "Monitor: disk",
+            format_bytes(CHECKPOINTS_KEPT * weights),
+            f"the {CHECKPOINTS_KEPT} newest checkpoints of {format_bytes(weights)}; of older ones "
+            "the sums and pictures stay",
+        ],
+        [
+            "Monitor: traffic",
+            f"{state / 1e6:,.0f} MB down every {checkpoint_hours:.0f} hours",
+            "for each checkpoint a volunteer sends weights in 16 bits and 8-bit states; every "
+            f"{PAPER.swarm.checkpoint_every} steps at the pace of 2021. Newcomers who take the "
+            f"checkpoint fetch {weights / 1e6:,.0f} MB each from your web host, or from the Hub",
+        ],
+        [
+            "Authority",
+            "hardly anything",
+            "a small web service with a database in a file; it may run beside the monitor",
+        ],
+        [
+            "Web host",
+            "any static one",
+            "the live data is files; a step is a line of some 200 bytes",
+        ],
+    ]
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    source = find_source()
+    return {
+        "commands": commands,
+        "install": commands.install(source),
+        "download": commands.download_words(source),
+        "get": source.get,
+        "colab": source.colab("generate.ipynb"),
+        "run_file": RUN.to_toml().rstrip(),
+        "fields": [[f"<code>{names}</code>", words] for names, words in FIELDS],
+        "costs": helper_costs(),
+        "paper": SOURCES["together"],
+        "recipe": PAPER,
+    }

@@ -1,0 +1,42 @@
+"""What became of a rehearsal in which everything went wrong, from benchmarks/chaos.json."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from templates.pieces import loss_curve
+from tools.console import ROOT
+
+PATH = ROOT / "benchmarks" / "chaos.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Chaos:
+    """What `python -m training rehearse --chaos` wrote.
+
+    Attributes:
+        figures: the file's own.
+        rows: what is compared, then calm and in chaos.
+        curve: the losses of both as SVG.
+    """
+
+    figures: dict[str, Any]
+    rows: list[list[str]]
+    curve: str
+
+
+def read(path: Path = PATH) -> Chaos | None:
+    """What was measured; None as long as nothing was."""
+    if not path.exists():
+        return None
+    figures = json.loads(path.read_text("utf-8"))
+    rows = [
+        [words, form.format(figures[f"{key}_calm"]), form.format(figures[key])]
+        for words, key, form in (
+            ("Steps", "steps", "{:,}"),
+            (f"Loss, mean of 10 steps to step {figures['compared_at_step']:,}", "loss", "{:.3f}"),
+            ("Pictures that show their captions, at the end", "pictures_right", "{:.1%}"),
+        )
+    ]
+    return Chaos(figures, rows, loss_curve.draw(figures["curve_calm"], figures["curve"]))

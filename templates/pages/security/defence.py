@@ -1,0 +1,101 @@
+"""What bad peers did in our measurement, from benchmarks/defence.json, as rows of a table."""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.console import ROOT
+
+PATH = ROOT / "benchmarks" / "defence.json"
+WAYS = ("mean", "centered-clip")
+NAMES = {"mean": "Mean", "centered-clip": "CenteredClip"}
+NOT_FINITE = "not finite"
+ATTACKS = {
+    "all honest": "None: all nine are honest",
+    "times 1000": "Gradients times 1,000",
+    "sign turned": "Gradients with the sign turned",
+    "times -1000": "Both: times \N{MINUS SIGN}1,000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Defence:
+    """What was measured.
+
+    Attributes:
+        title: peers, bad ones and steps, in words.
+        rows: attack, then error of the average and held-out loss of each way.
+        steps: that were trained.
+        curves: attack and way, then the held-out loss after each of `looks` steps.
+        milliseconds: of processor time to aggregate a million values of all peers, by way.
+        megabytes: sent by all in an exchange without attack, by way (kB in the file).
+        date: of the measurement.
+    """
+
+    title: str
+    rows: list[list[str]]
+    steps: int
+    looks: list[int]
+    curves: list[list[str]]
+    milliseconds: tuple[str, ...]
+    megabytes: tuple[str, ...]
+    date: str
+
+
+def read(path: Path = PATH) -> Defence | None:
+    """What was measured; None as long as nothing was."""
+    if not path.exists():
+        return None
+    content = json.loads(path.read_text("utf-8"))
+    table = next(table for table in content["tables"] if " bad " in table["title"])
+    figures = {figure["name"]: figure["value"] for figure in table["figures"]}
+
+    def find(way: str, attack: str, what: str) -> float:
+        start = f"{way}, {attack}: {what}"
+        return float(next(value for name, value in figures.items() if name.startswith(start)))
+
+    peers = table["title"].split()[0]
+    told = (re.search(r"held-out loss after (\d+) steps", name) for name in figures)
+    looks = sorted({int(found[1]) for found in told if found})
+    rows = []
+    for attack, words in ATTACKS.items():
+        cells = []
+        for way in WAYS:
+            cells.append(in_per_cent(find(way, attack, "error of the average")))
+            cells.append(in_nats(find(way, attack, f"held-out loss after {looks[-1]} steps")))
+        rows.append([words, *cells])
+    curves = [
+        [words, NAMES[way]]
+        + [in_nats(find(way, attack, f"held-out loss after {look} steps")) for look in looks]
+        for attack, words in ATTACKS.items()
+        for way in WAYS
+    ]
+    return Defence(
+        table["title"],
+        rows,
+        looks[-1],
+        looks,
+        curves,
+        tuple(f"{figures[f'{way}: a million values of {peers} peers']:.0f} ms" for way in WAYS),
+        tuple(f"{find(way, 'all honest', 'sent by all') / 1e3:.2f} MB" for way in WAYS),
+        content["machine"]["date"][:10],
+    )
+
+
+def in_nats(loss: float) -> str:
+    """A loss with two decimals."""
+    return f"{loss:.2f}" if math.isfinite(loss) else NOT_FINITE
+
+
+def in_per_cent(share: float) -> str:
+    """A share of the honest mean's length.
+
+    >>> [in_per_cent(share) for share in (0.0123, 0.61, 222.2)]
+    ['1.2 %', '61 %', '22,220 %']
+    """
+    if not math.isfinite(share):
+        return NOT_FINITE
+    percent = 100 * share
+    return f"{percent:.1f} %" if percent < 10 else f"{percent:,.0f} %"

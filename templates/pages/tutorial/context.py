@@ -1,0 +1,200 @@
+"""What the tutorial needs: the notebook's code, and where the memory of its step goes."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from calculator.catalog import GPUS, SOURCES, Gpu, find_gpu, find_model
+from calculator.report import Part
+from calculator.units import GiB, format_bytes, format_count
+from templates.pages.calculator.context import ask
+from templates.pages.numbers.context import comparisons_on
+from templates.pages.tutorial.notebooks import code
+from tools.source import find_source
+from validation.compare import Comparison
+
+NOTEBOOK: Final = "tutorial.ipynb"
+MODEL: Final = find_model("gpt2-l")
+GPU: Final = find_gpu("t4")
+SMALL: Final = 16 * GiB  # cards up to here are called small
+LARGEST_BATCH: Final = 16
+TOO_SMALL: Final = find_gpu("rtx-3070")
+LENGTH_STEP: Final = 64
+# CUDA 13, with which PyTorch's default builds of today are made, begins with Turing.
+OLD: Final = ("Pascal", "Volta")
+OLD_WORDS: Final = "only with PyTorch's builds for CUDA 12.6"
+
+# Each row adds one choice to the row before; the notebook trains as the row NOTEBOOK_ROW says.
+PLAIN: Final = {"precision": "fp32", "accumulation": "16"}
+STAIRS: Final[tuple[tuple[str, dict[str, str]], ...]] = (
+    ("Adam, all in 32 bits", {}),
+    ("and 16-bit arithmetic", {"precision": "amp"}),
+    ("and 8-bit states in Adam", {"optimizer_bits": "8"}),
+    ("and gradient checkpointing", {"checkpointing": "full"}),
+    ("and Adam's states and update in RAM", {"offload": "optimizer"}),
+)
+NOTEBOOK_ROW: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stair:
+    """One way of training: its peak by the calculator and as measured, and what fits."""
+
+    label: str
+    query: str
+    peak: int
+    overhead: int
+    ram: int
+    parts: dict[str, int]
+    measured: int
+
+    @property
+    def cells(self) -> list[str]:
+        """The row of the table, its heading first."""
+        link = f'<a href="../calculator/?{self.query.replace("&", "&amp;")}">{self.label}</a>'
+        sizes = (self.peak, self.measured, *self.parts.values())
+        return [link, *(format_bytes(size) if size else "–" for size in sizes)]
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether the notebook trains this way."""
+        return self.label == STAIRS[NOTEBOOK_ROW][0]
+
+
+def plans() -> list[tuple[str, dict[str, str]]]:
+    """Each row's label and all its choices."""
+    chosen, found = dict(PLAIN), []
+    for label, added in STAIRS:
+        chosen = chosen | added
+        found.append((label, chosen))
+    return found
+
+
+def stairs() -> list[Stair]:
+    """GPT-2 Large on the T4 with one technique more in each row."""
+    return [_stair(label, chosen) for label, chosen in plans()]
+
+
+def _stair(label: str, chosen: dict[str, str]) -> Stair:
+    value = ask("answer", model=MODEL.name, gpu=GPU.name, **chosen)
+    gpu = value["report"]["gpu"]
+    return Stair(
+        label=label,
+        query=value["query"],
+        peak=gpu["peak"],
+        overhead=gpu["overhead"],
+        ram=value["report"]["ram"]["peak"],
+        parts=gpu["parts"],
+        measured=find_measured(value["report"]["plan"]).measured,
+    )
+
+
+def find_measured(plan: dict[str, Any]) -> Comparison:
+    """The committed measurement of GPT-2 Large under that resolved plan.
+
+    Raises:
+        LookupError: nobody has measured it yet.
+    """
+    for item in comparisons_on("counting"):
+        report = item.report
+        if report.model == MODEL.name and report.as_json()["plan"] == plan:
+            return item
+    raise LookupError(f"no row of validation/measurements has {MODEL.name} under {plan}")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A small GPU: the most sequences at once that fit as the notebook trains, 0 for none."""
+
+    gpu: Gpu
+    batch: int
+    needed: int
+
+    @property
+    def cells(self) -> list[str]:
+        """The row of the table, its heading first."""
+        notes = [self.gpu.note, OLD_WORDS if self.gpu.generation in OLD else ""]
+        note = "".join(f"<small>{words}</small>" for words in notes if words)
+        query = (
+            f"gpu={self.gpu.name}&amp;optimizer_bits=8&amp;checkpointing=full&amp;accumulation=16"
+        )
+        verdict = f"{self.batch} at once" if self.batch else "does not fit"
+        return [
+            self.gpu.title + note,
+            format_bytes(self.gpu.memory),
+            f'<a href="../calculator/?{query}">{format_bytes(self.needed)}</a>',
+            verdict,
+        ]
+
+
+def cards() -> list[Card]:
+    """The small GPUs of the catalogue, smallest first."""
+    small = sorted((gpu for gpu in GPUS.values() if gpu.memory <= SMALL), key=lambda g: g.memory)
+    return [Card(gpu, largest_batch(gpu), needed(gpu)) for gpu in small]
+
+
+def step_on(gpu: Gpu, **changed: str) -> dict[str, Any]:
+    """The calculator's answer on the notebook's step on a GPU, with some choices changed."""
+    choices = plans()[NOTEBOOK_ROW][1] | changed
+    answer: dict[str, Any] = ask("answer", model=MODEL.name, gpu=gpu.name, **choices)
+    return answer
+
+
+def needed(gpu: Gpu, **changed: str) -> int:
+    """Bytes of GPU memory of the notebook's step, overhead included."""
+    report = step_on(gpu, **changed)["report"]["gpu"]
+    return int(report["peak"] + report["overhead"])
+
+
+def largest_batch(gpu: Gpu) -> int:
+    """The most sequences in a micro-batch that fit on the GPU; 0 when not even one does."""
+    batches = range(LARGEST_BATCH, 0, -1)
+    return next((b for b in batches if needed(gpu, batch_size=str(b)) <= gpu.memory), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """The longest sequence that a GPU holds with offload, 0 when there is none."""
+
+    gpu: Gpu
+    length: int
+    query: str
+
+
+def shortened() -> Short:
+    """A GPU that is too small for the notebook, with offload and shorter sequences."""
+    for length in range(MODEL.sequence_length, 0, -LENGTH_STEP):
+        changed = {"offload": "optimizer", "sequence_length": str(length)}
+        if needed(TOO_SMALL, **changed) <= TOO_SMALL.memory:
+            return Short(TOO_SMALL, length, step_on(TOO_SMALL, **changed)["query"])
+    return Short(TOO_SMALL, 0, "")
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    rows = stairs()
+    plain, half, eight_bit, checkpointed, offloaded = rows
+    return {
+        "code": partial(code, NOTEBOOK),
+        "colab": find_source().colab(NOTEBOOK),
+        "stairs": rows,
+        "chosen": rows[NOTEBOOK_ROW],
+        "largest": max(GPU.memory, *(row.peak for row in rows)),
+        "parts": list(Part),
+        "gpu": GPU,
+        "gpu_memory": format_bytes(GPU.memory),
+        "model": MODEL,
+        "parameters": format_count(ask("answer", model=MODEL.name)["report"]["parameters"]),
+        "autocast_costs": format_bytes(half.peak - plain.peak),
+        "eight_bit_saves": format_bytes(half.peak - eight_bit.peak),
+        "checkpointing_saves": format_bytes(eight_bit.peak - checkpointed.peak),
+        "offload_saves": format_bytes(checkpointed.peak - offloaded.peak),
+        "offload_ram": format_bytes(offloaded.ram),
+        "largest_error": format_bytes(max(abs(row.peak - row.measured) for row in rows)),
+        "cards": cards(),
+        "short": shortened(),
+        "smallest": next(c.gpu for c in cards() if c.batch and c.gpu.generation not in OLD),
+        "short_parts": [part.label.split()[0] for part in Part],
+        "sources": SOURCES,
+        "size": format_bytes,
+    }

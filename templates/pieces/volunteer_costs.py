@@ -1,0 +1,179 @@
+"""What taking part in the run of 2021 would cost today: memory, traffic, disk, power."""
+
+import json
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+from calculator.catalog import find_model
+from calculator.parameters import parameter_tensors
+from calculator.plan import Plan
+from calculator.resolution import resolve
+from calculator.units import format_bytes
+from templates.pages.calculator.context import ask
+from tools.console import ROOT
+from training.run.recipes import PAPER
+from training.volunteer.fitting import lines_bytes
+
+MODEL: Final = find_model("dalle-together")
+MEASURED: Final = ROOT / "benchmarks" / "slow-links.json"
+
+# Borzunov et al., 2022, section 3.4: about 80 % of the schedule in two and a half months.
+PASSED: Final = 0.8
+MONTHS: Final = 2.5
+HOURS_A_MONTH: Final = 365.25 * 24 / 12
+
+# How a volunteer trains, as `training.volunteer.fitting.make_plan` tells the calculator.
+CHOICES: Final = {
+    "precision": "amp",
+    "optimizer": "lamb",
+    "optimizer_bits": str(PAPER.optimizer.state_bits),
+    "offload": "optimizer",
+    "accumulation": "2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A step's memory with so many sequences at once: on the GPU, overhead included, and in RAM."""
+
+    sequences: int
+    gpu: int
+    ram: int
+    query: str
+
+
+def memory(sequences: int) -> Memory:
+    """What the calculator says of the paper's recipe on a GPU."""
+    value = ask("answer", model=MODEL.name, batch_size=str(sequences), **CHOICES)
+    report = value["report"]
+    gpu = report["gpu"]["peak"] + report["gpu"]["overhead"]
+    return Memory(sequences, gpu, report["ram"]["peak"], value["query"])
+
+
+def processor_memory(sequences: int) -> int:
+    """The same without a GPU: in 32 bits and in RAM, with what attention line by line takes."""
+    choices = {**CHOICES, "precision": "fp32", "batch_size": str(sequences)}
+    report = ask("answer", model=MODEL.name, **choices)["report"]
+    counted = int(report["gpu"]["peak"] + report["ram"]["peak"])
+    return counted + sequences * lines_bytes(PAPER)
+
+
+def copy_bytes() -> int:
+    """One copy of all gradients as they travel: 8 bits in large tensors, 16 in small ones."""
+    large = PAPER.swarm.compression_threshold
+    tensors = parameter_tensors(MODEL, resolve(MODEL, Plan()))
+    return sum(t.copies * t.elements * (1 if t.elements >= large else 2) for t in tensors)
+
+
+def parameter_count() -> int:
+    """Numbers in the model's weights."""
+    return int(ask("answer", model=MODEL.name)["report"]["parameters"])
+
+
+def line_overhead() -> float:
+    """Bytes on the line for each byte of tensors, in the measured exchanges at 8 bits.
+
+    Among n peers, each sends 2 (n - 1) / n copies of the tensors.
+    """
+    rows: list[dict[str, Any]] = json.loads(MEASURED.read_text("utf-8"))["rows"]
+    ratios: list[float] = [
+        sent / (2 * (row["peers"] - 1) / row["peers"] * row["expected_bytes"])
+        for row in rows
+        if row["measured"] == "exchange" and row["bits"] == 8 and row["reachable"] == row["peers"]
+        for sent in row["bytes_on_line_each"]
+    ]
+    return median(ratios)
+
+
+def step_bytes() -> float:
+    """What a volunteer among many sends for a global step, and receives as well.
+
+    Two copies of the gradients, and two of the weights in the steps in which they are averaged.
+    """
+    exchanges = 1 + 1 / PAPER.swarm.average_state_every
+    return 2 * exchanges * copy_bytes() * line_overhead()
+
+
+def steps_an_hour() -> float:
+    """The pace of the run of 2021."""
+    return PASSED * PAPER.schedule.total_steps / (MONTHS * HOURS_A_MONTH)
+
+
+def disk_bytes() -> int:
+    """Room for two backups, the old until the new one is whole, and a checkpoint."""
+    count = parameter_count()
+    return 2 * count * (4 + 2 * PAPER.optimizer.state_bits // 8) + 4 * count
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A GPU's most watts, as its maker states them."""
+
+    title: str
+    watts: int
+    address: str
+
+    def kilowatt_hours(self, hours: float) -> float:
+        """What it takes at most in so many hours."""
+        return self.watts * hours / 1000
+
+
+POWERS: Final = (
+    Power("Tesla T4", 70, "https://www.nvidia.com/en-us/data-center/tesla-t4/"),
+    Power(
+        "GeForce RTX 3060",
+        170,
+        "https://www.nvidia.com/en-us/geforce/graphics-cards/30-series/rtx-3060-3060ti/",
+    ),
+    Power(
+        "GeForce RTX 4090",
+        450,
+        "https://www.nvidia.com/en-us/geforce/graphics-cards/40-series/rtx-4090/",
+    ),
+)
+
+
+def rows(hours: float = 6) -> list[list[str]]:
+    """The table of costs: what, how much, and how that is known."""
+    one, many = memory(1), memory(PAPER.swarm.micro_batch_size)
+    traffic = step_bytes() * steps_an_hour()
+    power = "; ".join(f"{p.title}: {p.kilowatt_hours(hours):.1f} kWh" for p in POWERS)
+    return [
+        [
+            "GPU memory",
+            f"{format_bytes(one.gpu)} to {format_bytes(many.gpu)}",
+            f'for 1 to {many.sequences} sequences at once, by <a href="../calculator/?'
+            f'{many.query.replace("&", "&amp;")}">the calculator</a>; what fits is chosen for you',
+        ],
+        [
+            "RAM",
+            f"{format_bytes(one.ram)} and more",
+            "for the optimizer, by the calculator; the averaging library keeps copies of its own. "
+            "In 2021 the organisers asked for 13 GB",
+        ],
+        [
+            "RAM without a GPU",
+            f"{format_bytes(processor_memory(1))} and more",
+            "by the calculator, for 1 sequence at once",
+        ],
+        [
+            "Traffic up, and as much down",
+            f"{traffic / 1e9:.1f} GB an hour",
+            f"{step_bytes() / 1e6:,.0f} MB a global step, from measured exchanges, at the pace of "
+            f"2021, {steps_an_hour():.0f} steps an hour. Then the organisers asked for 50 GB in 6 "
+            f"hours; here it would be {6 * traffic / 1e9:.0f} GB",
+        ],
+        [
+            "Disk",
+            format_bytes(disk_bytes()),
+            "for backup and checkpoint; the training data is streamed and not stored. The packages "
+            "come on top",
+        ],
+        [
+            f"Electricity in {hours:g} hours",
+            power,
+            "the card alone at the most watts that its maker states, so less in truth; the rest of "
+            "the computer comes on top",
+        ],
+    ]

@@ -1,0 +1,120 @@
+"""What would make it fit, and the comparison with a pinned state."""
+
+from urllib.parse import parse_qsl
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from templates.pages.calculator.context import SLIDERS
+from tests.browser.test_every_page import NOTE_SHIFTS
+from tests.browser.visits import (
+    Visitor,
+    advised,
+    open_calculator,
+    python_advises,
+    python_answers,
+    settled,
+)
+
+pytestmark = pytest.mark.browser
+
+
+def shown_ways(page: Page) -> list[list[str | None]]:
+    found: list[list[str | None]] = page.eval_on_selector_all(
+        "#advice-ways > li",
+        "(rows) => rows.map((row) => [...['words', 'need', 'details'].map((part) =>"
+        " row.querySelector(`[data-part=${part}]`).textContent),"
+        " row.firstElementChild.dataset.query ?? null])",
+    )
+    return found
+
+
+def ways_of(**params: str) -> list[list[str | None]]:
+    return [
+        [way["words"], way["need"], way["details"], way["query"]]
+        for way in python_advises(params)["ways"]
+    ]
+
+
+def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
+    visitor = visit()
+    page = open_calculator(visitor)
+    assert shown_ways(page) == ways_of()
+    way = page.locator("#advice-ways button").first
+    expect(way).to_contain_text("Keep the optimizer's states in 8 bits")
+    way.focus()
+    page.keyboard.press("Enter")
+    advised(page)
+    assert page.url.endswith("?optimizer_bits=8")
+    expect(page.locator("#optimizer_bits")).to_have_value("8")
+    expect(page.locator("#calculator-verdict")).to_have_attribute("data-fit", "fits")
+    expect(page.locator("#advice-status")).to_contain_text("Done: Keep the optimizer's states")
+    assert shown_ways(page) == ways_of(optimizer_bits="8")
+    expect(page.locator("#advice-undo")).to_be_focused()
+    page.keyboard.press("Enter")
+    advised(page)
+    assert "?" not in page.url
+    assert shown_ways(page) == ways_of()
+    expect(page.locator("#advice-undo")).to_be_hidden()
+    assert visitor.errors == []
+
+
+def test_the_ways_that_are_folded_are_shown_on_demand(visit: Visitor) -> None:
+    page = visit().open("calculator/")
+    page.wait_for_selector("#calculator-form[data-mounted]")
+    rows, more = page.locator("#advice-ways > li"), page.locator("#advice-more")
+    count = len(ways_of())
+    expect(more).to_have_text(f"Show {count - 4} more")
+    expect(rows.filter(visible=True)).to_have_count(4)
+    more.click()
+    expect(rows.filter(visible=True)).to_have_count(count)
+    expect(rows.nth(4).locator("button")).to_be_focused()
+
+
+def test_the_newest_states_advice_is_what_stays(visit: Visitor) -> None:
+    page = open_calculator(visit(), "model=t5-large")
+    slider = page.locator("input[type=range][name=batch_size]")
+    stops = SLIDERS["batch_size"]
+    for place in range(1, stops.index(12) + 1):
+        slider.fill(str(place))
+    page.select_option("#gpu", "rtx-3060")
+    advised(page)
+    assert shown_ways(page) == ways_of(model="t5-large", batch_size="12", gpu="rtx-3060")
+
+
+def test_nothing_jumps_when_a_shared_states_advice_comes(visit: Visitor) -> None:
+    visitor = visit(viewport={"width": 390, "height": 900})
+    visitor.page.add_init_script(NOTE_SHIFTS)
+    page = visitor.open("calculator/?model=gpt2-xl&batch_size=2")
+    advised(page)
+    shifts = page.evaluate("() => window.shifts")
+    assert sum(value for value, _ in shifts) < 0.1, shifts
+
+
+def test_a_pinned_state_is_compared_shared_and_unpinned(visit: Visitor) -> None:
+    page = open_calculator(visit(), "checkpointing=full")
+    pinned = python_answers("answer", {"checkpointing": "full"})["value"]
+    page.get_by_role("button", name="Pin these choices to compare").click()
+    expect(page.get_by_role("button", name="Unpin")).to_be_focused()
+    page.locator("#batch_size").fill("4")
+    settled(page)
+    second = page.locator(".figures__total [data-text='baseline.gpu.peak']")
+    for _ in range(2):
+        expect(second).to_have_text(pinned["figures"]["report.gpu.peak"])
+        expect(page.locator("[data-text='beside.words']")).to_have_text(
+            "Pinned: micro-batch 1 (now 4)."
+        )
+        query = dict(parse_qsl(page.url.partition("?")[2]))
+        assert query["pin"] == pinned["pin"]
+        page.reload()
+        settled(page)
+    page.get_by_role("button", name="Unpin").click()
+    settled(page)
+    assert page.url.endswith("?batch_size=4&checkpointing=full")
+    expect(page.locator("thead [data-text='beside.title']")).to_have_text("Without techniques")
+
+
+def test_a_pinned_state_that_cannot_be_is_dropped(visit: Visitor) -> None:
+    page = open_calculator(visit(), "batch_size=2&pin=model%3Dnothing")
+    expect(page.locator("#calculator-refused")).to_be_hidden()
+    assert page.url.endswith("?batch_size=2")

@@ -1,0 +1,106 @@
+"""What the calculator shows until Python answers: its own figures, dimmed ones, or none."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from calculator.catalog import MODELS
+from tests.browser.visits import (
+    Visit,
+    Visitor,
+    choose_model,
+    python_advises,
+    python_answers,
+    unfold,
+)
+
+pytestmark = pytest.mark.browser
+
+# What stands in the answer at each paint from the first one on.
+WATCH = """
+window.seen = [];
+const look = () => {
+  const answer = document.querySelector("#calculator-answer");
+  if (answer && getComputedStyle(answer).visibility === "visible")
+    window.seen.push(answer.querySelector("#calculator-verdict").textContent.trim());
+  requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def without_python(visitor: Visit) -> Visit:
+    """A visitor whose Python never comes."""
+    visitor.page.route("**/pyodide.asm.wasm", lambda route: None)
+    visitor.page.add_init_script(WATCH)
+    return visitor
+
+
+def verdict(**params: str) -> str:
+    text: str = python_answers("answer", params)["value"]["verdict"]["text"]
+    return text
+
+
+def opacity(page: Page) -> float:
+    """How strong the verdict is, once its fading is over."""
+    page.wait_for_function("() => document.getAnimations().length === 0")
+    head = page.locator(".answer__head")
+    return float(head.evaluate("(head) => getComputedStyle(head).opacity"))
+
+
+def test_the_defaults_figures_stand_at_full_strength_until_the_form_is_edited(
+    visit: Visitor,
+) -> None:
+    page = without_python(visit()).open("calculator/")
+    page.wait_for_selector("#calculator-form[data-mounted]")
+    expect(page.locator("#calculator-verdict")).to_have_text(verdict())
+    assert opacity(page) == 1
+    page.locator("#batch_size").fill("64")
+    assert opacity(page) < 0.6
+    page.get_by_role("button", name="Reset").click()
+
+
+def test_a_shared_address_never_shows_the_defaults_figures(visit: Visitor) -> None:
+    page = without_python(visit()).open("calculator/?batch_size=8&utm_source=a")
+    page.wait_for_selector("#calculator-form[data-mounted]")
+    expect(page.locator("#calculator-verdict")).to_have_text("No figures for these choices yet.")
+    assert set(page.locator(".figures [data-text]").all_text_contents()) <= {"–", ""}
+    expect(page.locator("#advice-ways li")).to_have_count(0)
+    seen = set(page.evaluate("() => window.seen"))
+    assert seen <= {"No figures for these choices yet."}
+
+
+@pytest.mark.parametrize("model", ["bert-base", "t5-3b"])
+def test_a_models_address_shows_its_own_figures_before_python_is_there(
+    visit: Visitor, model: str
+) -> None:
+    visitor = without_python(visit())
+    page = visitor.open(f"calculator/?model={model}")
+    expect(page.locator("#calculator-verdict")).to_have_text(verdict(model=model))
+    expect(page.locator("#calculator-answer[data-stale]")).to_have_count(0)
+    assert verdict() not in page.evaluate("() => window.seen")
+    assert page.input_value("#model") == model
+    figures = python_answers("answer", {"model": model})["value"]["figures"]
+    for element in page.query_selector_all("[data-text]"):
+        assert element.text_content() == figures[element.get_attribute("data-text") or ""]
+    ways = [way["words"] for way in python_advises({"model": model})["ways"]]
+    expect(page.locator("#advice-ways .way__words")).to_have_text(ways)
+
+
+def test_a_model_chosen_before_python_is_there_shows_its_own_figures(visit: Visitor) -> None:
+    page = without_python(visit()).open("calculator/")
+    page.wait_for_selector("#calculator-form[data-mounted]")
+    choose_model(page, "gpt2-s")
+    expect(page.locator("#calculator-verdict")).to_have_text(verdict(model="gpt2-s"))
+    assert opacity(page) == 1
+    unfold(page)
+    page.select_option("#precision", "fp32")
+    assert opacity(page) < 0.6
+
+
+def test_every_models_first_figures_are_pythons(site_address: str, visit: Visitor) -> None:
+    visitor = visit()
+    for model in MODELS:
+        address = f"{site_address}assets/first/{model}.json"
+        found = visitor.page.request.get(address).json()
+        assert found["answer"] == python_answers("answer", {"model": model})["value"], model
+        assert found["advice"] == python_advises({"model": model}), model

@@ -1,0 +1,132 @@
+"""The whole step as a curve, with its cursor."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import Visitor, python_answers, settled
+
+pytestmark = pytest.mark.browser
+
+
+def opened(page: Page) -> None:
+    """Unfold the curve and wait until it is drawn."""
+    page.locator("#calculator-curve > summary").click()
+    drawn(page)
+
+
+def drawn(page: Page) -> None:
+    """Wait for the curve of the form's present state."""
+    page.wait_for_selector("#calculator-curve:not([aria-busy])")
+
+
+def python_draws(**params: str) -> dict[str, Any]:
+    """CPython's curve of a state."""
+    value: dict[str, Any] = python_answers("curve", params)["value"]
+    return value
+
+
+def text_at(curve: dict[str, Any], place: int) -> str:
+    """The words of the cursor at a point."""
+    point = curve["points"][place]
+    return f"{point['total']}. {curve['names'][point['name']]}"
+
+
+def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("calculator/")
+    settled(page)
+    opened(page)
+    curve = python_draws()
+    peak = curve["points"][curve["peak"]]
+    slider = page.locator("#calculator-curve [role=slider]")
+    expect(slider).to_have_attribute("aria-valuetext", text_at(curve, curve["peak"]))
+    expect(slider).to_have_attribute("aria-valuemax", str(len(curve["points"]) - 1))
+    expect(page.locator("[data-curve=total]")).to_have_text(peak["total"])
+    rows = page.locator(".curve__largest > li")
+    expect(rows).to_have_count(len(peak["largest"]))
+    kind, count, size = peak["largest"][0]
+    words = f"{size} {count} × {curve['kinds'][kind]}" if count > 1 else curve["kinds"][kind]
+    expect(rows.first).to_contain_text(words)
+    expect(page.locator(".curve__summary > li")).to_have_text(curve["summary"])
+    parts = page.locator("[data-curve=part]").all_text_contents()
+    assert parts == peak["parts"]
+    assert visitor.errors == []
+
+
+def test_the_arrow_keys_move_the_cursor(visit: Visitor) -> None:
+    page = visit().open("calculator/?model=gpt2-s")
+    settled(page)
+    opened(page)
+    curve = python_draws(model="gpt2-s")
+    slider = page.locator("#calculator-curve [role=slider]")
+    slider.focus()
+    last = len(curve["points"]) - 1
+    for key, place in (
+        ("Home", 0),
+        ("ArrowLeft", 0),
+        ("ArrowRight", 1),
+        ("ArrowUp", 2),
+        ("ArrowDown", 1),
+        ("End", last),
+        ("ArrowRight", last),
+    ):
+        page.keyboard.press(key)
+        expect(slider).to_have_attribute("aria-valuenow", str(place))
+        expect(slider).to_have_attribute("aria-valuetext", text_at(curve, place))
+    page.keyboard.press("Home")
+    layers = []
+    for _ in range(3):
+        page.keyboard.press("PageUp")
+        layers.append(curve["points"][int(slider.get_attribute("aria-valuenow") or 0)]["layer"])
+    assert layers == [f"layer {number} of 12" for number in (1, 2, 3)]
+    page.keyboard.press("PageDown")
+    now = int(slider.get_attribute("aria-valuenow") or 0)
+    assert curve["points"][now]["layer"] == "layer 2 of 12"
+    assert curve["points"][now - 1]["layer"] == "layer 1 of 12"
+    page.get_by_role("button", name="Go to the peak").click()
+    expect(slider).to_have_attribute("aria-valuenow", str(curve["peak"]))
+
+
+def test_the_pointer_moves_the_cursor(visit: Visitor) -> None:
+    page = visit().open("calculator/?model=gpt2-s")
+    settled(page)
+    opened(page)
+    curve = python_draws(model="gpt2-s")
+    slider = page.locator("#calculator-curve [role=slider]")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    assert box is not None
+    for share in (0.25, 0.98):
+        page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        now = int(slider.get_attribute("aria-valuenow") or 0)
+        begins = [point["x"] for point in curve["points"]] + [1]
+        assert begins[now] - 0.004 <= share <= begins[now + 1] + 0.004
+
+
+def test_the_curve_follows_the_form(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("calculator/?model=gpt2-s")
+    settled(page)
+    opened(page)
+    before = page.locator(".curve path").nth(3).get_attribute("d")
+    page.locator("#batch_size").fill("2")
+    settled(page)
+    drawn(page)
+    curve = python_draws(model="gpt2-s", batch_size="2")
+    assert page.locator(".curve path").nth(3).get_attribute("d") != before
+    expect(page.locator(".curve__summary > li")).to_have_text(curve["summary"])
+    assert visitor.errors == []
+
+
+def test_a_closed_curve_asks_nothing(visit: Visitor) -> None:
+    page = visit().open("calculator/?model=gpt2-s")
+    settled(page)
+    page.wait_for_selector("#calculator-advice[aria-busy='false']")
+    page.locator("#batch_size").fill("3")
+    settled(page)
+    expect(page.locator(".curve__body")).to_be_hidden()
+    opened(page)
+    curve = python_draws(model="gpt2-s", batch_size="3")
+    expect(page.locator(".curve__summary > li")).to_have_text(curve["summary"])

@@ -1,0 +1,210 @@
+"""The model: typed by a part of its name, or given as a config.json."""
+
+import json
+import pickle
+import random
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from calculator.catalog import groups
+from tests.browser.visits import Visitor, choose_model, open_calculator, python_answers, settled
+
+pytestmark = pytest.mark.browser
+
+SMALL = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 6, "vocab_size": 1009}
+
+
+def parameters(page: Page) -> str:
+    return page.inner_text("#model-help [data-text='report.parameters']")
+
+
+def give(page: Page, text: str) -> None:
+    """Paste a config.json."""
+    if not page.locator("#config").is_visible():
+        page.locator(".form__config summary").click()
+    page.locator("#config").fill(text)
+    settled(page)
+
+
+def python_parameters(**params: str) -> str:
+    return str(python_answers("answer", params)["value"]["figures"]["report.parameters"])
+
+
+def test_the_list_has_every_model_under_its_group(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("#model").click()
+    expect(page.get_by_role("listbox", name="Models")).to_be_visible()
+    found = page.evaluate(
+        "() => [...document.querySelectorAll('#model-list [role=group]')].map((group) => ["
+        "group.querySelector('.chooser__group').textContent,"
+        "[...group.querySelectorAll('[role=option]')].map((option) => option.dataset.value)])"
+    )
+    expected = [[group, [m.name for m in models]] for group, models in groups().items()]
+    assert found == expected
+
+
+def test_a_part_of_a_name_is_enough_from_the_keyboard(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    model = page.locator("#model")
+    model.click()
+    page.keyboard.type("bert LARGE")
+    expect(model).to_have_attribute("aria-expanded", "true")
+    shown = page.locator("#model-list [role='option']:visible")
+    assert {"bert" in text.lower() for text in shown.all_inner_texts()} == {True}
+    active = model.get_attribute("aria-activedescendant")
+    expect(page.locator(f"#{active}")).to_have_attribute("data-value", "bert-large")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    settled(page)
+    expect(model).to_have_value("bert-large")
+    expect(model).to_have_attribute("aria-expanded", "false")
+    assert page.url.endswith("?model=bert-large")
+    assert parameters(page) == python_parameters(model="bert-large")
+
+
+@pytest.mark.parametrize("how", ["Escape", "Tab"])
+def test_leaving_the_list_leaves_the_model(visit: Visitor, how: str) -> None:
+    page = open_calculator(visit(), "model=t5-small")
+    page.locator("#model").click()
+    page.keyboard.type("gpt")
+    page.keyboard.press(how)
+    expect(page.locator("#model")).to_have_value("t5-small")
+    expect(page.locator("#model-list")).to_be_hidden()
+    assert page.url.endswith("?model=t5-small")
+
+
+def test_a_name_that_no_model_has_says_what_to_do(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator("#model").click()
+    page.keyboard.type("no such thing")
+    expect(page.locator(".chooser__none")).to_contain_text("config.json")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator("#model")).to_have_value("gpt2-l")
+
+
+def test_a_checkpoint_is_chosen_by_its_hub_name(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    choose_model(page, "google-bert/bert-base-cased")
+    settled(page)
+    assert parameters(page) == "108,340,804"
+    page.reload()
+    settled(page)
+    assert parameters(page) == "108,340,804"
+
+
+def test_a_pasted_config_is_counted_shared_and_left_again(visit: Visitor) -> None:
+    visitor = visit()
+    page = open_calculator(visitor, "batch_size=2")
+    give(page, json.dumps(SMALL, indent=2))
+    expected = python_parameters(config=json.dumps(SMALL), batch_size="2")
+    assert parameters(page) == expected
+    page.wait_for_url("**/calculator/?batch_size=2#config=*")
+    shared = page.url
+    assert "config.json" in page.inner_text("#calculator-command")
+    page.reload()
+    settled(page)
+    assert parameters(page) == expected
+    other = visit().page
+    other.goto(shared)
+    settled(other)
+    assert parameters(other) == expected
+    assert json.loads(other.input_value("#config")) == SMALL
+    choose_model(other, "t5-small")
+    settled(other)
+    assert other.url.endswith("?batch_size=2&model=t5-small") or other.url.endswith(
+        "?model=t5-small&batch_size=2"
+    )
+    assert visitor.errors == []
+
+
+def test_a_config_is_chosen_as_a_file_or_dropped(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator(".form__config summary").click()
+    content = json.dumps(SMALL).encode()
+    page.set_input_files(
+        "#config-file", {"name": "config.json", "mimeType": "application/json", "buffer": content}
+    )
+    expected = python_parameters(config=json.dumps(SMALL))
+    expect(page.locator("#model-help [data-text='report.parameters']")).to_have_text(expected)
+    page = open_calculator(visit())
+    page.evaluate(
+        "(text) => { const data = new DataTransfer(); data.items.add(new File([text], 'c.json'));"
+        "document.querySelector('#calculator-form').dispatchEvent("
+        "new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })); }",
+        json.dumps(SMALL),
+    )
+    expect(page.locator("#model-help [data-text='report.parameters']")).to_have_text(expected)
+
+
+HOSTILE: dict[str, tuple[str, str]] = {
+    "not JSON": ("this is no config", "Expecting value"),
+    "a list": ("[1, 2]", "an object with model_type"),
+    "a million layers of lists": ("[" * 100_000, "too deeply nested"),
+    "deep objects": ('{"a":' * 50_000, "too deeply nested"),
+    "keys nobody knows": (json.dumps({**SMALL, "warp_drive": 9}), "does not know this key"),
+    "an unknown type": (json.dumps({"model_type": "x" * 500}), "model_type"),
+    "no type": ("{}", "model_type"),
+    "a bad size": (json.dumps({**SMALL, "n_layer": 0}), "whole number from 1"),
+    "a pickle": (pickle.dumps(SMALL).decode("latin-1"), "Expecting value"),
+    "markup": (json.dumps({**SMALL, "<img src=x onerror=alert(1)>": 1}), "does not know this key"),
+}
+
+
+def test_hostile_configs_get_an_error_beside_the_field_and_no_harm(visit: Visitor) -> None:
+    visitor = visit()
+    page = open_calculator(visitor)
+    for name, (text, rule) in HOSTILE.items():
+        give(page, text)
+        error = page.locator("#config-error")
+        expect(error, name).to_contain_text(rule)
+        assert len(error.inner_text()) < 1300, name
+        assert page.locator("img[src=x]").count() == 0
+        give(page, "")
+        expect(error, name).to_be_hidden()
+    assert visitor.errors == []
+
+
+def test_a_million_layers_are_counted_at_once(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    config: dict[str, Any] = {**SMALL, "n_layer": 1_000_000}
+    give(page, json.dumps(config))
+    assert parameters(page) == python_parameters(config=json.dumps(config))
+    expect(page.locator("#config-error")).to_be_hidden()
+
+
+def test_a_file_of_10_mb_is_refused_unread(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    page.locator(".form__config summary").click()
+    page.set_input_files(
+        "#config-file",
+        {"name": "config.json", "mimeType": "application/json", "buffer": b" " * 10_000_000},
+    )
+    expect(page.locator("#config-error")).to_contain_text("at most 2,000,000 characters")
+    assert page.input_value("#config") == ""
+
+
+def test_a_config_too_long_for_an_address_is_counted_and_said_to_stay_here(visit: Visitor) -> None:
+    page = visit().open("calculator/")
+    unpackable = random.Random(0).randbytes(60_000).hex()
+    give(page, json.dumps({**SMALL, "_name_or_path": unpackable}))
+    expect(page.locator("#config-unshared")).to_be_visible()
+    assert parameters(page) == python_parameters(config=json.dumps(SMALL))
+    assert "#" not in page.url
+    give(page, json.dumps(SMALL))
+    expect(page.locator("#config-unshared")).to_be_hidden()
+    page.wait_for_url("**#config=*")
+
+
+def test_a_config_cut_in_the_address_is_refused(visit: Visitor) -> None:
+    page = visit().open("calculator/#config=zzzz")
+    expect(page.locator("#config-error")).to_contain_text("was cut or changed")
+
+
+def test_sharing_and_reversibility_say_that_they_make_another_model(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    for field in ("sharing_groups", "reversible"):
+        expect(page.locator(f"#{field}-help")).to_contain_text("pretrained weights do not fit")

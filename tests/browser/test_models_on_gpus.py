@@ -1,0 +1,47 @@
+"""The table of models and GPUs: sorted by pointer, keyboard and list, and read without script."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import Visitor
+
+pytestmark = pytest.mark.browser
+
+PAGE = "models-on-gpus/"
+
+
+def column(page: Page, place: int) -> list[int]:
+    """What a column sorts by, from top to bottom."""
+    found: list[int] = page.eval_on_selector_all(
+        f"table.sortable tbody tr > :nth-child({place + 1})",
+        "(cells) => cells.map((cell) => Number(cell.dataset.value))",
+    )
+    return found
+
+
+def test_a_heading_sorts_and_turns_round(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open(PAGE)
+    heading = page.locator("table.sortable thead th").nth(3)
+    button = heading.get_by_role("button")
+    button.click()
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    assert column(page, 3) == sorted(column(page, 3))
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert column(page, 3) == sorted(column(page, 3), reverse=True)
+    expect(page.locator("[aria-sort]")).to_have_count(1)
+    assert visitor.errors == []
+
+
+def test_on_a_phone_a_list_sorts(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
+    page = visitor.open(PAGE)
+    page.get_by_label("Sort by").select_option(label="Parameters")
+    assert column(page, 1) == sorted(column(page, 1))
+    page.get_by_role("button", name="Reverse the order").click()
+    assert column(page, 1) == sorted(column(page, 1), reverse=True)
+    width = page.evaluate("() => document.documentElement.scrollWidth")
+    assert width <= 390

@@ -1,0 +1,123 @@
+"""From page to page: without a reload, under any path."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.visits import Visitor, settled
+from tools.addresses import pages_of
+from tools.server import make_server
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def deep_address(site: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of the built site under a path that the build knows nothing of."""
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "run").symlink_to(site)
+    server = make_server(tmp_path, 0)
+    thread = Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/some/run/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def follow(page: Page, address: str) -> None:
+    """Click a link to a page of the site, wherever on this page it stands."""
+    page.evaluate(
+        """(address) => {
+          const link = document.createElement("a");
+          link.href = address;
+          link.textContent = "there";
+          document.body.append(link);
+          link.click();
+          link.remove();
+        }""",
+        address,
+    )
+
+
+def test_every_page_is_reached_without_loading_anew(
+    visit: Visitor, site: Path, deep_address: str
+) -> None:
+    visitor = visit(deep_address)
+    with visitor.page.expect_response("**/sitemap.xml"):
+        page = visitor.open("about/")
+    page.evaluate("() => { window.kept = true; }")
+    for path in pages_of(site):
+        address = deep_address + path.removeprefix("./")
+        follow(page, f"{address}?from=elsewhere")
+        expect(page.locator("link[rel=canonical]")).to_have_attribute("href", address)
+        expect(page.locator("h1")).to_have_count(1)
+        assert page.evaluate("() => window.kept"), f"{path} was reloaded"
+    assert visitor.errors == []
+
+
+def test_scripts_start_on_pages_that_are_navigated_to(visit: Visitor, deep_address: str) -> None:
+    visitor = visit(deep_address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    with visitor.page.expect_response("**/sitemap.xml"):
+        page = visitor.open("about/")
+    page.evaluate("() => { window.kept = true; }")
+    tabs = page.locator(".md-tabs")
+    tabs.get_by_text("Calculator").click()
+    settled(page)
+    tabs.get_by_text("Live run").click()
+    page.wait_for_selector("[data-rounds]")
+    tabs.get_by_text("Home").click()
+    page.wait_for_selector("[data-swarm][data-mounted]")
+    tabs.get_by_text("Learn").click()
+    page.wait_for_selector("#race[data-mounted]")
+    page.go_back()
+    page.wait_for_selector("[data-swarm][data-mounted]")
+    expect(page).to_have_url(re.compile(r"/some/run/$"))
+    assert page.evaluate("() => window.kept")
+    assert visitor.errors == []
+
+
+@pytest.mark.parametrize(
+    ("first", "section"),
+    [
+        (
+            "how-it-works/",
+            ["How it works", "Security", "Tutorial", "Run your own", "A thousand volunteers"],
+        ),
+        ("numbers/", ["How the numbers are made", "How right is it?", "Reference"]),
+    ],
+)
+def test_a_section_can_be_read_from_page_to_page(
+    visit: Visitor, first: str, section: list[str]
+) -> None:
+    page = visit(viewport={"width": 1440, "height": 900}).open(first)
+    sidebar = page.locator(".md-sidebar--primary")
+    onward, back = (page.locator(f".site-onward__{way}") for way in ("next", "previous"))
+    read = [page.url]
+    while onward.count():
+        for title in section:
+            listed = sidebar.locator("a.md-nav__link:visible").filter(has_text=title)
+            expect(listed.first).to_be_visible()
+        expect(sidebar.locator("a.md-nav__link--active:visible").first).to_be_visible()
+        turn(page, onward)
+        expect(back).to_be_visible()
+        read.append(page.url)
+    assert len(read) == len(set(read)) >= len(section)
+    for address in reversed(read[:-1]):
+        turn(page, back)
+        assert page.url == address
+    expect(back).to_have_count(0)
+
+
+def turn(page: Page, link: Locator) -> None:
+    """Click a link to another page, and wait until that page is there."""
+    here = page.url
+    link.click()
+    expect(page).not_to_have_url(here)
+    page.wait_for_function(
+        "() => document.querySelector('link[rel=canonical]').href === location.href"
+    )

@@ -1,0 +1,27 @@
+"""Who imports whom in templates/, read in the source."""
+
+import ast
+from graphlib import TopologicalSorter
+
+from tools.console import ROOT
+
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for path in (ROOT / "templates").rglob("*.py")
+}
+
+
+def imported(module: str) -> set[str]:
+    """What of templates/ a module imports, also inside its functions."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                found |= {name.name for name in names}
+            case ast.ImportFrom(module=source, names=names):
+                found |= {str(source), *(f"{source}.{name.name}" for name in names)}
+    return found & MODULES.keys()
+
+
+def test_no_two_modules_import_each_other() -> None:
+    TopologicalSorter({module: imported(module) for module in MODULES}).prepare()

@@ -1,0 +1,47 @@
+"""The table of models and GPUs says what the calculator says."""
+
+import re
+from urllib.parse import parse_qsl
+
+import pytest
+
+from calculator.catalog import GPUS
+from calculator.estimate import estimate
+from calculator.page.states import read_state
+from calculator.planner.need import need_of
+from templates.pages.models_on_gpus.context import NOTHING, SHOWN, Row, rows
+from templates.render import render_page
+
+ROWS = list(rows())
+
+
+def test_every_cell_opens_a_state_that_it_describes() -> None:
+    for row in ROWS[::4]:
+        for name, cell in zip(SHOWN, row.cells, strict=True):
+            architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
+            assert gpu is GPUS[name]
+            fits = need_of(estimate(architecture, plan, gpu.generation)).fits(gpu.memory)
+            assert fits is (cell.words != NOTHING), (row.title, name)
+
+
+def test_a_change_is_named_only_where_the_step_does_not_fit() -> None:
+    for row in ROWS:
+        own = dict(parse_qsl(row.query))
+        for name, cell in zip(SHOWN, row.cells, strict=True):
+            architecture, plan, _ = read_state(own)
+            gpu = GPUS[name]
+            fits = need_of(estimate(architecture, plan, gpu.generation)).fits(gpu.memory)
+            assert fits is (cell.kind == "fits") is (cell.rank == 0)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
+def test_more_memory_never_takes_more_changes(row: Row) -> None:
+    by_memory = sorted(zip(SHOWN, row.cells, strict=True), key=lambda one: GPUS[one[0]].memory)
+    counts = [99 if cell.kind == "no" else cell.rank // 10 for _, cell in by_memory]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_the_page_has_every_cell_with_what_it_sorts_by() -> None:
+    page = render_page("models-on-gpus")
+    assert page.count('<tr role="row">') == len(ROWS) + 1
+    assert len(re.findall(r'<td [^>]*data-value="\d+"', page)) == len(ROWS) * (3 + len(SHOWN))

@@ -1,0 +1,72 @@
+"""What readers of the built pages see: words, figures and code, never the source of the page."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.pages.visible import Piece, VisibleText
+
+# Signs of Markdown, HTML and templates that were shown instead of read.
+MARKS = {
+    "a fence": re.compile(r"```|^\s*~~~", re.M),
+    "an attribute list": re.compile(r"\{:?\s*[#.][\w-]"),
+    "a heading mark": re.compile(r"^\s*#{2,6} \S", re.M),
+    "a tag": re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?/?>"),
+    "a link": re.compile(r"\]\([^)]*\)|\[\^"),
+    "emphasis": re.compile(r"\*\*\S"),
+    "an equation's source": re.compile(r"\$\$"),
+    "a template": re.compile(r"\{\{|\{%"),
+}
+
+
+def marks(page: str) -> list[str]:
+    """Each sign of a source in the visible text, with its line and some words beside it."""
+    found = []
+    for piece in VisibleText(page).pieces:
+        for name, pattern in _marks_of(piece).items():
+            if match := pattern.search(piece.text):
+                around = piece.text[max(0, match.start() - 30) : match.end() + 30]
+                found.append(f"line {piece.line}: {name}: {around!r}")
+    return found
+
+
+def _marks_of(piece: Piece) -> dict[str, re.Pattern[str]]:
+    return MARKS if piece.is_code else MARKS | {"a heading mark": re.compile(r"^\s*#+ \S", re.M)}
+
+
+def test_no_built_page_shows_its_own_source(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    found = {page.relative_to(site).as_posix(): marks(page.read_text("utf-8")) for page in pages}
+    assert {name: those for name, those in found.items() if those} == {}
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<p>```pycon</p>",
+        "<code>text {: .source }</code>",
+        "<pre>### Median { #median }</pre>",
+        "<p># Title</p>",
+        "<p>&lt;div class=equation&gt;</p>",
+        "<p>[text](page.md)</p>",
+        "<p>more **bold**</p>",
+        "<td>$$x$$</td>",
+        "<p>{{ name }}</p>",
+    ],
+)
+def test_a_shown_source_is_noticed(shown: str) -> None:
+    assert len(marks(f"<body><br>{shown}</body>")) >= 1
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        "<pre><code># a comment\nx = {'a': 1}</code></pre>",
+        "<script>`**${x}`</script>",
+        "<p>Fewer than 8 &lt; 9, item #3, 2 * 3</p>",
+        "<head><title># Title</title></head>",
+    ],
+)
+def test_code_and_words_are_no_source(fine: str) -> None:
+    assert marks(f"<html>{fine}</html>") == []

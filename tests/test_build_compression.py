@@ -1,0 +1,80 @@
+"""tools/compression.py: what a host finds beside the plain files of a published site."""
+
+import gzip
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import compression
+from tools.compression import KINDS, compress_site, compressible
+from tools.console import BuildError
+from tools.node import Node, find_node
+
+TEXT = "<p>the same words again and again</p>\n" * 200
+
+
+@pytest.fixture
+def small_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(compression, "CACHE", tmp_path / "cache")
+    site = tmp_path / "site"
+    for name in ("index.html", "live/run/status.json", "live/index.html", "picture.png"):
+        path = site / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEXT)
+    (site / "short.css").write_text("p { }")
+    return site
+
+
+def test_compressed_files_hold_what_the_plain_ones_hold(small_site: Path) -> None:
+    compress_site(small_site, find_node())
+    assert gzip.decompress((small_site / "index.html.gz").read_bytes()).decode() == TEXT
+    program = (
+        "const {readFileSync} = require('fs'), {brotliDecompressSync} = require('zlib');"
+        "process.stdout.write(brotliDecompressSync(readFileSync(process.argv[1])))"
+    )
+    command = [find_node().node, "-e", program, small_site / "index.html.br"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == TEXT
+
+
+def test_what_grows_is_small_or_compressed_already_stays_alone(small_site: Path) -> None:
+    compress_site(small_site, find_node())
+    added = {p.relative_to(small_site).as_posix() for p in small_site.rglob("*.gz")}
+    assert added == {"index.html.gz", "live/index.html.gz"}
+
+
+def test_only_what_changed_is_compressed_again(
+    small_site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compress_site(small_site, find_node())
+    before = (small_site / "index.html.br").read_bytes()
+    for path in small_site.rglob("*.br"):
+        path.unlink()
+    broken = Node(Path("no-such-node"), ())
+    compress_site(small_site, broken)  # all is in the cache
+    assert (small_site / "index.html.br").read_bytes() == before
+    (small_site / "index.html").write_text(TEXT.upper())
+    compress_site(small_site, find_node())
+    assert gzip.decompress((small_site / "index.html.gz").read_bytes()).decode() == TEXT.upper()
+    kept = {path.suffix for path in compression.CACHE.iterdir()}
+    assert kept == {f".{kind}" for kind in KINDS}
+    assert len(list(compression.CACHE.iterdir())) == 2 * len(KINDS)
+
+
+def test_a_failure_is_reported_and_leaves_nothing_half_written(
+    small_site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "SCRIPT", small_site / "no-such-script.mjs")
+    with pytest.raises(BuildError, match="could not be compressed"):
+        compress_site(small_site, find_node())
+    assert not list(small_site.rglob("*.br"))
+    assert not list(compression.CACHE.glob("*.br"))
+
+
+def test_every_page_and_script_of_the_site_has_its_compressed_forms(site: Path) -> None:
+    plain = list(compressible(site))
+    assert len(plain) > 60
+    for path in plain:
+        for kind in KINDS:
+            compressed = path.with_name(f"{path.name}.{kind}")
+            assert compressed.stat().st_size < path.stat().st_size

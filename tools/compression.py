@@ -1,0 +1,72 @@
+"""Files of the site compressed beside the plain ones, for hosts that send them as they are.
+
+nginx (``gzip_static``, ``brotli_static``) and Caddy (``precompressed``) look for ``page.html.gz``
+and ``page.html.br``. Live data is left out: it grows while a run goes on.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.console import BuildError, step
+from tools.files import WORKSHOP
+from tools.node import Node
+
+SUFFIXES = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".wasm", ".xml"}
+KINDS = ("br", "gz")
+SMALLEST = 1024  # bytes: below, the headers of an answer weigh as much
+GROWING = "live"  # the folder of live data
+CACHE = WORKSHOP / "compressed"  # by the hash of the plain file: a build compresses what is new
+SCRIPT = Path(__file__).with_name("compress.mjs")
+
+
+def compress_site(site: Path, node: Node) -> None:
+    """Write the compressed files beside those of `site` that gain by it.
+
+    Raises:
+        BuildError: when Node.js could not compress one.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    wanted = {
+        path.with_name(f"{path.name}.{kind}"): (path, CACHE / f"{_digest(path)}.{kind}")
+        for path in compressible(site)
+        for kind in KINDS
+    }
+    _fill_cache({kept: plain for plain, kept in wanted.values() if not kept.exists()}, node)
+    for target, (plain, kept) in wanted.items():
+        if kept.stat().st_size < plain.stat().st_size:
+            shutil.copyfile(kept, target)
+    used = {kept for _, kept in wanted.values()}
+    for kept in CACHE.iterdir():
+        if kept not in used:
+            kept.unlink()
+
+
+def compressible(site: Path) -> Iterator[Path]:
+    """The files that a host should send compressed, in order."""
+    for path in sorted(site.rglob("*")):
+        grows = path.relative_to(site).parts[0] == GROWING and path.suffix == ".json"
+        if path.suffix in SUFFIXES and not grows and path.stat().st_size >= SMALLEST:
+            yield path
+
+
+def _fill_cache(missing: dict[Path, Path], node: Node) -> None:
+    if not missing:
+        return
+    parts = {kept: kept.with_name(f"{kept.name}.{os.getpid()}.part") for kept in missing}
+    lines = [f"{kept.suffix[1:]}\t{plain}\t{parts[kept]}\n" for kept, plain in missing.items()]
+    with step("Compressing what is new"):
+        done = subprocess.run(
+            [node.node, SCRIPT], input="".join(lines), text=True, capture_output=True, check=False
+        )
+    if done.returncode:
+        raise BuildError(f"The site could not be compressed:\n{done.stderr}")
+    for kept, part in parts.items():
+        part.replace(kept)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,36 @@
+"""What committed files leave open, and a built site must not: where to install from."""
+
+import re
+from pathlib import Path
+
+from tools.console import BuildError
+from tools.source import Source
+
+# The line of a notebook, as JSON has it, that the build fills in.
+EMPTY = 'SOURCE = \\"\\"'
+PLACEHOLDERS = re.compile(
+    r"git\+ADDRESS|<code>ADDRESS</code>|\bSOURCE = (?:\\?\"){2}|\bTODO\b|\bFIXME\b|@@\w+@@"
+)
+
+
+def fill_notebooks(folder: Path, source: Source) -> None:
+    """Write what to install into every notebook of `folder`.
+
+    Raises BuildError when one has not one place for it.
+    """
+    for notebook in sorted(folder.glob("*.ipynb")):
+        text = notebook.read_text("utf-8")
+        if text.count(EMPTY) != 1:
+            raise BuildError(
+                f"{notebook.name}: must have one line {EMPTY}, has {text.count(EMPTY)}."
+            )
+        notebook.write_text(text.replace(EMPTY, f'SOURCE = \\"{source.origin}\\"'), "utf-8")
+
+
+def placeholders(site: Path) -> list[str]:
+    """One line for each placeholder that is left in a page or a notebook."""
+    return [
+        f"{path.relative_to(site)}: {found[0]}"
+        for path in sorted([*site.rglob("*.html"), *site.rglob("*.ipynb")])
+        for found in PLACEHOLDERS.finditer(path.read_text("utf-8"))
+    ]
