@@ -52,6 +52,6 @@ USER 10001
 VOLUME /state
 EXPOSE 31337
 HEALTHCHECK --interval=60s --timeout=10s --start-period=300s \
-    CMD ["python", "-m", "training.health", "/state"]
+    CMD ["python", "-m", "training.run.health", "/state"]
 ENTRYPOINT ["python", "-m", "training"]
 CMD ["--help"]

@@ -8,7 +8,22 @@ from tests.benchmarks.figures import Table, machine, write_json
 from tools.console import ROOT, say
 
 # Each is a module here with run(quick) -> Table; imported when measured, since some need PyTorch.
-PARTS = ("estimate", "slider", "start", "live", "size", "lamb", "wire", "swarm", "defence")
+PARTS = (
+    "estimate",
+    "slider",
+    "advice",
+    "start",
+    "live",
+    "size",
+    "lamb",
+    "arithmetic",
+    "wire",
+    "tally",
+    "groups",
+    "crowd",
+    "swarm",
+    "defence",
+)
 ON_REQUEST = ("slow_links",)  # needs root and most of an hour
 KNOWN = PARTS + ON_REQUEST
 

@@ -8,10 +8,11 @@ from unittest import mock
 import torch
 
 from tests.benchmarks.figures import Figure, Table
-from training import quantisation
-from training.lamb import Lamb
-from training.model import TextToImageTransformer
-from training.recipes import RECIPES
+from training.model.configuration import config_of
+from training.model.transformer import TextToImageTransformer
+from training.optimizer import quantisation
+from training.optimizer.lamb import Lamb
+from training.run.recipes import RECIPES
 
 _STEPS = 3  # the fastest counts: what else the machine does only ever adds time
 
@@ -36,7 +37,7 @@ def run(quick: bool) -> Table:
 
 def _parameters(every: int) -> list[torch.nn.Parameter]:
     with torch.device("meta"):
-        model = TextToImageTransformer(RECIPES["paper"].model_config())
+        model = TextToImageTransformer(config_of(RECIPES["paper"]))
     chosen = list(model.parameters())[::every]
     return [torch.nn.Parameter(torch.randn(parameter.shape) * 0.02) for parameter in chosen]
 

@@ -19,12 +19,13 @@ import torch
 from hivemind.averaging.control import AveragingStage
 from hivemind.optim.grad_averager import GradientAverager
 
-from training import traffic
-from training.averaging import open_optimizer
-from training.model import build_model
-from training.network import Endpoint, Identity, Network
-from training.recipes import RECIPES, Recipe
-from training.wire import WireCompression, WireFormat, expected_bytes
+from training.averaging.optimizer import open_optimizer
+from training.averaging.wire import WireCompression, WireFormat, expected_bytes
+from training.model.transformer import build_model
+from training.network import traffic
+from training.network.connection import Endpoint, Identity, Network
+from training.records.validator import RecordValidator
+from training.run.recipes import RECIPES, Recipe
 
 FORMATS = {8: WireFormat.ADAPTIVE, 16: WireFormat.FLOAT16, 32: WireFormat.EXACT}
 GROUP_SECONDS = 240.0  # longest wait for a group
@@ -48,6 +49,13 @@ def make_recipe(name: str) -> Recipe:
     return replace(paper, name=name, model=model)
 
 
+class SlowNetwork(Network):
+    """A network in which each format has an averager of its own."""
+
+    def make_validator(self) -> RecordValidator:
+        return RecordValidator(self.run, self.key, averagers=[f"{bits}" for bits in FORMATS])
+
+
 class Peer:
     """A peer that exchanges gradients of a model's size."""
 
@@ -59,7 +67,7 @@ class Peer:
         endpoint = Endpoint(options["host"], reachable=options["reachable"])
         identity = Identity.read(Path(options["folder"]))
         entry_points = tuple(options["entry_points"])
-        self.network = Network("slow", identity, entry_points, endpoint)
+        self.network = SlowNetwork("slow", identity, entry_points, endpoint)
         # all at once: the library's processes lose each other when one is made after another ended
         self.averagers = {
             bits: self._open_averager(bits, options["peers"]) for bits in options["bits"]
@@ -106,7 +114,7 @@ class Peer:
         return GradientAverager(
             self.parameters,
             dht=self.network.dht,
-            prefix=f"slow{bits}",
+            prefix=f"slow_{bits}",
             target_group_size=peers,
             min_group_size=peers,
             min_matchmaking_time=15.0,

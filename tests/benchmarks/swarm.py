@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure, Table
-from training import status
-from training.supervisor import Worker
+from training.run import status
+from training.run.supervisor import Worker
 
 VOLUNTEERS = 2  # each on a core of its own
 SMALL, MEDIUM, LARGE = 128, 1024, 4096  # sequences of a global step: the rehearsal's to the paper's

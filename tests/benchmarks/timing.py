@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from calculator.catalog import MODELS
 from calculator.estimate import estimate
+from calculator.plan import Plan
 from calculator.protocol import handle
-from calculator.techniques import Plan
 
 ESTIMATED = ("bert-base", "t5-11b", "gpt2-l", "gpt3-175b", "dalle-together")
 ANSWERED = "gpt2-l"

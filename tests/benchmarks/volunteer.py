@@ -15,9 +15,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from training import peer
 from training.__main__ import main
-from training.recipes import RECIPES, Recipe
+from training.run.recipes import RECIPES, Recipe
+from training.volunteer import peer
 
 SECONDS = 40.0
 PAUSE_SECONDS = 3.0
@@ -37,12 +37,13 @@ def make_recipe(target: int) -> Recipe:
 
 def measure_plain_loop(recipe: Recipe, volunteers: int) -> float:
     """Samples a second of computing and stepping alone, each step on one volunteer's share."""
-    from training import data, lamb
-    from training.model import build_model
+    from training.data import streaming
+    from training.model.transformer import build_model
+    from training.optimizer import lamb
 
     model = build_model(recipe).train()
     optimizer = lamb.build_optimizer(recipe, lamb.parameter_groups(model, recipe))
-    stream = data.stream(recipe, b"plain")
+    stream = streaming.stream(recipe, b"plain")
     share = recipe.swarm.target_batch_size // volunteers
     samples, start = 0, 0.0
     for number, batch in enumerate(stream):

@@ -14,11 +14,11 @@ def run(quick: bool) -> Table:
     import torch
     from hivemind.optim.grad_averager import GradientAverager
 
-    from training import traffic
-    from training.model import build_model
-    from training.network import Endpoint, Identity, Network
-    from training.recipes import RECIPES
-    from training.wire import WireCompression, WireFormat, expected_bytes
+    from training.averaging.wire import WireCompression, WireFormat, expected_bytes
+    from training.model.transformer import build_model
+    from training.network import traffic
+    from training.network.connection import Endpoint, Identity, Network
+    from training.run.recipes import RECIPES
 
     recipe = RECIPES["rehearsal"]
     parameters = list(build_model(recipe).parameters())
@@ -39,7 +39,7 @@ def run(quick: bool) -> Table:
                 averager = GradientAverager(
                     parameters,
                     dht=network.dht,
-                    prefix=wire_format.value,
+                    prefix="wire_grad_averager",
                     target_group_size=2,
                     min_matchmaking_time=10.0,
                     compression=wire,

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from tests.notebooks.execution import execute, read
-from training import checkpoint
-from training.live import LiveFolder
-from training.model import build_model
-from training.recipes import TINY
+from training.model import checkpoint
+from training.model.transformer import build_model
+from training.run.live import LiveFolder
+from training.run.recipes import TINY
 
 NAME = "generate.ipynb"
 PROMPTS = ["a red circle", "a blue square above a green circle"]

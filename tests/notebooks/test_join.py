@@ -18,9 +18,9 @@ from nbclient import NotebookClient
 
 from tests.notebooks.execution import NOTEBOOKS, code_of, read
 from tools.console import ROOT
-from training import status
 from training.__main__ import make_parser
-from training.supervisor import Worker
+from training.run import status
+from training.run.supervisor import Worker
 
 NAME = "join.ipynb"
 PATIENCE = 180.0  # seconds, for a busy machine

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForCausalLM
 
+from calculator.config_file import read_config
 from calculator.estimate import estimate
-from calculator.hf_config import read_config
-from calculator.techniques import Plan
+from calculator.plan import Plan
 from calculator.units import format_bytes
 from tests.notebooks import tiny
 from tests.notebooks.execution import code_of, execute, read
