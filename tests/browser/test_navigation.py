@@ -88,7 +88,10 @@ def test_scripts_start_on_pages_that_are_navigated_to(visit: Visitor, deep_addre
             "how-it-works/",
             ["How it works", "Security", "Tutorial", "Run your own", "A thousand volunteers"],
         ),
-        ("numbers/", ["How the numbers are made", "How right is it?", "Reference"]),
+        (
+            "numbers/",
+            ["How the numbers are made", "How right is it?", "Models on GPUs", "Reference"],
+        ),
     ],
 )
 def test_a_section_can_be_read_from_page_to_page(
@@ -99,10 +102,11 @@ def test_a_section_can_be_read_from_page_to_page(
     onward, back = (page.locator(f".site-onward__{way}") for way in ("next", "previous"))
     read = [page.url]
     while onward.count():
-        for title in section:
-            listed = sidebar.locator("a.md-nav__link:visible").filter(has_text=title)
-            expect(listed.first).to_be_visible()
-        expect(sidebar.locator("a.md-nav__link--active:visible").first).to_be_visible()
+        if not page.url.endswith("/models-on-gpus/"):  # its table has the sidebar's room
+            for title in section:
+                listed = sidebar.locator("a.md-nav__link:visible").filter(has_text=title)
+                expect(listed.first).to_be_visible()
+            expect(sidebar.locator("a.md-nav__link--active:visible").first).to_be_visible()
         turn(page, onward)
         expect(back).to_be_visible()
         read.append(page.url)
