@@ -5,6 +5,7 @@ Source: transformers (models/bart/modeling_bart.py).
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -36,12 +37,13 @@ POSITIONS = plus(at_least(size("positions"), at_least(SEQUENCE, TARGET)), UNUSED
 class BartAttention(Layer):
     """Attention to the sequence itself, `causal` in the decoder, or to another one.
 
-    The probabilities are `dropped` where that dropout is not zero; keys have no bias in Whisper.
+    The probabilities are `dropped` where that dropout is not zero.
     """
+
+    key_biased: ClassVar[bool] = True
 
     causal: bool
     dropped: bool
-    key_biased: bool = True
 
     def __post_init__(self) -> None:
         self.key = Linear(HIDDEN, HEADS * HEAD, self.key_biased)
@@ -52,7 +54,7 @@ class BartAttention(Layer):
     def __call__(self, x: Tensor, mask: Tensor | None, source: Tensor | None = None) -> Attended:
         """The weighted sum, and eager code's probabilities."""
         attended = x if source is None else source
-        q = self.queries(x)
+        q = heads_of(self.query(x), HEADS, HEAD)
         k, v = (heads_of(layer(attended), HEADS, HEAD) for layer in (self.key, self.value))
         eager = partial(eager_core, added=(mask,))
         out, probabilities = attend(q, k, v, eager, self.causal, self.dropped)
@@ -60,14 +62,12 @@ class BartAttention(Layer):
         del q, k, v  # held until here
         return out, probabilities
 
-    def queries(self, x: Tensor) -> Tensor:
-        """Heads of queries."""
-        return heads_of(self.query(x), HEADS, HEAD)
-
 
 @dataclass(eq=False)
 class BartBlock(Block):
     """Attention, in the `decoder` attention to the encoder too, feed-forward; norms after sums."""
+
+    attends: ClassVar[type[BartAttention]] = BartAttention
 
     decoder: bool
     attention_dropped: bool
@@ -75,9 +75,9 @@ class BartBlock(Block):
 
     def __post_init__(self) -> None:
         inner = DECODER_FEED if self.decoder else FEED
-        self.attention = BartAttention(self.decoder, self.attention_dropped)
+        self.attention = self.attends(self.decoder, self.attention_dropped)
         self.attention_norm = LayerNorm(HIDDEN)
-        self.cross = BartAttention(False, self.attention_dropped) if self.decoder else None
+        self.cross = self.attends(False, self.attention_dropped) if self.decoder else None
         self.cross_norm = LayerNorm(HIDDEN) if self.decoder else None
         self.expand = Linear(HIDDEN, inner)
         self.contract = Linear(inner, HIDDEN)

@@ -14,9 +14,8 @@ from calculator.autograd.sizes import ONE, size
 from calculator.configuration import MOST_LAYERS, Configuration
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.holding import HoldingStack
-from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Block
-from calculator.models.model import Model
+from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, VOCABULARY = (
     size(name) for name in ("hidden_size", "heads", "head_size", "vocabulary_size")
@@ -105,7 +104,7 @@ class BloomBlock(Block):
 
 
 @dataclass(eq=False)
-class Bloom(Model):
+class Bloom(CausalModel):
     """Words and their norm, blocks, norm, output layer."""
 
     layers: HoldingStack[BloomBlock]
@@ -162,13 +161,6 @@ class Bloom(Model):
         """The tree for an architecture."""
         block = BloomBlock(architecture.has("normed_residual"))
         return cls(HoldingStack((block,), architecture.layers), tied)
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden)
-        return causal_loss(logits, labels)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; the embeddings and what stands for distances are held."""

@@ -18,10 +18,9 @@ from calculator.layers.attention import Attended, scores_of, selectively, weight
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.holding import HoldingStack
 from calculator.layers.layer import Buffer
-from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Block
 from calculator.models.gptj import ANGLES, GPTJ, HEAD, HEADS, HIDDEN, ROTARY, FeedForward, rotated
-from calculator.models.model import Model
+from calculator.models.model import CausalModel
 
 MODEL_PARTS = 4  # the class splits the fused product as the original's accelerators did
 
@@ -82,7 +81,7 @@ def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
 
 
 @dataclass(eq=False)
-class CodeGen(Model):
+class CodeGen(CausalModel):
     """Token embeddings, blocks, norm, output layer with a bias."""
 
     layers: HoldingStack[CodeGenBlock]
@@ -112,13 +111,6 @@ class CodeGen(Model):
         """The tree for an architecture."""
         block = CodeGenBlock(architecture.heads > MODEL_PARTS)
         return cls(HoldingStack((block,), architecture.layers), tied)
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden, self.head_bias)
-        return causal_loss(logits, labels)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places and mask are held to the end."""

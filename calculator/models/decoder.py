@@ -21,10 +21,9 @@ from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Shared
 from calculator.layers.layer import Unary
-from calculator.layers.loss import causal_loss
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import Block, Stack
-from calculator.models.model import Model, heads_fit
+from calculator.models.model import CausalModel, heads_fit
 
 HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -33,7 +32,7 @@ ROPE = ("default", "linear", "dynamic", "llama3", "yarn", "su")
 
 
 @dataclass(eq=False)
-class Decoder(Model):
+class Decoder(CausalModel):
     """Token embeddings, rotary tables, blocks, norm, output layer.
 
     Attributes:
@@ -215,17 +214,6 @@ class Decoder(Model):
         return SLIDING in architecture.pattern and 0 < window <= length
 
     # -- a step ----------------------------------------------------------------------------------
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        logits = self.logits(hidden)
-        return causal_loss(logits, labels)
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """The output layer's product; what a type does to it belongs to the loss."""
-        with hidden.tape.in_layer("head", 0):
-            return self.head.unembed(hidden)
 
     def embedded(self, ids: Tensor) -> Tensor:
         """The stream before the first layer."""

@@ -17,10 +17,9 @@ from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuratio
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm
 from calculator.layers.layer import Layer, weights_of
-from calculator.layers.loss import causal_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
-from calculator.models.model import Model
+from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED = (
     size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size")
@@ -101,7 +100,7 @@ class GPT2Block(Block):
 
 
 @dataclass(eq=False)
-class GPT2(Model):
+class GPT2(CausalModel):
     """Token and learned position embeddings, blocks, norm, output layer."""
 
     tokens: Embedding
@@ -158,13 +157,6 @@ class GPT2(Model):
             LayerNorm(HIDDEN),
             tied,
         )
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden)
-        return causal_loss(logits, labels)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; the embeddings' parts are held, as in the class's own code."""

@@ -24,10 +24,9 @@ from calculator.layers.attention import (
 )
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.layer import Buffer, Layer, weights_of
-from calculator.layers.loss import causal_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
-from calculator.models.model import Model
+from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, ROTARY = (
     size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "rotary_size")
@@ -154,7 +153,7 @@ def _rotary_size(c: Configuration, head_size: int) -> int:
 
 
 @dataclass(eq=False)
-class GPTJ(Model):
+class GPTJ(CausalModel):
     """Token embeddings, blocks, norm, output layer with a bias."""
 
     tokens: Embedding
@@ -211,13 +210,6 @@ class GPTJ(Model):
             LayerNorm(HIDDEN),
             tied,
         )
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden, self.head_bias)
-        return causal_loss(logits, labels)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; positions are only held, as in the class's own code."""

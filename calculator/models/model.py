@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd.dtypes import INT64, DType
-from calculator.autograd.graph import Tensor
+from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import (
     NARROW_MULTIPLE,
     SEQUENCE,
@@ -18,7 +18,9 @@ from calculator.autograd.mode import (
 from calculator.autograd.sizes import Shape
 from calculator.configuration import Configuration
 from calculator.errors import InputError
+from calculator.layers.basic import Embedding
 from calculator.layers.layer import Layer
+from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Stack
 
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
@@ -108,6 +110,33 @@ class Model(Layer, ABC):
         for name, value in vars(self).items():
             if isinstance(value, Stack):
                 yield name, value
+
+
+class CausalModel(Model, ABC):
+    """A model that predicts the next token: hidden states, output layer, loss.
+
+    Attributes:
+        head: the output layer's table, which may be the token embeddings'.
+        head_bias: what the output layer adds.
+    """
+
+    head: Embedding
+    head_bias: Parameter | None = None
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        hidden = self.hidden(ids)
+        logits = self.logits(hidden)
+        return causal_loss(logits, labels)
+
+    @abstractmethod
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The output layer's product; what a type does to it belongs to the loss."""
+        with hidden.tape.in_layer("head", 0):
+            return self.head.unembed(hidden, self.head_bias)
 
 
 def heads_fit(architecture: Architecture, narrow: bool) -> bool:

@@ -16,9 +16,8 @@ from calculator.errors import InputError
 from calculator.layers.attention import Attended, heads_of, joined, scores_of, weighted_sum
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.holding import HoldingStack
-from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Block
-from calculator.models.model import Model
+from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, VOCABULARY = (
     size(name) for name in ("hidden_size", "heads", "head_size", "vocabulary_size")
@@ -65,7 +64,7 @@ class MptBlock(Block):
 
 
 @dataclass(eq=False)
-class Mpt(Model):
+class Mpt(CausalModel):
     """Token embeddings, blocks, norm, output layer; no biases, and no dropout as published."""
 
     layers: HoldingStack[MptBlock]
@@ -116,13 +115,6 @@ class Mpt(Model):
     def build(cls, architecture: Architecture, tied: bool) -> "Mpt":
         """The tree for an architecture."""
         return cls(HoldingStack((MptBlock(),), architecture.layers), tied)
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden)
-        return causal_loss(logits, labels)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, distances and mask are held to the end."""

@@ -15,9 +15,8 @@ from calculator.autograd.sizes import ONE, at_least, plus, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
-from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Block, Stack
-from calculator.models.model import Model
+from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY, WORD = (
     size(name)
@@ -82,7 +81,7 @@ class OPTBlock(Block):
 
 
 @dataclass(eq=False)
-class OPT(Model):
+class OPT(CausalModel):
     """Words and positions, blocks, norm, output layer; words may be narrower than the stream."""
 
     layers: Stack[OPTBlock]
@@ -146,13 +145,6 @@ class OPT(Model):
         block = OPTBlock(bool(own["biased"]), post_norm, bool(own["attention_dropout"]))
         narrow = own["word_size"] != architecture.hidden_size
         return cls(Stack((block,), architecture.layers), narrow, not post_norm, tied)
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden)
-        return causal_loss(logits, labels)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; what the embeddings are made of is held, as in the class."""

@@ -13,7 +13,6 @@ from calculator.autograd.graph import Parameter, Tensor
 from calculator.configuration import Configuration
 from calculator.layers.basic import LayerNorm
 from calculator.layers.grouped import Held
-from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN
 from calculator.models.partial import ALIKE, FeedForward, PartialAttention, PartialDecoder
@@ -70,10 +69,3 @@ class Phi(PartialDecoder):
         """One layer."""
         del architecture, kind
         return PhiBlock()
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        hidden = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            logits = self.head.unembed(hidden, self.head_bias)
-        return causal_loss(logits, labels)

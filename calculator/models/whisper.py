@@ -24,12 +24,13 @@ from calculator.layers.attention import (
     weighted_sum,
     without_dropout,
 )
-from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.convolution import Convolution
 from calculator.layers.grouped import head_by_head
-from calculator.layers.layer import Counted, Layer
+from calculator.layers.layer import Counted
 from calculator.layers.loss import masked_loss
-from calculator.layers.stack import Block, Stack
+from calculator.layers.stack import Stack
+from calculator.models.bart import BartAttention, BartBlock
 from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY, MELS, POSITIONS = (
@@ -44,17 +45,10 @@ KERNEL = (constant(3),)
 
 
 @dataclass(eq=False)
-class WhisperAttention(Layer):
+class WhisperAttention(BartAttention):
     """Attention whose queries, keys and values are copied to lie head after head."""
 
-    causal: bool
-    dropped: bool
-
-    def __post_init__(self) -> None:
-        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.value = Linear(HIDDEN, HEADS * HEAD)
-        self.query = Linear(HIDDEN, HEADS * HEAD)
-        self.output = Linear(HEADS * HEAD, HIDDEN)
+    key_biased = False
 
     def __call__(self, x: Tensor, mask: Tensor | None, source: Tensor | None = None) -> Attended:
         """The weighted sum, and eager code's probabilities."""
@@ -109,22 +103,10 @@ def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
 
 
 @dataclass(eq=False)
-class WhisperBlock(Block):
+class WhisperBlock(BartBlock):
     """Attention, in the `decoder` attention to the encoder too, feed-forward; norms before each."""
 
-    decoder: bool
-    attention_dropped: bool
-    activation_dropped: bool
-
-    def __post_init__(self) -> None:
-        inner = DECODER_FEED if self.decoder else FEED
-        self.attention = WhisperAttention(self.decoder, self.attention_dropped)
-        self.attention_norm = LayerNorm(HIDDEN)
-        self.cross = WhisperAttention(False, self.attention_dropped) if self.decoder else None
-        self.cross_norm = LayerNorm(HIDDEN) if self.decoder else None
-        self.expand = Linear(HIDDEN, inner)
-        self.contract = Linear(inner, HIDDEN)
-        self.norm = LayerNorm(HIDDEN)
+    attends = WhisperAttention
 
     def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
         """The residual stream after the layer; the last probabilities are held until its end."""
