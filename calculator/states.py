@@ -76,7 +76,7 @@ def _one_state(item: ParameterTensor, bits: int) -> int:
 
 
 def adafactor_bytes(item: ParameterTensor, number: int) -> int:
-    """States of one tensor: a number a row and a column of a matrix, the whole of a vector.
+    """States of one tensor: one number per row and per column of a matrix, the whole of a vector.
 
     Source: adafactor
     """

@@ -34,7 +34,7 @@ EXTRAS = {
 
 
 def main() -> None:
-    """Write all files anew."""
+    """Write all files again."""
     with tempfile.TemporaryDirectory() as name, step("Resolving requirements"):
         everything = Path(name) / "everything.txt"
         every_extra = [extra for extras in EXTRAS.values() for extra in extras]

@@ -79,7 +79,7 @@ def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
 
 
 def autocast_for(plan: Plan, device: str, half_type: str) -> Any:
-    """What to run forward under, made anew for each micro-step."""
+    """What to run forward under, made for each micro-step."""
     match plan.precision:
         case Precision.AMP:
             return lambda: torch.autocast(device, getattr(torch, half_type))

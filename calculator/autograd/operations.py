@@ -375,11 +375,12 @@ def layer_norm(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
 def flash_attention(
     q: Tensor, k: Tensor, v: Tensor, rows: Size, width: Size, copied: int = 0
 ) -> Tensor:
-    """One kernel: keeps q, k, v, the output, a logarithm a row and the random state.
+    """One kernel: keeps q, k, v, the output, one logarithm per row and the random state.
 
-    Backward adds up dq in 32 bits and a number a row, for lengths rounded up to 128 (`rows`) and
-    heads rounded up to 32 (`width`); both are thrown away at once. So many of output and gradient
-    are `copied`: those whose tokens are not side by side. Keys and values may have fewer heads.
+    Backward adds up dq in 32 bits and one number per row, for lengths rounded up to 128 (`rows`)
+    and heads rounded up to 32 (`width`); both are thrown away at once. So many of output and
+    gradient are `copied`: those whose tokens are not side by side. Keys and values may have fewer
+    heads.
 
     Source: torch (transformers/cuda/flash_attn/flash_api.cpp, mha_bwd)
     """

@@ -56,7 +56,7 @@ def _rows_bytes(places: int) -> int:
 def efficient_scratch(
     batch: Size, heads: Size, queries: Size, widths: tuple[Size, Size], keys: Size, half: bool
 ) -> Size:
-    """Backward of the efficient kernel: a number a row and the tiles of the queries' gradient.
+    """Backward of the efficient kernel: one number per row and the tiles of the queries' gradient.
 
     In 32 bits the product of the output and its gradient, and its sums, come first. `widths` are
     those of queries and of values.

@@ -222,8 +222,8 @@ def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
         yield Finding(
             Cause.FREE,
             "The driver had enough left",
-            f"{format_bytes(message.free)} were free, and {asked} were asked for: a "
-            " limit was reached, not the end of the memory.",
+            f"{format_bytes(message.free)} was free, and {asked} was requested: some limit was "
+            "reached, not the end of the memory.",
             "Look for a memory fraction set in PyTorch, a slice of a shared GPU, too little RAM.",
         )
     left = message.capacity - message.foreign

@@ -1,4 +1,4 @@
-"""The library's own warnings, at its first import, are not ours to mend."""
+"""The library's own warnings, at its first import, are not ours to fix."""
 
 import warnings
 

@@ -30,7 +30,7 @@ TYPED = """async (texts) => {
   }
   return times;
 }"""
-# The rows made anew while the list scrolls, a screen at a time.
+# The rows that are made while the list scrolls, a screen at a time.
 SCROLLED = """async (count) => {
   const frame = document.querySelector("[data-live=board]");
   const times = [];

@@ -2,7 +2,7 @@
 
 Peers are processes in network namespaces whose lines are `router.py`'s. Besides the table, all
 rows go to benchmarks/slow-links.json; rows that it has are not measured again, so that it may be
-interrupted: remove the file to begin anew. It takes most of an hour, root and Linux, and is
+interrupted: remove the file to start over. It takes most of an hour, root and Linux, and is
 measured only when asked for by name.
 """
 

@@ -44,7 +44,7 @@ def follow(page: Page, address: str) -> None:
     )
 
 
-def test_every_page_is_reached_without_loading_anew(
+def test_every_page_is_reached_without_a_reload(
     visit: Visitor, site: Path, deep_address: str
 ) -> None:
     visitor = visit(deep_address)

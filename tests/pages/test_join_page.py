@@ -94,7 +94,7 @@ def test_every_cause_of_a_refusal_and_every_point_of_the_doctor_is_on_the_page(p
     assert set(EXPLANATIONS) == set(Cause)
     for explanation in EXPLANATIONS.values():
         assert explanation.meaning in page
-        assert explanation.mend in page
+        assert explanation.fix in page
     for name in PointName:
         assert f">{POINTS[name].title}</th>" in page
 

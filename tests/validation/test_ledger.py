@@ -45,7 +45,7 @@ def test_kernels_allocate_what_pytorchs_sources_say(measure: Measure) -> None:
     tiles = 2 * 3 * 4 * (64 * 64 * 4 + 16)
     assert sizes["efficient"][:3] == [whole] * 3
     assert sizes["efficient"][3:8] == [whole, row, row, row, tiles]
-    # the queries' gradient in 32 bits and a number a row, for lengths rounded up to 128
+    # the queries' gradient in 32 bits and one number per row, for lengths rounded up to 128
     assert sizes["flash"][-2:] == [2 * 3 * 256 * 4, 2 * 256 * 3 * 64 * 4]
 
 

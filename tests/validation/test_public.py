@@ -1,4 +1,4 @@
-"""Published measurements: the right options, and the relations that the page tells of."""
+"""Published measurements: the right options, and the relations that the page describes."""
 
 import pytest
 

@@ -31,12 +31,12 @@ class Explanation:
     """What a cause means to a volunteer.
 
     Attributes:
-        meaning: what is the matter. mend: what to do.
+        meaning: what is the matter. fix: what to do.
         passes: whether waiting may help, so that it is worth trying again.
     """
 
     meaning: str
-    mend: str
+    fix: str
     passes: bool = False
 
 
@@ -72,7 +72,7 @@ EXPLANATIONS: dict[Cause, Explanation] = {
     ),
     Cause.WRONG_RUN: Explanation(
         "the authority named in the run file is another run's",
-        "get the run file anew from its organisers",
+        "get the newest run file from its organisers",
     ),
     Cause.BAD_REQUEST: Explanation(
         "the authority does not understand the request",
@@ -97,7 +97,7 @@ EXPLANATIONS: dict[Cause, Explanation] = {
     ),
     Cause.NETWORK_REFUSED: Explanation(
         "the run's entry points can be reached and do not admit this peer",
-        "get the run file anew from its organisers: a run with an authority admits nobody who "
+        "get the newest run file from its organisers: a run with an authority admits nobody who "
         "comes without its grant; if it is the newest, your access was refused by them: wait for "
         "its renewal, it is tried again by itself",
         passes=True,
@@ -133,4 +133,4 @@ class AccessRefusedError(PermissionError):
         explanation = EXPLANATIONS[cause]
         self.passes = explanation.passes
         more = f" ({detail})" if detail else ""
-        super().__init__(f"{explanation.meaning}{more}. What to do: {explanation.mend}.")
+        super().__init__(f"{explanation.meaning}{more}. What to do: {explanation.fix}.")

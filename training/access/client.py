@@ -92,7 +92,7 @@ def _unreachable(detail: str) -> AccessRefusedError:
 
 
 def _refusal(status: int, error: object) -> AccessRefusedError:
-    """The refusal that the authority's answer tells of."""
+    """The refusal that the authority's answer describes."""
     told = error if isinstance(error, dict) else {}
     try:
         cause = Cause(str(told.get("cause")))

@@ -64,7 +64,7 @@ class Problem(BaseModel):
 
     cause: Annotated[Cause, Field(description="Which of the causes it is")]
     message: Annotated[str, Field(description="What is the matter, in words")]
-    mend: Annotated[str, Field(description="What to do about it")]
+    fix: Annotated[str, Field(description="What to do about it")]
     detail: Annotated[str, Field(description="What else is known")] = ""
     field: Annotated[str | None, Field(description="The field that is not as it must be")] = None
     value: Annotated[str | None, Field(description="What it held, cut short")] = None
@@ -84,7 +84,7 @@ def problem(cause: Cause, detail: str = "", **input_error: str) -> ProblemAnswer
         error=Problem(
             cause=cause,
             message=explanation.meaning,
-            mend=explanation.mend,
+            fix=explanation.fix,
             detail=detail,
             **input_error,
         )

@@ -1,9 +1,9 @@
 """Who averages with whom once there are too many for one group.
 
-Up to `LARGEST` peers are one group. More are divided into groups of half to all of that, anew in
-every round and by lot: the lot is a hash of the round and the peer's identity, so that all peers
-agree on it without a word. Two rounds divide the peers independently, as two dimensions of a grid
-do; so what one peer knows has reached a thousand after two rounds and a million after four.
+Up to `LARGEST` peers are one group. More are divided by lot, in every round, into groups of half
+to all of that. The lot is a hash of the round and the peer's identity, so all peers agree on it
+without a message. Two rounds divide the peers independently, as two dimensions of a
+grid do, so what one peer knows has reached a thousand after two rounds and a million after four.
 
 Source: the grid of Moshpit All-Reduce, Ryabinin et al. 2021, arXiv:2103.03239, section 3.
 """

@@ -251,17 +251,17 @@ class SwarmOptimizer(hivemind.Optimizer):
         self,
         epoch: int,
         parameters: list[torch.Tensor],
-        anew: bool = False,
+        first_step: bool = False,
         states: list[torch.Tensor] | None = None,
     ) -> TrainingState:
         """The state with these parameters at that step and the optimizer's present tensors.
 
-        With `anew` the optimizer's tensors are those of a first step, too; with `states` they are
+        With `first_step` the optimizer's tensors are those before one, too; with `states` they are
         those.
         """
         optimizer_metadata, optimizer_tensors = dump_optimizer_state(self.opt)
         optimizer_tensors = states or optimizer_tensors
-        if anew:
+        if first_step:
             # 8-bit codes mean nothing where their scales are zero
             optimizer_tensors = [
                 torch.zeros_like(tensor) if tensor.is_floating_point() else tensor

@@ -1,4 +1,4 @@
-"""What a peer tells of an averaging round that it saw, for the run's books."""
+"""What a peer reports about an averaging round that it saw, for the run's records."""
 
 import random
 

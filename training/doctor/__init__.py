@@ -1,4 +1,4 @@
-"""The doctor: looks at a machine before it joins a run, and names cause and mend of what is wrong.
+"""The doctor: looks at a machine before it joins a run, and names each problem, its cause and fix.
 
     findings     what is looked at, and what came out: `POINTS`, `Finding`
     setup        what a volunteer is about to do

@@ -9,7 +9,7 @@ from training.doctor.findings import Finding, PointName, Verdict, fine
 
 TOLERANCE = 3.0  # seconds; hivemind's DHT warns of peers beyond it
 
-MEND = (
+FIX = (
     "set it by the network's time: `sudo timedatectl set-ntp true` on Linux, `wsl --shutdown` and "
     "a new start on WSL, System Settings > General > Date & Time on macOS"
 )
@@ -55,18 +55,18 @@ def read_header(
 def judge(readings: list[Reading]) -> Finding:
     """What the surest reading says."""
     if not readings:
-        mend = "see that it is set by the network's time"
+        fix = "see that it is set by the network's time"
         cause = "nobody answered whose clock could be compared"
-        return Finding(PointName.CLOCK, Verdict.WARNING, cause, mend)
+        return Finding(PointName.CLOCK, Verdict.WARNING, cause, fix)
     best = min(readings, key=lambda reading: reading.uncertainty)
     side = "ahead of" if best.ahead > 0 else "behind"
     cause = f"{abs(best.ahead):,.1f} s {side} that of {best.clock}"
     if best.uncertainty >= 0.1:
         cause += f" (give or take {best.uncertainty:.1f} s)"
     if abs(best.ahead) - best.uncertainty > TOLERANCE:
-        return Finding(PointName.CLOCK, Verdict.PROBLEM, cause, MEND)
+        return Finding(PointName.CLOCK, Verdict.PROBLEM, cause, FIX)
     if abs(best.ahead) > TOLERANCE:
-        return Finding(PointName.CLOCK, Verdict.WARNING, cause, MEND)
+        return Finding(PointName.CLOCK, Verdict.WARNING, cause, FIX)
     return fine(PointName.CLOCK, cause)
 
 

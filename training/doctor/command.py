@@ -62,7 +62,7 @@ def show(finding: Finding, stream: TextIO) -> str:
     head = f"{word:<8}  {POINTS[finding.point].title:<14}  "
     text = finding.cause
     if finding.verdict is not Verdict.FINE:
-        text += f". What to do: {finding.mend}"
+        text += f". What to do: {finding.fix}"
     if not stream.isatty():
         return head + text  # one line, to be searched
     width = max(60, shutil.get_terminal_size().columns)
@@ -95,7 +95,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
         machine.
 
     Raises:
-        NotFitError: when there is a problem that waiting does not mend.
+        NotFitError: when there is a problem that waiting does not fix.
     """
     findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
@@ -106,7 +106,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
     for finding in ill:
         print(show(finding, sys.stdout), flush=True)
     if any(finding.verdict is Verdict.PROBLEM and not finding.passes for finding in ill):
-        print("not joining before this is mended; --no-doctor joins all the same", flush=True)
+        print("not joining until this is fixed; --no-doctor joins all the same", flush=True)
         raise NotFitError
     if not any(f.point is PointName.REACHABILITY and not f.passes for f in ill):
         return []

@@ -15,7 +15,7 @@ SECONDS = 20.0  # for all that waits for others
 
 @dataclass(frozen=True)
 class Check:
-    """A function that looks, and the points that it tells of."""
+    """A function that looks, and the points that it reports on."""
 
     points: tuple[PointName, ...]
     look: Callable[[], Iterable[Finding]]
@@ -62,8 +62,8 @@ def _run(check: Check) -> list[Finding]:
         return list(check.look())
     except Exception as error:  # a doctor that falls ill is no use
         cause = f"could not be looked at ({type(error).__name__}: {first_line(error)})"
-        mend = "please report this line to the organisers"
-        return [Finding(point, Verdict.WARNING, cause, mend) for point in check.points]
+        fix = "please report this line to the organisers"
+        return [Finding(point, Verdict.WARNING, cause, fix) for point in check.points]
 
 
 def _run_side_by_side(checks: tuple[Check, ...], seconds: float) -> list[Finding]:
@@ -82,6 +82,6 @@ def _run_side_by_side(checks: tuple[Check, ...], seconds: float) -> list[Finding
     done = dict(found)
     findings = [finding for check in checks for finding in done.get(check, [])]
     cause = f"no answer within {seconds:.0f} s"
-    mend = "try again; if it stays so, check this machine's connection"
+    fix = "try again; if it stays so, check this machine's connection"
     late = (point for check in checks if check not in done for point in check.points)
-    return findings + [Finding(point, Verdict.WARNING, cause, mend, passes=True) for point in late]
+    return findings + [Finding(point, Verdict.WARNING, cause, fix, passes=True) for point in late]

@@ -56,14 +56,14 @@ class Finding:
     """What came out at a point.
 
     Attributes:
-        cause: what was found. mend: what to do about it; empty where all is fine.
-        passes: whether waiting may mend it, so that it is no reason not to begin.
+        cause: what was found. fix: what to do about it; empty where all is fine.
+        passes: whether waiting may fix it, so that it is no reason not to begin.
     """
 
     point: PointName
     verdict: Verdict
     cause: str
-    mend: str = ""
+    fix: str = ""
     passes: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Finding:
             "title": POINTS[self.point].title,
             "verdict": self.verdict.value,
             "cause": self.cause,
-            "mend": self.mend,
+            "fix": self.fix,
             "passes": self.passes,
         }
 
@@ -84,7 +84,7 @@ class Finding:
             PointName(value["point"]),
             Verdict(value["verdict"]),
             value["cause"],
-            value["mend"],
+            value["fix"],
             value["passes"],
         )
 

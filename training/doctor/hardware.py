@@ -33,12 +33,12 @@ def look_at_folder(setup: Setup) -> list[Finding]:
             file.write(b"doctor")
     except OSError as error:
         cause = f"{setup.folder} cannot be written: {error.strerror or error}"
-        mend = "name another one with --folder"
-        return [Finding(PointName.FOLDER, Verdict.PROBLEM, cause, mend)]
+        fix = "name another one with --folder"
+        return [Finding(PointName.FOLDER, Verdict.PROBLEM, cause, fix)]
     if is_in_use(setup.folder):
         cause = f"a volunteer is already running in {setup.folder}"
-        mend = "let it run, or give a second one on this machine its own --folder and --port"
-        return [Finding(PointName.FOLDER, Verdict.WARNING, cause, mend)]
+        fix = "let it run, or give a second one on this machine its own --folder and --port"
+        return [Finding(PointName.FOLDER, Verdict.WARNING, cause, fix)]
     return [fine(PointName.FOLDER, str(setup.folder))]
 
 
@@ -66,8 +66,8 @@ def look_at_disk(setup: Setup) -> list[Finding]:
     counted = f"{format_bytes(needed)} for backup and checkpoint"
     if free < needed:
         cause = f"{format_bytes(free)} are free; a volunteer writes up to {counted}"
-        mend = "free some room, or name a folder on another disk with --folder"
-        return [Finding(PointName.DISK, Verdict.PROBLEM, cause, mend)]
+        fix = "free some room, or name a folder on another disk with --folder"
+        return [Finding(PointName.DISK, Verdict.PROBLEM, cause, fix)]
     return [fine(PointName.DISK, f"{format_bytes(free)} free, up to {counted} needed")]
 
 
@@ -99,11 +99,11 @@ def look_at_memory(setup: Setup) -> list[Finding]:
     try:
         choice = fitting.choose_micro_batch(setup.recipe, device, setup.micro_batch)
     except InputError as error:
-        mend = "close other programs, or join with another machine"
+        fix = "close other programs, or join with another machine"
         if error.field == "micro_batch":
             return [Finding(PointName.MEMORY, Verdict.PROBLEM, str(error), "choose another number")]
         cause = f"{error.value} are free on this {_kind(device)}, which {error.rule}"
-        return [Finding(PointName.MEMORY, Verdict.PROBLEM, cause, mend)]
+        return [Finding(PointName.MEMORY, Verdict.PROBLEM, cause, fix)]
     findings = [_judge_micro_batch(setup, device, choice.size)]
     if device.type == "cuda":
         findings.append(_judge_main_memory(setup, device, choice.size))
@@ -120,8 +120,8 @@ def _judge_micro_batch(setup: Setup, device: "torch.device", size: int) -> Findi
         f"of {format_bytes(free)} free on this {_kind(device)}"
     )
     if needed > free:
-        mend = "choose a smaller --micro-batch, or leave it out: then what fits is taken"
-        return Finding(PointName.MEMORY, Verdict.PROBLEM, cause, mend)
+        fix = "choose a smaller --micro-batch, or leave it out: then what fits is taken"
+        return Finding(PointName.MEMORY, Verdict.PROBLEM, cause, fix)
     return fine(PointName.MEMORY, cause)
 
 
@@ -152,14 +152,14 @@ def look_at_gpu(setup: Setup) -> list[Finding]:
         return [fine(PointName.GPU, "no NVIDIA GPU; the processor will compute")]
     if built_for is None:
         cause = f"PyTorch {torch.__version__} is a build without CUDA, but there is a GPU: {driver}"
-        mend = f"install the build for CUDA: {install_command()} --force-reinstall"
+        fix = f"install the build for CUDA: {install_command()} --force-reinstall"
     else:
         cause = f"PyTorch for CUDA {built_for} cannot use the GPU: {driver}"
-        mend = (
+        fix = (
             "update the driver to one that supports this CUDA version; in a container, start it "
             "with `--gpus all`"
         )
-    return [Finding(PointName.GPU, Verdict.PROBLEM, cause, mend)]
+    return [Finding(PointName.GPU, Verdict.PROBLEM, cause, fix)]
 
 
 def _try_gpu(found: str) -> Finding:
@@ -169,8 +169,8 @@ def _try_gpu(found: str) -> Finding:
         torch.ones(2, device="cuda").sum().item()
     except RuntimeError as error:  # no code for this GPU's generation, or it is taken exclusively
         cause = f"the GPU does not compute ({first_line(error)}): {found}"
-        mend = "use a build of PyTorch for this GPU, or hide it with CUDA_VISIBLE_DEVICES="
-        return Finding(PointName.GPU, Verdict.PROBLEM, cause, mend)
+        fix = "use a build of PyTorch for this GPU, or hide it with CUDA_VISIBLE_DEVICES="
+        return Finding(PointName.GPU, Verdict.PROBLEM, cause, fix)
     precision = choose_precision(torch.device("cuda"))
     found += f"; computes in {precision}"
     if precision is Precision.FLOAT16:
@@ -204,15 +204,15 @@ def look_at_eight_bits(setup: Setup) -> list[Finding]:
             return [_unknown(PointName.EIGHT_BITS, name)]
     if setup.recipe.optimizer.state_bits != 8:
         return [fine(PointName.EIGHT_BITS, "not needed: the recipe keeps states in 32 bits")]
-    mend = f"install the pinned version: {install_command()}"
+    fix = f"install the pinned version: {install_command()}"
     try:
         ours, theirs = _round_trips(setup.recipe.optimizer.block_size)
     except Exception as error:  # the library raises whatever its loader met
         cause = f"bitsandbytes cannot compute here ({_telling_line(error)})"
-        return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, mend)]
+        return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, fix)]
     if theirs > 1.1 * ours:
         cause = f"bitsandbytes restores 8-bit values that are off by up to {theirs:.2g} of 1"
-        return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, mend)]
+        return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, fix)]
     return [fine(PointName.EIGHT_BITS, "bitsandbytes rounds as exactly as it should")]
 
 
@@ -242,7 +242,7 @@ def _telling_line(error: Exception) -> str:
 
 def _unknown(point: PointName, package: str) -> Finding:
     cause = f"not looked at: {package} does not import"
-    return Finding(point, Verdict.PROBLEM, cause, "mend the packages first")
+    return Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
 
 
 def _device() -> "torch.device":

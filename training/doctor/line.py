@@ -42,7 +42,7 @@ def visit(setup: Setup, readings: list[Reading]) -> Iterator[Finding]:
     if "hivemind" in setup.broken_imports:
         for point in (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY):
             cause = "not looked at: hivemind does not import"
-            yield Finding(point, Verdict.PROBLEM, cause, "mend the packages first")
+            yield Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
         return
     yield from asyncio.run(_visit(setup, readings))
 
@@ -52,8 +52,8 @@ async def _visit(setup: Setup, readings: list[Reading]) -> list[Finding]:
         findings = list(listener.findings)
         if not setup.run.initial_peers:
             cause = "the run file names none: you would begin the run, alone"
-            mend = "ask the organisers for the newest run file"
-            findings.append(Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, mend))
+            fix = "ask the organisers for the newest run file"
+            findings.append(Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, fix))
             findings.append(_nobody_tried(setup))
             return findings
         async with _join_network() as p2p:
@@ -98,8 +98,8 @@ def _judge_taken_port(setup: Setup, error: Exception) -> Finding:
     if is_in_use(setup.folder):  # somebody asks the doctor while the volunteer is running
         own = f"{cause}, probably by the volunteer in {setup.folder}"
         return Finding(PointName.PORT, Verdict.WARNING, own, "let it run")
-    mend = "choose another one with --port, from 1024 to 65535"
-    return Finding(PointName.PORT, Verdict.PROBLEM, cause, mend)
+    fix = "choose another one with --port, from 1024 to 65535"
+    return Finding(PointName.PORT, Verdict.PROBLEM, cause, fix)
 
 
 @contextlib.asynccontextmanager
@@ -166,12 +166,12 @@ def _judge_entry_points(
             yield fine(PointName.ENTRY_POINTS, f"{_short(address)} answers")
             continue
         verdict = Verdict.PROBLEM if none else Verdict.WARNING
-        mend = _mend_of_entry_point(address, none)
+        fix = _fix_of_entry_point(address, none)
         cause = f"{_short(address)}: {entry}"
-        yield Finding(PointName.ENTRY_POINTS, verdict, cause, mend, passes=True)
+        yield Finding(PointName.ENTRY_POINTS, verdict, cause, fix, passes=True)
 
 
-def _mend_of_entry_point(address: str, none: bool) -> str:
+def _fix_of_entry_point(address: str, none: bool) -> str:
     if is_local(address):
         return (
             "start the monitor there; from elsewhere get a run file with other addresses: this one "
@@ -251,17 +251,17 @@ def _judge_reachability(setup: Setup, port: int, answer: dict[str, object]) -> F
         case Outcome.SOMEBODY_ELSE:
             cause = f"another program or machine answers at {place}"
         case Outcome.BUSY:
-            cause, mend = "the monitor had too many such questions", "ask again in a minute"
-            return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, mend, passes=True)
+            cause, fix = "the monitor had too many such questions", "ask again in a minute"
+            return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, fix, passes=True)
         case _:
             return _nobody_tried(setup)
-    mend = FORWARD.format(port=port)
-    return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, mend)
+    fix = FORWARD.format(port=port)
+    return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, fix)
 
 
 def _nobody_tried(setup: Setup) -> Finding:
     if not setup.reachable:
         return fine(PointName.REACHABILITY, "not needed: behind a firewall by your choice")
     cause = "no monitor answered that could try to connect to this machine"
-    mend = "if in doubt, join with --behind-firewall"
-    return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, mend, passes=True)
+    fix = "if in doubt, join with --behind-firewall"
+    return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, fix, passes=True)

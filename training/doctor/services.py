@@ -22,7 +22,7 @@ def look_at_access(setup: Setup) -> list[Finding]:
         return [fine(PointName.ACCESS, "not needed: the run admits everybody")]
     if "hivemind" in setup.broken_imports:
         cause = "not looked at: hivemind does not import"
-        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "mend the packages first")]
+        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "fix the packages first")]
     from training.access.causes import EXPLANATIONS, AccessRefusedError
     from training.access.client import ask
     from training.access.trust import token_for
@@ -35,7 +35,7 @@ def look_at_access(setup: Setup) -> list[Finding]:
         explanation = EXPLANATIONS[refusal.cause]
         more = f" ({refusal.detail})" if refusal.detail else ""
         cause = f"{explanation.meaning}{more}"
-        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, explanation.mend, refusal.passes)]
+        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, explanation.fix, refusal.passes)]
     except OSError as error:
         cause = f"the identity in {setup.folder} cannot be read: {first_line(error)}"
         return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "name another --folder")]
@@ -47,8 +47,8 @@ def look_at_data(setup: Setup) -> list[Finding]:
     source = setup.run.data or setup.recipe.data.source
     if source is None:
         cause = f"the recipe {setup.recipe.name} names no data set, and the run file neither"
-        mend = "ask the organisers for the newest run file"
-        return [Finding(PointName.DATA, Verdict.PROBLEM, cause, mend)]
+        fix = "ask the organisers for the newest run file"
+        return [Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)]
     findings = [_look_at_source(setup, source)]
     tokenizer = setup.recipe.data.tokenizer
     if tokenizer != "shapes" and not Path(tokenizer).is_dir():
@@ -70,17 +70,17 @@ def _look_at_shards(setup: Setup, folder: Path) -> Finding:
     from training.data.shards import list_shards, read_info
 
     shards = list_shards(folder)
-    mend = "make it with `python -m training encode`, or ask the organisers"
+    fix = "make it with `python -m training encode`, or ask the organisers"
     if not shards:
-        return Finding(PointName.DATA, Verdict.PROBLEM, f"no shards are in {folder}", mend)
+        return Finding(PointName.DATA, Verdict.PROBLEM, f"no shards are in {folder}", fix)
     try:
         size = read_info(shards[0]).codebook_size
     except InputError as error:
-        return Finding(PointName.DATA, Verdict.PROBLEM, str(error), mend)
+        return Finding(PointName.DATA, Verdict.PROBLEM, str(error), fix)
     known = setup.recipe.model.image_vocabulary_size
     if size > known:
         cause = f"{folder} holds codes of {size:,} kinds, the model knows {known:,}"
-        return Finding(PointName.DATA, Verdict.PROBLEM, cause, mend)
+        return Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)
     return fine(PointName.DATA, f"{len(shards)} shards in {folder}")
 
 
@@ -88,7 +88,7 @@ def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
     """Ask the Hugging Face Hub for a repository, without loading anything of it."""
     if "huggingface_hub" in setup.broken_imports:
         cause = "not looked at: huggingface_hub does not import"
-        return Finding(PointName.DATA, Verdict.PROBLEM, cause, "mend the packages first")
+        return Finding(PointName.DATA, Verdict.PROBLEM, cause, "fix the packages first")
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -99,25 +99,25 @@ def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
     )
 
     look = HfApi().dataset_info if what == "data set" else HfApi().model_info
-    mend, passes = ON_LINE, True
+    fix, passes = ON_LINE, True
     try:
         look(name, timeout=ANSWER_SECONDS)
     except GatedRepoError:
         cause, passes = f"the {what} {name} asks for your consent first", False
-        mend = "accept its terms on its page, and log in with `hf auth login`"
+        fix = "accept its terms on its page, and log in with `hf auth login`"
     except (RepositoryNotFoundError, HFValidationError):
         cause, passes = f"there is no {what} {name} that you may read", False
-        mend = "log in with `hf auth login` if it is private, else tell the organisers"
+        fix = "log in with `hf auth login` if it is private, else tell the organisers"
     except OfflineModeIsEnabled:
         cause, passes = f"the {what} {name} was not looked for: offline mode is on", False
-        mend = "unset HF_HUB_OFFLINE"
+        fix = "unset HF_HUB_OFFLINE"
     except HfHubHTTPError as error:
         cause = f"the Hub answers for the {what} {name}: {first_line(error)}"
     except Exception as error:  # the library lets those of its HTTP client through
         cause = f"the Hub does not answer for the {what} {name} ({first_line(error)})"
     else:
         return fine(PointName.DATA, f"{what} {name}")
-    return Finding(PointName.DATA, Verdict.PROBLEM, cause, mend, passes)
+    return Finding(PointName.DATA, Verdict.PROBLEM, cause, fix, passes)
 
 
 def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
@@ -141,14 +141,14 @@ def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
         return [_no_live_data(f"{live} holds another run's live data: {name!r}")]
     if card.get("finished"):
         cause = f"the run ended at {card['finished']}"
-        mend = "look for a newer run on its organisers' page"
-        return [Finding(PointName.LIVE, Verdict.WARNING, cause, mend)]
+        fix = "look for a newer run on its organisers' page"
+        return [Finding(PointName.LIVE, Verdict.WARNING, cause, fix)]
     return [fine(PointName.LIVE, live)]
 
 
 def _no_live_data(cause: str) -> Finding:
-    mend = "none is needed as long as other volunteers are there to give you the weights"
-    return Finding(PointName.LIVE, Verdict.WARNING, cause, mend, passes=True)
+    fix = "none is needed as long as other volunteers are there to give you the weights"
+    return Finding(PointName.LIVE, Verdict.WARNING, cause, fix, passes=True)
 
 
 def _read_card(live: str, readings: list[Reading]) -> bytes:

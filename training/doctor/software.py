@@ -28,15 +28,15 @@ def look_at_system(_setup: Setup) -> list[Finding]:
     system, machine, release = platform.system(), platform.machine(), platform.release()
     name = f"{system} {release} on {machine}"
     if system == "Windows":
-        mend = "install WSL (`wsl --install` in PowerShell) and run this in its Linux"
-        return [Finding(PointName.SYSTEM, Verdict.PROBLEM, f"{name}: no build of hivemind", mend)]
+        fix = "install WSL (`wsl --install` in PowerShell) and run this in its Linux"
+        return [Finding(PointName.SYSTEM, Verdict.PROBLEM, f"{name}: no build of hivemind", fix)]
     if system == "Darwin" and machine == "x86_64":
-        mend = "join from a Mac with Apple silicon, from Linux, or from a notebook"
+        fix = "join from a Mac with Apple silicon, from Linux, or from a notebook"
         cause = f"{name}: no build of PyTorch for Macs with Intel"
-        return [Finding(PointName.SYSTEM, Verdict.PROBLEM, cause, mend)]
+        return [Finding(PointName.SYSTEM, Verdict.PROBLEM, cause, fix)]
     if machine not in MACHINES.get(system, set()):
-        mend = "join from Linux or macOS on a 64-bit Intel, AMD or ARM processor"
-        return [Finding(PointName.SYSTEM, Verdict.WARNING, f"{name}: not tested", mend)]
+        fix = "join from Linux or macOS on a 64-bit Intel, AMD or ARM processor"
+        return [Finding(PointName.SYSTEM, Verdict.WARNING, f"{name}: not tested", fix)]
     return [fine(PointName.SYSTEM, f"{name}, in WSL" if "microsoft" in release.lower() else name)]
 
 
@@ -47,11 +47,11 @@ def look_at_python(_setup: Setup) -> list[Finding]:
     shown = f"{version.major}.{version.minor}.{version.micro}"
     if (version.major, version.minor) > newest:
         cause = f"{shown} is newer than what is tested"
-        mend = f"if packages fail, use Python {newest[0]}.{newest[1]}"
-        return [Finding(PointName.PYTHON, Verdict.WARNING, cause, mend)]
+        fix = f"if packages fail, use Python {newest[0]}.{newest[1]}"
+        return [Finding(PointName.PYTHON, Verdict.WARNING, cause, fix)]
     if (version.major, version.minor) < oldest:
-        mend = f"install Python {oldest[0]}.{oldest[1]} or newer"
-        return [Finding(PointName.PYTHON, Verdict.PROBLEM, f"{shown} is too old", mend)]
+        fix = f"install Python {oldest[0]}.{oldest[1]} or newer"
+        return [Finding(PointName.PYTHON, Verdict.PROBLEM, f"{shown} is too old", fix)]
     return [fine(PointName.PYTHON, shown)]
 
 
@@ -67,12 +67,12 @@ def look_at_packages(setup: Setup) -> list[Finding]:
     broken_builds = [
         f"{name} does not import ({why})" for name, why in broken.items() if why != MISSING
     ]
-    mend = f"install the pinned ones: {install_command()}"
+    fix = f"install the pinned ones: {install_command()}"
     if missing or broken:
         cause = "; ".join([*missing, *differences, *broken_builds])
-        return [Finding(PointName.PACKAGES, Verdict.PROBLEM, cause, mend)]
+        return [Finding(PointName.PACKAGES, Verdict.PROBLEM, cause, fix)]
     if differences:
-        return [Finding(PointName.PACKAGES, Verdict.WARNING, "; ".join(differences), mend)]
+        return [Finding(PointName.PACKAGES, Verdict.WARNING, "; ".join(differences), fix)]
     return [fine(PointName.PACKAGES, f"all {len(pins)} as pinned")]
 
 
@@ -131,7 +131,7 @@ def look_at_open_files(_setup: Setup) -> list[Finding]:
     before, now = found
     if now < limits.WANTED_FILES:
         cause = f"at most {now:,}, and no more is allowed; {limits.WANTED_FILES:,} are enough"
-        mend = f"`ulimit -Hn {limits.WANTED_FILES}` as root, or the `nofile` limit of the container"
-        return [Finding(PointName.OPEN_FILES, Verdict.WARNING, cause, mend)]
+        fix = f"`ulimit -Hn {limits.WANTED_FILES}` as root, or the `nofile` limit of the container"
+        return [Finding(PointName.OPEN_FILES, Verdict.WARNING, cause, fix)]
     raised = f", raised from {before:,}" if before < now else ""
     return [fine(PointName.OPEN_FILES, f"at most {now:,}{raised}")]

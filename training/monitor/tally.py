@@ -109,7 +109,7 @@ class Tally:
         self.refused += count
 
     def furthest_step(self) -> int:
-        """The furthest step that a volunteer who is present tells of."""
+        """The furthest step that a present volunteer reports."""
         present = [m.step for m in self._members.values() if m.state != PeerState.LEFT.value]
         return max([self.last_step, *present])
 
@@ -126,7 +126,7 @@ class Tally:
         return sorted(everyone, key=lambda entry: (-entry.samples, entry.first_seen))
 
     def lacks_reports(self, step: int) -> bool:
-        """Whether somebody who trains has not yet told of a step that others made."""
+        """Whether somebody who trains has not yet reported a step that others made."""
         training = [m for m in self._members.values() if m.state == PeerState.TRAINING.value]
         return any(member.looked_at < step for member in training)
 
@@ -190,7 +190,7 @@ class Tally:
         logger.warning("a report of %s was refused: %s", member.name, why)
 
     def _dispute_untold(self, member: Member, report: PeerReport) -> None:
-        """Take back what totals grew by beyond the steps told of and those that nobody saw."""
+        """Take back what totals grew by beyond the steps reported and those that nobody saw."""
         told = [step.samples for step in report.recent if step.step > member.looked_at]
         unseen = self.unseen - member.unseen
         samples = report.samples - member.now.samples - sum(told)
@@ -201,7 +201,7 @@ class Tally:
         if excess != Totals():
             member.disputed += excess
             self.refused += 1
-            words = "%s claims %d samples in %d steps that it does not tell of"
+            words = "%s claims %d samples in %d steps that it does not report"
             logger.warning(words, member.name, excess.samples, excess.steps)
 
     def _note_unseen_steps(self, reports: Mapping[str, PeerReport], ceiling: int) -> None:

@@ -29,7 +29,7 @@ class Testimony:
         Where others saw its weight, the middle of what they saw counts, so that one who lies
         about another changes little. Where they only saw it in the group, its word is taken.
         Where others made the step without it, or each of them alone, its gradients went nowhere.
-        Where nobody else tells of the step, it was the only one there.
+        Where nobody else reports the step, it was the only one there.
         """
         claim, told = int(self.reports[claimant].samples), self._seen.get(claimant, [])
         weights = [weight for weight in told if weight is not None]

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 LONGEST_NAME = 40  # characters of what a volunteer wants to be called
 RECENT_STEPS = 8  # a reader may look as rarely as once in this many global steps
-MOST_SEEN = 16  # others that a record tells of: enough for each to have several witnesses
+MOST_SEEN = 16  # others that a record names: enough for each to have several witnesses
 EXPIRATION_SECONDS = 600.0
 MOST = 2**53  # counts that a float holds exactly
 MOST_BYTES = 16 * 1024  # of a report with its sender's grant

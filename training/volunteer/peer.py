@@ -322,7 +322,7 @@ class Volunteer:
         """Wait out an outage: gradients computed alone would be thrown away.
 
         Raises:
-            CannotConnectError: when our own network daemon has ended: we must begin anew.
+            CannotConnectError: when our own network daemon has ended: we must start again.
         """
         if self.reporter.is_connected:
             return

@@ -142,7 +142,7 @@ class Recovery:
             self.say("the weights that the moderators ordered are not what is published now")
             return False
         parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
-        self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, anew=True))
+        self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, first_step=True))
         self.say(
             f"the moderators went back to the weights of step {order.checkpoint}: "
             f"going on with them as step {step}"

@@ -59,7 +59,7 @@ def context() -> dict[str, object]:
         "expected": [message.cells for message in EXPECTED],
         "serious": [message.cells for message in SERIOUS],
         "points": [[point.title, point.question, point.reason] for point in POINTS.values()],
-        "causes": [[entry.meaning, entry.mend] for entry in EXPLANATIONS.values()],
+        "causes": [[entry.meaning, entry.fix] for entry in EXPLANATIONS.values()],
         "tokens_page": TOKENS_PAGE,
         "paper": SOURCES["together"],
     }

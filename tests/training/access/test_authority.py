@@ -36,7 +36,7 @@ def cause_of(answer: httpx.Response) -> str:
     problem = answer.json()["error"]
     cause = str(problem["cause"])
     assert problem["message"] == EXPLANATIONS[Cause(cause)].meaning
-    assert problem["mend"] == EXPLANATIONS[Cause(cause)].mend
+    assert problem["fix"] == EXPLANATIONS[Cause(cause)].fix
     return cause
 
 

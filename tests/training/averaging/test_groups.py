@@ -37,7 +37,7 @@ def test_all_peers_agree_on_their_groups() -> None:
     assert len(sizes) == 8
 
 
-def test_every_round_divides_the_peers_anew() -> None:
+def test_every_round_divides_the_peers_differently() -> None:
     everyone = peers(1_000)
     bits = bits_for(1_000)
     partners = []

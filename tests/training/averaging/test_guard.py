@@ -26,7 +26,7 @@ from training.network.connection import Endpoint, Identity, Network
 from training.records import directory
 from training.records.directory import Directory
 
-# hivemind runs in this process and in forks of it, and its own warnings are not ours to mend
+# hivemind runs in this process and in forks of it, and its own warnings are not ours to fix
 pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]
 
 SIZE, SAMPLES = 600, 16

@@ -261,7 +261,7 @@ def test_the_shapes_are_encoded_once_into_the_cache(
     assert len(made) == 1
 
 
-def test_shapes_that_look_otherwise_are_encoded_anew(
+def test_shapes_that_look_different_are_encoded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -22,7 +22,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem(
     (tmp_path / "file").touch()
     (finding,) = hardware.look_at_folder(make_setup(folder=tmp_path / "file" / "volunteer"))
     assert finding.verdict is Verdict.PROBLEM
-    assert "--folder" in finding.mend
+    assert "--folder" in finding.fix
 
 
 def test_a_folder_in_use_is_told(make_setup: MakeSetup) -> None:
@@ -80,7 +80,7 @@ def test_a_micro_batch_that_does_not_fit_is_a_problem(
     monkeypatch.setattr(fitting, "free_bytes", lambda _device: one)
     (finding,) = hardware.look_at_memory(make_setup(run={"recipe": "paper"}, micro_batch=2))
     assert finding.verdict is Verdict.PROBLEM
-    assert "--micro-batch" in finding.mend
+    assert "--micro-batch" in finding.fix
     (finding,) = hardware.look_at_memory(make_setup(micro_batch=0))
     assert finding.verdict is Verdict.PROBLEM
 
@@ -127,7 +127,7 @@ def test_a_driver_that_is_too_old_is_a_problem(
     (finding,) = hardware.look_at_gpu(make_setup())
     assert finding.verdict is Verdict.PROBLEM
     assert "driver 470.82" in finding.cause
-    assert finding.mend.startswith("update the driver")
+    assert finding.fix.startswith("update the driver")
 
 
 def test_a_gpu_is_tried_and_its_missing_units_are_told(

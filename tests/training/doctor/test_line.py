@@ -30,7 +30,7 @@ def test_a_taken_port_is_a_problem(make_setup: MakeSetup, taken_port: int) -> No
     finding = by_point(line.visit(make_setup(port=taken_port), []))[PointName.PORT]
     assert finding.verdict is Verdict.PROBLEM
     assert finding.cause == f"port {taken_port} is taken on this machine"
-    assert "--port" in finding.mend
+    assert "--port" in finding.fix
 
 
 def test_a_port_taken_by_the_running_volunteer_is_none(
@@ -71,7 +71,7 @@ def test_an_entry_point_that_is_down_may_come_back(make_setup: MakeSetup) -> Non
     finding = findings[PointName.ENTRY_POINTS]
     assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
     assert "nothing listens on that port" in finding.cause
-    assert "only within one machine or network" in finding.mend
+    assert "only within one machine or network" in finding.fix
     assert findings[PointName.REACHABILITY].verdict is Verdict.WARNING
 
 

@@ -67,7 +67,7 @@ def test_a_clock_that_is_wrong_by_the_web_servers_is_a_problem(
     finding = clock.judge(readings)
     assert finding.verdict is Verdict.PROBLEM
     assert " s ahead of that of 127.0.0.1:" in finding.cause
-    assert "timedatectl" in finding.mend
+    assert "timedatectl" in finding.fix
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_missing_token_is_told_with_its_mend(
     setup = make_setup(run={"authority": "http://127.0.0.1:9", "organisation": "us"})
     (finding,) = services.look_at_access(setup)
     assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, False)
-    assert "hf auth login" in finding.mend
+    assert "hf auth login" in finding.fix
 
 
 def test_an_authority_that_is_down_may_come_back(
@@ -177,4 +177,4 @@ def test_an_authority_that_is_down_may_come_back(
     setup = make_setup(run={"authority": "http://127.0.0.1:9", "organisation": "us"})
     (finding,) = services.look_at_access(setup)
     assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
-    assert "hf_made_up" not in finding.cause + finding.mend
+    assert "hf_made_up" not in finding.cause + finding.fix

@@ -55,7 +55,7 @@ def test_differences_warn_and_what_is_missing_is_a_problem(
     monkeypatch.setattr(software, "read_pins", lambda: ["numpy<1.0"])
     (finding,) = software.look_at_packages(make_setup())
     assert finding.verdict is Verdict.WARNING
-    assert "[training]" in finding.mend
+    assert "[training]" in finding.fix
     monkeypatch.setattr(software, "read_pins", lambda: ["no-such-thing==1.0"])
     (finding,) = software.look_at_packages(make_setup())
     assert finding.verdict is Verdict.PROBLEM
@@ -93,7 +93,7 @@ def test_windows_is_told_of_wsl(make_setup: MakeSetup, monkeypatch: pytest.Monke
     monkeypatch.setattr(platform, "system", lambda: "Windows")
     (finding,) = software.look_at_system(make_setup())
     assert finding.verdict is Verdict.PROBLEM
-    assert "wsl --install" in finding.mend
+    assert "wsl --install" in finding.fix
 
 
 @pytest.mark.parametrize(

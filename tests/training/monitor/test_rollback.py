@@ -115,7 +115,7 @@ def test_the_run_goes_on_with_higher_numbers(run: Scenario) -> None:
     assert steps[-1] > run.seen["order"]["step"]
 
 
-def test_a_volunteer_whose_daemon_died_begins_anew_and_contributes(run: Scenario) -> None:
+def test_a_volunteer_whose_daemon_died_starts_again_and_contributes(run: Scenario) -> None:
     assert run.seen["exit code without a line"] == supervisor.CANNOT_CONNECT
     assert status.read(run.folder / "bob")["samples"] > 0
 
