@@ -133,7 +133,7 @@ EXPECTED: Final = (
 
 SERIOUS: Final = (
     Message(
-        "not joining before this is mended; --no-doctor joins all the same",
+        "not joining until this is fixed; --no-doctor joins all the same",
         "The doctor found what makes joining fail.",
         "What its lines say.",
     ),
@@ -141,7 +141,7 @@ SERIOUS: Final = (
         "error: …",
         "Something that you typed, or that the run file says, is not as it must be: the field, "
         "its value and the rule follow.",
-        "Mend it, and start again.",
+        "Fix it, and start again.",
     ),
     Message(
         "access refused: …",
