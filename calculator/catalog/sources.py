@@ -146,6 +146,18 @@ SOURCES: Final[dict[str, Source]] = {
         "Touvron et al., 2023. Llama 2: Open Foundation and Fine-Tuned Chat Models",
         "https://arxiv.org/abs/2307.09288",
     ),
+    "llama3": Source(
+        "Grattafiori et al., 2024. The Llama 3 Herd of Models, section 3.3.4",
+        "https://arxiv.org/abs/2407.21783",
+    ),
+    "zhao": Source(
+        "Zhao et al., 2023. A Survey of Large Language Models, table 1",
+        "https://arxiv.org/abs/2303.18223",
+    ),
+    "intellect": Source(
+        "Jaghouar et al., 2024. INTELLECT-1 Technical Report",
+        "https://arxiv.org/abs/2412.01152",
+    ),
     "llm-foundry": Source(
         "MosaicML, 2023 to 2025. LLM Foundry, training benchmarks",
         "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/benchmarking",

@@ -174,14 +174,20 @@ def megatron_parameters(layers: int, width: int, vocabulary: int, sequence_lengt
 
 
 def megatron_flops(
-    sequences: int, sequence_length: int, layers: int, width: int, vocabulary: int
+    sequences: int,
+    sequence_length: int,
+    layers: int,
+    width: int,
+    vocabulary: int,
+    recomputation: Recomputation = Recomputation.FULL,
 ) -> int:
-    r"""FLOPs that the hardware executes for a batch of a GPT with full recomputation.
+    r"""FLOPs that the hardware executes for a batch of a GPT, as Narayanan et al. count them.
 
     $$96 \, B \, s \, l \, h^2 \left(1 + \frac{s}{6 h} + \frac{V}{16 \, l \, h}\right)$$
 
     with B the sequences of a batch, s the sequence length, l the layers, h the width and V the
-    vocabulary. The head is not recomputed: its term is counted once forward and twice backward.
+    vocabulary, under full recomputation; without it, the layers' terms are three quarters of that.
+    The head is never recomputed: its term is counted once forward and twice backward.
 
     Source: narayanan (equation 3)
 
@@ -191,8 +197,9 @@ def megatron_flops(
     check_count(sequences=sequences, sequence_length=sequence_length)
     check_count(layers=layers, width=width, vocabulary=vocabulary)
     tokens = sequences * sequence_length
-    blocks = 96 * layers * width**2 + 16 * layers * width * sequence_length
-    return tokens * (blocks + 6 * width * vocabulary)
+    passes = 4 if recomputation is Recomputation.FULL else 3
+    layer_flops = passes * layers * (24 * width**2 + 4 * width * sequence_length)
+    return tokens * (layer_flops + 6 * width * vocabulary)
 
 
 def energy_mwh(gpu_hours: float, watts: float, overhead: float = 1.1) -> float:

@@ -1,0 +1,1 @@
+"""Figures that others published about training runs, each beside what the calculator computes."""
