@@ -13,7 +13,7 @@ class Outcome(StrEnum):
     """How far a published figure and ours agree."""
 
     SAME = "to the printed digit"
-    CUT = "the printed digits, cut off instead of rounded"
+    CUT = "cut off, not rounded"
     CLOSE = "close"
     OTHER = "differs"
     IMPOSSIBLE = "more than the hardware can compute"
