@@ -28,6 +28,11 @@ def test_a_target_is_met_up_to_its_own_value(value: float, word: str) -> None:
     assert Figure("slider", value, "ms", 16.7).verdict().endswith(word)
 
 
+@pytest.mark.parametrize(("value", "word"), [(98, "met"), (97.9, "MISSED")])
+def test_a_score_is_met_from_its_target_up(value: float, word: str) -> None:
+    assert Figure("score", value, "", 98, at_least=True).verdict().endswith(word)
+
+
 def test_a_figure_without_a_target_has_no_verdict() -> None:
     assert Figure("bytes", 1.0, "bytes").verdict() == ""
 
@@ -41,7 +46,9 @@ def test_recorded_figures_carry_the_machine_they_come_from(tmp_path: Path) -> No
         "tables": [
             {
                 "title": "title",
-                "figures": [{"name": "name", "value": 1.5, "unit": "ms", "target": None}],
+                "figures": [
+                    {"name": "name", "value": 1.5, "unit": "ms", "target": None, "at_least": False}
+                ],
             }
         ],
     }

@@ -48,9 +48,11 @@ def main() -> None:
         _write(Group.TORCH, torch)
         without_cuda = [block for block in torch if not _belongs_to_torch(block)]
         _write(Group.TORCH_CPU, [*without_cuda, _cpu_block(torch)])
-    npm = find_node().npm
-    with step("Renewing package-lock.json"):
-        run([*npm, "install", "--package-lock-only", "--loglevel=error"], "npm found no solution.")
+    npm: list[str | Path] = [*find_node().npm, "install", "--package-lock-only", "--loglevel=error"]
+    for folder in (ROOT, ROOT / "tools" / "lighthouse"):
+        options = ["--omit-lockfile-registry-resolved", "--ignore-scripts"]
+        with step(f"Renewing {(folder / 'package-lock.json').relative_to(ROOT)}"):
+            run([*npm, *options], "npm found no solution.", folder=folder)
 
 
 def _compiled(extras: Iterable[str], constraints: Path | None, only: str = "") -> list[str]:

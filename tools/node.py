@@ -6,6 +6,7 @@ import os
 import shutil
 import ssl
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,20 +56,35 @@ def install_node_packages(node: Node, packages: Packages = Packages.SITE) -> Pat
     enough = [f"{pins} {found}" for found in {packages, Packages.ALL}]
     with only_one():
         if not (_STAMP.is_file() and _STAMP.read_text() in enough):
-            command: list[str | Path] = [*node.npm, "ci", "--ignore-scripts", "--loglevel=error"]
-            command += ["--omit=dev"] if packages is Packages.SITE else []
-            with step(f"Fetching {packages} from npm"):
-                run(
-                    command,
-                    "npm could not fetch the pinned packages.",
-                    environment=_environment(node),
-                )
+            options = ["--omit=dev"] if packages is Packages.SITE else []
+            _fetch(node, ROOT, packages, options)
             _STAMP.write_text(f"{pins} {packages}")
     return NODE_MODULES
 
 
-def _environment(node: Node) -> dict[str, str]:
-    """The environment for npm: it starts `node` by name, and trusts what the machine trusts."""
+def install_lighthouse(node: Node) -> Path:
+    """Fetch what tools/lighthouse/package-lock.json pins, unless it is there; give its command."""
+    folder = ROOT / "tools" / "lighthouse"
+    stamp = folder / "node_modules" / ".complete"
+    pins = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    with only_one():
+        if not (stamp.is_file() and stamp.read_text() == pins):
+            _fetch(node, folder, "Lighthouse")
+            stamp.write_text(pins)
+    return folder / "node_modules" / "lighthouse" / "cli" / "index.js"
+
+
+def _fetch(node: Node, folder: Path, title: str, options: Iterable[str] = ()) -> None:
+    """Fill `folder`'s node_modules with what its package-lock.json pins."""
+    command: list[str | Path] = [*node.npm, "ci", "--ignore-scripts"]
+    command += ["--no-audit", "--no-fund", "--loglevel=error", *options]
+    failure = "npm could not fetch the pinned packages."
+    with step(f"Fetching {title} from npm"):
+        run(command, failure, environment=environment_of(node), folder=folder)
+
+
+def environment_of(node: Node) -> dict[str, str]:
+    """The environment for npm and its programs: they start `node` by name, trust as the machine."""
     path = f"{node.node.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     environment = {**os.environ, "PATH": path}
     # Node.js brings a list of authorities of its own, which lacks a company's proxy.

@@ -13,6 +13,7 @@ from tools.addresses import (
     write_relative_sitemap,
 )
 from tools.browser_python import stage_browser_python
+from tools.budget import check_budget
 from tools.citations import link_cited_files
 from tools.compression import compress_site
 from tools.console import ROOT, BuildError, run, say, step
@@ -64,6 +65,7 @@ def build_site(to_publish: bool) -> Path:
         pin_inline_scripts(UNFINISHED)
         _check_links(address)
         _check_placeholders()
+        check_budget(UNFINISHED)
         if to_publish:
             compress_site(UNFINISHED, node)
         replace_folder(UNFINISHED, SITE)

@@ -24,7 +24,7 @@ PARTS = (
     "swarm",
     "defence",
 )
-ON_REQUEST = ("slow_links",)  # needs root and most of an hour
+ON_REQUEST = ("lighthouse", "slow_links")  # large to fetch; needs root and most of an hour
 KNOWN = PARTS + ON_REQUEST
 
 

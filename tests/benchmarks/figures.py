@@ -15,18 +15,23 @@ from tools.files import write_atomically
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of a table; `target`, where there is one, is the most that `value` should be."""
+    """One line of a table.
+
+    `target`, where there is one, is the most that `value` should be; with `at_least`, the least.
+    """
 
     name: str
     value: float
     unit: str
     target: float | None = None
+    at_least: bool = False
 
     def verdict(self) -> str:
         """Whether the target is met, in words; nothing without a target."""
         if self.target is None:
             return ""
-        met = "met" if self.value <= self.target else "MISSED"
+        is_met = self.value >= self.target if self.at_least else self.value <= self.target
+        met = "met" if is_met else "MISSED"
         return f"target {self.target:g} {self.unit}: {met}"
 
 

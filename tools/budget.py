@@ -1,0 +1,95 @@
+"""What a page may load before anybody touches it: the build fails when a page loads more.
+
+Counted is what the page's own text asks for, with the modules that its scripts import: each file
+once, compressed as every host can (gzip). Fonts that the styles ask for, live data and Python come
+later; `build.py bench lighthouse` and the browser tests count every request.
+"""
+
+import gzip
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tools.console import BuildError
+
+MOST_REQUESTS = 64
+MOST_BYTES = 330_000
+
+LOADED = {"stylesheet", "icon", "preload", "modulepreload"}
+IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
+
+
+class LoadedFiles(HTMLParser):
+    """The addresses that a page loads without being touched."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what one element loads."""
+        given = {name: value or "" for name, value in attrs}
+        match tag:
+            case "link" if LOADED & set(given.get("rel", "").split()):
+                self.addresses.append(given.get("href", ""))
+            case "script":
+                self.addresses.append(given.get("src", ""))
+            case "img" if given.get("loading") != "lazy":
+                self.addresses.append(given.get("src", ""))
+
+
+def check_budget(site: Path) -> None:
+    """Compare every page of `site` with what a page may load.
+
+    Raises:
+        BuildError: that names each page that loads too much, and its largest files.
+    """
+    if over := list(over_budget(site)):
+        raise BuildError("Pages that load more than tools/budget.py allows:\n" + "\n".join(over))
+
+
+def over_budget(
+    site: Path, most_requests: int = MOST_REQUESTS, most_bytes: int = MOST_BYTES
+) -> Iterator[str]:
+    """One line for each page that loads more files or bytes than allowed."""
+    weight = cache(_compressed_size)
+    for page in sorted(site.rglob("*.html")):
+        sizes = {path: weight(path) for path in loaded_files(page, site)}
+        total = sum(sizes.values())
+        if len(sizes) > most_requests or total > most_bytes:
+            largest = sorted(sizes, key=lambda path: -sizes[path])[:5]
+            names = ", ".join(f"{path.relative_to(site)} {sizes[path]:,}" for path in largest)
+            yield (
+                f"{page.relative_to(site)}: {len(sizes)} requests of {most_requests}, "
+                f"{total:,} bytes of {most_bytes:,}; the largest: {names}"
+            )
+
+
+def loaded_files(page: Path, site: Path) -> list[Path]:
+    """The files that `page` loads, itself in front, each once."""
+    base = site if page == site / "404.html" else page.parent
+    found = [page]
+    for address in LoadedFiles(page.read_text("utf-8")).addresses:
+        parts = urlsplit(address)
+        if not parts.scheme and parts.path:
+            _add((base / unquote(parts.path).lstrip("/")).resolve(), found)
+    return found
+
+
+def _add(path: Path, found: list[Path]) -> None:
+    """Add a file and, where it is a script, what it imports before it runs."""
+    if path in found or not path.is_file():  # a link that leads nowhere is found by tools/links.py
+        return
+    found.append(path)
+    if path.suffix == ".js":
+        for address in IMPORTED.findall(path.read_text("utf-8")):
+            _add((path.parent / address).resolve(), found)
+
+
+def _compressed_size(path: Path) -> int:
+    content = path.read_bytes()
+    return min(len(content), len(gzip.compress(content, 9, mtime=0)))
