@@ -44,7 +44,7 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     with s states of b bits for each of the n_i numbers of tensor i. At 8 bits a tensor of at least
     4,096 numbers has one byte a state and an fp32 scale for each 256 of them, a smaller one has 32
-    bits; LAMB adds a norm a tensor, PyTorch's fused Adam a step counter.
+    bits; LAMB adds one norm per tensor, PyTorch's fused Adam a step counter.
 
     Source: bitsandbytes
     """

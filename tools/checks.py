@@ -1,4 +1,4 @@
-"""`build.py check`: formatting, lint, types, spelling, and things that no file may hold."""
+"""`build.py check`: formatting, lint, types, spelling, prose, and things that no file may hold."""
 
 import re
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tools.console import ROOT, say
 from tools.node import NODE_MODULES, find_node
+from tools.prose import findings
 
 PYTHON_TOOLS = (
     ("Formatting", ("ruff", "format", "--check", "--quiet", ".")),
@@ -48,11 +49,12 @@ def main() -> int:
     files = tracked_files()
     if misspelled(files):
         failed.append("Spelling")
-    findings = list(forbidden_things(files))
-    for finding in findings:
-        say(finding)
-    if findings:
-        failed.append("Forbidden things")
+    for title, finder in (("Prose", findings), ("Forbidden things", forbidden_things)):
+        found = list(finder(files))
+        for line in found:
+            say(line)
+        if found:
+            failed.append(title)
     say(f"Failed: {', '.join(failed)}." if failed else "All checks pass.")
     return 1 if failed else 0
 

@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=8000, help="default: 8000; 0: any free one")
     commands.add_parser("build", help="leave the complete site in site/")
     commands.add_parser("test", help="run every test; more options go to pytest (-k, -x, ...)")
-    commands.add_parser("check", help="formatting, lint, types, spelling, forbidden things")
+    commands.add_parser("check", help="formatting, lint, types, spelling, prose, forbidden things")
     words = "measure speed and size; options: see bench --help"
     commands.add_parser("bench", help=words, add_help=False)  # the benchmark's own has the options
     commands.add_parser("lock", help="renew requirements/*.txt and package-lock.json")

@@ -1,4 +1,4 @@
-// Compiles a zip of Python sources to a zip of bytecode with the very Pyodide that will run it.
+// Compiles a zip of Python sources to a zip of bytecode with the Pyodide that will run it.
 // node compile_bytecode.mjs PYODIDE_FOLDER SOURCES.zip BYTECODE.zip strip|keep
 // @ts-check
 import { readFile, rename, writeFile } from "node:fs/promises";

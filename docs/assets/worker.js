@@ -79,7 +79,7 @@ prepare
 class WasmError extends Error {}
 
 /**
- * Pyodide only warns when its WebAssembly does not load, and then waits for ever.
+ * Pyodide only warns when its WebAssembly does not load, and then waits forever.
  *
  * @returns {Promise<never>} Rejects when that happens.
  */
@@ -132,7 +132,7 @@ addEventListener("message", async (event) => {
 });
 
 /**
- * A request that Python fails at is answered, too: else the page would wait for ever.
+ * A request that Python fails at is answered, too: else the page would wait forever.
  *
  * @param {(request: string) => string} handle
  * @param {string} request

@@ -146,7 +146,7 @@ def test_autocast_takes_16_bytes_a_parameter() -> None:
 
 
 def test_pure_16_bit_training_takes_8_bytes_and_2_more_for_the_update() -> None:
-    # Mistral 7B, fully fine-tuned in bf16 (public measurement): 10.002 bytes a parameter
+    # Mistral 7B, fully fine-tuned in bf16 (public measurement): 10.002 bytes per parameter
     found = statics(MATRIX, 0, plan(precision="half"))
     assert found.weights + found.gradients + found.optimizer == 8 * NUMBERS
     assert found.update == 2 * NUMBERS

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 FILE_NAME = "authority.sqlite"
-KEEP_SECONDS = 90 * 86_400.0  # decisions name people: they are not kept for ever
+KEEP_SECONDS = 90 * 86_400.0  # decisions name people: they are not kept forever
 BUSY_SECONDS = 10.0
 
 _TABLES = """

@@ -47,7 +47,7 @@ class RoundFailedError(RuntimeError):
 
 
 class SwarmOptimizer(hivemind.Optimizer):
-    """`hivemind.Optimizer` that does not wait for ever, nor believe everything."""
+    """`hivemind.Optimizer` that neither waits forever nor believes everything."""
 
     state_averager: StateAverager
     grad_averager: GuardedGradientAverager

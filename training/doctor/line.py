@@ -226,7 +226,7 @@ async def _find_monitor(
 
 
 def _announced_port(setup: Setup) -> int | None:
-    """The port that others are told, where it is another than the own one."""
+    """The port that other peers are told, where it differs from the local one."""
     for address in setup.announce:
         if found := re.fullmatch(r"/[^/]+/[^/]+/tcp/(\d+).*", address):
             return int(found[1])

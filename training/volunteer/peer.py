@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
 NICENESS = 10  # of the thread that computes, see nice(2)
-FIRST_NEWS_SECONDS = 20.0  # a newcomer waits so long to hear how far the others are
+FIRST_NEWS_SECONDS = 20.0  # how long a newcomer waits for the other peers' progress
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Ways back into a run: from the others, from the own backup, from the published checkpoint."""
+"""Ways back into a run: from the others, from this volunteer's own backup, from the published checkpoint."""
 
 import threading
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class Recovery:
         if saved is not None:
             self.optimizer.adopt(saved.state)
             self.stream.load_state_dict(saved.stream)
-            self.say(f"going on from the own backup of step {saved.state.epoch}")
+            self.say(f"going on from this volunteer's own backup of step {saved.state.epoch}")
 
     def download(self) -> None:
         """Take the newest state of a peer or the published checkpoint, whichever is here sooner.

@@ -56,7 +56,7 @@ EXPECTED: Final = (
         "Nothing. <code>--micro-batch</code> sets another number.",
     ),
     Message(
-        "going on from the own backup of step …",
+        "going on from this volunteer's own backup of step …",
         "You were here before; what the others did since comes next.",
     ),
     Message(

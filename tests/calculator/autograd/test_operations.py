@@ -140,7 +140,7 @@ FUSED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("name", FUSED)
 def test_fused_kernels_keep_no_scores(name: str) -> None:
-    # Dao et al., 2022: queries, keys, values, output and a logarithm a row
+    # Dao et al., 2022: queries, keys, values, output and one logarithm per row
     t = tape()
     shape = (B, H, S, K)
     q, k, v = (made(t, shape=shape) for _ in range(3))

@@ -68,7 +68,7 @@ def test_no_measured_exchange_was_faster_than_its_connections_allow(
 
 
 def test_the_compression_of_covenant_is_the_printed_146_times() -> None:
-    # Covenant-72B (arXiv 2603.08163): 64 of 4,096, 2 bits a value
+    # Covenant-72B (arXiv 2603.08163): 64 of 4,096, 2 bits per value
     assert sparse_bits(64, 4096, 2) == 0.21875
     assert round(32 / sparse_bits(64, 4096, 2)) == 146
 
