@@ -1,8 +1,8 @@
-r"""How the gradients of many volunteers become one: mean, median, CenteredClip.
+r"""Averages of many volunteers' gradients: mean, median and CenteredClip.
 
-A volunteer that sends wrong numbers, by mistake or on purpose, moves the mean as far as it likes.
-The other two bound what a minority can do. Vectors are sequences of floats of one length; a
-weight is the number of samples that a vector stands for.
+A volunteer that sends wrong values, by mistake or on purpose, can move the mean as far as it likes.
+The other two limit the effect of a minority. Vectors are sequences of floats with equal lengths; a
+vector's weight is the number of training sequences behind it.
 """
 
 import math
@@ -20,7 +20,7 @@ Vector = Sequence[float]
 
 
 class Aggregation(StrEnum):
-    """The ways to make one vector of many."""
+    """Ways to average many vectors into one."""
 
     MEAN = "mean"
     MEDIAN = "median"
@@ -32,8 +32,8 @@ class Clipping:
     """Settings of CenteredClip.
 
     Attributes:
-        radius: longest step towards one vector in an iteration, in the vectors' own unit.
-        iterations: how often the centre moves.
+        radius: longest step toward one vector in an iteration, in the vectors' own unit.
+        iterations: number of times that the center moves.
     """
 
     radius: float
@@ -48,17 +48,17 @@ class Clipping:
 
 
 def mean(vectors: Sequence[Vector], weights: Sequence[float] | None = None) -> list[float]:
-    r"""The weighted mean: what averaging without a defence computes.
+    r"""The weighted mean: averaging without a defense.
 
     $$\bar x = \frac{\sum_i w_i x_i}{\sum_i w_i}$$
 
-    with x_i the vector and w_i the weight of volunteer i; without weights all count the same.
+    with x_i the vector and w_i the weight of volunteer i; without weights, all count the same.
 
     >>> mean([[1.0, 2.0], [3.0, 6.0]], weights=[3, 1])  # (3 + 3) / 4 and (6 + 6) / 4
     [1.5, 3.0]
 
     Raises:
-        InputError: for no vectors, unequal lengths, or numbers that are not finite.
+        InputError: if there are no vectors, their lengths differ, or an element is not finite.
     """
     shares = _shares(vectors, weights)
     return [_weighted_sum(column, shares) for column in zip(*vectors, strict=True)]
@@ -67,11 +67,12 @@ def mean(vectors: Sequence[Vector], weights: Sequence[float] | None = None) -> l
 def coordinate_median(
     vectors: Sequence[Vector], weights: Sequence[float] | None = None
 ) -> list[float]:
-    r"""The median of each coordinate by itself.
+    r"""The weighted median of each coordinate.
 
-    The weighted median of numbers is the least one at which the weights of it and of all below
-    pass half of all weights; where they are exactly half, it is the mean of that number and the
-    next. Less than half of the weights cannot move it beyond the values of the others.
+    The weighted median is the smallest number whose weight, together with the weights of all
+    smaller numbers, exceeds half of the total; if they are exactly half, it is the mean of that
+    number and the next. Volunteers with less than half of the weight cannot move it beyond the
+    values of the others.
 
     >>> coordinate_median([[1.0, 5.0], [2.0, 4.0], [1000.0, -3000.0]])
     [2.0, 4.0]
@@ -81,7 +82,7 @@ def coordinate_median(
     Source: yin (definition 1)
 
     Raises:
-        InputError: for no vectors, unequal lengths, or numbers that are not finite.
+        InputError: if there are no vectors, their lengths differ, or an element is not finite.
     """
     shares = _shares(vectors, weights)
     return [_median(column, shares) for column in zip(*vectors, strict=True)]
@@ -93,15 +94,15 @@ def centered_clip_path(
     weights: Sequence[float] | None = None,
     start: Vector | None = None,
 ) -> list[list[float]]:
-    r"""The centres of CenteredClip from the start to the result, iterations + 1 in number.
+    r"""The iterations + 1 centers of CenteredClip, from the start to the result.
 
     $$v_{l+1} = v_l + \frac{\sum_i w_i (x_i - v_l) \min(1, \tau / \lVert x_i - v_l \rVert)}
     {\sum_i w_i}$$
 
-    with x_i the vector and w_i the weight of volunteer i, v_l the centre after l iterations and
-    tau the clipping radius. One volunteer moves the centre by its share of tau at most in each
-    iteration, however large the numbers that it sends. The paper starts at what the step before
-    gave; without `start`, as in a first step, v_0 is zero.
+    with x_i the vector and w_i the weight of volunteer i, v_l the center after l iterations and
+    tau the clipping radius. In each iteration a volunteer moves the center by at most its share of
+    tau, no matter how large its vector is. The paper starts at the previous step's result; without
+    `start`, as in a first step, v_0 is zero.
 
     >>> path = centered_clip_path([[3.0, 4.0], [0.0, 0.0]], Clipping(radius=1, iterations=2))
     >>> [[round(number, 12) for number in centre] for centre in path]  # by hand, lengths 5 and 4.5
@@ -110,7 +111,7 @@ def centered_clip_path(
     Source: karimireddy, gorbunov
 
     Raises:
-        InputError: for no vectors, unequal lengths, or numbers that are not finite.
+        InputError: if there are no vectors, their lengths differ, or an element is not finite.
     """
     shares = _shares(vectors, weights)
     centre = [0.0] * len(vectors[0]) if start is None else [float(number) for number in start]
@@ -127,7 +128,7 @@ def centered_clip(
     weights: Sequence[float] | None = None,
     start: Vector | None = None,
 ) -> list[float]:
-    """The last centre of `centered_clip_path`.
+    """The last center of `centered_clip_path`.
 
     >>> near = centered_clip([[1.0], [1.0], [1.0], [1e9]], Clipping(radius=1, iterations=100))
     >>> round(near[0], 6)  # three pull by (1 - v), one pushes by 1: at rest at v = 4/3
@@ -167,7 +168,7 @@ def _median(numbers: Sequence[float], shares: Sequence[float]) -> float:
 
 
 def _shares(vectors: Sequence[Vector], weights: Sequence[float] | None) -> list[float]:
-    """The weights as shares of 1, after a look at all that was given."""
+    """The weights as fractions of their sum, after checking all arguments."""
     if not vectors:
         raise InputError("vectors", 0, "must be at least one")
     for vector in vectors:
@@ -186,7 +187,7 @@ def _shares(vectors: Sequence[Vector], weights: Sequence[float] | None) -> list[
 
 def _check_vector(field: str, vector: Vector, length: int) -> None:
     if not vector or len(vector) != length:
-        raise InputError(field, len(vector), f"must have {max(length, 1)} numbers, as the others")
+        raise InputError(field, len(vector), f"must have {max(length, 1)} elements like the others")
     for number in vector:
         if not math.isfinite(number):
             raise InputError(field, number, "must be finite")

@@ -1,4 +1,4 @@
-"""What a bad volunteer may send instead of its gradient, as the demonstration shows it."""
+"""Attacks: vectors that a bad volunteer may send instead of its gradient."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import assert_never
 from calculator.errors import InputError
 from calculator.swarm.aggregation import Clipping, Vector, mean
 
-SCALE = 1000.0  # what `scaled` multiplies by
-PULL = -2.0  # what `pull` multiplies by
-JUST_INSIDE = 0.92  # of the clipping radius: colluding volunteers are not clipped at the end
-APART = 0.08  # of the clipping radius: so far are they from each other's middle, to be seen
+SCALE = 1000.0  # factor of `scale`
+PULL = -2.0  # factor of `pull`
+JUST_INSIDE = 0.92  # of the clipping radius, so that colluding volunteers are not clipped
+APART = 0.08  # of the clipping radius: distance from their common middle, so that each is visible
 
 
 class Attack(StrEnum):
@@ -39,13 +39,13 @@ def attack(kind: Attack, honest: Sequence[Vector], count: int, radius: float) ->
     Source: karimireddy (sign flips), gorbunov (amplified ones, collusion)
 
     Raises:
-        InputError: for a count below 0, no honest vector, vectors of unequal length or with
-            elements that are not finite; for `collude` also a radius that is not a finite number
-            above 0, or vectors of other than two elements.
+        InputError: if the count is below 0, there is no honest vector, or the vectors have unequal
+            lengths or elements that are not finite; with `collude`, also if the radius is not a
+            finite number above 0 or the vectors do not have two elements.
     """
     if count < 0:
         raise InputError("bad_count", count, "must not be below 0")
-    centre = mean(honest)  # which checks the vectors
+    centre = mean(honest)  # this also checks the vectors
     own = [honest[index % len(honest)] for index in range(count)]
     match kind:
         case Attack.PULL:
@@ -69,7 +69,7 @@ def _times(factor: float, vectors: Sequence[Vector]) -> list[list[float]]:
 
 
 def _beside(centre: Vector, distance: float) -> list[float]:
-    """The point at a right angle to the way from zero to `centre`, at `distance` from it."""
+    """The point at `distance` from `centre`, at a right angle to the direction from zero."""
     x, y = centre
     length = math.hypot(x, y) or 1.0
     return [x + distance * y / length, y - distance * x / length]

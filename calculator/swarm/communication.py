@@ -1,4 +1,4 @@
-"""What an exchange of gradients costs on a slow line: bytes, and seconds at a line's rate."""
+"""The cost of an exchange of gradients: bytes, and seconds at a connection's rate."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from calculator.errors import InputError
 from calculator.parameters import ParameterTensor
 
 GRADIENT_BITS: Final = (8, 16, 32)
-# numbers from which a tensor travels in 8 bits; smaller ones keep 16 (the 2021 run's choice)
+# tensors with at least this many elements travel in 8 bits; smaller ones keep 16, as in 2021
 LARGE_TENSOR: Final = 2**16
 
 
@@ -17,8 +17,8 @@ def gradient_bytes(tensors: Sequence[ParameterTensor], bits: int) -> int:
 
     $$\sum_i n_i \, b_i / 8$$
 
-    with n_i the numbers of tensor i and b_i their bits; where large tensors travel in 8, those of
-    fewer than 65,536 numbers keep 16.
+    with n_i the elements of tensor i and b_i the bits per element; if large tensors travel in 8
+    bits, those with fewer than 65,536 elements keep 16.
 
     >>> gradient_bytes([ParameterTensor("matrix", (1024, 1024)), ParameterTensor("bias", (8,))], 8)
     1048592
@@ -26,7 +26,7 @@ def gradient_bytes(tensors: Sequence[ParameterTensor], bits: int) -> int:
     Source: together (section 3.3)
 
     Raises:
-        InputError: for other bits than 8, 16 or 32.
+        InputError: if `bits` is not 8, 16 or 32.
     """
     if bits not in GRADIENT_BITS:
         raise InputError("bits", bits, "must be 8, 16 or 32")
@@ -42,12 +42,13 @@ def _bits_of(tensor: ParameterTensor, bits: int) -> int:
 
 
 def all_reduce_bytes(message_bytes: int, peers: int) -> int:
-    r"""Bytes that each peer sends, and as many that it receives, to average a message among peers.
+    r"""Bytes that each peer sends, and also receives, to average a message among peers.
 
     $$2 \, G \, \frac{n - 1}{n}$$
 
-    with G the bytes of the message and n the peers: each sends n - 1 parts of n to those who
-    average them, and sends the part that it averages back to n - 1 others.
+    with G the bytes of the message and n the number of peers. Each peer keeps one of n parts to
+    average, sends each of the other n - 1 parts to the peer that averages it, and sends the part
+    that it has averaged back to n - 1 others.
 
     >>> all_reduce_bytes(100, 4)  # 75 out to be averaged, and 3 times 25 averaged back
     150
@@ -55,7 +56,7 @@ def all_reduce_bytes(message_bytes: int, peers: int) -> int:
     Source: hivemind (averaging/allreduce.py)
 
     Raises:
-        InputError: for less than one peer or a negative size.
+        InputError: if there is less than one peer or the size is negative.
     """
     if message_bytes < 0:
         raise InputError("message_bytes", message_bytes, "must not be below 0")
@@ -65,17 +66,17 @@ def all_reduce_bytes(message_bytes: int, peers: int) -> int:
 
 
 def transfer_seconds(size: int, bits_per_second: float) -> float:
-    r"""Seconds that a size takes at a line's full rate.
+    r"""Seconds to transfer a number of bytes at a connection's full rate.
 
     $$8 \, G / r$$
 
-    with G the bytes and r the rate in bit/s; delay, losses and what TCP adds come on top.
+    with G the bytes and r the rate in bit/s. Latency, lost packets and TCP's overhead are extra.
 
     >>> transfer_seconds(250_000_000, 50e6)  # 2 Gbit at 50 Mbit/s
     40.0
 
     Raises:
-        InputError: for a rate that is not above 0.
+        InputError: if the rate is not above 0.
     """
     if not (math.isfinite(bits_per_second) and bits_per_second > 0):
         raise InputError("bits_per_second", bits_per_second, "must be a finite number above 0")

@@ -1,4 +1,4 @@
-"""The same vectors averaged in three ways, beside the mean of the honest ones alone."""
+"""The same vectors averaged in three ways and compared with the mean of the honest ones."""
 
 import math
 import statistics
@@ -17,7 +17,7 @@ from calculator.swarm.aggregation import (
 
 
 class Start(StrEnum):
-    """Where CenteredClip begins; with a history it would be what the step before gave."""
+    """Starting point of CenteredClip; with a history, it would be the previous step's result."""
 
     ZERO = "zero"
     MEDIAN = "median"
@@ -25,12 +25,12 @@ class Start(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one way of averaging gives, beside the honest mean.
+    """Result of one way of averaging, compared with the honest mean.
 
     Attributes:
         error: distance from the honest mean, in the vectors' unit.
-        angle: between the two, in degrees; None where one of them is zero.
-        path: the centres of CenteredClip from the start on; else only the result.
+        angle: between the two, in degrees; None if one of them is zero.
+        path: the centers of CenteredClip from the start on; otherwise only the result.
     """
 
     aggregation: Aggregation
@@ -71,7 +71,7 @@ def compare(
     """Average in all three ways.
 
     Raises:
-        InputError: for no honest vector, unequal lengths, or numbers that are not finite.
+        InputError: if no vector is honest, lengths differ, or an element is not finite.
     """
     aim = mean(honest)
     vectors = [*honest, *bad]
@@ -97,7 +97,7 @@ def compare(
 
 
 def _angle(one: Vector, other: Vector) -> float | None:
-    """Degrees between two vectors of two numbers."""
+    """Degrees between two vectors with two elements."""
     if not any(one) or not any(other):
         return None
     turn = math.atan2(one[1], one[0]) - math.atan2(other[1], other[0])

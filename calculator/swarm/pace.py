@@ -1,7 +1,8 @@
-"""Uneven devices: what volunteers of different speeds do, second by second, in two ways of working.
+"""Uneven devices: volunteers of different speeds, simulated second by second, in two ways.
 
-In the old way everyone computes an equal share of each step's sequences and the fastest wait for
-the slowest. In ours everyone computes micro-batches until all together have enough.
+With equal shares, each volunteer computes the same number of sequences in every step, and the
+fastest wait for the slowest. At their own pace, volunteers compute micro-batches until all of them
+together have enough.
 """
 
 import math
@@ -18,14 +19,14 @@ FASTEST: Final = 10_000.0
 
 
 class Pacing(StrEnum):
-    """How the sequences of a step are divided."""
+    """Division of a step's sequences among volunteers."""
 
     EQUAL_SHARES = "equal-shares"
     OWN_PACE = "own-pace"
 
 
 class Activity(StrEnum):
-    """What a volunteer does."""
+    """An activity of a volunteer."""
 
     COMPUTE = "compute"
     WAIT = "wait"
@@ -34,13 +35,13 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PaceSettings:
-    """One step, and how long to watch.
+    """Settings of one step, and the time to simulate.
 
     Attributes:
-        target_batch_size: sequences of a step, of all volunteers together.
+        target_batch_size: sequences per step, from all volunteers together.
         micro_batch_size: sequences that a volunteer computes at once.
-        exchange_seconds: time in which gradients are averaged, nobody computing.
-        window_seconds: time that is watched.
+        exchange_seconds: time to average the gradients, when no one computes.
+        window_seconds: time to simulate.
     """
 
     target_batch_size: int = 240
@@ -61,7 +62,7 @@ class PaceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What one volunteer does from `start` to `end`, in seconds, and the sequences it computes."""
+    """One volunteer's activity from `start` to `end`, in seconds, and the sequences it computes."""
 
     activity: Activity
     start: float
@@ -71,13 +72,13 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What all volunteers do in the watched time.
+    """All volunteers' activities in the simulated time.
 
     Attributes:
         lanes: the segments of each volunteer, in order, without gaps.
-        steps: the times at which a step was finished.
-        sequences: of all finished steps together.
-        window_seconds: time that is watched.
+        steps: the times at which steps ended.
+        sequences: the total of all finished steps.
+        window_seconds: the simulated time.
     """
 
     pacing: Pacing
@@ -87,14 +88,14 @@ class Timeline:
     window_seconds: float
 
     def waited(self, volunteer: int) -> float:
-        """The share of the watched time that a volunteer waits, from 0 to 1."""
+        """The fraction of the simulated time that a volunteer waits, from 0 to 1."""
         waits = [s for s in self.lanes[volunteer] if s.activity is Activity.WAIT]
         return math.fsum(s.end - s.start for s in waits) / self.window_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """When each volunteer is done computing, counted from the step's start, and what it did."""
+    """When each volunteer finishes computing, from the start of the step, and its sequences."""
 
     seconds: tuple[float, ...]
     sequences: tuple[int, ...]
@@ -103,18 +104,19 @@ class _Step:
 def simulate(
     speeds: Sequence[float], pacing: Pacing, settings: PaceSettings | None = None
 ) -> Timeline:
-    r"""Let volunteers work for a while; a speed of 0 is one that has gone.
+    r"""Simulate the volunteers' work; a speed of 0 is a volunteer that has left.
 
     $$t_{equal} = \max_i \frac{m \lceil B / (n m) \rceil}{s_i} + e \qquad
     t_{own} \le \frac{B + (n - 1) m}{\sum_i s_i} + \max_i \frac{m}{s_i} + e$$
 
-    with B the sequences of a step, n volunteers of s_i sequences a second, m sequences of a
-    micro-batch and e the seconds of an exchange. At its own pace a volunteer finishes the
-    micro-batch that it has begun when enough sequences are there, so none is lost; what is begun
-    does not count before it is finished, so that each of the others may lack a micro-batch.
+    with B sequences per step, n volunteers that compute s_i sequences per second, m sequences per
+    micro-batch, and an exchange of e seconds. At their own pace, volunteers finish the
+    micro-batches that are in progress when the step has enough sequences, so no work is lost. A
+    micro-batch counts only when it is finished, so each of the other volunteers may have one in
+    progress.
 
     >>> settings = PaceSettings(12, 1, 1.0, 9.0)  # B = 12, m = 1, e = 1
-    >>> simulate([4, 1, 1], Pacing.EQUAL_SHARES, settings).steps  # 4 sequences at 1 a second, + 1
+    >>> simulate([4, 1, 1], Pacing.EQUAL_SHARES, settings).steps  # 4 sequences at 1 per second, + 1
     (5.0,)
     >>> simulate([4, 1, 1], Pacing.OWN_PACE, settings).steps  # 8 + 2 + 2 sequences in 2 s, + 1
     (3.0, 6.0, 9.0)
@@ -122,7 +124,7 @@ def simulate(
     Source: diskin
 
     Raises:
-        InputError: for no speed above 0, one below 0, or more than 16.
+        InputError: if no speed is above 0, one is below 0, or there are more than 16.
     """
     _check(speeds)
     settings = settings or PaceSettings()
@@ -153,7 +155,7 @@ def simulate(
 
 
 def _cut(*segments: tuple[Segment, float]) -> list[Segment]:
-    """The segments that begin before the end of the watched time, shortened to it."""
+    """The segments that begin within the simulated time, cut off at its end."""
     return [
         Segment(segment.activity, segment.start, min(segment.end, window), segment.sequences)
         for segment, window in segments
@@ -162,7 +164,7 @@ def _cut(*segments: tuple[Segment, float]) -> list[Segment]:
 
 
 def _step(speeds: Sequence[float], pacing: Pacing, settings: PaceSettings) -> _Step:
-    """One step; each is like the other."""
+    """One step; all steps are alike."""
     match pacing:
         case Pacing.EQUAL_SHARES:
             return _equal_shares(speeds, settings)
@@ -180,7 +182,7 @@ def _equal_shares(speeds: Sequence[float], settings: PaceSettings) -> _Step:
 
 
 def _own_pace(speeds: Sequence[float], settings: PaceSettings) -> _Step:
-    """The step ends with the last of the micro-batches that were begun before it was full."""
+    """The step ends with the last micro-batch that began before the target was reached."""
     micro = settings.micro_batch_size
     running = [(micro / speed, volunteer) for volunteer, speed in enumerate(speeds) if speed]
     heapify(running)  # the micro-batches being computed, by the time when they end
@@ -194,7 +196,7 @@ def _own_pace(speeds: Sequence[float], settings: PaceSettings) -> _Step:
             heappush(running, ((counts[volunteer] + 1) * micro / speeds[volunteer], volunteer))
         elif not full:
             full = end
-            # what would only begin now is not begun; what runs is finished and counts
+            # no new micro-batch begins; those in progress are finished and count
             running = [(t, v) for t, v in running if done[v] < full * (1 - 1e-9)]
             heapify(running)
     return _Step(tuple(done), tuple(micro * count for count in counts))
@@ -205,7 +207,7 @@ def _check(speeds: Sequence[float]) -> None:
         raise InputError("speeds", len(speeds), f"must be 1 to {MOST_VOLUNTEERS} numbers")
     for speed in speeds:
         if not 0 <= speed <= FASTEST:
-            rule = f"must be from 0 to {FASTEST:,.0f} sequences a second"
+            rule = f"must be from 0 to {FASTEST:,.0f} sequences per second"
             raise InputError("speeds", speed, rule)
     if not any(speeds):
-        raise InputError("speeds", 0, "must be above 0 for one volunteer at least")
+        raise InputError("speeds", 0, "must be above 0 for at least one volunteer")

@@ -1,6 +1,7 @@
-"""The demonstration of the page 'Security': gradients of two numbers are points in a plane.
+"""The demonstration of the page 'Security': gradients with two elements are points in a plane.
 
-What honest and bad volunteers send is averaged in three ways; the page draws what comes of it.
+The gradients of honest and bad volunteers are averaged in three ways, and the page draws the
+results.
 """
 
 import math
@@ -12,7 +13,7 @@ from calculator.swarm.aggregation import Clipping
 from calculator.swarm.attacks import Attack, attack
 from calculator.swarm.comparison import Comparison, Result, Start, compare
 
-# Made up: seven volunteers whose gradients agree but for the noise of their samples.
+# Made up: seven volunteers whose gradients agree except for the noise of their sequences.
 HONEST: Final[tuple[tuple[float, float], ...]] = (
     (3.2, 1.1),
     (2.3, 2.2),
@@ -29,22 +30,22 @@ MOST_BAD: Final = 10
 LARGEST_COORDINATE: Final = 1e6
 SMALLEST_RADIUS: Final = 1e-6
 
-# The part of the plane that is drawn: so far from zero to each side.
+# The part of the plane that is drawn, as distances from zero to each side.
 HALF_WIDTH: Final = 8.0
 HALF_HEIGHT: Final = 5.0
-MARGIN: Final = 0.96  # what lies outside is marked so far out, in the direction where it is
+MARGIN: Final = 0.96  # points outside are marked this far out, in their own direction
 
 
 def answer(params: Mapping[str, object]) -> dict[str, Any]:
-    """What the page shows for one state of the demonstration.
+    """The drawing and texts for one state of the demonstration.
 
     Args:
         params: `attack`, a name of `Attack` or "hand" for the points of `bad`, each an object
-            with x and y, or with left and top in per cent of the picture; `bad_count`; `radius`;
-            `iterations`; `start`, a name of `Start`. What is absent has its default.
+            with x and y, or with left and top as percentages of the picture; `bad_count`;
+            `radius`; `iterations`; `start`, a name of `Start`. Absent ones have their defaults.
 
     Raises:
-        InputError: for a value out of its range.
+        InputError: if a value is out of range.
     """
     clipping = Clipping(_radius(params), _whole(params, "iterations", DEFAULT_CLIPPING.iterations))
     start = params.get("start") or Start.ZERO
@@ -78,7 +79,7 @@ def _bad(params: Mapping[str, object], clipping: Clipping) -> list[list[float]]:
 
 
 def _placed(given: object, count: int) -> list[list[float]]:
-    """The points that were put by hand, as many as are wanted: new ones pull."""
+    """The given number of points: those placed by hand, then new ones that pull."""
     if not isinstance(given, list):
         raise InputError("bad", given, "must be a list of points")
     points = [_point(point) for point in given[:count]]
@@ -87,7 +88,7 @@ def _placed(given: object, count: int) -> list[list[float]]:
 
 def _point(given: object) -> list[float]:
     match given:
-        case {"x": given_x, "y": given_y}:  # as it was answered, with a place perhaps at the edge
+        case {"x": given_x, "y": given_y}:  # from an earlier answer
             x, y = _finite("bad", given_x), _finite("bad", given_y)
         case {"left": left, "top": top}:
             x = (_finite("bad", left) / 50 - 1) * HALF_WIDTH
@@ -130,7 +131,7 @@ def _finite(field: str, value: object) -> float:
 
 
 def _place(vector: Sequence[float]) -> dict[str, Any]:
-    """A vector and where it is drawn, in per cent of the picture from its upper left corner."""
+    """A vector and its place, as percentages of the picture from the upper left corner."""
     reach = max(abs(vector[0]) / HALF_WIDTH, abs(vector[1]) / HALF_HEIGHT)
     outside = reach > MARGIN
     factor = MARGIN / reach if outside else 1.0
@@ -145,7 +146,7 @@ def _drawn(result: Result) -> dict[str, Any]:
 
 
 def figures(comparison: Comparison) -> dict[str, str]:
-    """The texts that the page shows, by name."""
+    """The texts shown on the page, by name."""
     texts = {
         "honest": f"{len(comparison.honest)}",
         "bad": f"{len(comparison.bad)}",
@@ -165,14 +166,14 @@ def figures(comparison: Comparison) -> dict[str, str]:
 
 
 def verdict(result: Result, spread: float) -> str:
-    """How usable a result is: as near as one honest volunteer, off, or against them."""
+    """One word for a result: as close as one honest volunteer, off, or opposed to them."""
     if result.error <= spread:
         return "close"
     return "backwards" if (result.angle or 0.0) > 90 else "off"
 
 
 def summary(comparison: Comparison) -> str:
-    """One sentence for who cannot see the picture."""
+    """One sentence for anyone who can't see the picture."""
     mean_, median, clip = (_short(result.error) for result in comparison.results)
     bad, honest = len(comparison.bad), len(comparison.honest)
     return (
@@ -186,5 +187,5 @@ def _signed(number: float) -> str:
 
 
 def _short(number: float) -> str:
-    rounded = round(number, 2) + 0.0  # no minus before zero
+    rounded = round(number, 2) + 0.0  # no minus sign before zero
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.2f}"

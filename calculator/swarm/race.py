@@ -6,20 +6,20 @@ from typing import Any, Final
 from calculator.errors import InputError
 from calculator.swarm.pace import Activity, PaceSettings, Pacing, Timeline, simulate
 
-DEFAULT_SPEEDS: Final = (8.0, 4.0, 1.0)  # sequences a second
+DEFAULT_SPEEDS: Final = (8.0, 4.0, 1.0)  # sequences per second
 FASTEST: Final = 20.0
 SETTINGS: Final = PaceSettings()
 NAMES: Final = ("A", "B", "C")
 
 
 def answer(params: Mapping[str, object]) -> dict[str, Any]:
-    """What the page shows for one state of the demonstration.
+    """The figures and texts for one state of the demonstration.
 
     Args:
-        params: `speeds`, the volunteers' sequences a second; 0 is one that has gone.
+        params: `speeds`, each volunteer's sequences per second; 0 for one that has left.
 
     Raises:
-        InputError: for other than three speeds from 0 to 20, or none above 0.
+        InputError: unless there are three speeds from 0 to 20, one of them above 0.
     """
     speeds = _speeds(params.get("speeds"))
     timelines = [simulate(speeds, pacing, SETTINGS) for pacing in Pacing]
@@ -38,7 +38,7 @@ def _speeds(given: object) -> list[float]:
         raise InputError("speeds", given, rule)
     try:
         speeds = [float(speed) for speed in given]
-    except (ValueError, TypeError, OverflowError):  # a text that is no number, a list, a giant
+    except (ValueError, TypeError, OverflowError):  # not a number, or a huge integer
         raise InputError("speeds", given, rule) from None
     if not all(0 <= speed <= FASTEST for speed in speeds):
         raise InputError("speeds", given, rule)
@@ -46,7 +46,7 @@ def _speeds(given: object) -> list[float]:
 
 
 def _drawn(timeline: Timeline) -> dict[str, Any]:
-    """Where each segment is drawn, in per cent of the watched time."""
+    """The place of each segment, as a percentage of the simulated time."""
     to_percent = 100 / timeline.window_seconds
     return {
         "lanes": [
@@ -65,10 +65,10 @@ def _drawn(timeline: Timeline) -> dict[str, Any]:
 
 
 def figures(speeds: Sequence[float], timelines: Sequence[Timeline]) -> dict[str, str]:
-    """The texts that the page shows, by name."""
+    """The texts shown on the page, by name."""
     texts = {"summary": summary(timelines)}
     for volunteer, speed in enumerate(speeds):
-        texts[f"speed.{volunteer}"] = f"{speed:g} a second" if speed else "gone"
+        texts[f"speed.{volunteer}"] = f"{speed:g} per second" if speed else "left"
     for timeline in timelines:
         name = timeline.pacing.value
         texts[f"{name}.steps"] = _steps(timeline)
@@ -81,12 +81,12 @@ def figures(speeds: Sequence[float], timelines: Sequence[Timeline]) -> dict[str,
 
 
 def summary(timelines: Sequence[Timeline]) -> str:
-    """One sentence for who cannot see the picture."""
+    """One sentence for anyone who can't see the picture."""
     old, own = timelines
     minutes = f"{old.window_seconds / 60:g}"
     return (
-        f"In {minutes} minutes, equal shares make {_steps(old)} and {old.sequences:,} sequences; "
-        f"each at its own pace make {_steps(own)} and {own.sequences:,}."
+        f"In {minutes} minutes, equal shares complete {_steps(old)} with {old.sequences:,} "
+        f"sequences; at their own pace, volunteers complete {_steps(own)} with {own.sequences:,}."
     )
 
 

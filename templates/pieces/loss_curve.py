@@ -1,4 +1,4 @@
-"""Losses over steps as SVG, for pages that show them before, or without, a script."""
+"""Losses over steps as SVG, for pages that show them before a script runs, or without one."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,16 +9,16 @@ HEIGHT: Final = 320
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 10, 34
 MOST_POINTS: Final = 600
 TICKS: Final = 5
-DASHES: Final = ("", "7 5", "2 4")  # of the lines: they differ without colours, too
+DASHES: Final = ("", "7 5", "2 4")  # lines differ even without color
 
 Point = tuple[int, float | None]
 
 
 def draw(*lines: Sequence[Point]) -> str:
-    """Lines with their axes; steps without a loss are left out, empty without any loss.
+    """Draw lines and their axes, without steps that have no loss; empty if no step has one.
 
     Args:
-        lines: each its steps and their losses, steps growing; the second is dashed, a third dotted.
+        lines: steps in ascending order and their losses; a second is dashed, a third dotted.
     """
     known = [
         [(step, loss) for step, loss in points if loss is not None] for points in lines if points
@@ -51,7 +51,7 @@ def _line(number: int, points: Sequence[tuple[int, float]], frame: "_Frame") -> 
 
 
 class _Frame:
-    """From steps and losses to places on the paper."""
+    """Maps steps and losses to coordinates."""
 
     def __init__(self, points: Sequence[tuple[int, float]]) -> None:
         losses = [loss for _, loss in points]
@@ -94,7 +94,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
-    """Every so-manieth point, and the last."""
+    """At most `MOST_POINTS` points, evenly spaced, and the last one."""
     every = math.ceil(len(points) / MOST_POINTS)
     kept = points[::every]
     return kept if kept[-1] == points[-1] else [*kept, points[-1]]

@@ -1,4 +1,4 @@
-"""The run that the site shows first, as its live data say when the site is built."""
+"""The run that the site shows first, as recorded in its live data when the site is built."""
 
 import json
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Run:
 
     @cached_property
     def peers(self) -> list[dict[str, Any]]:
-        """Everyone who helped."""
+        """All volunteers that took part."""
         found: list[dict[str, Any]] = self._read("peers.json", [])
         return found
 
@@ -59,14 +59,14 @@ class Run:
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
-        """A row for each global step; a line that is not whole is left out."""
+        """One row per global step; an incomplete line is left out."""
         path = self.folder / "progress.jsonl"
         text = path.read_text("utf-8") if path.exists() else ""
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     @cached_property
     def pictures(self) -> list[tuple[str, str]]:
-        """Each fixed caption, and the address of the first picture drawn from it last."""
+        """Each fixed caption, and the address of the newest picture drawn for it."""
         last = self.samples["checkpoints"][-1]["images"]
         return [
             (prompt, f"live/{self.name}/{images[0]}")
@@ -75,12 +75,12 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """From the first global step to the last."""
+        """Seconds from the first global step to the last."""
         return (_moment(self.steps[-1]["time"]) - _moment(self.steps[0]["time"])).total_seconds()
 
     @property
     def sequences_per_second(self) -> float:
-        """Sequences of all volunteers together, on average; the first step opens the clock."""
+        """Average over all volunteers together; the clock starts at the first step."""
         return float(sum(step["samples"] for step in self.steps[1:]) / self.seconds)
 
     @property

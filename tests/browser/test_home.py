@@ -56,7 +56,7 @@ def test_a_recorded_run_is_played_from_its_start_and_can_be_paused(visit: Visito
     button = page.locator("[data-swarm-play]")
     expect(button).to_have_text("Pause")
     button.click()
-    expect(button).to_have_text("Go on")
+    expect(button).to_have_text("Resume")
     step = int(page.inner_text("[data-swarm-step]").split()[1].replace(",", ""))
     assert step < first_run().steps[-1]["step"] / 2
     newest = max(first_run().peers, key=lambda peer: datetime.fromisoformat(peer["first_seen"]))

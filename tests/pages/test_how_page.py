@@ -124,6 +124,6 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
 def test_what_was_measured_is_on_the_page(page: str) -> None:
     found = slow_links.read()
     assert ("We also measured it" in page) == (found is not None)
-    assert ("\n\nSeconds of a step" in page) == bool(found and found.overlaps)
+    assert ("\n\nThe next table shows" in page) == bool(found and found.overlaps)
     for item in found.exchanges if found else []:
         assert [str(cell) for cell in item.cells] in rows_of(page)

@@ -1,4 +1,4 @@
-"""Ways back into a run: from the others, from this volunteer's own backup, from the published checkpoint."""
+"""Ways back into a run: from other peers, from one's own backup, from a published checkpoint."""
 
 import threading
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 // @ts-check
 /*
- * What the demonstrations share: the state of the controls goes to Python, the texts that Python
- * answers go into the page. Python is loaded at the first touch, not before.
+ * Shared by the demonstrations: sends the state of the controls to Python and shows the texts that
+ * Python returns. Python is loaded at the first touch, not before.
  */
 
 import { ask } from "../python.js";
@@ -11,11 +11,11 @@ const QUIET_MS = 500;
 
 /**
  * @param {HTMLElement} root The figure: has elements [data-figure], [data-status], [data-summary].
- * @param {string} method What is asked of Python.
- * @param {() => object} state What the controls say now.
- * @param {(value: any, newest: boolean) => void} draw Shows what Python answered, to the newest
- *   state or to one before.
- * @returns {() => void} Asks again, after the state changed.
+ * @param {string} method The Python method to call.
+ * @param {() => object} state The current state of the controls.
+ * @param {(value: any, newest: boolean) => void} draw Shows Python's answer, for the newest state
+ *   or an earlier one.
+ * @returns {() => void} Asks again, after the state has changed.
  */
 export function demonstrate(root, method, state, draw) {
   const words = find(root, "[data-status] [data-words]");
@@ -35,7 +35,7 @@ export function demonstrate(root, method, state, draw) {
       draw(answer.value, number === asked);
       showTexts(root, answer.value.figures);
       root.dataset.answerId = String(Number(root.dataset.answerId ?? 0) + 1);
-      // Screen readers hear the result when the hand rests, not at each movement.
+      // Screen readers announce the result when the hand rests, not at each movement.
       clearTimeout(telling);
       telling = setTimeout(() => (summary.textContent = answer.value.figures.summary), QUIET_MS);
     });

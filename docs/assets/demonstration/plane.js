@@ -1,7 +1,7 @@
 // @ts-check
 /*
- * The plane of gradients on 'Security': drags points, draws what Python answers. Places are in
- * per cent of the picture both ways, so that no formula lives here.
+ * The plane of gradients on 'Security': drags points and draws Python's answers. Places are
+ * percentages of the picture's width and height, so no formula lives here.
  */
 
 import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
@@ -9,7 +9,7 @@ import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
 /** @typedef {{left: number, top: number}} Place */
 /** @typedef {Place & {x: number, y: number, outside: boolean}} Point */
 
-/** @type {Record<string, [number, number]>} Per cent of the picture by arrow key. */
+/** @type {Record<string, [number, number]>} Percent of the picture by arrow key. */
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1.6], ArrowDown: [0, 1.6] };
 const FASTER = 5;
 const NUMBERS = ["bad_count", "radius", "iterations"];
@@ -24,7 +24,7 @@ function mount(root) {
   let bad = marks.map((mark) => ({ left: Number(mark.dataset.left), top: Number(mark.dataset.top) }));
   let chosen = 0;
   let dragging = false;
-  let grabbed = false; // so that the click after a drag is no click on the plane
+  let grabbed = false; // so that the click that ends a drag does not count as a click on the plane
 
   const field = (/** @type {string} */ name) =>
     /** @type {HTMLInputElement} */ (controls.elements.namedItem(name));
@@ -123,7 +123,7 @@ function mount(root) {
       request();
     });
   }
-  // A tap beside the points moves the chosen one there: nobody has to drag.
+  // A tap beside the points moves the chosen one there, so no one has to drag.
   plane.addEventListener("click", (event) => {
     if (!grabbed) moveChosen(placeOf(event));
     grabbed = false;

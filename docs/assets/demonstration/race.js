@@ -1,5 +1,5 @@
 // @ts-check
-/* The three volunteers on 'How it works': sets their speeds, draws the segments Python answers. */
+/* The three volunteers on 'How it works': sets their speeds and draws the segments from Python. */
 
 import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
 

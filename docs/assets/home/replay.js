@@ -34,7 +34,7 @@ export class Replay {
     this.#show();
     const { play, words } = this.swarm;
     const speed = Math.round(this.length / DURATION_MS);
-    words.source.textContent += ` Played again ${speed} times as fast.`;
+    words.source.textContent += ` Replayed at ${speed} times its speed.`;
     play.hidden = false;
     play.addEventListener("click", () => (this.#frame ? this.pause() : this.run()));
   }
@@ -60,7 +60,7 @@ export class Replay {
   pause() {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
-    this.swarm.play.textContent = this.#at >= 1 ? "Replay" : "Go on";
+    this.swarm.play.textContent = this.#at >= 1 ? "Replay" : "Resume";
   }
 
   #advance = (/** @type {number} */ now) => {

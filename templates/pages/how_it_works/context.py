@@ -1,4 +1,4 @@
-"""What 'How it works' needs: exchanges counted, memory by technique, and the race's first state."""
+"""Data for 'How it works': exchanges, memory by technique, and the race's first state."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ GPT2 = {"model": "gpt2-l"}
 
 @dataclass(frozen=True, slots=True)
 class ExchangeStair:
-    """What is sent for one batch of the run, with one technique more in each stair."""
+    """Bytes sent for one batch of the run; each stair adds one technique."""
 
     label: str
     words: str
@@ -39,7 +39,7 @@ class ExchangeStair:
 
     @property
     def at_home(self) -> str:
-        """Time at the rate of a home's line."""
+        """Time at the rate of a home connection."""
         return in_words(communication.transfer_seconds(self.sent, HOME))
 
 
@@ -55,7 +55,7 @@ def in_words(seconds: float) -> str:
 
 
 def exchange_stairs() -> list[ExchangeStair]:
-    """From plain data parallelism to the run's way, for its 4,096 sequences."""
+    """From plain data parallelism to the run's own method, for its 4,096 sequences."""
     batch = PAPER.swarm.target_batch_size
     rare = batch // SMALL_BATCH
 
@@ -66,15 +66,17 @@ def exchange_stairs() -> list[ExchangeStair]:
         return communication.all_reduce_bytes(size, PEERS)
 
     return [
-        ExchangeStair("Plain", f"32 bits, each {SMALL_BATCH} sequences", rare * sent(UNSHARED, 32)),
-        ExchangeStair("Large batches", f"once in {batch:,} sequences", sent(UNSHARED, 32)),
-        ExchangeStair("Compression", "8 bits a number", sent(UNSHARED, 8)),
+        ExchangeStair(
+            "Plain", f"32 bits, every {SMALL_BATCH} sequences", rare * sent(UNSHARED, 32)
+        ),
+        ExchangeStair("Large batches", f"every {batch:,} sequences", sent(UNSHARED, 32)),
+        ExchangeStair("Compression", "8 bits per element", sent(UNSHARED, 8)),
         ExchangeStair("Sharing", "layers in 4 groups", sent("4", 8)),
     ]
 
 
 def sharing_factor() -> float:
-    """By how much sharing shrinks what is exchanged: all parameters over distinct ones."""
+    """Factor by which sharing shrinks an exchange: all parameters over distinct ones."""
     counts = [
         ask("answer", **RUN, sharing_groups=groups)["report"]["parameters"]
         for groups in (UNSHARED, "4")
@@ -94,7 +96,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """A way to save memory, and what it does for two models."""
+    """A way to save memory, and its effect on two models."""
 
     label: str
     words: str
@@ -104,27 +106,27 @@ class Technique:
 TECHNIQUES: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "8-bit optimizer states",
-        "Each block of numbers shares one scale.",
+        "The values in a block share one scale.",
         {"optimizer_bits": "8"},
     ),
     (
         "Offload",
-        "States and update live in the computer's own memory.",
+        "States are kept and updated in CPU memory.",
         {"offload": "optimizer"},
     ),
     (
         "Gradient checkpointing",
-        "Keep each layer's input, compute the rest again.",
+        "Keep each layer's input and recompute the rest.",
         {"checkpointing": "full"},
     ),
     (
         "Sharing",
-        "Four distinct layers, used in turn. Another model, trained so from the start.",
+        "Four sets of weights, used in turn. A different model, trained this way from the start.",
         {"sharing_groups": "4"},
     ),
     (
         "Reversible layers",
-        "Compute each layer's input back from its output. Another model, too.",
+        "Recompute each layer's input from its output. A different model, too.",
         {"reversible": "true"},
     ),
 )
@@ -142,7 +144,7 @@ def plain_models() -> list[tuple[str, str, dict[str, str]]]:
 
 
 def techniques() -> list[Technique]:
-    """Each technique by itself, on both models."""
+    """Each technique alone, on both models."""
     models = [choices for _, _, choices in plain_models()]
     return [
         Technique(label, words, tuple(_saving(choices, added) for choices in models))

@@ -1,4 +1,4 @@
-"""Measured exchanges over slow lines, from benchmarks/slow-links.json, as rows of a table."""
+"""Measured exchanges over slow connections, from benchmarks/slow-links.json, as table rows."""
 
 import json
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ BITS = (8, 16, 32)
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """Seconds of one exchange by bits of a number; None where it was not measured.
+    """Seconds of one exchange by bits per element; None if not measured.
 
     Attributes:
-        line: each peer's, in words. peers: in the group, in words. parameters: averaged.
-        full_rate: seconds that the bytes of 8 bits would take at the line's full rate.
+        line: each peer's connection, in words. peers: in the group, in words.
+        parameters: averaged. full_rate: seconds at the connection's full rate, with 8 bits.
     """
 
     line: str
@@ -38,7 +38,7 @@ class Exchanges:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Seconds of each step in which a peer does not compute, on one line."""
+    """Seconds of each step in which a peer does not compute, on one connection."""
 
     line: str
     plain: float
@@ -52,12 +52,12 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class SlowLinks:
-    """What was measured.
+    """Measured exchanges and overlaps.
 
     Attributes:
-        compression: bytes that were sent at 32 bits over those at 8.
-        has_losses: whether a line that loses packets is among them.
-        with_bbr: seconds of an exchange on such a line with the congestion controls cubic and BBR.
+        compression: bytes sent at 32 bits over bytes sent at 8.
+        has_losses: True if one of the connections loses packets.
+        with_bbr: seconds of an exchange over a lossy connection with cubic and with BBR.
     """
 
     exchanges: list[Exchanges]
@@ -69,7 +69,7 @@ class SlowLinks:
 
 
 def read(path: Path = PATH) -> SlowLinks | None:
-    """What was measured; None as long as no line has all three widths."""
+    """The measurements; None if no connection was measured at all three widths."""
     if not path.exists():
         return None
     content = json.loads(path.read_text("utf-8"))
@@ -110,7 +110,7 @@ def _exchanges(key: tuple[str, str, int], found: dict[int, Any]) -> Exchanges:
 
 
 def _with_bbr(rows: Sequence[dict[str, Any]]) -> tuple[float, float] | None:
-    """The seconds at 8 bits of the first line that loses packets and was measured with both."""
+    """Seconds at 8 bits on the first lossy connection that was measured with both controls."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["measured"] == "exchange" and row["loss_percent"] and row["bits"] == 8:

@@ -1,4 +1,4 @@
-"""What the home page needs: a run's swarm, what a model costs alone, and how it gets small."""
+"""Data for the home page: a run's swarm, a large model's cost, and how a model gets small."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ GPU = find_gpu("t4")
 LARGE_MODEL = find_model("gpt3-175b")
 LARGE_GPU = find_gpu("a100-80")
 
-# What training the large model took, and what one of the GPUs can do at most.
+# Operations that training the large model took, and the most that one GPU performs per second.
 LARGE_MODEL_FLOP = 3.14e23
 LARGE_GPU_FLOP_PER_SECOND = 312e12
 COMPUTE_SOURCES = {
@@ -31,7 +31,7 @@ COMPUTE_SOURCES = {
 }
 SECONDS_PER_YEAR = 365.25 * 24 * 3600
 
-# What the 2021 run added to the plain model, in the order of the hero's bars.
+# The plain model; `TECHNIQUES` are what the 2021 run added, in the order of the bars.
 PLAIN = {
     "model": MODEL.name,
     "gpu": GPU.name,
@@ -40,8 +40,8 @@ PLAIN = {
     "reversible": "false",
 }
 TECHNIQUES: tuple[tuple[str, dict[str, str]], ...] = (
-    ("Every layer with its own weights", {}),
-    ("Layers shared in 4 groups", {"sharing_groups": "4"}),
+    ("Separate weights in every layer", {}),
+    ("Weights shared in 4 groups of layers", {"sharing_groups": "4"}),
     ("Reversible layers", {"reversible": "true"}),
     ("8-bit optimizer states", {"optimizer_bits": "8"}),
     ("States and update in RAM", {"offload": "optimizer"}),
@@ -64,7 +64,7 @@ class Stair:
 
 
 def stairs() -> list[Stair]:
-    """The reference model's peak with one technique more in each bar."""
+    """The reference model's peak; each bar adds one technique."""
     choices: dict[str, str] = dict(PLAIN)
     found = []
     for label, added in TECHNIQUES:
@@ -77,7 +77,7 @@ def stairs() -> list[Stair]:
 
 @dataclass(frozen=True, slots=True)
 class LargeModel:
-    """What a model far beyond one GPU needs, in words."""
+    """The needs of a model far too large for one GPU, in words."""
 
     name: str
     title: str

@@ -1,7 +1,7 @@
-"""The swarm as a figure: volunteers in a ring, in the middle what their model draws.
+"""The swarm as a figure: volunteers in a ring around a picture that their model draws.
 
-A disc's area is what a volunteer has contributed; a line joins each two who are there and
-exchange parts of gradients. docs/assets/home/swarm.js draws a run that is on by the same rules.
+A disc's area shows a volunteer's contribution; a line joins each pair of volunteers that exchange
+parts of gradients. docs/assets/home/swarm.js draws a run in progress by the same rules.
 """
 
 import math
@@ -11,11 +11,11 @@ from html import escape
 from itertools import combinations
 from typing import Any
 
-# What of the plane is seen; above TOP there is never anything.
+# The visible part of the plane; nothing is ever drawn above TOP.
 WIDTH, TOP, HEIGHT = 560, 16, 382
 CENTRE = (280.0, 200.0)
 RADII = (226.0, 146.0)
-# More would not be told apart; those with most contributions are drawn.
+# More discs would blur together; the volunteers with the most contributions are drawn.
 SHOWN = 24
 LARGEST, SMALLEST = 50.0, 7.0
 NAMED = 12
@@ -34,12 +34,12 @@ class Disc:
 
     @property
     def is_there(self) -> bool:
-        """Whether the volunteer is part of the swarm now."""
+        """True if the volunteer is part of the swarm now."""
         return bool(self.peer["state"] != "left")
 
 
 def discs(peers: Sequence[dict[str, Any]]) -> list[Disc]:
-    """Places in the ring, in the order of coming, for those with most contributions."""
+    """Places in the ring, in order of arrival, for those with the most contributions."""
     most = sorted(peers, key=lambda peer: -peer["samples"])[:SHOWN]
     drawn = sorted(most, key=lambda peer: (peer["first_seen"], peer["id"]))
     perimeter = 2 * math.pi * math.hypot(*RADII) / math.sqrt(2)
@@ -99,7 +99,7 @@ def _volunteer(disc: Disc, *, named: bool) -> str:
 
 
 def in_words(peers: Sequence[dict[str, Any]]) -> str:
-    """The figure for those who cannot see it."""
+    """A description of the figure for anyone who can't see it."""
     shown = sorted(peers, key=lambda peer: -peer["samples"])[:NAMED]
     each = "; ".join(f"{p['name']}: {p['samples']:,} sequences, {p['state']}" for p in shown)
     return f"The swarm, {len(peers)} volunteers. {each}."

@@ -1,4 +1,4 @@
-"""What became of a rehearsal in which everything went wrong, from benchmarks/chaos.json."""
+"""Outcome of a rehearsal in which everything went wrong, from benchmarks/chaos.json."""
 
 import json
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ PATH = ROOT / "benchmarks" / "chaos.json"
 
 @dataclass(frozen=True, slots=True)
 class Chaos:
-    """What `python -m training rehearse --chaos` wrote.
+    """Figures written by `python -m training rehearse --chaos`.
 
     Attributes:
-        figures: the file's own.
-        rows: what is compared, then calm and in chaos.
-        curve: the losses of both as SVG.
+        figures: the contents of the file.
+        rows: a label, then the figure of the calm run and of the run in chaos.
+        curve: the losses of both runs as SVG.
     """
 
     figures: dict[str, Any]
@@ -27,7 +27,7 @@ class Chaos:
 
 
 def read(path: Path = PATH) -> Chaos | None:
-    """What was measured; None as long as nothing was."""
+    """The figures; None if the file does not exist."""
     if not path.exists():
         return None
     figures = json.loads(path.read_text("utf-8"))
@@ -36,7 +36,7 @@ def read(path: Path = PATH) -> Chaos | None:
         for words, key, form in (
             ("Steps", "steps", "{:,}"),
             (f"Loss, mean of 10 steps to step {figures['compared_at_step']:,}", "loss", "{:.3f}"),
-            ("Pictures that show their captions, at the end", "pictures_right", "{:.1%}"),
+            ("Pictures that match their captions, at the end", "pictures_right", "{:.1%}"),
         )
     ]
     return Chaos(figures, rows, loss_curve.draw(figures["curve_calm"], figures["curve"]))

@@ -1,4 +1,4 @@
-"""What 'Security' needs: the demonstration's first state and what was measured of our defence."""
+"""Data for 'Security': the demonstration's first state and measurements of our defence."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from calculator.swarm.plane import DEFAULT_ATTACK, MOST_BAD
 from templates.pages.calculator.context import ask
 from templates.pages.security import chaos, defence
 
-MOST_ITERATIONS = 20  # that the slider offers and the picture has lines for
+MOST_ITERATIONS = 20  # the slider's maximum, and the number of legs in the picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,16 @@ class Preset:
 
 
 ATTACKS = (
-    Preset("pull", "Pull away", "twice the gradient, turned round"),
-    Preset("flip", "Flip the sign", "the gradient, turned round"),
+    Preset("pull", "Pull away", "twice the gradient, with its sign flipped"),
+    Preset("flip", "Flip the sign", "the gradient with its sign flipped"),
     Preset("scale", "Times 1,000", "the right direction, far too long"),
-    Preset("collude", "Collude", "all in one place, just inside the clipping radius"),
+    Preset("collude", "Collude", "all at nearly the same point, just inside the clipping radius"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What holds against a bad volunteer, and the test in `tests/training/` that shows it."""
+    """A protection against bad volunteers, and the test in `tests/training/` that shows it."""
 
     words: str
     file: str
@@ -38,24 +38,24 @@ class Claim:
 
 CLOSED = (
     Claim(
-        "Values that are not finite, parts of a wrong shape and absurd weights: their sender is "
-        "left out of that round, and the others go on.",
+        "A volunteer that sends values that are not finite, parts of the wrong shape or absurd "
+        "weights is left out of that round, and the others continue.",
         "averaging/test_guard.py",
         "test_values_that_are_not_finite_are_refused_and_the_others_go_on",
     ),
     Claim(
-        "A record is stored and believed only under one of the run's keys, under its owner's one "
-        "subkey, signed by the owner, at most 16 kB, for at most 15 minutes.",
+        "A record is stored and believed only if it is under one of the run's keys and its owner's "
+        "one subkey and signed by the owner. It is at most 16 kB, for at most 15 minutes.",
         "records/test_validator.py",
         "test_what_its_owner_did_not_write_is_refused",
     ),
     Claim(
-        "Nothing that is stored makes a reader fail: what cannot be read is left out.",
+        "No stored record can make a reader fail: records that cannot be read are skipped.",
         "records/test_validator.py",
         "test_readers_never_raise",
     ),
     Claim(
-        "A record that names its owner twice, for thirty years, ends nobody's training.",
+        "A record that names its owner twice and lasts thirty years stops no one's training.",
         "records/test_records.py",
         "test_an_owner_named_twice_for_thirty_years_ends_no_reader",
     ),
@@ -65,52 +65,54 @@ CLOSED = (
         "test_a_plain_value_does_not_keep_honest_records_out",
     ),
     Claim(
-        "A peer counts once, however many records it writes with its key.",
+        "A peer counts once, no matter how many records it writes with its key.",
         "records/test_records.py",
         "test_twenty_subkeys_of_one_key_are_one_peer",
     ),
     Claim(
-        "Where the run has an authority, records of keys without access are refused.",
+        "If the run has an authority, records from keys without access are rejected.",
         "access/test_network.py",
         "test_records_of_made_up_keys_are_refused_where_there_is_an_authority",
     ),
     Claim(
-        "Samples are credited only as far as others saw them in their averaging rounds.",
+        "Sequences are credited only if other peers saw them in their averaging rounds.",
         "monitor/test_tally.py",
         "test_a_late_report_is_checked_like_one_in_time",
     ),
 )
 BOUNDED = (
     Claim(
-        "Finite, wrong gradients: with CenteredClip, as long as the bad ones are less than half of "
-        "a group of three or more. With the mean, and in a run of two, only their length is "
-        "bounded: one value of 10<sup>30</sup> does not pass.",
+        "CenteredClip limits the effect of gradients that are finite but wrong, as long as fewer "
+        "than half of the volunteers in a group of three or more are bad. With the mean, and in a "
+        "run of two, only a gradient's length is limited: one value of 10<sup>30</sup> does not "
+        "get through.",
         "averaging/test_aggregation.py",
         "test_one_value_of_1e30_does_not_pass",
     ),
     Claim(
         "With CenteredClip, a group that makes a step has at least three peers and more than half "
-        "of those who are there; only a run of two has groups of two.",
+        "of those present; only a run of two has groups of two.",
         "averaging/test_guard.py",
         "test_two_of_three_are_no_group_where_the_honest_must_be_more",
     ),
     Claim(
-        "A weight counts as far as its sender's pace was seen in earlier rounds. No pace counts "
-        "for more than four times the middle one, and a newcomer's for no more than that one.",
+        "A gradient's weight counts only as far as its sender's pace in earlier rounds supports "
+        "it. No pace counts for more than four times the median pace, and a newcomer's for no more "
+        "than the median.",
         "averaging/test_progress.py",
         "test_a_liar_that_was_witnessed_for_long_still_counts_for_little",
     ),
     Claim(
-        "A single peer can't end a step early by claiming samples, a pace or an old report: its "
-        "claims are cut to what such a pace can have computed since the step began. A peer that "
-        "has just joined does not know when that was, and believes up to one batch until the next "
-        "step.",
+        "A single peer can't end a step early with false claims of sequences or pace or with an "
+        "old report: others count only what a believable pace could have computed since the step "
+        "began. A peer that has just joined does not know when the step began, and believes claims "
+        "of up to one batch until the next step.",
         "records/test_records.py",
         "test_one_liar_does_not_fill_the_batch",
     ),
     Claim(
-        "A claim of a step far ahead is ignored as long as fewer than a quarter of the peers make "
-        "it. Of three peers, one is believed.",
+        "A claim to be far ahead is ignored as long as fewer than a quarter of the peers make it. "
+        "Among three peers, a single claim is believed.",
         "averaging/test_progress.py",
         "test_a_quarter_of_the_peers_may_be_wrong_about_the_step",
     ),

@@ -1,4 +1,4 @@
-"""What bad peers did in our measurement, from benchmarks/defence.json, as rows of a table."""
+"""Effects of bad peers in our measurement, from benchmarks/defence.json, as table rows."""
 
 import json
 import math
@@ -15,23 +15,23 @@ NOT_FINITE = "not finite"
 ATTACKS = {
     "all honest": "None: all nine are honest",
     "times 1000": "Gradients times 1,000",
-    "sign turned": "Gradients with the sign turned",
+    "sign turned": "Gradients with the sign flipped",
     "times -1000": "Both: times \N{MINUS SIGN}1,000",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Defence:
-    """What was measured.
+    """Measurements of each way of averaging under each attack.
 
     Attributes:
-        title: peers, bad ones and steps, in words.
-        rows: attack, then error of the average and held-out loss of each way.
-        steps: that were trained.
+        title: peers, bad peers and steps, in words.
+        rows: attack, then error of the average and held-out loss for each way.
+        steps: number of training steps.
         curves: attack and way, then the held-out loss after each of `looks` steps.
-        milliseconds: of processor time to aggregate a million values of all peers, by way.
-        megabytes: sent by all in an exchange without attack, by way (kB in the file).
-        date: of the measurement.
+        milliseconds: CPU time to average a million values from all peers, by way.
+        megabytes: sent by all peers in an exchange without attack, by way (kB in the file).
+        date: date of the measurement.
     """
 
     title: str
@@ -45,7 +45,7 @@ class Defence:
 
 
 def read(path: Path = PATH) -> Defence | None:
-    """What was measured; None as long as nothing was."""
+    """The measurements; None if the file does not exist."""
     if not path.exists():
         return None
     content = json.loads(path.read_text("utf-8"))
@@ -90,7 +90,7 @@ def in_nats(loss: float) -> str:
 
 
 def in_per_cent(share: float) -> str:
-    """A share of the honest mean's length.
+    """A fraction of the honest mean's length, as a percentage.
 
     >>> [in_per_cent(share) for share in (0.0123, 0.61, 222.2)]
     ['1.2 %', '61 %', '22,220 %']

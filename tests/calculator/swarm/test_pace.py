@@ -149,7 +149,7 @@ def test_the_page_gets_the_segments_in_per_cent_of_the_watched_time() -> None:
 def test_the_page_says_when_there_was_no_step() -> None:
     texts = answer({"speeds": [8, 4, 0]})["figures"]
     assert texts["equal-shares.steps"] == "no step"
-    assert texts["speed.2"] == "gone"
+    assert texts["speed.2"] == "left"
     assert texts["own-pace.waited.1"] == "0 %"
 
 
