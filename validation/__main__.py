@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     measure = commands.add_parser("measure", help="what one training step needs")
     trace = commands.add_parser("trace", help="every tensor that one training step keeps alive")
     for command in (measure, trace):
-        add_options(command)
+        add_options(command, optional=command is measure)
         command.add_argument("--device", choices=("counting", "cpu", "cuda"), default="counting")
     grid = commands.add_parser("grid", help="measure every configuration that has no row yet")
     grid.add_argument("--device", choices=("counting", "cpu", "cuda"), default="counting")
@@ -60,17 +60,39 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--worst", type=int, default=20, help="how many rows to list")
     measure.add_argument("--json", action="store_true", help="print one object")
     measure.add_argument("--keep", action="store_true", help="add it to the committed rows")
+    measure.add_argument(
+        "--folder",
+        type=Path,
+        help="write a file to send in here; without a model, into the current folder",
+    )
     trace.add_argument("--timeline", action="store_true", help="one layer's backward, op by op")
     return parser
 
 
 def _measure(arguments: argparse.Namespace) -> None:
+    if arguments.model is None or arguments.folder is not None:
+        _contribute(arguments)
+        return
     from validation.measure import measure
     from validation.run import keep
 
+    _check_device(arguments.device)
     configuration = from_arguments(arguments)
     row = (keep if arguments.keep else measure)(configuration, arguments.device)
     print(json.dumps(row, indent=None if arguments.json else 2))
+
+
+def _contribute(arguments: argparse.Namespace) -> None:
+    if arguments.device == "counting":
+        rule = "must be cuda or cpu for a file to send in: counted rows are made by `grid`"
+        raise InputError("device", arguments.device, rule)
+    _check_device(arguments.device)
+    from validation.contribution import contribute
+    from validation.grid import CARD_STEPS
+
+    steps = [from_arguments(arguments).command] if arguments.model else CARD_STEPS
+    for line in contribute(arguments.device, arguments.folder or Path(), steps):
+        print(line, flush=True)
 
 
 def _trace(arguments: argparse.Namespace) -> None:
@@ -104,16 +126,21 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    import torch
-
     from validation.check import check
     from validation.measure import measure
 
-    if arguments.device == "cuda" and not torch.cuda.is_available():
-        rule = "PyTorch finds no GPU here; --device counting counts without one"
-        raise InputError("device", arguments.device, rule)
+    _check_device(arguments.device)
     configuration = from_arguments(arguments)
     print("\n".join(check(configuration, measure(configuration, arguments.device))))
+
+
+def _check_device(device: str) -> None:
+    """Refuse a GPU that is not there."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        rule = "PyTorch finds no GPU here; --device counting counts without one"
+        raise InputError("device", device, rule)
 
 
 if __name__ == "__main__":

@@ -56,11 +56,13 @@ class Comparison:
         """Error of each part at the measured peak's phase, relative to the whole peak.
 
         What is computed for the step and for no longer (activations, 16-bit copies, inputs,
-        temporaries) is one part, `step`.
+        temporaries) is one part, `step`. A real card's allocator knows no parts.
         """
         phase = self.row["phase"]
         memory = next(item for key, item in self.report.phases.items() if key.value == phase)
-        parts = self.row["phases"][phase]["parts"]
+        parts = self.row["phases"][phase].get("parts")
+        if parts is None:
+            return {}
         exact = {name: getattr(memory, name) - parts[name] for name in EXACT}
         step = sum(size for name, size in parts.items() if name not in EXACT)
         errors = {**exact, "step": memory.activations + memory.temporaries - step}
@@ -140,9 +142,11 @@ def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]
     yield "\nof the most alive in each phase"
     for name in ("forward", "loss", "backward", "update"):
         yield _line(name, [item.phase_errors()[name] for item in comparisons])
-    yield "\nof each part at the peak, relative to the peak"
-    for name in (*EXACT, "step"):
-        yield _line(name, [item.part_errors()[name] for item in comparisons])
+    parts = [errors for item in comparisons if (errors := item.part_errors())]
+    if parts:
+        yield "\nof each part at the peak, relative to the peak"
+        for name in (*EXACT, "step"):
+            yield _line(name, [errors[name] for errors in parts])
     yield "\n" + _static_line(comparisons)
     right = sum(item.phase_is_right for item in comparisons)
     yield f"phase of the peak right: {right} of {len(comparisons)}"

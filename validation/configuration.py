@@ -109,9 +109,12 @@ def _uncounted(plan: Plan) -> Plan:
     return replace(plan, optimizer_bits=bits, reversible=bool(plan.reversible))
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The design's options and the measurement's own."""
-    parser.add_argument("model", help="a name of the catalog, or the path of a config.json")
+def add_options(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """The design's options and the measurement's own; the model may be `optional`."""
+    words = "a name of the catalog, or the path of a config.json"
+    if optional:
+        words += "; without one, several steps that fit this machine go to a file to send in"
+    parser.add_argument("model", nargs="?" if optional else None, help=words)
     for option in Plan.options().values():
         match option.kind:
             case "flag":

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from validation.storage import Phase
+from validation.storage import Phase, block_bytes
 
 
 class AllocatorWatcher:
@@ -15,6 +15,7 @@ class AllocatorWatcher:
     def __init__(self) -> None:
         self.phase = Phase.FORWARD
         self.peaks = dict.fromkeys(Phase, 0)
+        self.gradients: dict[int, int] = {}  # bytes by address
         torch.cuda.reset_peak_memory_stats()
 
     def start_micro_step(self) -> None:
@@ -36,7 +37,10 @@ class AllocatorWatcher:
         """The allocator does not know what is kept."""
 
     def gradient(self, parameter: torch.Tensor) -> None:
-        """The allocator does not know what a tensor is for."""
+        """Note the bytes of a gradient that is complete."""
+        assert parameter.grad is not None
+        storage = parameter.grad.untyped_storage()
+        self.gradients[storage.data_ptr()] = block_bytes(storage.nbytes())
 
     def backward_done(self) -> None:
         """Backward's figure is noted when the update starts."""
@@ -82,6 +86,7 @@ def allocator_figures(watcher: AllocatorWatcher, alive: int, reserved: int) -> d
     peaks = {phase.value: peak - workspaces for phase, peak in watcher.peaks.items()}
     phase = max(peaks, key=lambda name: peaks[name])
     return {
+        "gradients": sum(watcher.gradients.values()),
         "peak": peaks[phase],
         "phase": phase,
         "phases": {name: {"peak": peak} for name, peak in peaks.items()},

@@ -1,14 +1,21 @@
 """What the tests ask the process in which the counting device is loaded; each answer is JSON."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from difflib import SequenceMatcher
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
 from validation.configuration import parse
+from validation.contribution import contribute
 from validation.counting_device import Log, Place, counting_gpu
+from validation.measure import measure
 from validation.session import Unwatched, session
+from validation.storage import block_bytes
 
 
 def births(function: Callable[[], object], place: Place = Place.GPU) -> list[tuple[str, int]]:
@@ -117,3 +124,64 @@ def watched(words: str) -> list[int]:
         ledger.start_micro_step()
         ledger.keep()
         return [first, max(ledger.stop().totals)]
+
+
+class StandInAllocator:
+    """What a card's caching allocator would say of the bytes on the counting device."""
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self.log.start()
+        self.own = self.log.blocks + 1  # older blocks belong to somebody else
+        self.reset()
+
+    def allocated(self) -> int:
+        """Bytes alive now."""
+        alive = self.log.alive().items()
+        mine = (size for block, (size, place) in alive if place is Place.GPU and block >= self.own)
+        return sum(map(block_bytes, mine))
+
+    def reset(self) -> None:
+        """Forget the highest figure."""
+        self.start, self.level = self.log.size, self.allocated()
+
+    def highest(self) -> int:
+        """The most that was alive since the last `reset`."""
+        level = highest = self.level
+        sizes: dict[int, int] = {}
+        for at, entry in enumerate(self.log.entries()):
+            if entry.place is Place.GPU and entry.bytes > 0:
+                sizes[entry.block] = block_bytes(entry.bytes)
+            if at < self.start or entry.place is not Place.GPU:
+                continue
+            level += sizes[entry.block] if entry.bytes > 0 else 0
+            if entry.bytes < 0 and entry.block >= self.own:
+                level -= sizes.get(entry.block, block_bytes(-entry.bytes))
+            highest = max(highest, level)
+        return highest
+
+
+def on_a_card(words: str) -> dict[str, Any]:
+    """The row of a real card, whose allocator is the counting device's."""
+    with counting_gpu(), ExitStack() as stack:
+        allocator = StandInAllocator()
+        card = SimpleNamespace(name="Stand-In 4000", major=8, minor=0, total_memory=2**34)
+        for name, answer in {
+            "max_memory_allocated": allocator.highest,
+            "reset_peak_memory_stats": allocator.reset,
+            "memory_allocated": allocator.allocated,
+            "memory_reserved": allocator.allocated,
+            "empty_cache": lambda: None,
+            "get_device_properties": lambda _: card,
+        }.items():
+            stack.enter_context(patch(f"torch.cuda.{name}", answer))
+        return measure(parse(words.split()), "cuda")
+
+
+def contribution(folder: str) -> list[str]:
+    """What `measure` prints without a model, for a small step and one that no machine can hold."""
+    steps = (
+        "gpt2-s --layers 1 --batch-size 1 --sequence-length 16",
+        "gpt3-175b --batch-size 64",
+    )
+    return list(contribute("cpu", Path(folder), steps))

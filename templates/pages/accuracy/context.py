@@ -13,6 +13,7 @@ from templates.pages.numbers.context import DEVICES, Accuracy, accuracy_of, comp
 from validation.check import check
 from validation.compare import Comparison
 from validation.figure import draw
+from validation.grid import CARD_STEPS
 from validation.peers import KERNELS, PEERS, Peer, Score, read_predictions, score
 from validation.public import GUIDE, SITE, Publication, Published, as_classifier
 from validation.rows import read_rows
@@ -35,6 +36,7 @@ class Device:
     versions: str
     figure: str
     left_out: int
+    cards: list[Accuracy]
 
     @property
     def count(self) -> int:
@@ -66,7 +68,19 @@ def _device(words: str, comparisons: list[Comparison], left_out: int) -> Device:
         versions=", ".join(_versions(comparisons)),
         figure=draw(comparisons),
         left_out=left_out,
+        cards=by_card(comparisons),
     )
+
+
+def by_card(comparisons: Sequence[Comparison]) -> list[Accuracy]:
+    """One group for each graphics card, driver and version of PyTorch that rows come from."""
+    groups: dict[str, list[Comparison]] = {}
+    for item in comparisons:
+        if gpu := item.row.get("gpu"):
+            words = f"{gpu['card']}, driver {gpu['driver'] or 'unknown'}, CUDA {gpu['cuda']}"
+            torch = item.row["versions"]["torch"]
+            groups.setdefault(f"{words}, PyTorch {torch}", []).append(item)
+    return [accuracy_of(words, members) for words, members in sorted(groups.items())]
 
 
 def _techniques(comparisons: Sequence[Comparison]) -> list[Accuracy]:
@@ -276,4 +290,5 @@ def context() -> dict[str, object]:
         "peers": peer_scores(),
         "check_command": told,
         "check_output": printed,
+        "contributed": len(CARD_STEPS),
     }

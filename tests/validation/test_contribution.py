@@ -1,0 +1,55 @@
+"""Rows of a reader's own machine: the path of a real card, and the file that is sent in."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from templates.pages.accuracy.context import by_card
+from validation.__main__ import main
+from validation.compare import compare, summary
+
+pytestmark = pytest.mark.oracle
+
+Measure = Callable[..., dict[str, Any]]
+STEP = "gpt2-s --layers 2 --batch-size 2 --sequence-length 96 --optimizer lamb --optimizer-bits 8"
+
+
+def test_a_card_reports_what_the_counting_device_counts(measure: Measure) -> None:
+    # The code that reads a card's allocator, on the one card that every machine has.
+    card, counted = measure(f"call on_a_card {STEP}"), measure(STEP)
+    for name in ("peak", "phase", "weights", "gradients", "optimizer", "parameters"):
+        assert card[name] == counted[name], name
+    for name, phase in card["phases"].items():
+        assert phase["peak"] == counted["phases"][name]["peak"], name
+    assert card["workspaces"] == 0
+    assert card["gpu"]["card"] == "Stand-In 4000"
+    (found,) = compare([card])
+    assert not any(found.static_errors().values())
+    assert any("backward" in line for line in summary([found]))
+    (row,) = by_card([found])
+    assert row.cells[0].startswith("Stand-In 4000, driver ")
+
+
+def test_steps_that_fit_are_measured_into_a_file(measure: Measure, tmp_path: Path) -> None:
+    lines = measure(f"call contribution {tmp_path}", "cpu")
+    (path,) = tmp_path.iterdir()
+    (row,) = map(json.loads, path.read_text().splitlines())
+    assert row["configuration"]["model"] == "gpt2-s"
+    assert re.match(r" +[\d.]+ MiB +[\d.]+ MiB +[-+]\d\.\d\d %  gpt2-s --layers 1", lines[1])
+    assert "gpt3-175b --batch-size 64: may need " in lines[2]
+    assert f"One row is in {path}" in " ".join(lines)
+    again = measure(f"call contribution {tmp_path}", "cpu")
+    assert "already in the file" in again[1]
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_a_machine_without_a_gpu_is_refused_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    assert main(["measure", "--device", "cuda"]) == 2
+    assert "PyTorch finds no GPU here" in capsys.readouterr().err
