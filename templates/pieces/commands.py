@@ -1,6 +1,6 @@
-"""What volunteers and organisers type: the pages show these lines, and the tests parse them.
+"""Commands for volunteers and organizers: the pages show these lines, and the tests parse them.
 
-RUN stands for a run file or its address; where to install from, the build finds out.
+RUN stands for a run file or its address; the build finds out where to install from.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from typing import Final
 from tools.source import ARCHIVE, Source
 
 TOGETHER: Final = "python -m training"
-RUN_WORDS: Final = "`RUN` stands for the run file or its address: the run's organisers give it."
+RUN_WORDS: Final = (
+    "`RUN` stands for the run file or its address, which you get from the run's organizers."
+)
 START_ENVIRONMENT: Final = ("python3 -m venv together", "source together/bin/activate")
 DOCTOR: Final = f"{TOGETHER} doctor RUN"
 JOIN: Final = f"{TOGETHER} join RUN --name Ada"
@@ -19,12 +21,12 @@ REHEARSE: Final = f"{TOGETHER} rehearse"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where somebody joins from: its tab, what to know, and what to type.
+    """A place to join from: its tab, its instructions, and its commands.
 
     Attributes:
         before: Markdown above the commands.
-        lines: one command each.
-        after: Markdown below them.
+        lines: the commands, one per line.
+        after: Markdown below the commands.
     """
 
     title: str
@@ -34,24 +36,24 @@ class Place:
 
 
 def install(source: Source) -> str:
-    """The command that installs what volunteers and organisers need."""
+    """The command that installs the packages for volunteers and organizers."""
     return source.install("training")
 
 
 def download_words(source: Source, folder: str = "") -> str:
-    """What to fetch by hand before the commands; nothing where they fetch it themselves.
+    """A note to download the source by hand; empty if the commands download it themselves.
 
     Args:
-        source: where the project's source is.
-        folder: from the page to the site's root, for a link in HTML.
+        source: location of the project's source.
+        folder: path from the page to the site's root, for a link in HTML.
     """
     if not source.needs_download:
         return ""
-    return f"Download [the source]({folder}{ARCHIVE}) first, into the folder in which you type."
+    return f"First download [the source]({folder}{ARCHIVE}) into the folder you will work in."
 
 
 def places(source: Source) -> tuple[Place, ...]:
-    """Everywhere that one can join from."""
+    """All places to join from."""
     here = (*START_ENVIRONMENT, install(source), DOCTOR, JOIN)
     return (_notebook(source), *_computers(source, here), _docker(source))
 
@@ -68,15 +70,15 @@ def _notebook(source: Source) -> Place:
     beside = f" Upload [the source]({ARCHIVE}) beside it." if source.needs_download else ""
     return Place(
         "Notebook",
-        f"Colab and Kaggle lend a GPU for some hours. {get}{beside} Choose a T4 as the accelerator "
-        "(PyTorch's builds of today no longer run on Kaggle's P100), in Kaggle switch *Internet* "
-        "on, store your token as a secret named `HF_TOKEN`, fill in the form at the top and run "
-        "the cells. They run these commands for you:",
+        f"Colab and Kaggle lend you a GPU for a few hours. {get}{beside} Choose a T4 as the "
+        "accelerator (current PyTorch builds no longer run on Kaggle's P100) and, in Kaggle, turn "
+        "*Internet* on. Store your token as a secret named `HF_TOKEN`, fill in the form at the top "
+        "and run the cells. They run these commands for you:",
         (f"{DOCTOR} --behind-firewall", f"{JOIN} --behind-firewall"),
-        "Notebook services cannot be called from outside, so the notebook calls the others. Its "
-        "session ends after some hours; with a `FOLDER` that outlives it, for example on your "
-        "Drive, you come back as the same volunteer. We test the notebook on Linux, not in Colab "
-        "or Kaggle.",
+        "Notebook services accept no connections from outside, so the notebook connects to the "
+        "others. Its session ends after a few hours. With a `FOLDER` that outlives it, for example "
+        "on your Drive, you can come back as the same volunteer. We test the notebook on Linux, "
+        "not in Colab or Kaggle.",
     )
 
 
@@ -87,37 +89,38 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
     return (
         Place(
             "Linux",
-            "Python 3.11 to 3.13, on Intel, AMD or ARM with 64 bits. A GPU needs NVIDIA's driver: "
-            f"`nvidia-smi` shows it. Leave out the first line where there is no `apt`.{download}",
+            "You need Python 3.11 to 3.13 on a 64-bit Intel, AMD or ARM processor. A GPU needs "
+            "NVIDIA's driver: if it is installed, `nvidia-smi` shows it. If your system has no "
+            f"`apt`, leave out the first line.{download}",
             (debian, *here),
             "Python 3.10 or older, as on Ubuntu 22.04? Type `sudo apt install python3.11-venv`, "
             "and `python3.11 -m venv together` instead of the second line.",
         ),
         Place(
             "Windows",
-            "In WSL 2: the library that carries the tensors has no build for Windows itself. Type "
-            "`wsl --install` in PowerShell, restart, and open *Ubuntu*. NVIDIA's driver is "
-            f"installed in Windows, not in Ubuntu.{download} Then, in Ubuntu:",
+            "Use WSL 2, because the library that transfers the tensors has no build for Windows. "
+            "Type `wsl --install` in PowerShell, restart, and open *Ubuntu*. Install NVIDIA's "
+            f"driver in Windows, not in Ubuntu.{download} Then, in Ubuntu:",
             (debian, *here),
-            "WSL's network cannot be called from outside; the doctor finds that, and `join` then "
-            "calls the others. If the clock is off after a sleep, type `wsl --shutdown` and start "
-            "again. Untested: we have no Windows.",
+            "WSL accepts no connections from outside. The doctor detects this, and `join` then "
+            "connects to the others. If the clock is wrong after your computer has slept, type "
+            "`wsl --shutdown` and start again. Untested: we have no Windows machine.",
         ),
         Place(
             "macOS",
-            "Apple silicon only: PyTorch has no build for Macs with Intel. Python 3.11 to 3.13 is "
-            "on [python.org](https://www.python.org/downloads/macos/). The model is computed on "
-            f"the processor: Apple's GPU is not used.{download}",
+            "You need Apple silicon, because PyTorch has no build for Intel Macs, and Python 3.11 "
+            "to 3.13 from [python.org](https://www.python.org/downloads/macos/). The model runs on "
+            f"the processor, not on Apple's GPU.{download}",
             here,
             "Untested: we have no Mac.",
         ),
         Place(
             "CPU",
-            "The same as on Linux. Without a GPU everything is computed on the processor, far more "
-            "slowly: for a small recipe that is fine, for a large one your part will be small. "
-            "PyTorch's build for processors saves gigabytes of download: [PyTorch's start "
-            "page](https://pytorch.org/get-started/locally/) has its command; add `==2.13.0` to "
-            f"`torch`, and type it before the fourth line.{download}",
+            "These are the commands for Linux. Without a GPU, the processor does all the work, "
+            "far more slowly. That is fine for a small recipe; in a large one your contribution "
+            "will be small. To save gigabytes of download, install PyTorch's CPU build: take its "
+            "command from [PyTorch's start page](https://pytorch.org/get-started/locally/), add "
+            f"`==2.13.0` to `torch`, and type it before the fourth line.{download}",
             (debian, *here),
         ),
     )
@@ -127,10 +130,10 @@ def _docker(source: Source) -> Place:
     download = f"{download_words(source)} " if source.needs_download else ""
     return Place(
         "Docker",
-        f"{download}On a GPU the host needs NVIDIA's container toolkit; without one, build with "
-        "`--build-arg VARIANT=cpu` and leave `--gpus all` out. Put the run file into the folder "
-        "first; if the run has an address, leave out the second `-v`, and write the address for "
-        "`run.toml`.",
+        f"{download}To use a GPU, the host needs NVIDIA's container toolkit. Without a GPU, build "
+        "with `--build-arg VARIANT=cpu` and leave `--gpus all` out. Put the run file into the "
+        "folder first; if the run file has an address, leave out the second `-v` and replace "
+        "`run.toml` with the address.",
         (
             *source.get,
             "docker build -t volunteer .",
@@ -138,14 +141,14 @@ def _docker(source: Source) -> Place:
             '-v "$PWD/run.toml:/app/run.toml:ro" -p 31337:31337 volunteer join run.toml '
             "--port 31337 --name Ada",
         ),
-        "Identity, backup and caches are in the volume `volunteer`. A token goes in with "
-        "`-e HF_TOKEN`. Untested: the Dockerfile passes a linter, and nobody has built it for us.",
+        "Identity, backup and caches are in the volume `volunteer`. Pass a token with "
+        "`-e HF_TOKEN`. The Dockerfile is linted, but not yet built in CI.",
     )
 
 
 BOOKS: Final = "~/.local/state/training-transformers-together/our-run/authority"
 
-# What organisers type, by what it is for.
+# Commands for organizers, by purpose.
 ENCODE: Final = (
     f"{TOGETHER} encode my-org/pictures --output shards --recipe paper "
     "--codes microsoft/vq-diffusion-ithq",

@@ -1,4 +1,4 @@
-"""What taking part in the run of 2021 would cost today: memory, traffic, disk, power."""
+"""Costs of taking part in the run of 2021 today: memory, traffic, disk, power."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ PASSED: Final = 0.8
 MONTHS: Final = 2.5
 HOURS_A_MONTH: Final = 365.25 * 24 / 12
 
-# How a volunteer trains, as `training.volunteer.fitting.make_plan` tells the calculator.
+# A volunteer's options, as `training.volunteer.fitting.make_plan` gives them to the calculator.
 CHOICES: Final = {
     "precision": "amp",
     "optimizer": "lamb",
@@ -35,7 +35,7 @@ CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A step's memory with so many sequences at once: on the GPU, overhead included, and in RAM."""
+    """Memory of a step with `sequences` at once: in RAM, and on the GPU including overhead."""
 
     sequences: int
     gpu: int
@@ -44,7 +44,7 @@ class Memory:
 
 
 def memory(sequences: int) -> Memory:
-    """What the calculator says of the paper's recipe on a GPU."""
+    """The calculator's answer for the paper's recipe on a GPU."""
     value = ask("answer", model=MODEL.name, batch_size=str(sequences), **CHOICES)
     report = value["report"]
     gpu = report["gpu"]["peak"] + report["gpu"]["overhead"]
@@ -52,7 +52,7 @@ def memory(sequences: int) -> Memory:
 
 
 def processor_memory(sequences: int) -> int:
-    """The same without a GPU: in 32 bits and in RAM, with what attention line by line takes."""
+    """The same without a GPU: in 32 bits and in RAM, including attention's line-by-line buffer."""
     choices = {**CHOICES, "precision": "fp32", "batch_size": str(sequences)}
     report = ask("answer", model=MODEL.name, **choices)["report"]
     counted = int(report["gpu"]["peak"] + report["ram"]["peak"])
@@ -67,12 +67,12 @@ def copy_bytes() -> int:
 
 
 def parameter_count() -> int:
-    """Numbers in the model's weights."""
+    """Number of the model's parameters."""
     return int(ask("answer", model=MODEL.name)["report"]["parameters"])
 
 
 def line_overhead() -> float:
-    """Bytes on the line for each byte of tensors, in the measured exchanges at 8 bits.
+    """Bytes on the wire per byte of tensors, in the measured exchanges at 8 bits.
 
     Among n peers, each sends 2 (n - 1) / n copies of the tensors.
     """
@@ -87,35 +87,35 @@ def line_overhead() -> float:
 
 
 def step_bytes() -> float:
-    """What a volunteer among many sends for a global step, and receives as well.
+    """Bytes that a volunteer among many sends, and also receives, per global step.
 
-    Two copies of the gradients, and two of the weights in the steps in which they are averaged.
+    Two copies of the gradients, and two of the weights in steps that average them.
     """
     exchanges = 1 + 1 / PAPER.swarm.average_state_every
     return 2 * exchanges * copy_bytes() * line_overhead()
 
 
 def steps_an_hour() -> float:
-    """The pace of the run of 2021."""
+    """Steps per hour in the run of 2021."""
     return PASSED * PAPER.schedule.total_steps / (MONTHS * HOURS_A_MONTH)
 
 
 def disk_bytes() -> int:
-    """Room for two backups, the old until the new one is whole, and a checkpoint."""
+    """Space for a checkpoint and two backups: the old one stays until the new one is complete."""
     count = parameter_count()
     return 2 * count * (4 + 2 * PAPER.optimizer.state_bits // 8) + 4 * count
 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """A GPU's most watts, as its maker states them."""
+    """A GPU's maximum power in watts, as stated by its maker."""
 
     title: str
     watts: int
     address: str
 
     def kilowatt_hours(self, hours: float) -> float:
-        """What it takes at most in so many hours."""
+        """Most energy that it can use in a number of hours."""
         return self.watts * hours / 1000
 
 
@@ -135,7 +135,7 @@ POWERS: Final = (
 
 
 def rows(hours: float = 6) -> list[list[str]]:
-    """The table of costs: what, how much, and how that is known."""
+    """The table of costs: resource, amount, and source."""
     one, many = memory(1), memory(PAPER.swarm.micro_batch_size)
     traffic = step_bytes() * steps_an_hour()
     power = "; ".join(f"{p.title}: {p.kilowatt_hours(hours):.1f} kWh" for p in POWERS)
@@ -143,37 +143,37 @@ def rows(hours: float = 6) -> list[list[str]]:
         [
             "GPU memory",
             f"{format_bytes(one.gpu)} to {format_bytes(many.gpu)}",
-            f'for 1 to {many.sequences} sequences at once, by <a href="../calculator/?'
-            f'{many.query.replace("&", "&amp;")}">the calculator</a>; what fits is chosen for you',
+            f'<a href="../calculator/?{many.query.replace("&", "&amp;")}">calculated</a> for 1 to '
+            f"{many.sequences} sequences at once; <code>join</code> chooses as many as fit",
         ],
         [
             "RAM",
-            f"{format_bytes(one.ram)} and more",
-            "for the optimizer, by the calculator; the averaging library keeps copies of its own. "
-            "In 2021 the organisers asked for 13 GB",
+            f"at least {format_bytes(one.ram)}",
+            "calculated for the optimizer; the averaging library keeps copies of its own. In 2021 "
+            "the organizers asked for 13 GB",
         ],
         [
             "RAM without a GPU",
-            f"{format_bytes(processor_memory(1))} and more",
-            "by the calculator, for 1 sequence at once",
+            f"at least {format_bytes(processor_memory(1))}",
+            "calculated for 1 sequence at once",
         ],
         [
-            "Traffic up, and as much down",
-            f"{traffic / 1e9:.1f} GB an hour",
-            f"{step_bytes() / 1e6:,.0f} MB a global step, from measured exchanges, at the pace of "
-            f"2021, {steps_an_hour():.0f} steps an hour. Then the organisers asked for 50 GB in 6 "
-            f"hours; here it would be {6 * traffic / 1e9:.0f} GB",
+            "Upload, and the same again for download",
+            f"{traffic / 1e9:.1f} GB per hour",
+            f"{step_bytes() / 1e6:,.0f} MB per global step, from measured exchanges, at the pace "
+            f"of 2021, {steps_an_hour():.0f} steps per hour. In 2021 the organizers asked for "
+            f"50 GB in 6 hours; here it would be {6 * traffic / 1e9:.0f} GB",
         ],
         [
             "Disk",
             format_bytes(disk_bytes()),
-            "for backup and checkpoint; the training data is streamed and not stored. The packages "
-            "come on top",
+            "for backup and checkpoint; the training data is streamed, not stored. Software "
+            "packages need more",
         ],
         [
             f"Electricity in {hours:g} hours",
             power,
-            "the card alone at the most watts that its maker states, so less in truth; the rest of "
-            "the computer comes on top",
+            "upper limit for the card alone, from its maker's figures; the rest of the computer "
+            "uses more",
         ],
     ]

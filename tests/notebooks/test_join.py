@@ -132,11 +132,11 @@ def _printed(cell: Any) -> str:
 def test_a_reader_joins_and_leaves(tmp_path: Path, monitor: Path) -> None:
     printed = Reader(tmp_path, {"RUN": str(monitor), "NAME": "reader"}).run()
     assert printed["install"].startswith("installed in ")
-    assert printed["token"] == "This run admits everybody: no token is needed.\n"
+    assert printed["token"] == "This run admits everyone, so you need no token.\n"
     doctor = printed["doctor"].splitlines()
     assert [line for line in doctor if line.startswith("problem")] == []
     assert any(line.split()[:2] == ["fine", "Entry"] for line in doctor)
-    assert any("that of the run's monitor" in line for line in doctor)
+    assert any("the run's monitor" in line for line in doctor)
     joined = printed["join"].splitlines()
     assert joined[0].startswith("doctor: ")
     assert "looking for the run" in joined

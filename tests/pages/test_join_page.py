@@ -142,7 +142,9 @@ def test_the_disk_is_what_the_doctor_asks_for() -> None:
 
 def test_the_recorded_terminals_are_what_this_version_prints() -> None:
     lines = join_page.recorded("volunteer.txt")
-    assert any(re.match(r"step \d+ of \d+ · loss \d\.\d{3} · you [\d,]+ samples", x) for x in lines)
+    assert any(
+        re.match(r"step \d+ of \d+ · loss \d\.\d{3} · you [\d,]+ sequences", x) for x in lines
+    )
     assert lines[-1].endswith(Stage.DONE.value)
     for line in lines:
         if line.startswith("step "):

@@ -213,12 +213,12 @@ class Renewal:
         grant = admission.grant
         if self._told is not error.cause:
             until = time.strftime("%H:%M:%S", time.localtime(grant.expires))
-            self.say(f"access could not be renewed, it lasts until {until}: {error}")
+            self.say(f"access could not be renewed and lasts until {until}: {error}")
             logger.warning("access could not be renewed: %s", error.cause)
         self._told = error.cause
         if grant.seconds_left() <= 0 and not self._told_expiry:
             self._told_expiry = True
-            self.say("access has ended: the others refuse this peer until it is renewed")
+            self.say("access has ended: the others reject this peer until it is renewed")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Readings of other clocks, and what they say of ours."""
+"""Readings of other clocks, and a verdict on this machine's own."""
 
 import email.utils
 import time
@@ -10,8 +10,8 @@ from training.doctor.findings import Finding, PointName, Verdict, fine
 TOLERANCE = 3.0  # seconds; hivemind's DHT warns of peers beyond it
 
 FIX = (
-    "set it by the network's time: `sudo timedatectl set-ntp true` on Linux, `wsl --shutdown` and "
-    "a new start on WSL, System Settings > General > Date & Time on macOS"
+    "set it from the network: `sudo timedatectl set-ntp true` on Linux, `wsl --shutdown` and "
+    "a restart on WSL, System Settings > General > Date & Time on macOS"
 )
 
 
@@ -20,9 +20,9 @@ class Reading:
     """Another clock, read over the network.
 
     Attributes:
-        clock: whose it is.
+        clock: its owner.
         ahead: seconds by which this machine's clock is ahead of it.
-        uncertainty: seconds by which `ahead` may be off either way.
+        uncertainty: seconds by which `ahead` may be off in either direction.
     """
 
     clock: str
@@ -31,7 +31,7 @@ class Reading:
 
 
 def read(clock: str, told: float, asked_at: float, answered_at: float) -> Reading:
-    """A reading from a time told between two moments of our own clock, all in seconds."""
+    """A reading from a time reported between two times of our own clock, all in seconds."""
     middle = (asked_at + answered_at) / 2
     return Reading(clock, middle - told, (answered_at - asked_at) / 2)
 
@@ -39,9 +39,9 @@ def read(clock: str, told: float, asked_at: float, answered_at: float) -> Readin
 def read_header(
     clock: str, headers: Mapping[str, str], asked_at: float, answered_at: float
 ) -> Reading | None:
-    """A reading from an HTTP answer's Date, which tells whole seconds; None where there is none.
+    """A reading from an HTTP response's Date, in whole seconds; None if there is none.
 
-    A cache may keep an answer; it then tells its Age.
+    A response from a cache reports its Age.
     """
     try:
         date = email.utils.parsedate_to_datetime(headers["Date"]).timestamp()
@@ -53,14 +53,14 @@ def read_header(
 
 
 def judge(readings: list[Reading]) -> Finding:
-    """What the surest reading says."""
+    """A verdict from the most certain reading."""
     if not readings:
-        fix = "see that it is set by the network's time"
-        cause = "nobody answered whose clock could be compared"
+        fix = "make sure that it is set from the network"
+        cause = "no one answered whose clock could be compared"
         return Finding(PointName.CLOCK, Verdict.WARNING, cause, fix)
     best = min(readings, key=lambda reading: reading.uncertainty)
     side = "ahead of" if best.ahead > 0 else "behind"
-    cause = f"{abs(best.ahead):,.1f} s {side} that of {best.clock}"
+    cause = f"{abs(best.ahead):,.1f} s {side} {best.clock}"
     if best.uncertainty >= 0.1:
         cause += f" (give or take {best.uncertainty:.1f} s)"
     if abs(best.ahead) - best.uncertainty > TOLERANCE:
@@ -71,11 +71,11 @@ def judge(readings: list[Reading]) -> Finding:
 
 
 class Stopwatch:
-    """Moments of our own clock around a question."""
+    """Times of our own clock before and after a request."""
 
     def __init__(self) -> None:
         self.asked_at = time.time()
 
     def stop(self) -> tuple[float, float]:
-        """When it was asked and answered, in seconds since 1970."""
+        """Times of the request and the response, in seconds since 1970."""
         return self.asked_at, time.time()

@@ -24,8 +24,8 @@ MARGIN = 26  # columns before a finding's text
 
 
 def run(run_file: RunFile, folder: Path, options: argparse.Namespace) -> int:
-    """Examine and print; 1 where there is a problem, else 0."""
-    logging.disable(logging.CRITICAL)  # libraries tell the log what the findings say in words
+    """Run all checks and print the findings; returns 1 if there is a problem, else 0."""
+    logging.disable(logging.CRITICAL)  # the findings say in words what libraries would log
     began = time.monotonic()
     setup = Setup(
         run=run_file,
@@ -55,7 +55,7 @@ def run(run_file: RunFile, folder: Path, options: argparse.Namespace) -> int:
 
 
 def show(finding: Finding, stream: TextIO) -> str:
-    """A finding as a line, with a second one for what to do; coloured on a terminal."""
+    """A finding and what to do as text, wrapped and colored in a terminal."""
     word = finding.verdict.value
     if stream.isatty() and "NO_COLOR" not in os.environ:
         word = f"\x1b[{COLOURS[finding.verdict]}m{word}\x1b[0m" + " " * (8 - len(word))
@@ -85,32 +85,32 @@ def _summary(findings: list[Finding]) -> str:
 
 
 def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Examine in a process of its own, print what is not fine, and say how to join.
+    """Run the checks in a separate process, print the problems, and adapt the command.
 
     Args:
         options: those of `join`. folder: the volunteer's.
 
     Returns:
-        What to add to the command: ``--behind-firewall`` where others cannot connect to this
+        Options to add to the command: ``--behind-firewall`` if others cannot connect to this
         machine.
 
     Raises:
-        NotFitError: when there is a problem that waiting does not fix.
+        NotFitError: if there is a problem that waiting does not fix.
     """
     findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
-        print("doctor: gave no answer; joining without", flush=True)
+        print("doctor: no answer; joining without it", flush=True)
         return []
     ill = [finding for finding in findings if finding.verdict is not Verdict.FINE]
     print(f"doctor: {_summary(findings)}", flush=True)
     for finding in ill:
         print(show(finding, sys.stdout), flush=True)
     if any(finding.verdict is Verdict.PROBLEM and not finding.passes for finding in ill):
-        print("not joining until this is fixed; --no-doctor joins all the same", flush=True)
+        print("not joining until this is fixed; --no-doctor joins anyway", flush=True)
         raise NotFitError
     if not any(f.point is PointName.REACHABILITY and not f.passes for f in ill):
         return []
-    print("joining as with --behind-firewall: this machine calls the others", flush=True)
+    print("joining as with --behind-firewall: this machine connects to the others", flush=True)
     return ["--behind-firewall"]
 
 
@@ -127,7 +127,7 @@ def _place(options: argparse.Namespace, folder: Path) -> list[str]:
 
 
 def _ask(arguments: list[str]) -> list[Finding] | None:
-    """The findings of a doctor in another process: what it imports is gone when it ends."""
+    """The findings of a doctor in another process, which frees its imports when it ends."""
     try:
         answer = subprocess.run(
             [*supervisor.COMMAND, "doctor", *arguments, "--json"],

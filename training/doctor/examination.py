@@ -1,4 +1,4 @@
-"""All points, looked at side by side, each with a deadline; whatever happens, no trace."""
+"""All checks, run side by side, each with a deadline; no failure ends in a traceback."""
 
 import threading
 import time
@@ -10,19 +10,19 @@ from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict
 from training.doctor.setup import Setup, first_line
 
-SECONDS = 20.0  # for all that waits for others
+SECONDS = 20.0  # for all checks that wait for others
 
 
 @dataclass(frozen=True)
 class Check:
-    """A function that looks, and the points that it reports on."""
+    """A function that checks something, and the points that it reports on."""
 
     points: tuple[PointName, ...]
     look: Callable[[], Iterable[Finding]]
 
 
 def examine(setup: Setup, seconds: float = SECONDS) -> list[Finding]:
-    """Look at every point; the findings are in the points' order."""
+    """Run every check; the findings are in the order of the points."""
     findings: list[Finding] = []
     readings: list[Reading] = []
     for check in _here(setup):
@@ -60,9 +60,9 @@ def _elsewhere(setup: Setup, readings: list[Reading]) -> tuple[Check, ...]:
 def _run(check: Check) -> list[Finding]:
     try:
         return list(check.look())
-    except Exception as error:  # a doctor that falls ill is no use
-        cause = f"could not be looked at ({type(error).__name__}: {first_line(error)})"
-        fix = "please report this line to the organisers"
+    except Exception as error:  # one broken check must not hide the others
+        cause = f"could not be checked ({type(error).__name__}: {first_line(error)})"
+        fix = "please report this line to the organizers"
         return [Finding(point, Verdict.WARNING, cause, fix) for point in check.points]
 
 
@@ -72,7 +72,7 @@ def _run_side_by_side(checks: tuple[Check, ...], seconds: float) -> list[Finding
     def run(check: Check) -> None:
         found[check] = _run(check)
 
-    # A thread that hangs must not keep the process: hence neither a pool nor a wait at the end.
+    # A thread that hangs must not keep the process alive: hence no pool and no wait at the end.
     threads = [threading.Thread(target=run, args=(check,), daemon=True) for check in checks]
     for thread in threads:
         thread.start()
@@ -82,6 +82,6 @@ def _run_side_by_side(checks: tuple[Check, ...], seconds: float) -> list[Finding
     done = dict(found)
     findings = [finding for check in checks for finding in done.get(check, [])]
     cause = f"no answer within {seconds:.0f} s"
-    fix = "try again; if it stays so, check this machine's connection"
+    fix = "try again; if that does not help, check this machine's connection"
     late = (point for check in checks if check not in done for point in check.points)
     return findings + [Finding(point, Verdict.WARNING, cause, fix, passes=True) for point in late]

@@ -1,4 +1,4 @@
-"""What the doctor looks at, and what it can find."""
+"""The doctor's checks, and its findings."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,15 +6,15 @@ from typing import Any
 
 
 class Verdict(StrEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     FINE = "fine"
-    WARNING = "warning"  # joining works, with less or with luck
+    WARNING = "warning"  # joining works, with limits or with luck
     PROBLEM = "problem"  # joining will fail
 
 
 class PointName(StrEnum):
-    """What is looked at; the names are those in the JSON."""
+    """The checks, by their names in the JSON."""
 
     SYSTEM = "system"
     PYTHON = "python"
@@ -36,12 +36,12 @@ class PointName(StrEnum):
 
 @dataclass(frozen=True)
 class Point:
-    """Something that is looked at.
+    """One check.
 
     Attributes:
-        title: as people read it.
-        question: what is asked. reason: why it matters.
-        needs_network: whether it can be answered only on line.
+        title: its name in words.
+        question: the question it answers. reason: why the answer matters.
+        needs_network: True if it needs a connection.
     """
 
     name: PointName
@@ -53,11 +53,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out at a point.
+    """The result of a check.
 
     Attributes:
-        cause: what was found. fix: what to do about it; empty where all is fine.
-        passes: whether waiting may fix it, so that it is no reason not to begin.
+        cause: what was found. fix: what to do about it; empty if all is fine.
+        passes: True if waiting may fix it, so that it need not prevent joining.
     """
 
     point: PointName
@@ -79,7 +79,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Finding":
-        """Read back what `to_json` gave."""
+        """Restore a finding from the output of `to_json`."""
         return cls(
             PointName(value["point"]),
             Verdict(value["verdict"]),
@@ -90,16 +90,16 @@ class Finding:
 
 
 class NotFitError(Exception):
-    """There is a problem that makes joining fail; what it is has been printed."""
+    """A problem makes joining fail; it has already been printed."""
 
 
 def fine(point: PointName, cause: str) -> Finding:
-    """A finding that needs nothing."""
+    """A finding that needs no action."""
     return Finding(point, Verdict.FINE, cause)
 
 
 def worst(findings: list[Finding]) -> Verdict:
-    """The worst verdict of all; fine where there is none."""
+    """The worst verdict; fine if there are no findings."""
     order = list(Verdict)
     return max((finding.verdict for finding in findings), key=order.index, default=Verdict.FINE)
 
@@ -109,54 +109,54 @@ _ALL = (
         PointName.SYSTEM,
         "System",
         "Is it Linux or macOS?",
-        "hivemind, which carries the tensors, has no build for Windows; in WSL it runs.",
+        "hivemind, which transfers the tensors, has no build for Windows, but it runs in WSL.",
     ),
     Point(
         PointName.PYTHON,
         "Python",
-        "Is its version one that is tested?",
-        "Newer versions may lack packages, older ones cannot read this program.",
+        "Do we test this version?",
+        "Newer versions may lack packages; older ones cannot run this program.",
     ),
     Point(
         PointName.PACKAGES,
         "Packages",
-        "Are their versions those of the extra `training`?",
+        "Do their versions match those of the extra `training`?",
         "Other versions may fail in ways that look like network errors.",
     ),
     Point(
         PointName.OPEN_FILES,
         "Open files",
-        "May the process open enough files?",
-        "Each connection counts as one, and the network keeps up to 512.",
+        "Can the process open enough files?",
+        "Each connection counts as a file, and the network keeps up to 512.",
     ),
     Point(
         PointName.FOLDER,
         "Folder",
-        "Can the volunteer's folder be written, and does nobody else use it?",
-        "It keeps the identity and the backup.",
+        "Is the volunteer's folder writable, and not in use by another program?",
+        "It holds the identity and the backup.",
     ),
     Point(
         PointName.DISK,
         "Disk",
         "Is there room for the backup and a checkpoint?",
-        "A full disk ends the training hours later.",
+        "A full disk would end the training hours later.",
     ),
     Point(
         PointName.MEMORY,
         "Memory",
-        "Does a training step fit, by the calculator?",
-        "What does not fit ends with an out-of-memory error in the first step.",
+        "According to the calculator, does a training step fit?",
+        "If it does not, the first step ends with an out-of-memory error.",
     ),
     Point(
         PointName.GPU,
         "GPU",
-        "If there is one: do driver, PyTorch and GPU work together?",
-        "If they do not, the processor would compute instead, far slower.",
+        "If there is one, do driver, PyTorch and GPU work together?",
+        "Otherwise the processor computes instead, far more slowly.",
     ),
     Point(
         PointName.EIGHT_BITS,
         "8-bit library",
-        "Does bitsandbytes load its library, and compute what it should?",
+        "Does bitsandbytes load its library and compute correctly?",
         "The optimizer keeps its states in 8 bits.",
     ),
     Point(
@@ -176,20 +176,20 @@ _ALL = (
         PointName.REACHABILITY,
         "Reachability",
         "Can others connect to this machine? (The run's monitor tries.)",
-        "Whoever cannot be reached has to call all others, and cannot pass gradients on.",
+        "If they can't, this machine has to connect to all others and cannot average gradients.",
         needs_network=True,
     ),
     Point(
         PointName.CLOCK,
         "Clock",
         "Is it within 3 seconds of the others' clocks?",
-        "Records in the network expire by the clock; one that is off sees them too early or late.",
+        "Records in the network expire by the clock; a wrong clock drops them too early or late.",
         needs_network=True,
     ),
     Point(
         PointName.ACCESS,
         "Access",
-        "If the run has an authority: does it admit you?",
+        "If the run has an authority, does it admit you?",
         "Without access the entry points do not answer.",
         needs_network=True,
     ),
@@ -197,14 +197,14 @@ _ALL = (
         PointName.DATA,
         "Training data",
         "Can the data set and the tokenizer be read?",
-        "They are streamed while training.",
+        "The training data is streamed during training.",
         needs_network=True,
     ),
     Point(
         PointName.LIVE,
         "Live data",
-        "Does the address of the run's live data answer?",
-        "Checkpoints are there: the second source of the weights, beside other volunteers.",
+        "Does the address of the run's live data respond?",
+        "It has the checkpoints, the second source of weights besides other volunteers.",
         needs_network=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Folder, disk, memory, GPU and the 8-bit library, against what the recipe needs."""
+"""Folder, disk, memory, GPU and 8-bit library, compared with the recipe's needs."""
 
 import os
 import shutil
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     import torch
 
 SMI_SECONDS = 5.0
-CAPTION_BYTES = 512  # caption, labels and what surrounds them in the file
+CAPTION_BYTES = 512  # caption, labels and their overhead in the file
 WSL_TOOLS = "/usr/lib/wsl/lib"  # where WSL puts the driver's programs, not always in PATH
 
 
 def look_at_folder(setup: Setup) -> list[Finding]:
-    """Tell whether the volunteer's folder can be written and is not in use."""
+    """Check that the volunteer's folder is writable and not in use."""
     try:
         setup.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=setup.folder) as file:
             file.write(b"doctor")
     except OSError as error:
         cause = f"{setup.folder} cannot be written: {error.strerror or error}"
-        fix = "name another one with --folder"
+        fix = "name another folder with --folder"
         return [Finding(PointName.FOLDER, Verdict.PROBLEM, cause, fix)]
     if is_in_use(setup.folder):
         cause = f"a volunteer is already running in {setup.folder}"
@@ -43,7 +43,7 @@ def look_at_folder(setup: Setup) -> list[Finding]:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Tell whether a process holds the folder's lock (see `network.alone_in`)."""
+    """True if a process holds the folder's lock (see `network.alone_in`)."""
     try:
         import fcntl
     except ImportError:
@@ -60,22 +60,22 @@ def is_in_use(folder: Path) -> bool:
 
 
 def look_at_disk(setup: Setup) -> list[Finding]:
-    """Compare the free room with what a volunteer writes."""
+    """Compare the free space with the files that a volunteer writes."""
     needed = disk_bytes(setup)
     free = shutil.disk_usage(_existing(setup.folder)).free
     counted = f"{format_bytes(needed)} for backup and checkpoint"
     if free < needed:
         cause = f"{format_bytes(free)} are free; a volunteer writes up to {counted}"
-        fix = "free some room, or name a folder on another disk with --folder"
+        fix = "free some space, or name a folder on another disk with --folder"
         return [Finding(PointName.DISK, Verdict.PROBLEM, cause, fix)]
     return [fine(PointName.DISK, f"{format_bytes(free)} free, up to {counted} needed")]
 
 
 def disk_bytes(setup: Setup) -> int:
-    """Room for two backups, the old until the new one is whole, and a checkpoint.
+    """Space for a checkpoint and two backups: the old one stays until the new one is complete.
 
-    A backup holds 32-bit parameters, two optimizer states each, and the shuffle buffer: captions
-    and codes of two bytes each; a checkpoint the parameters.
+    A backup holds 32-bit parameters, two optimizer states for each, and the shuffle buffer of
+    captions and two-byte codes; a checkpoint holds the parameters.
     """
     recipe = setup.recipe
     parameters = estimate(fitting.make_architecture(recipe), Plan()).parameters
@@ -92,7 +92,7 @@ def _existing(folder: Path) -> Path:
 
 
 def look_at_memory(setup: Setup) -> list[Finding]:
-    """Count by the calculator whether a training step fits."""
+    """Check with the calculator that a training step fits."""
     if "torch" in setup.broken_imports:
         return [_unknown(PointName.MEMORY, "torch")]
     device = _device()
@@ -101,8 +101,8 @@ def look_at_memory(setup: Setup) -> list[Finding]:
     except InputError as error:
         fix = "close other programs, or join with another machine"
         if error.field == "micro_batch":
-            return [Finding(PointName.MEMORY, Verdict.PROBLEM, str(error), "choose another number")]
-        cause = f"{error.value} are free on this {_kind(device)}, which {error.rule}"
+            return [Finding(PointName.MEMORY, Verdict.PROBLEM, str(error), "choose another value")]
+        cause = f"{error.value} are free on this {_kind(device)}; it {error.rule}"
         return [Finding(PointName.MEMORY, Verdict.PROBLEM, cause, fix)]
     findings = [_judge_micro_batch(setup, device, choice.size)]
     if device.type == "cuda":
@@ -120,13 +120,13 @@ def _judge_micro_batch(setup: Setup, device: "torch.device", size: int) -> Findi
         f"of {format_bytes(free)} free on this {_kind(device)}"
     )
     if needed > free:
-        fix = "choose a smaller --micro-batch, or leave it out: then what fits is taken"
+        fix = "choose a smaller --micro-batch, or leave it out to use as much as fits"
         return Finding(PointName.MEMORY, Verdict.PROBLEM, cause, fix)
     return fine(PointName.MEMORY, cause)
 
 
 def _judge_main_memory(setup: Setup, device: "torch.device", size: int) -> Finding:
-    """With a GPU: the optimizer's states lie in main memory."""
+    """Check RAM as well, because with a GPU the optimizer's states are kept there."""
     import torch
 
     plan = fitting.make_plan(setup.recipe, device, size)
@@ -139,7 +139,7 @@ def _judge_main_memory(setup: Setup, device: "torch.device", size: int) -> Findi
 
 
 def look_at_gpu(setup: Setup) -> list[Finding]:
-    """Tell whether PyTorch uses the GPU, if there is one."""
+    """Check that PyTorch can use the GPU, if there is one."""
     if "torch" in setup.broken_imports:
         return [_unknown(PointName.GPU, "torch")]
     import torch
@@ -167,19 +167,21 @@ def _try_gpu(found: str) -> Finding:
 
     try:
         torch.ones(2, device="cuda").sum().item()
-    except RuntimeError as error:  # no code for this GPU's generation, or it is taken exclusively
+    except (
+        RuntimeError
+    ) as error:  # no code for this GPU's generation, or another program uses it exclusively
         cause = f"the GPU does not compute ({first_line(error)}): {found}"
         fix = "use a build of PyTorch for this GPU, or hide it with CUDA_VISIBLE_DEVICES="
         return Finding(PointName.GPU, Verdict.PROBLEM, cause, fix)
     precision = choose_precision(torch.device("cuda"))
     found += f"; computes in {precision}"
     if precision is Precision.FLOAT16:
-        found += " with a scale for the loss: it has no units for bfloat16"
+        found += " with loss scaling, because it has no bfloat16 units"
     return fine(PointName.GPU, found)
 
 
 def ask_driver() -> str:
-    """What the NVIDIA driver says of GPU and itself; empty where there is none."""
+    """The NVIDIA driver's description of the GPU and itself; empty if there is no GPU."""
     program = shutil.which("nvidia-smi", path=f"{os.environ.get('PATH', '')}:{WSL_TOOLS}")
     if program is None:
         return ""
@@ -189,7 +191,7 @@ def ask_driver() -> str:
             command, capture_output=True, text=True, timeout=SMI_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return "nvidia-smi does not answer"
+        return "nvidia-smi does not respond"
     lines = answer.stdout.strip().splitlines()
     if answer.returncode or not lines:
         return ""  # the program is there, but no GPU, as in images made for both
@@ -198,7 +200,7 @@ def ask_driver() -> str:
 
 
 def look_at_eight_bits(setup: Setup) -> list[Finding]:
-    """Quantise and restore a tensor by bitsandbytes, and compare with plain torch."""
+    """Quantize and restore a tensor with bitsandbytes, and compare it with plain torch."""
     for name in ("torch", "bitsandbytes"):
         if name in setup.broken_imports:
             return [_unknown(PointName.EIGHT_BITS, name)]
@@ -207,19 +209,20 @@ def look_at_eight_bits(setup: Setup) -> list[Finding]:
     fix = f"install the pinned version: {install_command()}"
     try:
         ours, theirs = _round_trips(setup.recipe.optimizer.block_size)
-    except Exception as error:  # the library raises whatever its loader met
+    except Exception as error:  # the library raises any error of its loader
         cause = f"bitsandbytes cannot compute here ({_telling_line(error)})"
         return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, fix)]
     if theirs > 1.1 * ours:
-        cause = f"bitsandbytes restores 8-bit values that are off by up to {theirs:.2g} of 1"
+        cause = f"bitsandbytes restores 8-bit values from -1 to 1 with errors of up to {theirs:.2g}"
         return [Finding(PointName.EIGHT_BITS, Verdict.PROBLEM, cause, fix)]
-    return [fine(PointName.EIGHT_BITS, "bitsandbytes rounds as exactly as it should")]
+    return [fine(PointName.EIGHT_BITS, "bitsandbytes rounds as accurately as it should")]
 
 
 def _round_trips(block_size: int) -> tuple[float, float]:
     """The largest errors of plain torch and of bitsandbytes, for values in [-1, 1].
 
-    Values between two levels may go either way, so that the two are not compared to each other.
+    Values halfway between two levels may be rounded either way, so the two are not compared with
+    each other.
     """
     import torch
 
@@ -234,14 +237,14 @@ def _round_trips(block_size: int) -> tuple[float, float]:
 
 
 def _telling_line(error: Exception) -> str:
-    """The cause in one of bitsandbytes' long messages."""
+    """The line that names the cause in bitsandbytes' long messages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     original = [line for line in lines if line.startswith("Original error:")]
     return (original or lines or [type(error).__name__])[0]
 
 
 def _unknown(point: PointName, package: str) -> Finding:
-    cause = f"not looked at: {package} does not import"
+    cause = f"not checked: {package} does not import"
     return Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
 
 

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from hivemind.p2p import P2P, PeerID
 
 GREETING_SECONDS = 6.0
-BACK_SECONDS = 9.0  # the monitor itself gives up after 4 s of dialling and 4 s of listening
+BACK_SECONDS = 9.0  # the monitor itself gives up after 4 s of dialing and 4 s of listening
 DAEMON_SECONDS = 10.0
 
 FORWARD = (
-    "open port {port} in the firewall and have the router forward it to this machine, or join "
+    "open port {port} in the firewall and forward it from the router to this machine, or join "
     "with --behind-firewall"
 )
 
 
 @dataclass(frozen=True)
 class Listener:
-    """A port of ours that says a word to whoever connects; port 0 where none could be opened."""
+    """A port of ours that sends a word to anyone who connects; port 0 if none could be opened."""
 
     port: int
     word: str
@@ -38,10 +38,10 @@ class Listener:
 
 
 def visit(setup: Setup, readings: list[Reading]) -> Iterator[Finding]:
-    """Look at port, entry points and reachability; clocks read on the way go to `readings`."""
+    """Check port, entry points and reachability, and add other peers' clocks to `readings`."""
     if "hivemind" in setup.broken_imports:
         for point in (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY):
-            cause = "not looked at: hivemind does not import"
+            cause = "not checked: hivemind does not import"
             yield Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
         return
     yield from asyncio.run(_visit(setup, readings))
@@ -51,8 +51,8 @@ async def _visit(setup: Setup, readings: list[Reading]) -> list[Finding]:
     async with _listen(setup) as listener:
         findings = list(listener.findings)
         if not setup.run.initial_peers:
-            cause = "the run file names none: you would begin the run, alone"
-            fix = "ask the organisers for the newest run file"
+            cause = "the run file names none: you would start the run alone"
+            fix = "ask the organizers for the newest run file"
             findings.append(Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, fix))
             findings.append(_nobody_tried(setup))
             return findings
@@ -70,7 +70,7 @@ async def _listen(setup: Setup) -> AsyncIterator[Listener]:
     """Open the port that the volunteer will listen on."""
     word = secrets.token_hex(16)
     if not setup.reachable:
-        yield Listener(0, word, [fine(PointName.PORT, "not needed: nobody will call")])
+        yield Listener(0, word, [fine(PointName.PORT, "not needed: no one will connect")])
         return
 
     def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,16 +95,16 @@ def _judge_taken_port(setup: Setup, error: Exception) -> Finding:
         cause = f"port {setup.port} is taken on this machine"
     else:
         cause = f"cannot listen on {setup.host}, port {setup.port} ({first_line(error)})"
-    if is_in_use(setup.folder):  # somebody asks the doctor while the volunteer is running
+    if is_in_use(setup.folder):  # someone runs the doctor while the volunteer is running
         own = f"{cause}, probably by the volunteer in {setup.folder}"
         return Finding(PointName.PORT, Verdict.WARNING, own, "let it run")
-    fix = "choose another one with --port, from 1024 to 65535"
+    fix = "choose another port with --port, from 1024 to 65535"
     return Finding(PointName.PORT, Verdict.PROBLEM, cause, fix)
 
 
 @contextlib.asynccontextmanager
 async def _join_network() -> AsyncIterator["P2P"]:
-    """A nameless peer that calls and is never called."""
+    """An anonymous peer that connects to others and accepts no connections."""
     from hivemind.p2p import P2P
 
     p2p = await P2P.create(
@@ -122,7 +122,7 @@ async def _join_network() -> AsyncIterator["P2P"]:
 
 
 async def _greet(p2p: "P2P", address: str) -> "PeerID | str":
-    """Connect to an entry point; gives its identity, or in words why that failed."""
+    """Connect to an entry point; returns its identity, or the reason for failure in words."""
     from hivemind.p2p import PeerID
     from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError
     from hivemind.utils.multiaddr import Multiaddr
@@ -141,10 +141,10 @@ async def _greet(p2p: "P2P", address: str) -> "PeerID | str":
 
 _SIGNS = {
     "connection refused": "its machine answers, but nothing listens on that port",
-    "peer id mismatch": "another peer than the named one answers there",
+    "peer id mismatch": "a different peer answers there",
     "no route to host": "there is no route to it",
     "network is unreachable": "this machine has no network",
-    "no such host": "its name is not known",
+    "no such host": "its name is unknown",
     "timeout": "no answer",
     "deadline exceeded": "no answer",
 }
@@ -174,12 +174,14 @@ def _judge_entry_points(
 def _fix_of_entry_point(address: str, none: bool) -> str:
     if is_local(address):
         return (
-            "start the monitor there; from elsewhere get a run file with other addresses: this one "
-            "holds only within one machine or network"
+            "start the monitor there; from elsewhere, get a run file with other addresses: this "
+            "one works only within one machine or network"
         )
     if none:
-        return "check this machine's connection, then the run's page: the run may be down or over"
-    return "none is needed: others answer"
+        return (
+            "check this machine's connection, then the run's page: the run may be down or finished"
+        )
+    return "nothing: other entry points answer"
 
 
 def _short(address: str) -> str:
@@ -188,7 +190,7 @@ def _short(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether an IP or multiaddress holds within one machine or network only."""
+    """True if an IP address or multiaddress works only within one machine or network."""
     parts = address.split("/")
     text = parts[2] if address.startswith("/") and len(parts) > 2 else address
     try:
@@ -204,7 +206,7 @@ async def _find_monitor(
     listener: Listener,
     readings: list[Reading],
 ) -> Finding:
-    """Ask the entry points one by one to connect back, until one can tell."""
+    """Ask the entry points one by one to connect back, until one can answer."""
     from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError
 
     from training.network.reachability import ask
@@ -226,7 +228,7 @@ async def _find_monitor(
 
 
 def _announced_port(setup: Setup) -> int | None:
-    """The port that other peers are told, where it differs from the local one."""
+    """The port announced to other peers, if it differs from the local one."""
     for address in setup.announce:
         if found := re.fullmatch(r"/[^/]+/[^/]+/tcp/(\d+).*", address):
             return int(found[1])
@@ -245,13 +247,13 @@ def _judge_reachability(setup: Setup, port: int, answer: dict[str, object]) -> F
             near = ", from the same network" if is_local(seen_as) else ""
             return fine(PointName.REACHABILITY, f"others reach {place}{near}")
         case Outcome.REFUSED:
-            cause = f"others cannot connect to {place}: it is refused there"
+            cause = f"others cannot connect to {place}: the connection is refused"
         case Outcome.NO_ANSWER:
-            cause = f"others cannot connect to {place}: a firewall or router lets nothing through"
+            cause = f"others cannot connect to {place}: a firewall or router blocks it"
         case Outcome.SOMEBODY_ELSE:
             cause = f"another program or machine answers at {place}"
         case Outcome.BUSY:
-            cause, fix = "the monitor had too many such questions", "ask again in a minute"
+            cause, fix = "the monitor had too many such requests", "try again in a minute"
             return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, fix, passes=True)
         case _:
             return _nobody_tried(setup)
@@ -261,7 +263,7 @@ def _judge_reachability(setup: Setup, port: int, answer: dict[str, object]) -> F
 
 def _nobody_tried(setup: Setup) -> Finding:
     if not setup.reachable:
-        return fine(PointName.REACHABILITY, "not needed: behind a firewall by your choice")
-    cause = "no monitor answered that could try to connect to this machine"
+        return fine(PointName.REACHABILITY, "not needed: you chose --behind-firewall")
+    cause = "no monitor answered, so no one tried to connect to this machine"
     fix = "if in doubt, join with --behind-firewall"
     return Finding(PointName.REACHABILITY, Verdict.WARNING, cause, fix, passes=True)

@@ -1,4 +1,4 @@
-"""Access, training data and live data: what a volunteer asks of others' servers."""
+"""Access, training data and live data: a volunteer's requests to other servers."""
 
 import json
 import urllib.error
@@ -13,15 +13,15 @@ from training.doctor.setup import Setup, first_line
 
 ANSWER_SECONDS = 8.0
 LARGEST_ANSWER = 1024 * 1024
-ON_LINE = "check this machine's connection; if it is fine, wait: it is tried again by itself"
+ON_LINE = "check this machine's connection; if it works, wait: it is tried again automatically"
 
 
 def look_at_access(setup: Setup) -> list[Finding]:
     """Ask the run's authority for access, with the token that `join` would use."""
     if not setup.run.authority:
-        return [fine(PointName.ACCESS, "not needed: the run admits everybody")]
+        return [fine(PointName.ACCESS, "not needed: the run admits everyone")]
     if "hivemind" in setup.broken_imports:
-        cause = "not looked at: hivemind does not import"
+        cause = "not checked: hivemind does not import"
         return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "fix the packages first")]
     from training.access.causes import EXPLANATIONS, AccessRefusedError
     from training.access.client import ask
@@ -38,16 +38,16 @@ def look_at_access(setup: Setup) -> list[Finding]:
         return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, explanation.fix, refusal.passes)]
     except OSError as error:
         cause = f"the identity in {setup.folder} cannot be read: {first_line(error)}"
-        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "name another --folder")]
+        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "choose another --folder")]
     return [fine(PointName.ACCESS, f"admitted as {grant.username}")]
 
 
 def look_at_data(setup: Setup) -> list[Finding]:
-    """Tell whether the data set and the tokenizer are where the run says."""
+    """Check that the data set and the tokenizer are where the run says."""
     source = setup.run.data or setup.recipe.data.source
     if source is None:
-        cause = f"the recipe {setup.recipe.name} names no data set, and the run file neither"
-        fix = "ask the organisers for the newest run file"
+        cause = f"neither the recipe {setup.recipe.name} nor the run file names a data set"
+        fix = "ask the organizers for the newest run file"
         return [Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)]
     findings = [_look_at_source(setup, source)]
     tokenizer = setup.recipe.data.tokenizer
@@ -65,29 +65,29 @@ def _look_at_source(setup: Setup, source: str) -> Finding:
 
 
 def _look_at_shards(setup: Setup, folder: Path) -> Finding:
-    """Look into the first shard of a folder: its codes must be those that the model knows."""
+    """Check the first shard of a folder: its codes must be in the model's vocabulary."""
     from calculator.errors import InputError
     from training.data.shards import list_shards, read_info
 
     shards = list_shards(folder)
-    fix = "make it with `python -m training encode`, or ask the organisers"
+    fix = "create them with `python -m training encode`, or ask the organizers"
     if not shards:
-        return Finding(PointName.DATA, Verdict.PROBLEM, f"no shards are in {folder}", fix)
+        return Finding(PointName.DATA, Verdict.PROBLEM, f"there are no shards in {folder}", fix)
     try:
         size = read_info(shards[0]).codebook_size
     except InputError as error:
         return Finding(PointName.DATA, Verdict.PROBLEM, str(error), fix)
     known = setup.recipe.model.image_vocabulary_size
     if size > known:
-        cause = f"{folder} holds codes of {size:,} kinds, the model knows {known:,}"
+        cause = f"{folder} holds {size:,} different codes, but the model knows {known:,}"
         return Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)
     return fine(PointName.DATA, f"{len(shards)} shards in {folder}")
 
 
 def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
-    """Ask the Hugging Face Hub for a repository, without loading anything of it."""
+    """Ask the Hugging Face Hub about a repository, without loading any of it."""
     if "huggingface_hub" in setup.broken_imports:
-        cause = "not looked at: huggingface_hub does not import"
+        cause = "not checked: huggingface_hub does not import"
         return Finding(PointName.DATA, Verdict.PROBLEM, cause, "fix the packages first")
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
@@ -103,25 +103,25 @@ def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
     try:
         look(name, timeout=ANSWER_SECONDS)
     except GatedRepoError:
-        cause, passes = f"the {what} {name} asks for your consent first", False
-        fix = "accept its terms on its page, and log in with `hf auth login`"
+        cause, passes = f"the {what} {name} requires your consent", False
+        fix = "accept its terms on its page and log in with `hf auth login`"
     except (RepositoryNotFoundError, HFValidationError):
-        cause, passes = f"there is no {what} {name} that you may read", False
-        fix = "log in with `hf auth login` if it is private, else tell the organisers"
+        cause, passes = f"there is no {what} {name} that you can read", False
+        fix = "if it is private, log in with `hf auth login`; otherwise tell the organizers"
     except OfflineModeIsEnabled:
-        cause, passes = f"the {what} {name} was not looked for: offline mode is on", False
+        cause, passes = f"could not look for the {what} {name}: offline mode is on", False
         fix = "unset HF_HUB_OFFLINE"
     except HfHubHTTPError as error:
-        cause = f"the Hub answers for the {what} {name}: {first_line(error)}"
-    except Exception as error:  # the library lets those of its HTTP client through
-        cause = f"the Hub does not answer for the {what} {name} ({first_line(error)})"
+        cause = f"the Hub failed to describe the {what} {name}: {first_line(error)}"
+    except Exception as error:  # the library passes on errors of its HTTP client
+        cause = f"the Hub does not respond about the {what} {name} ({first_line(error)})"
     else:
         return fine(PointName.DATA, f"{what} {name}")
     return Finding(PointName.DATA, Verdict.PROBLEM, cause, fix, passes)
 
 
 def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
-    """Read the run's card; an HTTP server's Date is a clock to compare with."""
+    """Read the run's card; the HTTP server's Date is a clock to compare with."""
     live = setup.run.live
     if not live:
         return [fine(PointName.LIVE, "the run publishes none")]
@@ -130,24 +130,24 @@ def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
         card = json.loads(content)
         name = card["name"]
     except urllib.error.HTTPError as error:
-        cause = f"{live} answers with status {error.code}"
+        cause = f"{live} returns status {error.code}"
         return [_no_live_data(cause)]
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
         return [_no_live_data(f"{live} cannot be read ({reason or first_line(error)})")]
     except (KeyError, TypeError):
-        return [_no_live_data(f"{live} holds no run's live data")]
+        return [_no_live_data(f"{live} holds no live data of a run")]
     if name != setup.run.name:
-        return [_no_live_data(f"{live} holds another run's live data: {name!r}")]
+        return [_no_live_data(f"{live} holds the live data of another run: {name!r}")]
     if card.get("finished"):
         cause = f"the run ended at {card['finished']}"
-        fix = "look for a newer run on its organisers' page"
+        fix = "look for a newer run on the organizers' page"
         return [Finding(PointName.LIVE, Verdict.WARNING, cause, fix)]
     return [fine(PointName.LIVE, live)]
 
 
 def _no_live_data(cause: str) -> Finding:
-    fix = "none is needed as long as other volunteers are there to give you the weights"
+    fix = "nothing, as long as other volunteers can send you the weights"
     return Finding(PointName.LIVE, Verdict.WARNING, cause, fix, passes=True)
 
 

@@ -1,4 +1,4 @@
-"""What a volunteer is about to do, as far as the doctor has to know."""
+"""The options of a volunteer about to join, as far as the doctor needs them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +14,10 @@ class Setup:
     """A run and the way to join it; the fields are the options of `join`.
 
     Attributes:
-        folder: where the identity and the backup are, or will be.
-        port: to listen on, 0 for any. announce: multiaddresses told to others.
+        folder: holds the identity and the backup, now or later.
+        port: to listen on, 0 for any. announce: multiaddresses announced to others.
         reachable: False behind a firewall.
-        micro_batch: sequences computed at once; None: what fits.
+        micro_batch: sequences computed at once; None for as many as fit.
     """
 
     run: RunFile
@@ -30,14 +30,14 @@ class Setup:
 
     @property
     def recipe(self) -> Recipe:
-        """What the run trains."""
+        """The run's recipe."""
         return self.run.get_recipe()
 
     @cached_property
     def broken_imports(self) -> dict[str, str]:
         """The large packages that cannot be imported, and why.
 
-        They are imported here, one after the other: from several threads at once some fail.
+        They are imported here, one after another: some fail when several threads import them.
         """
         return {name: why for name in HEAVY if (why := _why_not(name))}
 
@@ -57,6 +57,6 @@ def _why_not(name: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its type where it has none."""
+    """The first line of an error's text, or its type if it has no text."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__

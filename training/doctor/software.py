@@ -15,20 +15,20 @@ from training.run import limits
 DISTRIBUTION = "training-transformers-together"
 TESTED_PYTHONS = ((3, 11), (3, 13))  # oldest and newest that the tests run on
 
-# What happens with other versions, where we know it.
+# Known problems with other versions.
 REASONS = {
-    "numpy": "from 2.4 on hivemind cannot unpack tensors that travel in 8 bits",
+    "numpy": "with 2.4 or newer, hivemind cannot unpack tensors that travel in 8 bits",
     "hivemind": "peers of different versions may not understand each other",
 }
 MACHINES = {"Linux": {"x86_64", "aarch64"}, "Darwin": {"arm64"}}
 
 
 def look_at_system(_setup: Setup) -> list[Finding]:
-    """Tell whether there is a build of hivemind for this system."""
+    """Check that hivemind has a build for this system."""
     system, machine, release = platform.system(), platform.machine(), platform.release()
     name = f"{system} {release} on {machine}"
     if system == "Windows":
-        fix = "install WSL (`wsl --install` in PowerShell) and run this in its Linux"
+        fix = "install WSL (`wsl --install` in PowerShell) and run this program in its Linux"
         return [Finding(PointName.SYSTEM, Verdict.PROBLEM, f"{name}: no build of hivemind", fix)]
     if system == "Darwin" and machine == "x86_64":
         fix = "join from a Mac with Apple silicon, from Linux, or from a notebook"
@@ -41,12 +41,12 @@ def look_at_system(_setup: Setup) -> list[Finding]:
 
 
 def look_at_python(_setup: Setup) -> list[Finding]:
-    """Tell whether this Python is one of those that are tested."""
+    """Check that we test this version of Python."""
     version = sys.version_info
     oldest, newest = TESTED_PYTHONS
     shown = f"{version.major}.{version.minor}.{version.micro}"
     if (version.major, version.minor) > newest:
-        cause = f"{shown} is newer than what is tested"
+        cause = f"{shown} is newer than the versions we test"
         fix = f"if packages fail, use Python {newest[0]}.{newest[1]}"
         return [Finding(PointName.PYTHON, Verdict.WARNING, cause, fix)]
     if (version.major, version.minor) < oldest:
@@ -77,7 +77,7 @@ def look_at_packages(setup: Setup) -> list[Finding]:
 
 
 def compare(pins: list[str]) -> tuple[list[str], list[str]]:
-    """Which requirements are met by another version, and which by none, in words."""
+    """Requirements installed in another version, and missing ones, in words."""
     from packaging.requirements import Requirement
 
     differences, missing = [], []
@@ -97,7 +97,7 @@ def compare(pins: list[str]) -> tuple[list[str], list[str]]:
 
 
 def read_pins() -> list[str]:
-    """The requirements of the extra `training`: of this checkout, else of the installed package."""
+    """Requirements of the extra `training`, from this checkout or else the installed package."""
     project = _checkout() / "pyproject.toml"
     if project.is_file():
         table = tomllib.loads(project.read_text("utf-8"))["project"]
@@ -108,7 +108,7 @@ def read_pins() -> list[str]:
 
 
 def install_command() -> str:
-    """The command that installs the extra again, from where it came."""
+    """The command that reinstalls the extra from its origin."""
     if (_checkout() / "pyproject.toml").is_file():
         return f'pip install "{_checkout()}[training]"'
     found = importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
@@ -124,7 +124,7 @@ def _checkout() -> Path:
 
 
 def look_at_open_files(_setup: Setup) -> list[Finding]:
-    """Raise the limit of open files where it is low and may be raised."""
+    """Raise the limit of open files if it is low and can be raised."""
     found = limits.raise_open_files()
     if found is None:
         return [fine(PointName.OPEN_FILES, "this system sets no limit")]

@@ -29,7 +29,7 @@ def explain(
         return AccessRefusedError(Cause.CLOCK_OFF, _clocks_apart(text))
     if "can't access this node" in text:
         return CannotConnectError(
-            "the others cannot call this machine back: a firewall or router lies between. Start "
+            "others cannot connect to this machine: a firewall or router blocks them. Start "
             "with --behind-firewall, or open a port and name it with --port"
         )
     if "initial_peers" in text or "bootstrap" in text:
@@ -47,7 +47,7 @@ def _explain_silence(entry_points: Sequence[str]) -> CannotConnectError | Access
         return AccessRefusedError(Cause.NETWORK_REFUSED, ", ".join(answering))
     return CannotConnectError(
         f"none of the run's entry points answered ({', '.join(entry_points)}). Either they "
-        "are down, or a firewall lies between, or this machine has no connection."
+        "are down, or a firewall blocks them, or this machine has no connection."
     )
 
 

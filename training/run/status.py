@@ -13,13 +13,13 @@ from training.run import atomic
 
 
 class Stage(StrEnum):
-    """What goes on, as people read it."""
+    """A volunteer's current activity, in words."""
 
     STARTING = "starting"
     ADMITTING = "asking for access"
     PREPARING = "preparing the training data"
     CONNECTING = "looking for the run"
-    SEARCHING = "asking how far the others are"
+    SEARCHING = "checking the other peers' progress"
     DOWNLOADING = "downloading the state"
     COMPUTING = "computing"
     WAITING = "waiting for the others"
@@ -32,17 +32,17 @@ class Stage(StrEnum):
 
 @dataclass
 class Status:
-    """A volunteer's figures; None where one is not known.
+    """A volunteer's figures; None if one is unknown.
 
     Attributes:
-        started: whether the process has got through its start, where it may hang.
-        stage: what goes on. percent: how much of it is done.
+        started: True once the process has started up, which may hang.
+        stage: current activity. percent: fraction of it that is done.
         step: the newest global step. total_steps: of the whole run.
-        loss: mean loss of the volunteer's own part in the newest step.
-        samples: training sequences contributed. pending: computed for the next step.
-        target: sequences of all volunteers that make a step.
-        peers: volunteers in the run, this one included.
-        seconds_to_update: expected time to the next global step.
+        loss: mean loss of the volunteer's own sequences in the newest step.
+        samples: training sequences contributed. pending: sequences computed for the next step.
+        target: sequences per step, from all volunteers together.
+        peers: volunteers in the run, including this one.
+        seconds_to_update: expected time until the next global step.
     """
 
     started: bool = False
@@ -65,7 +65,7 @@ class Status:
         parts = [f"step {self.step:,} of {self.total_steps:,}"]
         if self.loss is not None:
             parts.append(f"loss {self.loss:.3f}")
-        parts.append(f"you {self.samples:,} samples and {self.pending} of the next {self.target:,}")
+        parts.append(f"you {self.samples:,} sequences, {self.pending} of the next {self.target:,}")
         parts.append(f"{self.peers} {'peer' if self.peers == 1 else 'peers'}")
         if self.seconds_to_update is not None and self.stage is Stage.COMPUTING:
             parts.append(f"next update in {max(1.0, self.seconds_to_update):.0f} s")
@@ -74,11 +74,11 @@ class Status:
 
 
 class StatusBoard:
-    """Shows a status: one line that changes in a terminal, a line a change elsewhere.
+    """Shows a status: one line that is updated in a terminal, one line per change elsewhere.
 
     Args:
-        folder: where `status.json` is replaced at each `show`.
-        stream: where people look.
+        folder: holds `status.json`, which each `show` replaces.
+        stream: output that people read.
     """
 
     def __init__(self, folder: Path, stream: TextIO | None = None) -> None:
@@ -106,7 +106,7 @@ class StatusBoard:
         print(f"{start}{sentence}", file=self._stream, flush=True)
 
 
-# stages that change several times a second: not worth a line each in a log
+# stages that change several times per second, too often for one line each in a log
 _BRIEF = (Stage.COMPUTING, Stage.WAITING, Stage.AVERAGING)
 
 

@@ -132,7 +132,7 @@ def supervise(worker: Worker, stop: threading.Event) -> int:
             steady = time.monotonic() - worker.started_at > STEADY_SECONDS
             crashes = 1 if steady else crashes + 1
         if crashes >= CRASHES:
-            print(f"it ended unexpectedly {crashes} times in a row: giving up", flush=True)
+            print(f"ended unexpectedly {crashes} times in a row: giving up", flush=True)
             return 1
         pause = PAUSE_SECONDS.get(code, 3.0)
         print(f"trying again in {pause:.0f} s (Ctrl-C to stop)", flush=True)
@@ -145,7 +145,7 @@ def _watch(worker: Worker, stop: threading.Event) -> int:
     """Wait until the worker ends or hangs in its start; its exit code."""
     while not stop.wait(0.5):
         if worker.hangs:
-            print(f"the start did not answer within {START_SECONDS:.0f} s", flush=True)
+            print(f"startup did not finish within {START_SECONDS:.0f} s", flush=True)
             worker.kill()
         if worker.exit_code is not None:
             worker.kill()  # what it left behind

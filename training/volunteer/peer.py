@@ -198,7 +198,7 @@ class Volunteer:
             else:
                 self._leave_out(computed.outcome)
         if not stop.is_set():
-            self.board.say("the run is over; others may still take its result from here")
+            self.board.say("the run is over; others can still download its result from here")
             self.reporter.stage = Stage.SHARING
             stop.wait(SHARING_SECONDS)
 
@@ -209,7 +209,7 @@ class Volunteer:
             self.recovery.save_backup()
         self.reporter.close()
         if not self.optimizer.close():
-            self.board.say("the goodbye took too long and was cut short")
+            self.board.say("leaving took too long and was cut short")
         self.network.close()
         self.stream.close()
         self.board.status.stage = Stage.DONE
@@ -253,13 +253,14 @@ class Volunteer:
         if self.optimizer.local_progress.samples_accumulated == 0:
             self.contribution.discard()
         tracker = self.optimizer.tracker
-        self.board.say(f"no step was made: {why}")
+        self.board.say(f"the step failed: {why}")
         if self.network.dht.client_mode and not tracker.reachable and not self._told_unreachable:
             self._told_unreachable = True
             self.board.say(
-                f"all {len(tracker.callers)} volunteers are behind routers, so nobody can be "
-                "called: what they compute counts only when somebody averages it. The organisers' "
-                "monitor does that, or anyone with an open port: python -m training help RUN"
+                f"all {len(tracker.callers)} volunteers are behind routers, so none of them "
+                "accepts connections: their gradients count only if someone averages them. The "
+                "organizers' monitor does that, or anyone with an open port: python -m training "
+                "help RUN"
             )
 
     def _leave_out(self, outcome: Outcome) -> None:
@@ -274,9 +275,9 @@ class Volunteer:
         elif outcome is Outcome.SPOILT:
             self.optimizer.discard_gradients()
             self.contribution.discard()
-            self.board.say("a micro-batch's loss was not finite: this step's are left out")
+            self.board.say("a micro-batch's loss was not finite: dropping this step's gradients")
         else:
-            self.board.say("a micro-batch's loss was not finite: it is left out")
+            self.board.say("a micro-batch's loss was not finite: dropping it")
 
     def _check_weights(self) -> None:
         if not are_sound(list(self.model.parameters())):

@@ -55,7 +55,7 @@ class Recovery:
         if saved is not None:
             self.optimizer.adopt(saved.state)
             self.stream.load_state_dict(saved.stream)
-            self.say(f"going on from this volunteer's own backup of step {saved.state.epoch}")
+            self.say(f"continuing from this volunteer's own backup of step {saved.state.epoch}")
 
     def download(self) -> None:
         """Take the newest state of a peer or the published checkpoint, whichever is here sooner.
@@ -69,7 +69,7 @@ class Recovery:
             self.optimizer.load_state_from_peers()
             if averager.took_offered:
                 step = self.optimizer.local_epoch
-                self.say(f"the published checkpoint of step {step} was here before a peer's state")
+                self.say(f"the published checkpoint of step {step} arrived before a peer's state")
         except StateUnavailableError as error:
             self.say(str(error))
             averager.offered = None
@@ -101,7 +101,7 @@ class Recovery:
         try:
             states = checkpoint.fetch_states(self.live, step, own, self.folder)
         except (OSError, checkpoint.CheckpointError) as error:
-            self.say(f"the optimizer's states of the checkpoint are not taken: {error}")
+            self.say(f"the checkpoint's optimizer states could not be used: {error}")
             states = None
         self._states = (step, states) if states is not None else None
 
@@ -119,7 +119,7 @@ class Recovery:
             return
         if step > self.optimizer.local_epoch:
             self.optimizer.adopt(self._as_state(step, model))
-            self.say(f"going on from the published checkpoint of step {step}")
+            self.say(f"continuing from the published checkpoint of step {step}")
 
     def _as_state(self, step: int, model: TextToImageTransformer) -> TrainingState:
         parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
@@ -136,16 +136,16 @@ class Recovery:
             published = checkpoint.find_newest(self.live)
             step, model = Fetching(self._fetch, lambda _published: None).wait()
         except (OSError, checkpoint.CheckpointError) as error:
-            self.say(f"the weights that the moderators ordered cannot be had yet: {error}")
+            self.say(f"the weights that the moderators chose are not available yet: {error}")
             return False
         if (published.step, published.sha256, step) != (order.step, order.sha256, order.step):
-            self.say("the weights that the moderators ordered are not what is published now")
+            self.say("the weights that the moderators chose do not match the published ones")
             return False
         parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
         self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, first_step=True))
         self.say(
-            f"the moderators went back to the weights of step {order.checkpoint}: "
-            f"going on with them as step {step}"
+            f"the moderators returned to the weights of step {order.checkpoint}: "
+            f"continuing with them as step {step}"
         )
         return True
 
@@ -154,7 +154,7 @@ class Recovery:
 
         The next `step` finds the peer behind and downloads what the others have by then.
         """
-        self.say("the weights are not sound any more: going back to the last sound state")
+        self.say("the weights are broken: returning to the last good state")
         saved = backup.load(self._path, self.optimizer.state_averager.main_parameters)
         if saved is not None:
             self.optimizer.adopt(saved.state)

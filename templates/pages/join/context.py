@@ -1,4 +1,4 @@
-"""What 'Join a run' needs: commands, costs, messages, and a recorded terminal."""
+"""Data for 'Join a run': commands, costs, messages, and a recorded terminal."""
 
 from pathlib import Path
 from typing import Final
@@ -28,12 +28,12 @@ LAST: Final = 3
 
 
 def recorded(name: str) -> list[str]:
-    """The lines that a terminal showed, as recorded in the folder terminal."""
+    """The lines of a terminal, as recorded in the folder `terminal`."""
     return (TERMINAL / name).read_text("utf-8").splitlines()
 
 
 def excerpt(lines: list[str]) -> list[str]:
-    """The first and the last lines, with a sign for those between."""
+    """The first and last lines, with an ellipsis for those between."""
     if len(lines) <= FIRST + LAST:
         return lines
     return [*lines[:FIRST], "\N{VERTICAL ELLIPSIS}", *lines[-LAST:]]

@@ -1,4 +1,4 @@
-"""What a volunteer's terminal says, and what it means; the tests look each up in the code."""
+"""Messages of a volunteer's terminal and their meanings; tests look each one up in the code."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,28 +6,27 @@ from typing import Final
 from training.run.status import Stage
 
 STAGES: Final[dict[Stage, str]] = {
-    Stage.STARTING: "The model is being built. Some seconds; a start that hangs is begun again.",
-    Stage.ADMITTING: "If the run has an authority, it is shown your token.",
-    Stage.PREPARING: "Only in a run on captioned shapes, and once: they are drawn and encoded, "
-    "for a minute or two.",
-    Stage.CONNECTING: "It calls the entry points of the run file.",
-    Stage.SEARCHING: "It asks at which step the others are, for 20 seconds at most.",
-    Stage.DOWNLOADING: "It takes the newest weights from the others, with the per cent that are "
-    "there.",
-    Stage.COMPUTING: "Your device trains. This is the normal state.",
-    Stage.WAITING: "Enough sequences are there for a step, and a group is being found.",
-    Stage.AVERAGING: "Gradients travel. The step counts for you when this is done.",
-    Stage.DISCONNECTED: "Your line or the entry points are down. Nothing to do: it waits, and "
-    "takes what it missed from the others.",
-    Stage.SHARING: "The run is over; others can take its result from you for two minutes.",
-    Stage.LEAVING: "A backup is kept, and the others are told.",
-    Stage.DONE: "It has ended.",
+    Stage.STARTING: "Builds the model, in a few seconds. A start that hangs is retried.",
+    Stage.ADMITTING: "Sends your token to the run's authority, if it has one.",
+    Stage.PREPARING: "Draws and encodes captioned shapes, once, in a minute or two. Only "
+    "runs that train on shapes need this.",
+    Stage.CONNECTING: "Connects to the run's entry points.",
+    Stage.SEARCHING: "Finds out which step the run has reached, in at most 20 seconds.",
+    Stage.DOWNLOADING: "Downloads the newest weights from other volunteers, with a percentage.",
+    Stage.COMPUTING: "Trains. This is the normal state.",
+    Stage.WAITING: "Looks for a group, because there are enough sequences for a step.",
+    Stage.AVERAGING: "Exchanges gradients. After this, the step counts for you.",
+    Stage.DISCONNECTED: "Waits, because your connection or the entry points are down, and then "
+    "catches up. You don't have to do anything.",
+    Stage.SHARING: "Stays for two minutes after the run's end, so that others can download it.",
+    Stage.LEAVING: "Saves a backup and tells the others that it is leaving.",
+    Stage.DONE: "Has ended.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sentence of the terminal, with … for what differs, its meaning, and what to do."""
+    """A message in the terminal, with … for the parts that vary, its meaning, and what to do."""
 
     text: str
     meaning: str
@@ -42,173 +41,180 @@ class Message:
 EXPECTED: Final = (
     Message(
         "doctor: …",
-        "What came of looking at your machine; what is not fine follows line by line.",
-        "Nothing at <code>all fine</code>, else what the lines say.",
+        "The result of checking your machine; each problem follows on its own line.",
+        "Nothing if it says <code>all fine</code>; otherwise, follow the lines below it.",
     ),
     Message(
-        "joining as with --behind-firewall: this machine calls the others",
+        "joining as with --behind-firewall: this machine connects to the others",
         "The run's monitor could not connect to your machine.",
-        "Nothing, or open a port and name it with <code>--port</code>.",
+        "Nothing. If you like, open a port and name it with <code>--port</code>.",
     ),
     Message(
         "computing … sequences at once, …: the calculator counts … of … free on this …",
-        "How much your device computes at a time, and why.",
-        "Nothing. <code>--micro-batch</code> sets another number.",
+        "The number of sequences that your device computes at once, and the reason.",
+        "Nothing. <code>--micro-batch</code> sets a different number.",
     ),
     Message(
-        "going on from this volunteer's own backup of step …",
-        "You were here before; what the others did since comes next.",
+        "continuing from this volunteer's own backup of step …",
+        "You have trained in this run before. Next, your device catches up with the others.",
     ),
     Message(
-        "the published checkpoint of step … was here before a peer's state",
-        "The weights were asked for at two places, and this one was sooner.",
+        "the published checkpoint of step … arrived before a peer's state",
+        "Your device asked for the weights in two places and took the first to arrive.",
     ),
     Message(
-        "going on from the published checkpoint of step …",
-        "You have the weights, and train from here.",
+        "continuing from the published checkpoint of step …",
+        "Your device has the weights and trains from here.",
     ),
     Message(
         "no peer sent a usable state in … s",
-        "The others were busy or few; the published checkpoint is taken instead.",
+        "The others were too busy or too few. Your device takes the published checkpoint instead.",
     ),
     Message(
         "no published checkpoint: …",
-        "There is none yet, or its address does not answer.",
-        "Nothing while others train: then their weights are taken.",
+        "There is none yet, or its address does not respond.",
+        "Nothing while others train: your device takes their weights.",
     ),
     Message(
-        "the optimizer's states of the checkpoint are not taken: …",
-        "The optimizer's part of the published checkpoint could not be downloaded or does not fit; "
-        "the reason follows. Your optimizer keeps the states it has.",
-    ),
-    Message("access to the run is renewed", "Access lasts some minutes and is asked for again."),
-    Message(
-        "a micro-batch's loss was not finite: this step's are left out",
-        "One odd batch. What you computed for this step is dropped; the others never see it.",
-        "Nothing, unless it comes again and again: then run the doctor.",
+        "the checkpoint's optimizer states could not be used: …",
+        "The optimizer states of the published checkpoint could not be downloaded or do not fit; "
+        "the reason follows. Your optimizer keeps its own states.",
     ),
     Message(
-        "a micro-batch's loss was not finite: it is left out",
-        "One odd batch. The others never see it.",
-        "Nothing, unless it comes again and again: then run the doctor.",
+        "access to the run is renewed", "Access lasts a few minutes and is renewed automatically."
     ),
     Message(
-        "no step was made: …",
-        "The peers could not average their gradients this time; the reason follows. Your gradients "
-        "are kept for the next try, unless some of them were already sent.",
-        "Nothing. If it comes at every step, run the doctor.",
+        "a micro-batch's loss was not finite: dropping this step's gradients",
+        "One bad batch. Your work on this step is dropped; the others never see it.",
+        "Nothing. If it happens again and again, run the doctor.",
     ),
     Message(
-        "all … volunteers are behind routers, so nobody can be called: what they compute counts "
-        "only when somebody averages it. The organisers' monitor does that, or anyone with an open "
-        "port: python -m training help RUN",
-        "Whoever is behind a router can call others, but nobody can call them, and a group needs "
-        "one member that can be called.",
-        "Nothing, or open a port, or help from a machine that has one.",
+        "a micro-batch's loss was not finite: dropping it",
+        "One bad batch. The others never see it.",
+        "Nothing. If it happens again and again, run the doctor.",
     ),
     Message(
-        "the moderators went back to the weights of step …: going on with them as step …",
-        "Something had gone wrong in the run, and was undone.",
+        "the step failed: …",
+        "The peers could not average their gradients this time; the reason follows. Your device "
+        "keeps its gradients for the next try, unless it has already sent some of them.",
+        "Nothing. If it happens at every step, run the doctor.",
     ),
     Message(
-        "the run is over; others may still take its result from here",
-        "The last step of the schedule is made.",
-        "Leave it on for two minutes, if you can.",
+        "all … volunteers are behind routers, so none of them accepts connections: their gradients "
+        "count only if someone averages them. The organizers' monitor does that, or anyone with an "
+        "open port: python -m training help RUN",
+        "A machine behind a router can connect to others but accepts no connections. Each group "
+        "needs a member that does.",
+        "Nothing. If you like, open a port, or help from a machine that has an open one.",
     ),
     Message(
-        "the goodbye took too long and was cut short",
-        "The others notice by themselves that you are gone.",
+        "the moderators returned to the weights of step …: continuing with them as step …",
+        "Something went wrong in the run, and the moderators undid it.",
+    ),
+    Message(
+        "the run is over; others can still download its result from here",
+        "The last step of the schedule is done.",
+        "If you can, leave it running for two minutes.",
+    ),
+    Message(
+        "leaving took too long and was cut short",
+        "The others will notice that you have left.",
     ),
     Message(
         "trying again in … s (Ctrl-C to stop)",
-        "What stands above this line may pass.",
-        "Nothing, or Ctrl-C.",
+        "The problem in the line above may be temporary.",
+        "Nothing, or press Ctrl-C to stop.",
     ),
     Message(
-        "the start did not answer within … s",
-        "The averaging library hangs in a start now and then; it is begun again.",
+        "startup did not finish within … s",
+        "The averaging library sometimes hangs while it starts; your device tries again.",
     ),
-    Message("doctor: gave no answer; joining without", "The machine was too busy to be examined."),
+    Message("doctor: no answer; joining without it", "The machine was too busy to be checked."),
 )
 
 SERIOUS: Final = (
     Message(
-        "not joining until this is fixed; --no-doctor joins all the same",
-        "The doctor found what makes joining fail.",
-        "What its lines say.",
+        "not joining until this is fixed; --no-doctor joins anyway",
+        "The doctor found a problem that makes joining fail.",
+        "Follow its lines.",
     ),
     Message(
         "error: …",
-        "Something that you typed, or that the run file says, is not as it must be: the field, "
-        "its value and the rule follow.",
-        "Fix it, and start again.",
+        "An option or a field of the run file is invalid; the field, its value and the rule "
+        "follow.",
+        "Fix it and start again.",
     ),
     Message(
         "access refused: …",
-        "The run does not admit you. The cause follows, and what to do: the list is below.",
-        "What it says.",
+        "The run does not admit you. The cause and the remedy follow; see the full list below.",
+        "Follow the message.",
     ),
     Message(
-        "access could not be renewed, it lasts until …: …",
-        "The authority does not answer, or refuses you now. You train on while your access lasts.",
-        "Nothing at first: it is tried again.",
+        "access could not be renewed and lasts until …: …",
+        "The authority does not respond, or now refuses you. Training continues while your access "
+        "lasts.",
+        "Nothing at first: your device tries again.",
     ),
     Message(
-        "access has ended: the others refuse this peer until it is renewed",
-        "The authority has not answered for long.",
-        "Look at your line; the organisers see to the rest.",
-    ),
-    Message("cannot join the run: …", "One of the next four.", "It is tried again by itself."),
-    Message(
-        "none of the run's entry points answered (…). Either they are down, or a firewall lies "
-        "between, or this machine has no connection.",
-        "Nobody of the run could be called.",
-        "The doctor says which. The run's page shows whether others train.",
+        "access has ended: the others reject this peer until it is renewed",
+        "The authority has not responded for a long time.",
+        "Check your connection. If it works, the organizers have to fix this.",
     ),
     Message(
-        "the others cannot call this machine back: a firewall or router lies between. Start with "
+        "cannot join the run: …",
+        "One of the next four.",
+        "Nothing at first: your device tries again.",
+    ),
+    Message(
+        "none of the run's entry points answered (…). Either they are down, or a firewall blocks "
+        "them, or this machine has no connection.",
+        "Your device could not connect to anyone in the run.",
+        "Ask the doctor for the cause. The run's page shows whether others are training.",
+    ),
+    Message(
+        "others cannot connect to this machine: a firewall or router blocks them. Start with "
         "--behind-firewall, or open a port and name it with --port",
-        "Your machine was to be called, and cannot be.",
-        "One of the two.",
+        "Your machine was supposed to accept connections and cannot.",
+        "Do one of the two.",
     ),
     Message(
         "port … is taken on this machine: choose another with --port",
-        "Another program, or another volunteer, listens there.",
-        "Choose another, or leave <code>--port</code> out.",
+        "Another program, or another volunteer, uses this port.",
+        "Choose another port, or leave <code>--port</code> out.",
     ),
     Message(
         "the network daemon did not start: …",
-        "The part that speaks with the others could not begin.",
-        "The doctor; if it finds nothing, tell the organisers the words that follow.",
+        "The program that talks to the other peers could not start.",
+        "Run the doctor. If it finds nothing, send the organizers the rest of the message.",
     ),
     Message(
         "the network daemon of this machine ended unexpectedly",
-        "The same, later.",
-        "Nothing: it comes back. If it does so again and again, look at the machine's memory.",
+        "The same program stopped later.",
+        "Nothing: it restarts. If it happens again and again, check the machine's free memory.",
     ),
     Message(
-        "the weights are not sound any more: going back to the last sound state",
-        "The model broke on your device, or the run did.",
-        "If the live page shows no loss either, tell the organisers.",
+        "the weights are broken: returning to the last good state",
+        "The model broke, on your device or in the whole run.",
+        "If the live page shows no loss either, tell the organizers.",
     ),
     Message(
-        "the weights that the moderators ordered cannot be had yet: …",
-        "The run goes back to older weights, and they do not load.",
-        "Nothing at first: it is tried again.",
+        "the weights that the moderators chose are not available yet: …",
+        "The run returns to older weights, and your device cannot load them.",
+        "Nothing at first: your device tries again.",
     ),
     Message(
-        "the weights that the moderators ordered are not what is published now",
-        "What was loaded is not what the order names, and is not used.",
-        "Tell the organisers.",
+        "the weights that the moderators chose do not match the published ones",
+        "The loaded weights are not those that the order names, so your device does not use them.",
+        "Tell the organizers.",
     ),
     Message(
         "ended unexpectedly: … (more in the log)",
-        "A fault of the program or the machine. It is begun again by itself.",
-        "Nothing, unless it comes again.",
+        "The program or the machine failed. It restarts automatically.",
+        "Nothing, unless it happens again.",
     ),
     Message(
-        "it ended unexpectedly … times in a row: giving up",
-        "It does not go away.",
-        "Send the organisers the file <code>log.txt</code> of your folder.",
+        "ended unexpectedly … times in a row: giving up",
+        "Restarting did not help.",
+        "Send the organizers the file <code>log.txt</code> from your folder.",
     ),
 )

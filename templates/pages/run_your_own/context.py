@@ -1,4 +1,4 @@
-"""What 'Run your own' needs: commands, a run file, and what the helpers cost."""
+"""Data for 'Run your own': commands, a run file, and the organizers' costs."""
 
 from typing import Final
 
@@ -31,23 +31,26 @@ MONITOR_MEMORY_GIB: Final = 0.9
 CHECKPOINTS_KEPT: Final = 3  # as `training.model.checkpoint.KEPT`, which needs torch to be imported
 
 FIELDS: Final = (
-    ("name", "what the network calls the run; it never changes"),
+    ("name", "the run's name in the network; it never changes"),
     ("recipe", f"one of {', '.join(f'<code>{name}</code>' for name in RECIPES)}"),
-    ("initial_peers", "where newcomers knock: what the monitor prints at its start"),
+    ("initial_peers", "the entry points for newcomers, as the monitor prints them when it starts"),
     ("data", "the encoded pictures: a data set on the Hub, or a folder"),
-    ("live", "where the monitor's folder can be read"),
+    ("live", "the address of the monitor's folder of live data"),
     (
         "organisation, authority, authority_key",
-        "who may join, and who admits them; without these, everybody may",
+        "the people who may join, and the server that admits them; without these, anyone may",
     ),
-    ("checkpoints, license", "a repository on the Hub for the weights; may be left out"),
-    ("steps", "the length of the schedule, if not the recipe's"),
+    (
+        "checkpoints, license",
+        "a repository on the Hub for the weights, and their license; optional",
+    ),
+    ("steps", "the length of the schedule, if it differs from the recipe's"),
     ("title, links", "for the run's page"),
 )
 
 
 def helper_costs() -> list[list[str]]:
-    """The table of what the organisers' own machines need, for the recipe `paper`."""
+    """Table of the needs of the organizers' own machines, for the recipe `paper`."""
     count = parameter_count()
     weights = 4 * count
     state = 2 * count + 2 * count * PAPER.optimizer.state_bits // 8
@@ -56,31 +59,31 @@ def helper_costs() -> list[list[str]]:
         [
             "Monitor: memory",
             f"{MONITOR_MEMORY_GIB:.1f} GiB",
-            "measured: the monitor of the recipe <code>paper</code>, waiting for volunteers. It "
-            "needs no GPU and hardly any computing",
+            "measured with the recipe <code>paper</code>, while the monitor waits for volunteers; "
+            "it needs no GPU and little computing",
         ],
         [
             "Monitor: disk",
             format_bytes(CHECKPOINTS_KEPT * weights),
-            f"the {CHECKPOINTS_KEPT} newest checkpoints of {format_bytes(weights)}; of older ones "
-            "the sums and pictures stay",
+            f"for the {CHECKPOINTS_KEPT} newest checkpoints of {format_bytes(weights)}; of older "
+            "ones, the monitor keeps checksums and pictures",
         ],
         [
             "Monitor: traffic",
             f"{state / 1e6:,.0f} MB down every {checkpoint_hours:.0f} hours",
-            "for each checkpoint a volunteer sends weights in 16 bits and 8-bit states; every "
-            f"{PAPER.swarm.checkpoint_every} steps at the pace of 2021. Newcomers who take the "
-            f"checkpoint fetch {weights / 1e6:,.0f} MB each from your web host, or from the Hub",
+            f"every {PAPER.swarm.checkpoint_every} steps at the pace of 2021, a volunteer sends "
+            "16-bit weights and 8-bit states for a checkpoint. Each newcomer that takes the "
+            f"checkpoint downloads {weights / 1e6:,.0f} MB from your web host or from the Hub",
         ],
         [
             "Authority",
-            "hardly anything",
-            "a small web service with a database in a file; it may run beside the monitor",
+            "very little",
+            "a small web service with a database file, which can run beside the monitor",
         ],
         [
             "Web host",
-            "any static one",
-            "the live data is files; a step is a line of some 200 bytes",
+            "any static host",
+            "the live data consists of files, with a line of about 200 bytes per step",
         ],
     ]
 

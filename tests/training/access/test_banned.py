@@ -213,7 +213,7 @@ def test_whoever_comes_without_token_is_told_how_to_get_one(scene: Scene) -> Non
 
 def test_a_running_volunteer_outlives_an_outage_of_the_authority(scene: Scene) -> None:
     assert scene.seen["alice in the outage"] is None
-    assert "access could not be renewed, it lasts until" in scene.terminal("alice")
+    assert "access could not be renewed and lasts until" in scene.terminal("alice")
 
 
 def test_moderators_see_every_decision(scene: Scene) -> None:

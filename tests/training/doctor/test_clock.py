@@ -23,7 +23,7 @@ def test_the_surest_reading_counts() -> None:
     readings = [Reading("a web server", 9.0, 0.6), Reading("the monitor", 0.1, 0.01)]
     finding = clock.judge(readings)
     assert finding.verdict is Verdict.FINE
-    assert finding.cause == "0.1 s ahead of that of the monitor"
+    assert finding.cause == "0.1 s ahead of the monitor"
 
 
 def test_without_a_reading_nothing_is_claimed() -> None:

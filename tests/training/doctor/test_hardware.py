@@ -144,7 +144,7 @@ def test_a_gpu_is_tried_and_its_missing_units_are_told(
     assert finding.verdict is Verdict.FINE
     assert finding.cause.startswith("Tesla T4, PyTorch for CUDA ")
     assert finding.cause.endswith(
-        "computes in float16 with a scale for the loss: it has no units for bfloat16"
+        "computes in float16 with loss scaling, because it has no bfloat16 units"
     )
     capability["now"] = (8, 0)
     (finding,) = hardware.look_at_gpu(make_setup())
@@ -196,4 +196,4 @@ def test_wrong_eight_bit_values_are_a_problem(
     )
     (finding,) = hardware.look_at_eight_bits(make_setup())
     assert finding.verdict is Verdict.PROBLEM
-    assert "off by up to 1" in finding.cause
+    assert "errors of up to 1" in finding.cause

@@ -94,7 +94,7 @@ def test_addresses_of_one_network_are_known(address: str, local: bool) -> None:
     ("error", "words"),
     [
         ("dial tcp4 127.0.0.1:1: connect: connection refused", "nothing listens"),
-        ("peer id mismatch: expected A, but remote key matches B", "another peer"),
+        ("peer id mismatch: expected A, but remote key matches B", "a different peer"),
         ("dial tcp4 192.0.2.1:1: i/o timeout", "no answer"),
         ("something new", "(something new)"),
         ("", "(why?)"),

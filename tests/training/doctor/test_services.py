@@ -66,16 +66,16 @@ def test_a_clock_that_is_wrong_by_the_web_servers_is_a_problem(
     services.look_at_live(make_setup(run={"live": f"{web}/live/"}), readings)
     finding = clock.judge(readings)
     assert finding.verdict is Verdict.PROBLEM
-    assert " s ahead of that of 127.0.0.1:" in finding.cause
+    assert " s ahead of 127.0.0.1:" in finding.cause
     assert "timedatectl" in finding.fix
 
 
 @pytest.mark.parametrize(
     ("card", "words"),
     [
-        ({"name": "another", "finished": None}, "holds another run's live data: 'another'"),
+        ({"name": "another", "finished": None}, "holds the live data of another run: 'another'"),
         ({"name": "our-run", "finished": "2026-01-02T03:04:05Z"}, "the run ended at 2026-01-02"),
-        (["no", "card"], "holds no run's live data"),
+        (["no", "card"], "holds no live data of a run"),
     ],
 )
 def test_live_data_of_another_run_or_time_is_told(
@@ -89,7 +89,7 @@ def test_live_data_of_another_run_or_time_is_told(
 
 def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web: str) -> None:
     for live, words in (
-        (f"{web}/elsewhere", "answers with status 404"),
+        (f"{web}/elsewhere", "returns status 404"),
         ("http://127.0.0.1:9/", "Connection refused"),
         ("/no/such/folder", "No such file"),
     ):
@@ -106,7 +106,7 @@ def test_shapes_need_nothing(make_setup: MakeSetup) -> None:
 def test_a_run_that_names_no_data_is_a_problem(make_setup: MakeSetup) -> None:
     (finding,) = services.look_at_data(make_setup(run={"recipe": "paper"}))
     assert finding.verdict is Verdict.PROBLEM
-    assert "names no data set" in finding.cause
+    assert "names a data set" in finding.cause
 
 
 def test_a_folder_must_hold_shards_that_the_model_knows(
@@ -115,7 +115,7 @@ def test_a_folder_must_hold_shards_that_the_model_knows(
     setup = make_setup(run={"data": str(tmp_path)})
     (finding,) = services.look_at_data(setup)
     assert finding.verdict is Verdict.PROBLEM
-    assert "no shards are in" in finding.cause
+    assert "there are no shards in" in finding.cause
     known = TINY.model.image_vocabulary_size
     for size, verdict in ((known, Verdict.FINE), (known + 1, Verdict.PROBLEM)):
         write_shard(shard_path(tmp_path, 0), [], ShardInfo(0, 0, 0, 0, "shapes", 32, size))
@@ -152,7 +152,7 @@ def test_a_hub_that_does_not_answer_may_come_back(
     monkeypatch.setattr(HfApi, "__init__", lambda self: _set_endpoint(self, "http://127.0.0.1:9"))
     (finding,) = services.look_at_data(make_setup(run={"data": "someone/something"}))
     assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
-    assert "does not answer" in finding.cause
+    assert "does not respond" in finding.cause
 
 
 def test_a_run_without_an_authority_needs_no_access(make_setup: MakeSetup) -> None:

@@ -99,7 +99,7 @@ def test_one_command_sends_the_whole_run_back(run: Scenario) -> None:
 
 
 def test_volunteers_take_the_ordered_weights_or_the_state_of_those_who_did(run: Scenario) -> None:
-    words = f"the moderators went back to the weights of step {run.seen['checkpoint']}"
+    words = f"the moderators returned to the weights of step {run.seen['checkpoint']}"
     assert any(words in run.terminal(name) for name in ("alice", "bob"))
     (published,) = [
         entry

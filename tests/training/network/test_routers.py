@@ -99,9 +99,9 @@ class Neighbourhood(Swarm):
         self.await_work(f"steps of {' and '.join(names)} together", have_made_them)
 
     def await_failures(self, name: str, times: int) -> None:
-        """Wait until a volunteer has said so many times that no step was made."""
-        what = f"{name} to say {times} times that no step was made"
-        self.await_work(what, lambda: self.terminal(name).count("no step was made") >= times)
+        """Wait until a volunteer has reported a failed step that many times."""
+        what = f"{name} to report {times} failed steps"
+        self.await_work(what, lambda: self.terminal(name).count("the step failed") >= times)
 
     def own_count(self, name: str) -> tuple[int, int]:
         """The step a volunteer is at, and the samples it thinks it has contributed."""
@@ -233,7 +233,10 @@ def test_where_nobody_averages_no_step_is_made_and_nothing_is_earned(
 
 def test_the_terminal_says_what_is_the_matter_and_who_can_help(helped: Neighbourhood) -> None:
     said = [helped.terminal(name) for name in ("alice", "bob")]
-    assert any("volunteers are behind routers, so nobody can be called" in words for words in said)
+    assert any(
+        "volunteers are behind routers, so none of them accepts connections" in words
+        for words in said
+    )
     assert any("python -m training help RUN" in words for words in said)
 
 

@@ -21,7 +21,7 @@ def test_the_line_says_all_that_a_volunteer_wants_to_know() -> None:
         seconds_to_update=12.3,
     )
     assert figures.in_words() == (
-        "step 41 of 31,250 · loss 3.412 · you 1,280 samples and 16 of the next 4,096 · 3 peers · "
+        "step 41 of 31,250 · loss 3.412 · you 1,280 sequences, 16 of the next 4,096 · 3 peers · "
         "next update in 12 s · computing"
     )
 

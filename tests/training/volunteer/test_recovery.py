@@ -50,13 +50,13 @@ def see(folder: Path) -> dict[str, int]:
 def test_with_nobody_there_it_begins_at_the_published_checkpoint(folder: Path) -> None:
     assert see(folder)["first step"] == CHECKPOINT_STEP
     text = (folder / "terminal.txt").read_text()
-    assert f"going on from the published checkpoint of step {CHECKPOINT_STEP}" in text
+    assert f"continuing from the published checkpoint of step {CHECKPOINT_STEP}" in text
 
 
 def test_a_loss_that_is_not_finite_is_left_out_and_the_volunteer_told(folder: Path) -> None:
     assert see(folder)["broken loss"] == CHECKPOINT_STEP + 1
     text = (folder / "terminal.txt").read_text()
-    assert "a micro-batch's loss was not finite: it is left out" in text
+    assert "a micro-batch's loss was not finite: dropping it" in text
 
 
 def test_weights_that_are_not_sound_are_left_for_the_last_state_that_was(

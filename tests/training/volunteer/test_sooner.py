@@ -89,7 +89,7 @@ def test_a_new_checkpoint_that_is_here_first_is_taken(live: str, tmp_path: Path)
     recovery, said = recover(optimizer, live, tmp_path)
     recovery.download()
     assert optimizer.local_epoch == STEP
-    assert said == [f"the published checkpoint of step {STEP} was here before a peer's state"]
+    assert said == [f"the published checkpoint of step {STEP} arrived before a peer's state"]
     assert optimizer.state_averager.offered is None
 
 
@@ -111,7 +111,7 @@ def test_an_older_checkpoint_waits_for_the_peers_to_fail(live: str, tmp_path: Pa
     assert [state.epoch for state in optimizer.adopted] == [STEP]
     assert said == [
         "no peer sent a usable state",
-        f"going on from the published checkpoint of step {STEP}",
+        f"continuing from the published checkpoint of step {STEP}",
     ]
     for ours, theirs in zip(optimizer.adopted[0].tensors, recovery_parameters(), strict=True):
         assert torch.equal(ours, theirs)
