@@ -1,11 +1,11 @@
-"""What bytes are for and when they live: one Part and one Phase for everybody."""
+"""The purpose of bytes, and when they are in use: the five Parts and the four Phases."""
 
 from enum import IntEnum, StrEnum
 from typing import Self
 
 
 class Part(IntEnum):
-    """What bytes are for, with a label and a sentence for readers."""
+    """A purpose of bytes, with a label and a sentence for readers."""
 
     label: str
     words: str
@@ -17,11 +17,11 @@ class Part(IntEnum):
         part.label, part.words = label, words
         return part
 
-    WEIGHTS = 0, "Weights", "The numbers being trained."
-    GRADIENTS = 1, "Gradients", "How the loss changes with each weight."
-    OPTIMIZER = 2, "Optimizer states", "What the optimizer remembers of each weight."
-    ACTIVATIONS = 3, "Activations", "What the forward pass keeps for the backward pass."
-    TEMPORARIES = 4, "Temporaries", "What one operation needs while it runs."
+    WEIGHTS = 0, "Weights", "The parameters being trained."
+    GRADIENTS = 1, "Gradients", "The slope of the loss for each parameter."
+    OPTIMIZER = 2, "Optimizer states", "The optimizer's running values for each parameter."
+    ACTIVATIONS = 3, "Activations", "Tensors that the forward pass keeps for the backward pass."
+    TEMPORARIES = 4, "Temporaries", "Tensors that an operation needs only while it runs."
 
     @property
     def key(self) -> str:
@@ -42,7 +42,7 @@ class Phase(StrEnum):
         phase.label, phase.words = label, words
         return phase
 
-    FORWARD = "forward", "Forward", "Layer after layer, activations pile up."
+    FORWARD = "forward", "Forward", "Activations accumulate, layer by layer."
     LOSS = "loss", "Loss", "Every token gets a score for every word of the vocabulary."
-    BACKWARD = "backward", "Backward", "Layer by layer back: activations go, gradients come."
+    BACKWARD = "backward", "Backward", "Layer by layer, activations are freed and gradients appear."
     UPDATE = "update", "Update", "The optimizer changes the weights."

@@ -118,7 +118,7 @@ class LivePage {
    */
   #round(data, changed) {
     if (!this.root.isConnected) return this.stop();
-    if (data.loaded && !data.card && !data.progress.length) return this.#missing(`There is no data of a run named ${data.name} here.`);
+    if (data.loaded && !data.card && !data.progress.length) return this.#missing(`There is no data for a run named ${data.name}.`);
     if (!data.loaded || changed.size === 0) return this.#tick();
     const began = performance.now();
     this.#show(data);
@@ -198,10 +198,10 @@ class LivePage {
   #missing(sentence) {
     this.root.toggleAttribute("data-missing", true);
     write(this.find("title"), "No such run");
-    write(this.find("state"), "Not there");
+    write(this.find("state"), "Not found");
     this.find("state").dataset.state = "missing";
     const known = this.#entries.map(({ name }) => name).join(", ");
-    write(this.find("detail"), `${sentence}${known ? ` Runs that are here: ${known}.` : ""}`);
+    write(this.find("detail"), `${sentence}${known ? ` Available runs: ${known}.` : ""}`);
     this.find("note").hidden = true;
   }
 

@@ -5,8 +5,8 @@ import { retry, watch } from "./python.js";
 
 /** @type {Record<import("./python.js").Stage, string>} */
 const WORDS = {
-  loading: "Loading Python. The first time takes longest.",
-  slow: "Loading Python takes unusually long here.",
+  loading: "Loading Python. The first time takes the longest.",
+  slow: "Loading Python is taking unusually long.",
   starting: "Starting Python …",
   restarting: "Python stopped and is starting again …",
   ready: "",
@@ -14,7 +14,7 @@ const WORDS = {
 };
 
 /**
- * Keep `place` at what Python does, as long as `root` is in the page.
+ * Keep `place` up to date with Python's state, as long as `root` is in the page.
  *
  * @param {HTMLElement} root
  * @param {HTMLElement} place Holds an element [data-words] and a button [data-retry].

@@ -125,7 +125,7 @@ function sendNext() {
 }
 
 function expectAnswer() {
-  wait(SILENT_MS, () => lose({ type: "WorkerError", field: null, message: "Python stopped answering" }));
+  wait(SILENT_MS, () => lose({ type: "WorkerError", field: null, message: "Python stopped responding" }));
 }
 
 /** @param {any} message */
@@ -162,7 +162,7 @@ function lose(failure) {
   stopWorker();
   if (worked && restarts < MOST_RESTARTS) {
     restarts += 1;
-    console.warn("The worker was lost and is started again.", failure);
+    console.warn("The worker was lost and is being restarted.", failure);
     announce("restarting");
     startWorker();
     return sendNext();

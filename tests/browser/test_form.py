@@ -181,7 +181,7 @@ def test_reset_brings_the_defaults_back(visit: Visitor) -> None:
 
 def test_a_gpu_that_is_not_on_the_list_is_given_by_its_memory(visit: Visitor) -> None:
     page = open_calculator(visit())
-    page.select_option("#gpu", label="Another: its memory in GiB")
+    page.select_option("#gpu", label="Another GPU: enter its memory in GiB")
     page.locator("#gpu_memory").fill("7.5")
     settled(page)
     value = python_answers("answer", {"gpu_memory": "7.5"})["value"]

@@ -125,10 +125,10 @@ def test_a_stall_is_told_with_its_length_and_ends_with_the_next_step(
     page = look(visit, server).page
     figure(page, "state", "Silent for 12 minutes")
     expect(page.locator("[data-live=state]")).to_have_attribute("data-state", "silent")
-    expect(page.locator("[data-live=detail]")).to_contain_text("may be away")
+    expect(page.locator("[data-live=detail]")).to_contain_text("may be offline")
     run.write_people("ada")
     page.reload()
-    expect(page.locator("[data-live=detail]")).to_contain_text("Volunteers are there")
+    expect(page.locator("[data-live=detail]")).to_contain_text("Volunteers are present")
     run.add(1)
     page.evaluate("dispatchEvent(new Event('online'))")  # what is silent is asked less often
     figure(page, "state", "Running")
@@ -183,7 +183,7 @@ def test_a_run_without_its_files_waits_for_the_first_step(
     run.progress.unlink()
     visitor = look(visit, server)
     figure(visitor.page, "state", "Waiting for the first step")
-    figure(visitor.page, "board-count", "Nobody yet")
+    figure(visitor.page, "board-count", "No one yet")
     run.add(1)
     figure(visitor.page, "state", "Running")
     figure(visitor.page, "step", "1")
@@ -210,7 +210,7 @@ def test_a_server_that_is_gone_is_told_and_asked_again(
     figure(page, "state", "Running")
     server.stop()
     problems = page.locator("[data-live=problems]")
-    expect(problems).to_contain_text("Nothing new can be read: the server does not answer")
+    expect(problems).to_contain_text("cannot read new data: the server does not respond")
     figure(page, "step", "5")
     run.add(1)
     server.start()
@@ -254,7 +254,7 @@ def test_a_run_that_goes_back_to_a_checkpoint_shows_its_new_steps(
     page = look(visit, server).page
     figure(page, "step", "6")
     figure(page, "samples", str(6 * 128))
-    expect(page.locator("[data-live=problems]")).to_contain_text("went back from step 9")
+    expect(page.locator("[data-live=problems]")).to_contain_text("returned from step 9")
 
 
 def test_other_runs_are_listed_and_have_addresses(

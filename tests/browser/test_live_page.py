@@ -85,11 +85,11 @@ def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
     span = f"() => {PLOT}._fullLayout.xaxis.range"
     assert charts.evaluate(axes) == ["linear", "linear"]
     assert charts.evaluate(span) == [FIRST["step"], LAST["step"]]
-    charts.get_by_label("across time").check()
+    charts.get_by_label("by time").check()
     charts.get_by_label("Loss on a log scale").check()
     charts.wait_for_function(f"() => ({axes})().join() === 'date,log'")
-    charts.get_by_label("across steps").check()
-    charts.get_by_label("Part").select_option("newest tenth")
+    charts.get_by_label("by step").check()
+    charts.get_by_label("Range").select_option("newest tenth")
     start = LAST["step"] - (LAST["step"] - FIRST["step"]) / 10
     charts.wait_for_function(f"(start) => ({span})()[0] === start", arg=start)
     colour = f"() => {PLOT}.data[1].line.color"

@@ -91,7 +91,7 @@ def test_an_error_keeps_its_sign() -> None:
 
 
 def test_the_page_says_what_is_missing_until_a_gpu_is_measured(page: str) -> None:
-    assert ("not measured on a real GPU" in page) == (not comparisons_on("cuda"))
+    assert ("did not measure these steps on a real GPU" in page) == (not comparisons_on("cuda"))
 
 
 def test_the_told_command_exists(capsys: pytest.CaptureFixture[str]) -> None:

@@ -185,7 +185,7 @@ class Chart {
     library.purge(this.plot);
     this.plot.replaceChildren();
     this.plot.classList.remove("js-plotly-plot");
-    this.summary.textContent = "No step has been made yet.";
+    this.summary.textContent = "No step has been completed yet.";
     this.cursor.hidden = true;
   }
 

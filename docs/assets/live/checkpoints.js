@@ -69,7 +69,7 @@ export class Checkpoints {
       actions.append(see);
     }
     const weights = fileOf(address, folder) ?? webPage(address);
-    const file = weights ? make("a", { href: weights, rel: "noopener nofollow" }, "weights") : address ? "address not usable" : "not kept";
+    const file = weights ? make("a", { href: weights, rel: "noopener nofollow" }, "weights") : address ? "unusable address" : "not kept";
     return make("tr", {},
       make("th", { scope: "row" }, count(step)),
       make("td", {}, decimal(loss ?? NaN, 3)),
@@ -87,8 +87,8 @@ export class Checkpoints {
    */
   #explain(kept, folder, prompt) {
     write(this.words, kept
-      ? "This downloads the newest checkpoint, compares its sum with the list and draws; a folder or a file works as well."
-      : "The files of this run are not kept here. A rehearsal of your own keeps its newest ones; name its live folder.");
+      ? "This downloads the newest checkpoint, checks its checksum and draws. You can also name a folder or a file."
+      : "This run's files are not kept here. Your own rehearsal keeps its newest ones; name its live folder.");
     write(this.command, `python -m training generate ${kept ? folder.href : "LIVE_FOLDER"} ${quoted(prompt)}`);
   }
 }

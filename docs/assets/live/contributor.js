@@ -10,7 +10,7 @@ import { ageInWords, count, decimal, duration, momentInWords, percent } from "./
 /** @type {Record<string, string>} */
 const MILESTONES = {
   install: "packages installed",
-  doctor: "machine looked at",
+  doctor: "machine checked",
   access: "admitted",
   connect: "connected",
   state: "weights downloaded",
@@ -41,7 +41,7 @@ export class ContributorPage {
     this.figures.hidden = !person;
     this.milestones.hidden = true;
     if (!person) {
-      write(this.words, data.loaded ? "Nobody with this key has contributed to this run." : "Looking for this contributor …");
+      write(this.words, data.loaded ? "No one with this key has contributed to this run." : "Looking for this contributor …");
       return undefined;
     }
     const between = /** @type {[number, number]} */ ([Date.parse(person.first_seen), person.lastSeen]);
@@ -58,10 +58,10 @@ export class ContributorPage {
   #showFigures({ progress, peers, card }, person) {
     const state = stateInWords(person.state, Boolean(card?.finished));
     const rows = [
-      ["Samples", count(person.samples), `${percent(person.share)} of the run's`],
-      ["Steps helped", count(person.steps), `of ${count(progress.step[progress.length - 1] ?? NaN)}`],
+      ["Sequences", count(person.samples), `${percent(person.share)} of the run's`],
+      ["Steps", count(person.steps), `of ${count(progress.step[progress.length - 1] ?? NaN)}`],
       ["Time in the run", duration(person.seconds), state],
-      ["Place", count(person.rank), `of ${count(peers.length)}, by samples`],
+      ["Rank", count(person.rank), `of ${count(peers.length)}, by sequences`],
     ];
     this.figures.replaceChildren(...rows.map(([label, value, more]) =>
       make("div", {}, make("dt", {}, label), make("dd", {}, value, make("small", {}, more)))));
@@ -90,8 +90,8 @@ function whatHappened({ step, time, figures }, { name, id }, [from, to]) {
   const first = firstAtLeast(time, from);
   const last = firstAtLeast(time, to + 1) - 1;
   if (last < first) return seen;
-  const there = `${name || id} was there from step ${count(step[first])} to step ${count(step[last])}`;
+  const there = `${name || id} took part from step ${count(step[first])} to step ${count(step[last])}`;
   const [before, after] = [figures.loss[first], figures.loss[last]];
   if (Number.isNaN(before) || Number.isNaN(after)) return `${seen} ${there}.`;
-  return `${seen} ${there}; the loss was ${decimal(before, 3)} then and ${decimal(after, 3)} at the end of that time.`;
+  return `${seen} ${there}; the loss was ${decimal(before, 3)} at the start of that time and ${decimal(after, 3)} at its end.`;
 }

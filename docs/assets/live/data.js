@@ -96,7 +96,7 @@ export async function listRuns() {
  * @throws {RangeError} for a name that no run can have
  */
 export function follow(name, onRound) {
-  if (!NAME.test(name)) throw new RangeError(`A run cannot be named ${JSON.stringify(name)}.`);
+  if (!NAME.test(name)) throw new RangeError(`${JSON.stringify(name)} is not a valid name for a run.`);
   const feed = new Feed(name, onRound);
   feed.start();
   return feed;
@@ -243,7 +243,7 @@ class Feed {
   /** @param {unknown} error */
   #note(error) {
     this.#failures += 1;
-    const reason = error instanceof ServerError ? error.message : "the server does not answer";
+    const reason = error instanceof ServerError ? error.message : "the server does not respond";
     this.data.outage = { since: this.data.outage?.since ?? Date.now(), reason, next: 0 };
   }
 

@@ -121,7 +121,7 @@ export class Leaderboard {
       .sort((a, b) => direction * order(a, b) || a.rank - b.rank);
     this.table.setAttribute("aria-rowcount", String(this.#shown.length + 1));
     const all = this.#people.length;
-    this.words.textContent = !all ? "Nobody yet"
+    this.words.textContent = !all ? "No one yet"
       : this.#shown.length === all ? `${count(all)} ${all === 1 ? "contributor" : "contributors"}`
       : `${count(this.#shown.length)} of ${count(all)} contributors`;
   }

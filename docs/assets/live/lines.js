@@ -133,7 +133,7 @@ export function speed(scene) {
   return {
     traces: [drawn, line(scene, smoothed, { line: { color: colour("series-4"), width: 2 } })],
     axes: { yaxis: Number.isFinite(most) ? { range: [0, most] } : { rangemode: "tozero" } },
-    summary: `${decimal(last, 1)} samples a second at the end, smoothed.${beyond ? ` ${count(beyond)} steps go beyond the scale.` : ""}`,
+    summary: `${decimal(last, 1)} sequences per second at the end, smoothed.${beyond ? ` ${count(beyond)} steps are off the scale.` : ""}`,
   };
 }
 
@@ -164,7 +164,7 @@ export function traffic(scene) {
       line(scene, received, { line: { color: colour("series-2"), width: 1.5, dash: "dash" } }),
     ],
     axes: { yaxis: { rangemode: "tozero", ...byteTicks(Math.max(0, ...kept)) } },
-    summary: `${bytes(totalSent)} sent and ${bytes(totalReceived)} received in all.`,
+    summary: `${bytes(totalSent)} sent and ${bytes(totalReceived)} received in total.`,
   };
 }
 

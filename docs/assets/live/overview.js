@@ -1,5 +1,5 @@
 // @ts-check
-/* The run in a few figures and sentences, at the top of its page and in its last section. */
+/* A run in a few figures and sentences, at the top of its page and in its last section. */
 
 import { make, write } from "./markup.js";
 import { describe } from "./status.js";
@@ -9,7 +9,7 @@ import { ageInWords, bytes, count, decimal, momentInWords } from "./words.js";
 
 /** @typedef {import("./data.js").RunData} RunData */
 
-const RECENT = 20; // steps that "before" and "a step" are said of
+const RECENT = 20; // steps that count as recent
 
 /** @param {number[]} values */
 const sum = (values) => cumulative(values).at(-1) ?? 0;
@@ -45,7 +45,7 @@ export class Overview {
   }
 
   /**
-   * What changes while time passes: whether the run goes on, and how old its data is.
+   * Updates what changes with time: the run's state and the age of its data.
    *
    * @param {RunData} data
    * @param {number} now
@@ -55,15 +55,15 @@ export class Overview {
     const state = data.loaded || data.card ? describe(data, now) : undefined;
     const place = /** @type {HTMLElement} */ (this.root.querySelector(".live__state"));
     place.dataset.state = state?.kind ?? "unknown";
-    const sentence = state?.sentence ?? "Not known";
+    const sentence = state?.sentence ?? "Unknown";
     this.#write({ state: sentence, detail: state?.detail ?? "" });
     /** @type {HTMLElement} */ (this.#find("state")).dataset.state = state?.kind ?? "";
-    this.#announce(state?.kind === "silent" ? "The run is silent." : data.outage ? "The server does not answer." : `${sentence}.`);
+    this.#announce(state?.kind === "silent" ? "The run is silent." : data.outage ? "The server does not respond." : `${sentence}.`);
     this.#showProblems(data);
   }
 
   /**
-   * Only what a reader of the screen should be interrupted for.
+   * Announces only what is worth interrupting a screen reader's user.
    *
    * @param {string} sentence
    */
@@ -79,18 +79,18 @@ export class Overview {
     const sentences = [];
     if (outage) {
       const wait = Math.max(0, (outage.next - Date.now()) / 1000);
-      const old = loaded ? ` What is shown was read ${ageInWords((Date.now() - outage.since) / 1000)} ago or before.` : "";
-      sentences.push(`Nothing new can be read: ${outage.reason}. Next try in ${ageInWords(wait)}.${old}`);
+      const old = loaded ? ` The figures shown are at least ${ageInWords((Date.now() - outage.since) / 1000)} old.` : "";
+      sentences.push(`The page cannot read new data: ${outage.reason}. Next try in ${ageInWords(wait)}.${old}`);
     }
     if (progress.broken) {
-      sentences.push(`${count(progress.broken)} ${progress.broken === 1 ? "line" : "lines"} of progress.jsonl could not be read and ${progress.broken === 1 ? "is" : "are"} left out.`);
+      sentences.push(`${count(progress.broken)} ${progress.broken === 1 ? "line" : "lines"} of progress.jsonl could not be read and ${progress.broken === 1 ? "was" : "were"} skipped.`);
     }
-    for (const name of broken) sentences.push(`${name} cannot be read at the moment; what it said before is shown.`);
+    for (const name of broken) sentences.push(`${name} cannot be read at the moment; the page shows its earlier contents.`);
     for (const [name, number] of Object.entries(refused)) {
-      if (number) sentences.push(`${count(number)} ${number === 1 ? "entry" : "entries"} of ${name} could not be used and ${number === 1 ? "is" : "are"} left out.`);
+      if (number) sentences.push(`${count(number)} ${number === 1 ? "entry" : "entries"} of ${name} could not be used and ${number === 1 ? "was" : "were"} skipped.`);
     }
     const back = progress.returns.at(-1);
-    if (back) sentences.push(`The run went back from step ${count(back.from)} to before step ${count(back.to)} on ${momentInWords(back.time)}.`);
+    if (back) sentences.push(`The run returned from step ${count(back.from)} to before step ${count(back.to)} on ${momentInWords(back.time)}.`);
     const place = /** @type {HTMLElement} */ (this.#find("problems"));
     place.hidden = sentences.length === 0;
     write(place, sentences.join(" "));
@@ -110,9 +110,9 @@ export class Overview {
       total_steps: count(card?.schedule.total_steps ?? NaN),
       loss: decimal(at("loss"), 3),
       loss_before: last > 0 ? `${decimal(figures.loss[before], 3)} at step ${count(step[before])}` : "",
-      "working-label": finished ? "Volunteers at the end" : "Volunteers at work",
+      "working-label": finished ? "Volunteers at the end" : "Volunteers now",
       working: last < 0 ? "0" : count(at("training") + at("syncing")),
-      others: last < 0 ? "" : `${count(at("syncing"))} of them syncing, ${count(at("left"))} left before`,
+      others: last < 0 ? "" : `${count(at("syncing"))} of them syncing, ${count(at("left"))} left earlier`,
       samples_per_second: decimal(sum(figures.samples.slice(before + 1)) / seconds, 1),
       samples: count(sum(figures.samples)),
       traffic: bytes(sum(moved)),
@@ -121,7 +121,7 @@ export class Overview {
     const share = card ? Math.min(1, (step[last] ?? 0) / card.schedule.total_steps) : 0;
     const bar = /** @type {HTMLElement} */ (this.#find("progress"));
     bar.style.setProperty("--done", String(share));
-    bar.setAttribute("aria-label", `${(100 * share).toFixed(0)} % of the steps are made`);
+    bar.setAttribute("aria-label", `${(100 * share).toFixed(0)} % of the steps are done`);
   }
 
   /** @param {RunData} data */
@@ -131,9 +131,9 @@ export class Overview {
     const rows = [
       ["Recipe", card.recipe],
       ["Parameters", count(card.parameters)],
-      ["Samples that make a step", count(schedule.target_batch_size)],
-      ["Schedule", `${count(schedule.total_steps)} steps, ${count(schedule.warmup_steps)} of them warm-up`],
-      ["Highest learning rate", String(schedule.learning_rate)],
+      ["Sequences per step", count(schedule.target_batch_size)],
+      ["Schedule", `${count(schedule.total_steps)} steps, ${count(schedule.warmup_steps)} of warm-up`],
+      ["Peak learning rate", String(schedule.learning_rate)],
       ["Started", momentInWords(Date.parse(card.start))],
       ...(card.finished ? [["Finished", momentInWords(Date.parse(card.finished))]] : []),
       ["Data", name],
@@ -144,12 +144,12 @@ export class Overview {
       ...safeLinks(card.links).map(([label, address]) =>
         make("div", {}, make("dt", {}, "Link"), make("dd", {}, make("a", { href: address, rel: "noopener nofollow" }, label)))),
     );
-    this.#write({ join: card.join, "join-heading": card.finished ? "The same yourself" : "Join this run" });
+    this.#write({ join: card.join, "join-heading": card.finished ? "Do the same yourself" : "Join this run" });
   }
 }
 
 /**
- * Links that lead to a page: what else a run file may hold is not followed.
+ * Links that lead to a web page; other addresses in a run file are ignored.
  *
  * @param {Record<string, string>} links
  * @returns {[string, string][]}

@@ -16,7 +16,7 @@ export function loadPlotly() {
     script.onerror = () => {
       plotly = undefined;
       script.remove();
-      reject(new Error("the charts' library did not load"));
+      reject(new Error("the chart library did not load"));
     };
     document.head.append(script);
   });

@@ -127,7 +127,7 @@ export class ProgressReader {
     const reply = await this.#ask(first);
     const { status, headers } = reply;
     if (status === 404) {
-      if (this.#end) throw new ServerError("progress.jsonl is gone");
+      if (this.#end) throw new ServerError("progress.jsonl has disappeared");
       return { changed: false, headers };
     }
     const news = this.#newBytes(reply, first ?? 0);

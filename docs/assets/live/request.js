@@ -4,7 +4,7 @@
 const HEADERS_MS = 20_000;
 const BODY_MS = 180_000;
 
-/** What a server said that is neither a file nor "there is none". */
+/** A server's response that is neither a file nor "not found". */
 export class ServerError extends Error {}
 
 /**
@@ -35,7 +35,7 @@ export async function request(address, { first, cache = "no-cache" } = {}) {
       await response.body?.cancel();
       return { status, headers: response.headers, body: new Uint8Array() };
     }
-    if (status !== 200 && status !== 206) throw new ServerError(`the server answers ${status}`);
+    if (status !== 200 && status !== 206) throw new ServerError(`the server returned ${status}`);
     return { status, headers: response.headers, body: new Uint8Array(await response.arrayBuffer()) };
   } finally {
     clearTimeout(timer);

@@ -1,17 +1,17 @@
 // @ts-check
-/* Whether a run goes on, and how old what is shown is. */
+/* The state of a run, and the age of its data. */
 
 import { ageInWords, momentInWords } from "./words.js";
 
 /** @typedef {"missing" | "waiting" | "running" | "silent" | "finished"} Kind */
 /** @typedef {{kind: Kind, sentence: string, detail: string, age: number}} Description age: seconds since the newest sign of life, NaN without one */
 
-// A run that is quiet for as long as several steps take, and for a minute at least, is silent.
+// A run is silent after several steps' time, and at least a minute, without news.
 const SILENT_STEPS = 5;
 const SILENT_SECONDS = 60;
 const AHEAD_SECONDS = 30;
 
-/** @param {number[]} values The middle one, NaN of none. */
+/** @param {number[]} values The median; NaN if empty. */
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted.length ? sorted[sorted.length >> 1] : NaN;
@@ -28,18 +28,18 @@ export function describe(data, now) {
   const { card, progress } = data;
   const newest = progress.time[progress.length - 1] ?? NaN;
   const age = (now - newest) / 1000;
-  if (!card) return { kind: "missing", sentence: "Not there", detail: "There is no data of this run.", age };
+  if (!card) return { kind: "missing", sentence: "Not found", detail: "There is no data for this run.", age };
   if (card.finished) {
     const sentence = `Finished on ${momentInWords(Date.parse(card.finished))}`;
     return { kind: "finished", sentence, detail: "", age };
   }
   const notice = noticeOf(card);
   if (Number.isNaN(age)) {
-    const detail = `The run is open, but nobody has made a step yet.${notice}`;
+    const detail = `The run is open, but no one has completed a step yet.${notice}`;
     return { kind: "waiting", sentence: "Waiting for the first step", detail, age };
   }
   if (age > patience(progress)) {
-    const detail = `The newest step is of ${momentInWords(newest)}. ${whoIsThere(data.peers, newest, now)}${notice}`;
+    const detail = `The newest step is from ${momentInWords(newest)}. ${whoIsThere(data.peers, newest, now)}${notice}`;
     return { kind: "silent", sentence: `Silent for ${ageInWords(age)}`, detail, age };
   }
   const ahead = age < -AHEAD_SECONDS ? " The monitor's clock is ahead of the server's." : "";
@@ -47,7 +47,7 @@ export function describe(data, now) {
 }
 
 /**
- * The organisers' sentence about the run, with a space before it; empty without one.
+ * The organizers' sentence about the run, after a space; empty if there is none.
  *
  * @param {import("./data.js").Card} card
  */
@@ -57,19 +57,19 @@ function noticeOf({ notice }) {
 
 /**
  * @param {import("./data.js").Contributor[]} peers
- * @param {number} newest when the newest step was made
+ * @param {number} newest time of the newest step
  * @param {number} now
  */
 function whoIsThere(peers, newest, now) {
   // All are written alike, in UTC, so the latest is the greatest.
   const latest = Date.parse(peers.reduce((last, { last_seen: seen }) => (seen > last ? seen : last), ""));
   return latest > newest + 1000 * SILENT_SECONDS
-    ? `Volunteers are there, the last one was seen ${ageInWords((now - latest) / 1000)} ago, but they have not finished a step.`
-    : "The volunteers or their monitor may be away; the page goes on asking.";
+    ? `Volunteers are present (one was seen ${ageInWords((now - latest) / 1000)} ago) but have not completed a step.`
+    : "The volunteers or their monitor may be offline; the page keeps checking.";
 }
 
 /**
- * The seconds after which no news is silence.
+ * Seconds without news after which a run counts as silent.
  *
  * @param {import("./progress.js").Progress} progress
  */

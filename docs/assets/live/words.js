@@ -1,5 +1,5 @@
 // @ts-check
-/* Numbers, sizes and times as people read them; the same units as calculator/units.py. */
+/* Numbers, sizes and times in words, in the same units as calculator/units.py. */
 
 const UNITS = /** @type {const} */ ([
   [2 ** 50, "PiB"], [2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"],
@@ -17,7 +17,7 @@ export const count = (value) => (Number.isFinite(value) ? Math.round(value).toLo
  */
 export const decimal = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
 
-/** @param {number} value A share in per cent, with one digit, or two where it is below a tenth. */
+/** @param {number} value A fraction, as a percentage with one digit, or two below a tenth of a percent. */
 export const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toFixed(value < 0.001 ? 2 : 1)}\u00a0%` : "–");
 
 /** @param {number} size Bytes with three significant digits. */
@@ -32,7 +32,7 @@ export function bytes(size) {
 }
 
 /**
- * A length of time, in the largest unit that has at least two, or in seconds.
+ * A length of time in the largest unit that gives at least 2, or in seconds.
  *
  * @param {number} seconds
  */

@@ -1,4 +1,4 @@
-"""What the About page needs: other projects, each with its source, and the changelog."""
+"""Data for the About page: related projects, each with its source, and the changelog."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Another project of this kind, and when it is the better choice; words are HTML."""
+    """A related project, and when it is the better choice; texts are HTML."""
 
     name: str
     address: str
@@ -30,32 +30,33 @@ PROJECTS = (
         "https://github.com/learning-at-home/hivemind",
         "The PyTorch library under this project: peers find each other in a distributed hash "
         "table and average without a central server.",
-        "you write your own training loop and want only the averaging.",
+        "you write your own training loop and only need the averaging.",
         _source("documentation", "https://learning-at-home.readthedocs.io/"),
     ),
     Project(
         "Petals",
         "https://github.com/bigscience-workshop/petals",
-        "Each volunteer serves some layers of a large language model. You generate text with "
-        "the whole of it, or train adapters and prompts for it.",
-        "the model exists already and is too large for your GPU.",
+        "Each volunteer serves some layers of a large language model. You use the whole model "
+        "to generate text, or train adapters and prompts for it.",
+        "the model already exists and is too large for your GPU.",
         _source("Borzunov et al., 2022", "https://arxiv.org/abs/2209.01188"),
     ),
     Project(
         "SWARM",
         "https://github.com/yandex-research/swarm",
-        "A model too large for any single device is cut into stages, and unreliable devices "
-        "share the work of each stage.",
-        "even shared, offloaded and in 8 bits, the model does not fit on one volunteer's GPU.",
+        "It splits a model that is too large for any single device into stages, and unreliable "
+        "devices share the work of each stage.",
+        "the model does not fit on a volunteer's GPU, even with weight sharing, offloading and "
+        "8-bit states.",
         _source("Ryabinin et al., 2023", "https://arxiv.org/abs/2301.11913"),
     ),
     Project(
         "OpenDiLoCo, prime",
         "https://github.com/PrimeIntellect-ai/prime",
-        "Each worker takes hundreds of steps by itself before weights are exchanged. OpenDiLoCo "
-        "trained across three countries on this; its authors now point to prime, which trained "
-        "a model of 10 billion parameters.",
-        "you have a few sites with strong GPUs each, rather than many single ones.",
+        "Each worker takes hundreds of steps on its own before it exchanges weights. OpenDiLoCo "
+        "trained across three countries this way; its authors now recommend prime, which trained "
+        "a model with 10 billion parameters.",
+        "you have a few sites with strong GPUs, rather than many single GPUs.",
         _source("Jaghouar et al., 2024", "https://arxiv.org/abs/2407.07852")
         + " "
         + _source("INTELLECT-1", "https://arxiv.org/abs/2412.01152"),
@@ -63,7 +64,7 @@ PROJECTS = (
     Project(
         "Psyche",
         "https://github.com/PsycheFoundation/psyche",
-        "Decentralised training by Nous Research. Its optimizers send a few components of the "
+        "Decentralized training by Nous Research. Its optimizers send a few components of the "
         "momentum instead of whole gradients.",
         "you want to take part in one of its runs.",
         _source("Peng et al., 2024: DeMo", "https://arxiv.org/abs/2411.19870"),
@@ -71,23 +72,23 @@ PROJECTS = (
     Project(
         "FSDP, torchtitan",
         "https://github.com/pytorch/torchtitan",
-        "PyTorch's own way to spread weights, gradients and optimizer states over the GPUs of a "
-        "cluster; torchtitan adds the other kinds of parallelism.",
-        "your GPUs stand in one room, on a fast network.",
+        "PyTorch's own method of distributing weights, gradients and optimizer states over the "
+        "GPUs of a cluster; torchtitan adds the other kinds of parallelism.",
+        "your GPUs are in one place, on a fast network.",
         _source("Liang et al., 2024", "https://arxiv.org/abs/2410.06511"),
     ),
     Project(
         "DeepSpeed",
         "https://github.com/deepspeedai/DeepSpeed",
-        "ZeRO: the same states spread over a cluster, or moved to RAM and disks.",
-        "your GPUs stand in one room, or one of them has much RAM beside it.",
+        "ZeRO distributes the same states over a cluster, or moves them to RAM and disks.",
+        "your GPUs are in one place, or one of them is in a machine with a lot of RAM.",
         _source("Rajbhandari et al., 2019", "https://arxiv.org/abs/1910.02054"),
     ),
 )
 
 
 def changelog() -> str:
-    """CHANGELOG.md without its title, its headings one level lower and without brackets."""
+    """CHANGELOG.md without its title, with headings one level lower and without brackets."""
     text = CHANGELOG.read_text("utf-8")
     versions = text[text.index("\n## ") :]
     return re.sub(r"^(#+) \[?([^\]\n]*)\]?(.*)$", r"#\1 \2\3", versions, flags=re.MULTILINE).strip()

@@ -1,4 +1,4 @@
-"""What 'How right is it?' needs: measured steps, published figures, other calculators."""
+"""Data for 'How accurate is it?': measured steps, published figures, other calculators."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ ERRORS = ["Steps", "Within 0.01 %", "Median error", "90 % are within", "Worst"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The steps measured on one device, in groups, and all in a figure."""
+    """The steps measured on one device, in groups and in a figure."""
 
     words: str
     families: list[Accuracy]
@@ -40,12 +40,12 @@ class Device:
 
     @property
     def count(self) -> int:
-        """Steps that are compared."""
+        """Number of compared steps."""
         return self.families[0].count
 
 
 def devices() -> list[Device]:
-    """Every device that has rows."""
+    """All devices with measurements."""
     return [
         _device(words, comparisons, len(list(read_rows(name))) - len(comparisons))
         for name, words in DEVICES.items()
@@ -84,7 +84,7 @@ def by_card(comparisons: Sequence[Comparison]) -> list[Accuracy]:
 
 
 def _techniques(comparisons: Sequence[Comparison]) -> list[Accuracy]:
-    """One group for each value of each option; a step with several is in several."""
+    """One group per value of each option; a step can be in several groups."""
     groups: dict[str, list[Comparison]] = {}
     for item in comparisons:
         for name in item.techniques():
@@ -101,7 +101,7 @@ def _place(field: str, order: list[str]) -> int:
 
 
 def _in_words(technique: str) -> str:
-    """`optimizer=adam` as the command line's option; the defaults have none."""
+    """`optimizer=adam` as a command-line option; empty for defaults."""
     field, _, value = technique.partition("=")
     name = field.replace("_", "-")
     match value:
@@ -118,7 +118,7 @@ def _in_words(technique: str) -> str:
 
 
 def _versions(comparisons: Iterable[Comparison]) -> list[str]:
-    """Each library's version once, `oracle` left to the rows themselves."""
+    """Each library's version once, without `oracle`."""
     found = {
         f"{name} {version}"
         for item in comparisons
@@ -136,7 +136,7 @@ def signed_percent(error: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One published figure beside ours, as texts, and the command that gives ours."""
+    """A published figure and ours, as texts, with the command for ours."""
 
     words: str
     published: str
@@ -149,18 +149,18 @@ class PublishedRow:
 
     @property
     def guide_cells(self) -> list[str]:
-        """The row of a table without reserved bytes."""
+        """A table row without reserved bytes."""
         classifier = [self.classifier, self.classifier_error]
         return [self.words, self.published, self.ours, self.error, *classifier]
 
     @property
     def site_cells(self) -> list[str]:
-        """The row of a table without another head."""
+        """A table row without a second head."""
         return [self.words, self.published, self.reserved, self.ours, self.error]
 
 
 def published(publication: Publication) -> list[PublishedRow]:
-    """The publication's figures without its context, beside the calculator's peak."""
+    """The publication's figures without its CUDA context, and the calculator's peaks."""
     found = []
     for row, report in publication.pairs():
         size, ours = row.bytes - publication.context, report.gpu.total
@@ -181,13 +181,13 @@ def published(publication: Publication) -> list[PublishedRow]:
 
 
 def command(row: Published) -> str:
-    """The command line of a published row's plan."""
+    """The command line for a published row's plan."""
     words = (f"--{name.replace('_', '-')} {value}" for name, value in row.options.items())
     return " ".join(("python -m calculator estimate", row.model, *words))
 
 
 def guide_sums() -> tuple[str, str]:
-    """Errors of peak, workspace and typical slack against the guide's figures: lowest, highest."""
+    """Lowest and highest error of peak, workspace and typical slack against the guide's figures."""
     errors = []
     for row in GUIDE.rows:
         peak = as_classifier(row)
@@ -199,7 +199,7 @@ def guide_sums() -> tuple[str, str]:
 
 
 def saving(without: str, with_it: str) -> tuple[str, str]:
-    """Bytes between two rows of the guide, published and as we count a classifier."""
+    """Difference in bytes between two rows of the guide, as published and for our classifier."""
     rows = {row.words: row for row in GUIDE.rows}
     first, second = rows[without], rows[with_it]
     ours = as_classifier(first) - as_classifier(second)
@@ -208,7 +208,7 @@ def saving(without: str, with_it: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """One calculator's errors in one family, beside attention that keeps its scores or not."""
+    """One calculator's errors in one family, with eager and with fused attention."""
 
     family: str
     count: int
@@ -219,7 +219,7 @@ class PeerRow:
 
     @property
     def cells(self) -> list[object]:
-        """The row of a table, kernel after kernel."""
+        """A table row, one kernel after another."""
         figures = zip(self.medians, self.worst, self.too_low, strict=True)
         kernels = [figure for kernel in figures for figure in kernel]
         return [self.family, self.count, self.measured, *kernels]
@@ -227,7 +227,7 @@ class PeerRow:
 
 @dataclass(frozen=True, slots=True)
 class PeerScore:
-    """A calculator with its version and its errors."""
+    """A calculator, its version and its errors."""
 
     peer: Peer
     version: str
@@ -236,7 +236,7 @@ class PeerScore:
 
 @cache  # five hundred configurations with two kernels each
 def peer_scores() -> list[PeerScore]:
-    """Every other calculator, in all families it has figures for."""
+    """All other calculators, in every family for which they have figures."""
     comparisons = [item for name in DEVICES for item in comparisons_on(name)]
     scores = score(read_predictions(), comparisons)
     found = []
@@ -263,7 +263,7 @@ def _peer_row(family: str, scores: list[Score]) -> PeerRow:
 
 
 def example() -> tuple[str, str]:
-    """A command of `check`, and what it prints, here for a committed row."""
+    """A `check` command and its output for a committed row."""
     comparison = min(comparisons_on("counting"), key=lambda item: len(item.configuration.as_dict()))
     words = comparison.configuration.command
     return f"python -m validation check {words}", "\n".join(

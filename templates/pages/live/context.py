@@ -1,4 +1,4 @@
-"""What the live page shows before any script runs: the first run of docs/live, as it stands."""
+"""Data for the live page before any script runs: the first run of docs/live."""
 
 import shlex
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from calculator.units import format_bytes
 from templates.pieces.loss_curve import draw
 from templates.pieces.recorded_run import Run, first_run
 
-RECENT = 20  # steps that "lately" and "before" are said of, as in assets/live/overview.js
-MOST_ROWS = 100  # contributors and checkpoints in the page itself; the script shows all of them
+RECENT = 20  # steps that count as recent, as in assets/live/overview.js
+MOST_ROWS = 100  # contributors and checkpoints in the page itself; the script shows all
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Column:
 
 
 COLUMNS = (
-    Column("rank", "Place", sortable=False),
+    Column("rank", "Rank", sortable=False),
     Column("name", "Name"),
-    Column("samples", "Samples"),
+    Column("samples", "Sequences"),
     Column("share", "Share", sortable=False),
     Column("steps", "Steps"),
     Column("seconds", "Time"),
@@ -40,7 +40,7 @@ def context() -> dict[str, object]:
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """Everything about a run as words, the same that the script writes."""
+    """All texts about a run, the same as the script writes."""
     finished = run.card.get("finished")
     return {
         "name": run.name,
@@ -58,18 +58,18 @@ def describe(run: Run) -> dict[str, Any]:
         **_use(run),
         "about": _about(run),
         "join": run.card["join"],
-        "join_heading": "The same yourself" if finished else "Join this run",
+        "join_heading": "Do the same yourself" if finished else "Join this run",
         **_figures(run),
     }
 
 
 def _use(run: Run) -> dict[str, str]:
-    """How to draw with the newest checkpoint, where its file is kept beside the run."""
+    """A command that draws with the newest checkpoint, if its file is kept with the run."""
     if any(entry["address"] for entry in run.checkpoints):
-        words = "In a copy of our code this compares the newest checkpoint with its sum and draws."
+        words = "In a copy of our code, this checks the newest checkpoint's checksum and draws."
         folder = f"docs/live/{run.name}"
     else:
-        words = "A rehearsal of your own keeps its newest checkpoints; name its live folder."
+        words = "Your own rehearsal keeps its newest checkpoints; name its live folder."
         folder = "LIVE_FOLDER"
     prompts: list[str] = run.samples["prompts"]
     prompt = prompts[0] if prompts else "a red circle"
@@ -80,13 +80,13 @@ def _use(run: Run) -> dict[str, str]:
 
 
 def _figures(run: Run) -> dict[str, Any]:
-    """The key figures; a run without a step has dashes."""
+    """The key figures, or dashes if the run has no steps."""
     total = run.card["schedule"]["total_steps"]
-    label = "Volunteers at the end" if run.card.get("finished") else "Volunteers at work"
+    label = "Volunteers at the end" if run.card.get("finished") else "Volunteers now"
     words = {"total_steps": f"{total:,}", "working_label": label, "samples": "0"}
     if not run.steps:
         dashes = ("loss", "loss_before", "others", "samples_per_second", "traffic", "traffic_step")
-        empty = {"step": "0", "share": 0, "progress_words": "no step is made", "working": "0"}
+        empty = {"step": "0", "share": 0, "progress_words": "no steps done", "working": "0"}
         return words | empty | dict.fromkeys(dashes, "–")
     last, before = run.steps[-1], run.steps[max(0, len(run.steps) - 1 - RECENT)]
     moved = [line["bytes_sent"] + line["bytes_received"] for line in run.steps]
@@ -94,11 +94,11 @@ def _figures(run: Run) -> dict[str, Any]:
     return words | {
         "step": f"{last['step']:,}",
         "share": share,
-        "progress_words": f"{100 * share:.0f} % of the steps are made",
+        "progress_words": f"{100 * share:.0f} % of the steps are done",
         "loss": _decimal(last["loss"]),
         "loss_before": f"{_decimal(before['loss'])} at step {before['step']:,}",
         "working": f"{last['training'] + last['syncing']:,}",
-        "others": f"{last['syncing']:,} of them syncing, {last['left']:,} left before",
+        "others": f"{last['syncing']:,} of them syncing, {last['left']:,} left earlier",
         "samples_per_second": _speed(run.steps[-1 - RECENT :]),
         "samples": f"{sum(line['samples'] for line in run.steps):,}",
         "traffic": format_bytes(sum(moved)),
@@ -107,7 +107,7 @@ def _figures(run: Run) -> dict[str, Any]:
 
 
 def _speed(lines: list[dict[str, Any]]) -> str:
-    """Samples over seconds, from the first line's time on."""
+    """Sequences per second since the first line's time."""
     first, last = (datetime.fromisoformat(line["time"]) for line in (lines[0], lines[-1]))
     seconds = (last - first).total_seconds()
     samples = sum(line["samples"] for line in lines[1:])
@@ -115,7 +115,7 @@ def _speed(lines: list[dict[str, Any]]) -> str:
 
 
 def _contributors(run: Run) -> list[dict[str, object]]:
-    """The table's rows, who did most first."""
+    """The table's rows, largest contribution first."""
     everything = sum(peer["samples"] for peer in run.peers) or 1
     ordered = sorted(run.peers, key=lambda peer: -peer["samples"])[:MOST_ROWS]
     finished = bool(run.card.get("finished"))
@@ -157,7 +157,7 @@ def _checkpoint(entry: dict[str, Any]) -> dict[str, str]:
 
 
 def _pictures(run: Run) -> list[dict[str, object]]:
-    """The newest pictures, a row a caption; addresses are relative to the live page."""
+    """The newest pictures, one row per caption; addresses are relative to the live page."""
     if not run.samples["checkpoints"]:
         return []
     newest = run.samples["checkpoints"][-1]
@@ -193,12 +193,12 @@ def _about(run: Run) -> list[tuple[str, str]]:
     rows = [
         ("Recipe", card["recipe"]),
         ("Parameters", f"{card['parameters']:,}"),
-        ("Samples that make a step", f"{schedule['target_batch_size']:,}"),
+        ("Sequences per step", f"{schedule['target_batch_size']:,}"),
         (
             "Schedule",
-            f"{schedule['total_steps']:,} steps, {schedule['warmup_steps']:,} of them warm-up",
+            f"{schedule['total_steps']:,} steps, {schedule['warmup_steps']:,} of warm-up",
         ),
-        ("Highest learning rate", f"{schedule['learning_rate']:g}"),
+        ("Peak learning rate", f"{schedule['learning_rate']:g}"),
         ("Started", moment(card["start"])),
     ]
     if card.get("finished"):
@@ -207,7 +207,7 @@ def _about(run: Run) -> list[tuple[str, str]]:
 
 
 def moment(time: str) -> str:
-    """A time in ISO 8601 as people read it.
+    """A time in ISO 8601, in words.
 
     >>> moment("2026-11-21T09:43:28.355Z")
     '21 November 2026, 09:43 UTC'

@@ -1,4 +1,4 @@
-"""What 'Models on GPUs' needs: for each model and GPU whether a step fits, and what would help."""
+"""Data for 'Models on GPUs': for each model and GPU, whether a step fits and what would help."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from calculator.planner.need import Verdict, need_on
 from calculator.report import Report
 from calculator.units import format_bytes, format_count
 
-# those that are often asked for, beside the ones of `MODELS`
+# popular models besides those in `MODELS`
 CHECKPOINTS = (
     "FacebookAI/roberta-base",
     "answerdotai/ModernBERT-base",
@@ -48,7 +48,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A GPU's cell: words, a link to the state that they mean, and where it sorts.
+    """A GPU's cell: its text, a link to the calculator's state, and its rank for sorting.
 
     Attributes:
         kind: "fits", "change" or "no", for its look.
@@ -74,18 +74,18 @@ class Row:
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Parameters, tokens and peak as people read them."""
+        """Parameters, tokens and peak in words."""
         return format_count(self.parameters), format_count(self.tokens), format_bytes(self.peak)
 
 
 def plan_for(architecture: Architecture) -> Plan:
-    """The default plan, at 2,048 tokens where the model's own length is longer."""
+    """The default plan, with at most 2,048 tokens."""
     longer = architecture.sequence_length > USUAL_LENGTH
     return Plan(sequence_length=USUAL_LENGTH) if longer else Plan()
 
 
 def rows() -> Iterator[Row]:
-    """A row for each model."""
+    """One row per model."""
     gpus = [GPUS[name] for name in SHOWN]
     for name in (*MODELS, *CHECKPOINTS):
         yield _row(find_model(name), gpus)

@@ -1,4 +1,4 @@
-"""What 'How the numbers are made' needs: the formulas' docstrings, the models, the sources."""
+"""Data for 'How the numbers are made': the formulas' docstrings, the models, the sources."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ DEVICES = {
     "cuda": "a real GPU",
     "cpu": "a processor",
 }
-# A hundredth of a per cent: what a table in per cent shows as 0.00 or 0.01.
+# A hundredth of a percent, which a table of percentages shows as 0.00 or 0.01.
 NEARLY_EXACT = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Relative errors of the peak in one group of measured steps, as texts in per cent."""
+    """Relative errors of the peak in one group of measured steps, as percentages."""
 
     name: str
     count: int
@@ -68,7 +68,7 @@ def accuracy() -> list[Measured]:
 
 @cache  # the same rows for three pages
 def comparisons_on(device: str) -> list[Comparison]:
-    """The device's rows, but for those with options that the calculator refuses for the model."""
+    """The device's rows, without those whose options the calculator rejects for the model."""
     found = []
     for row in read_rows(device):
         with suppress(InputError):

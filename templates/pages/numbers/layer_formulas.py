@@ -1,4 +1,4 @@
-"""The table of what one layer of each model keeps, read off the calculator's tapes."""
+"""The table of memory kept by one layer of each model, read from the calculator's tapes."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ SYMBOLS = {"N d": "N·d", "N h": "N·h", "B h E": "N·h"}
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    """What a layer keeps with eager attention and with a fused kernel, in each precision."""
+    """Bytes kept by a layer with eager attention and with a fused kernel, in each precision."""
 
     title: str
     eager: tuple[str, ...]
@@ -32,7 +32,7 @@ class LayerRow:
 
 
 def rows() -> list[LayerRow]:
-    """One row a model, formulas as texts in bytes."""
+    """One row per model, with formulas in bytes as texts."""
     return [
         LayerRow(
             find_model(name).title,

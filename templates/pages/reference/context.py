@@ -1,4 +1,4 @@
-"""What the reference's first page needs: every command with its options, from their parsers."""
+"""Data for the reference's first page: every command with its options, from their parsers."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ from training.__main__ import MODULES, make_parser
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of a program: how it is called, what it does, and its options as HTML cells."""
+    """A program's command: its call, its description, and its options as HTML cells."""
 
     call: str
     words: str
@@ -41,12 +41,12 @@ def _rows(command: argparse.ArgumentParser) -> list[list[str]]:
 
 
 def _words(text: str) -> str:
-    """Help as HTML, what stands in backticks as code."""
+    """Help as HTML, with text in backticks as code."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _names(action: argparse.Action) -> str:
-    """The option as it is typed, with what stands for its value."""
+    """The option as it is typed, with a placeholder for its value."""
     if not action.option_strings:
         return f"<code>{escape(str(action.metavar or action.dest).upper())}</code>"
     takes = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"

@@ -1,4 +1,4 @@
-"""What the tutorial needs: the notebook's code, and where the memory of its step goes."""
+"""Data for the tutorial: the notebook's code and the memory of its step."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +20,11 @@ SMALL: Final = 16 * GiB  # cards up to here are called small
 LARGEST_BATCH: Final = 16
 TOO_SMALL: Final = find_gpu("rtx-3070")
 LENGTH_STEP: Final = 64
-# CUDA 13, with which PyTorch's default builds of today are made, begins with Turing.
+# CUDA 13, which PyTorch's current default builds use, begins with Turing.
 OLD: Final = ("Pascal", "Volta")
 OLD_WORDS: Final = "only with PyTorch's builds for CUDA 12.6"
 
-# Each row adds one choice to the row before; the notebook trains as the row NOTEBOOK_ROW says.
+# Each row adds one choice to the previous row; the notebook trains like the row NOTEBOOK_ROW.
 PLAIN: Final = {"precision": "fp32", "accumulation": "16"}
 STAIRS: Final[tuple[tuple[str, dict[str, str]], ...]] = (
     ("Adam, all in 32 bits", {}),
@@ -38,7 +38,7 @@ NOTEBOOK_ROW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Stair:
-    """One way of training: its peak by the calculator and as measured, and what fits."""
+    """One way of training, with its calculated and its measured peak."""
 
     label: str
     query: str
@@ -57,7 +57,7 @@ class Stair:
 
     @property
     def is_notebook(self) -> bool:
-        """Whether the notebook trains this way."""
+        """True if the notebook trains this way."""
         return self.label == STAIRS[NOTEBOOK_ROW][0]
 
 
@@ -71,7 +71,7 @@ def plans() -> list[tuple[str, dict[str, str]]]:
 
 
 def stairs() -> list[Stair]:
-    """GPT-2 Large on the T4 with one technique more in each row."""
+    """GPT-2 Large on the T4; each row adds one technique."""
     return [_stair(label, chosen) for label, chosen in plans()]
 
 
@@ -104,7 +104,7 @@ def find_measured(plan: dict[str, Any]) -> Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A small GPU: the most sequences at once that fit as the notebook trains, 0 for none."""
+    """A small GPU, and the most sequences at once that fit in the notebook; 0 if none."""
 
     gpu: Gpu
     batch: int
@@ -128,33 +128,33 @@ class Card:
 
 
 def cards() -> list[Card]:
-    """The small GPUs of the catalogue, smallest first."""
+    """The small GPUs of the catalog, smallest first."""
     small = sorted((gpu for gpu in GPUS.values() if gpu.memory <= SMALL), key=lambda g: g.memory)
     return [Card(gpu, largest_batch(gpu), needed(gpu)) for gpu in small]
 
 
 def step_on(gpu: Gpu, **changed: str) -> dict[str, Any]:
-    """The calculator's answer on the notebook's step on a GPU, with some choices changed."""
+    """The calculator's answer for the notebook's step on a GPU, with some choices changed."""
     choices = plans()[NOTEBOOK_ROW][1] | changed
     answer: dict[str, Any] = ask("answer", model=MODEL.name, gpu=gpu.name, **choices)
     return answer
 
 
 def needed(gpu: Gpu, **changed: str) -> int:
-    """Bytes of GPU memory of the notebook's step, overhead included."""
+    """Bytes of GPU memory for the notebook's step, including overhead."""
     report = step_on(gpu, **changed)["report"]["gpu"]
     return int(report["peak"] + report["overhead"])
 
 
 def largest_batch(gpu: Gpu) -> int:
-    """The most sequences in a micro-batch that fit on the GPU; 0 when not even one does."""
+    """Largest micro-batch that fits on the GPU; 0 if not even one sequence fits."""
     batches = range(LARGEST_BATCH, 0, -1)
     return next((b for b in batches if needed(gpu, batch_size=str(b)) <= gpu.memory), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """The longest sequence that a GPU holds with offload, 0 when there is none."""
+    """Longest sequence that fits on a GPU with offloading; 0 if none does."""
 
     gpu: Gpu
     length: int
@@ -162,7 +162,7 @@ class Short:
 
 
 def shortened() -> Short:
-    """A GPU that is too small for the notebook, with offload and shorter sequences."""
+    """A GPU that is too small for the notebook but works with offloading and shorter sequences."""
     for length in range(MODEL.sequence_length, 0, -LENGTH_STEP):
         changed = {"offload": "optimizer", "sequence_length": str(length)}
         if needed(TOO_SMALL, **changed) <= TOO_SMALL.memory:
