@@ -79,6 +79,9 @@ STATIC_OPTIONS: Final = (
     "offload",
     "sharing_groups",
     "tied_embeddings",
+    "lora",
+    "lora_targets",
+    "lora_dropout",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]

@@ -13,7 +13,6 @@ from calculator.plan import (
     Plan,
     Precision,
     Update,
-    default_bits,
 )
 from calculator.states import from_torch, state_count
 
@@ -27,6 +26,7 @@ def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
         *_model_notes(architecture, plan),
         *_optimizer_notes(plan),
         *_reversible_notes(architecture, plan),
+        *_lora_notes(plan),
     )
     return tuple(note for note in notes if note)
 
@@ -53,7 +53,7 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
 
 
 def _optimizer_notes(plan: Plan) -> Iterator[str]:
-    own_bits = plan.optimizer_bits == default_bits(plan.precision)
+    own_bits = plan.optimizer_bits == plan.own_bits
     if plan.optimizer_bits == 16 and not from_torch(plan) and state_count(plan.optimizer):
         yield (
             "No library keeps 16-bit states for these weights; counted at 2 bytes per element, "
@@ -71,6 +71,20 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
         yield "Plain SGD keeps no states."
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
         yield "The fp32 master weights live in RAM with the states."
+
+
+def _lora_notes(plan: Plan) -> Iterator[str]:
+    if not plan.lora:
+        return
+    yield (
+        f"Adapters beside: {plan.lora_targets.replace(',', ', ')}. As in peft they, their "
+        "gradients and their states are in 32 bits, whatever the model's weights are in."
+    )
+    if plan.checkpointing is Checkpointing.FULL:
+        yield (
+            "With checkpointing peft asks for a gradient of the input's embeddings "
+            "(enable_input_require_grads), which is counted."
+        )
 
 
 def _reversible_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:

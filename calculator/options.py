@@ -1,7 +1,7 @@
 """What stands at a field of `Plan`: words for people, the values that it takes, how they are read.
 
 The command line, the page's form, the page's address, the protocol and the reference all read it
-there: an option is declared once, by `choice`, `integer`, `number` or `flag`.
+there: an option is declared once, by `choice`, `integer`, `number`, `flag` or `names`.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from calculator.errors import InputError, unknown_name
 
-Kind = Literal["choice", "integer", "number", "flag"]
+Kind = Literal["choice", "integer", "number", "flag", "names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,8 @@ class Option:
                 return self._parse_integer(text)
             case "number":
                 return self._parse_number(text)
+            case "names":
+                return self._parse_names(text)
 
     def _parse_choice(self, given: object, text: str) -> object:
         for value, _ in self.values:
@@ -125,8 +127,15 @@ class Option:
             raise InputError(self.field, text, rule)
         return number
 
+    def _parse_names(self, text: str) -> str:
+        names = [name for name in text.replace(" ", ",").split(",") if name]
+        plain = all(part.replace("-", "").isidentifier() for n in names for part in n.split("."))
+        if not names or not plain or len(text) > self.maximum:
+            raise InputError(self.field, text, "must be names with commas between them")
+        return ",".join(names)
 
-# Each of the four makes a field of a dataclass. They return Any, as `dataclasses.field` does in
+
+# Each of these makes a field of a dataclass. They return Any, as `dataclasses.field` does in
 # its own way: the field's type is the one that stands before it.
 
 
@@ -148,6 +157,11 @@ def number(default: float | None, label: str, text: str, below: float, **more: A
 def flag(default: bool | None, label: str, text: str, **more: Any) -> Any:
     """A field that is true or false."""
     return _field(default, Option(label, text, "flag", **more))
+
+
+def names(default: str | None, label: str, text: str, most: int, **more: Any) -> Any:
+    """A field that takes names with commas between them, of at most so many characters."""
+    return _field(default, Option(label, text, "names", maximum=most, **more))
 
 
 def _field(default: object, option: Option) -> Any:

@@ -1,6 +1,6 @@
 """The tensors of weights and tables that a model has, and how many elements they hold."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -9,16 +9,18 @@ from calculator.architecture import Architecture
 from calculator.autograd.graph import Parameter
 from calculator.autograd.sizes import Shape, number_of
 from calculator.layers.layer import Buffer
-from calculator.models.registry import build
+from calculator.models.model import Model
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import Plan
+from calculator.techniques.registry import changed_model
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterTensor:
     """`copies` tensors of the same shape; one that is not `trained` never gets a gradient.
 
-    A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive.
+    A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
+    a `width`, an element has so many bytes, whatever the plan's weights have.
     """
 
     name: str
@@ -26,6 +28,7 @@ class ParameterTensor:
     copies: int = 1
     trained: bool = True
     inside: tuple[int, ...] | None = None
+    width: int | None = None
 
     @property
     def gradient_elements(self) -> int:
@@ -52,8 +55,9 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             copies,
             item.trained,
             shape(item.inside) if item.inside and plan.batch_size == 1 else None,
+            None if item.dtype is None else item.dtype.width,
         )
-        for item, copies in _counted(architecture, plan.tied_embeddings, plan.sharing_groups)
+        for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Parameter)
     ]
 
@@ -66,22 +70,26 @@ def buffer_bytes(architecture: Architecture, plan: Plan) -> int:
         * round_block(
             prod(number_of(size, numbers) for size in item.shape) * (item.dtype or weights).width
         )
-        for item, copies in _counted(architecture, plan.tied_embeddings, plan.sharing_groups)
+        for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Buffer)
     )
 
 
+Counted = tuple[tuple[Parameter | Buffer, int], ...]
+
+
+def _counted_of(architecture: Architecture, plan: Plan) -> Counted:
+    """Every weight and table of a plan's model once, with its copies."""
+    model = changed_model(architecture, plan)
+    return _counted(model, plan.sharing_groups, architecture.own_last_layer)
+
+
 @lru_cache(maxsize=512)
-def _counted(
-    architecture: Architecture, tied: bool, groups: int
-) -> tuple[tuple[Parameter | Buffer, int], ...]:
-    """Every weight and table once, with its copies."""
-    model = build(architecture, tied)
+def _counted(model: Model, groups: int, own_last: bool) -> Counted:
     stacks = {
-        name: replace(stack, groups=groups, own_last=architecture.own_last_layer)
-        for name, stack in model.stacks()
+        name: stack.altered(groups=groups, own_last=own_last) for name, stack in model.stacks()
     }
-    return tuple(dict(replace(model, **stacks).walk()).items())
+    return tuple(dict(model.altered(**stacks).walk()).items())
 
 
 def count_parameters(architecture: Architecture, plan: Plan) -> int:
@@ -121,7 +129,7 @@ def count_active(architecture: Architecture, plan: Plan) -> int:
     """
     numbers = numbers_of(architecture, plan)
     total = 0
-    for item, copies in _counted(architecture, plan.tied_embeddings, plan.sharing_groups):
+    for item, copies in _counted_of(architecture, plan):
         if isinstance(item, Parameter):
             shape = item.shape if item.chosen is None else (item.chosen, *item.shape[1:])
             total += copies * prod(number_of(size, numbers) for size in shape)

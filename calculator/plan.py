@@ -12,9 +12,11 @@ from calculator.autograd.mode import Attention as Attention
 from calculator.autograd.mode import Checkpointing as Checkpointing
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.errors import unknown_name
-from calculator.options import Option, choice, flag, integer, number, options_of
+from calculator.options import Option, choice, flag, integer, names, number, options_of
 
 LARGEST_BATCH: Final = 65_536
+LARGEST_RANK: Final = 4096
+LONGEST_NAMES: Final = 400
 
 
 class Precision(StrEnum):
@@ -185,6 +187,30 @@ class Plan:
         negative="untied-embeddings",
     )
 
+    lora: int = integer(
+        0,
+        "LoRA rank",
+        "Above zero the model is frozen, and adapters of this rank are trained beside its linear "
+        "layers, as peft does it.",
+        LARGEST_RANK,
+        minimum=0,
+        technique=True,
+        warning="LoRA trains adapters only.",
+    )
+    lora_targets: str = names(
+        None,
+        "LoRA targets",
+        "The layers that get adapters: all-linear, or names of modules with commas between them "
+        "(peft's target_modules). Used with a LoRA rank.",
+        LONGEST_NAMES,
+    )
+    lora_dropout: float = number(
+        None,
+        "LoRA dropout",
+        "Probability in the adapters; above zero each keeps a mask. Used with a LoRA rank.",
+        below=1,
+    )
+
     def __post_init__(self) -> None:
         for name, option in _OPTIONS.items():
             value = getattr(self, name)
@@ -225,17 +251,22 @@ class Plan:
         return 4 if self.precision is Precision.FP32 else 2
 
     @property
+    def trained_bytes(self) -> int:
+        """Bytes of one number of what the optimizer updates: adapters are in 32 bits always."""
+        return 2 if self.precision is Precision.HALF and not self.lora else 4
+
+    @property
+    def own_bits(self) -> int:
+        """Bits of an optimizer state when nothing is asked: those of what it updates."""
+        return 8 * self.trained_bytes
+
+    @property
     def has_master_weights(self) -> bool:
         """Whether an fp32 copy of 16-bit weights is what the optimizer updates."""
-        return self.precision is Precision.MIXED
+        return self.precision is Precision.MIXED and not self.lora
 
 
 _OPTIONS: Final = options_of(Plan)
-
-
-def default_bits(precision: Precision) -> int:
-    """Bits of an optimizer state when nothing is asked: those of the weights it updates."""
-    return 16 if precision is Precision.HALF else 32
 
 
 def techniques() -> list[Option]:

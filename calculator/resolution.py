@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.models.registry import type_of
+from calculator.models.registry import build, type_of
 from calculator.plan import (
     Attention,
     Checkpointing,
@@ -12,9 +12,9 @@ from calculator.plan import (
     Plan,
     Precision,
     Update,
-    default_bits,
     techniques,
 )
+from calculator.techniques.lora import find_targets
 
 
 def resolve(architecture: Architecture, plan: Plan) -> Plan:
@@ -29,17 +29,19 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     _check_embeddings(architecture, plan)
     _check_dropout(architecture, plan)
     _check_optimizer(plan)
+    _check_lora(architecture, plan)
     own = {
         "sequence_length": architecture.sequence_length,
         "target_length": architecture.target_length,
-        "optimizer_bits": default_bits(plan.precision),
+        "optimizer_bits": plan.own_bits,
         "reversible": architecture.reversible,
         "dropout": architecture.dropout,
         "tied_embeddings": architecture.tied_embeddings,
     }
     left_open = {name: value for name, value in own.items() if getattr(plan, name) is None}
     groups = _resolve_groups(architecture, plan)
-    return replace(plan, sharing_groups=groups, **left_open)  # type: ignore[arg-type]
+    adapted = _resolve_lora(architecture, plan)
+    return replace(plan, sharing_groups=groups, **left_open, **adapted)  # type: ignore[arg-type]
 
 
 def _check_lengths(architecture: Architecture, plan: Plan) -> None:
@@ -91,6 +93,26 @@ def attention_kernels(
     narrow = precision is not Precision.FP32
     length = length or architecture.sequence_length
     return [*type_of(architecture).kernels_of(architecture, narrow, length)]
+
+
+def _check_lora(architecture: Architecture, plan: Plan) -> None:
+    if not plan.lora:
+        return
+    if plan.reversible or (architecture.reversible and plan.reversible is None):
+        raise InputError("lora", plan.lora, "peft adapts no reversible layers: must be 0")
+    groups = plan.sharing_groups or architecture.sharing_groups
+    if groups and groups < architecture.shared_layers:
+        rule = "adapters stand in layers of their own, not in those that share weights: must be 0"
+        raise InputError("lora", plan.lora, rule)
+
+
+def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:
+    """Targets and dropout of the adapters; without adapters neither means anything."""
+    if not plan.lora:
+        return {"lora_targets": None, "lora_dropout": None}
+    model = build(architecture, architecture.tied_embeddings)
+    targets = find_targets(plan.lora_targets, architecture.family, model)
+    return {"lora_targets": targets, "lora_dropout": plan.lora_dropout or 0.0}
 
 
 def _check_optimizer(plan: Plan) -> None:

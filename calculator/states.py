@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 from calculator.allocator import round_block
 from calculator.parameters import ParameterTensor
-from calculator.plan import Offload, Optimizer, Plan, Precision, Update, default_bits
+from calculator.plan import Offload, Optimizer, Plan, Update
 
 # bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
 QUANTISATION_BLOCK: Final = 256
@@ -20,8 +20,8 @@ QUANTISATION_MAP_BYTES: Final = 256 * 4
 
 
 def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
-    """Bytes of one copy of all tensors at `item` bytes a number."""
-    return sum(item_.copies * round_block(item_.elements * item) for item_ in tensors)
+    """Bytes of one copy of all tensors at `item` bytes a number, unless they have their own."""
+    return sum(each.copies * round_block(each.elements * (each.width or item)) for each in tensors)
 
 
 def state_count(optimizer: Optimizer) -> int:
@@ -94,14 +94,9 @@ def from_torch(plan: Plan) -> bool:
         case Optimizer.SGD | Optimizer.ADAFACTOR:
             return True
         case Optimizer.ADAM | Optimizer.MOMENTUM:
-            return plan.optimizer_bits == default_bits(plan.precision)
+            return plan.optimizer_bits == plan.own_bits
         case _:
             assert_never(plan.optimizer)
-
-
-def updated_item(plan: Plan) -> int:
-    """Bytes of a number of the weights that the optimizer updates."""
-    return 2 if plan.precision is Precision.HALF else 4
 
 
 def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
@@ -113,7 +108,7 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     Source: torch
     """
-    item = updated_item(plan)
+    item = plan.trained_bytes
     largest = max(tensor.elements for tensor in tensors)
     if not from_torch(plan):
         widened = plan.optimizer_bits == 16 and state_count(plan.optimizer) > 0
@@ -195,12 +190,14 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
     Source: mixed, offload
     """
     weights = tensors_bytes(tensors, plan.weight_bytes) + buffers
-    copies = tensors_bytes(tensors, updated_item(plan))
     trained = [tensor for tensor in tensors if tensor.trained]
+    updated = trained if plan.lora else tensors
+    copies = tensors_bytes(updated, plan.trained_bytes)
     gradients = sum(
-        item.copies * round_block(item.gradient_elements * plan.weight_bytes) for item in trained
+        item.copies * round_block(item.gradient_elements * (item.width or plan.weight_bytes))
+        for item in trained
     )
-    widened = tensors_bytes(trained, updated_item(plan))
+    widened = tensors_bytes(trained, plan.trained_bytes)
     states = state_bytes(trained, plan)
     temporaries = update_bytes(trained, plan)
     match plan.offload:
@@ -212,8 +209,8 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
                 ram_gradients=widened,
                 ram_optimizer=states,
                 ram_update=temporaries,
-                to_ram=plan.weight_bytes * _numbers(trained),
-                to_gpu=plan.weight_bytes * _numbers(tensors),
+                to_ram=_moved(trained, plan),
+                to_gpu=_moved(updated, plan),
             )
         case Offload.NONE:
             masters = plan.has_master_weights
@@ -227,5 +224,6 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
             assert_never(plan.offload)
 
 
-def _numbers(tensors: Sequence[ParameterTensor]) -> int:
-    return sum(tensor.elements * tensor.copies for tensor in tensors)
+def _moved(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
+    """Bytes without rounding."""
+    return sum(each.elements * each.copies * (each.width or plan.weight_bytes) for each in tensors)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.plan import Plan, default_bits
+from calculator.plan import Plan
 from calculator.resolution import resolve
 from validation.subject import Subject, find_subject
 
@@ -105,7 +105,7 @@ def _uncounted(plan: Plan) -> Plan:
     if not plan.sequence_length:
         rule = "must be given for a model that the calculator cannot count yet"
         raise InputError("sequence_length", "", rule)
-    bits = plan.optimizer_bits or default_bits(plan.precision)
+    bits = plan.optimizer_bits or plan.own_bits
     return replace(plan, optimizer_bits=bits, reversible=bool(plan.reversible))
 
 

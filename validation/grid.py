@@ -111,6 +111,24 @@ MIXED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (4, 200, 5, {"precision": "half", "optimizer": "lamb", "optimizer_bits": 8}),
 )
 
+# LoRA: the same of it. Where peft has no default targets, or adapts experts, all linear layers or
+# the outputs of attention stand for them.
+ADAPTED: Final = (
+    *("validation/configs/llama.json", "HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B"),
+    *("gpt2-s", "google/flan-t5-base", "bert-base", "validation/configs/mixtral.json"),
+    *("google/gemma-3-270m", "microsoft/phi-1_5", "validation/configs/falcon-grouped.json"),
+    *("validation/configs/deepseek_v3.json", "openai/whisper-tiny", "facebook/bart-base"),
+    *("google/vit-base-patch16-224", "meta-llama/Llama-3.1-8B"),
+)
+ADAPTERS: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (1, 128, None, {"lora": 16}),
+    (2, 100, 5, {"lora": 8, "precision": "half", "lora_targets": "all-linear"}),
+    (3, 200, 6, {"lora": 64, "precision": "fp32", "checkpointing": "full", "lora_dropout": 0.1}),
+    (4, 96, None, {"lora": 16, "lora_targets": "all-linear", "checkpointing": "full"}),
+    (2, 256, 5, {"lora": 4, "precision": "half", "attention": "eager", "lora_dropout": 0.05}),
+    (2, 160, 4, {"lora": 32, "optimizer_bits": 8, "checkpointing": "selective"}),
+)
+
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
@@ -154,7 +172,7 @@ TECHNIQUES: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 
 def grid() -> list[Configuration]:
     """All configurations, each once, in an order that never changes and soon shows all kinds."""
-    listed = (*_models(), *_alone(), *_shapes(), *_drawn(), *_listed(), *_crossed())
+    listed = (*_models(), *_alone(), *_shapes(), *_drawn(), *_listed(), *_crossed(), *_adapted())
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
     random.Random(SEED).shuffle(configurations)
@@ -202,6 +220,28 @@ def _crossed() -> Iterator[Configuration]:
                 yield from _valid(model, sizes | options | {"reversible": True}, DEPTHS[0])
 
 
+def _adapted() -> Iterator[Configuration]:
+    """Models with adapters beside some of their layers, in every mixture."""
+    for name, (batch, length, layers, mixed) in product(ADAPTED, ADAPTERS):
+        options = {"batch_size": batch, **_lengths(name, length), **mixed}
+        choices: tuple[dict[str, str], ...] = (
+            {},
+            {"lora_targets": "all-linear"},
+            {"lora_targets": "o_proj"},
+        )
+        yield from next(
+            filter(None, (_valid(name, options | more, layers) for more in choices)), []
+        )
+
+
+def _lengths(name: str, length: int) -> dict[str, int]:
+    """The lengths that a model reads of those it can have."""
+    subject = find_subject(name, None)
+    fixed = subject.kind in TYPES and TYPES[subject.kind].has_fixed_length
+    lengths = {} if fixed else {"sequence_length": length}
+    return {**lengths, "target_length": length * 3 // 4} if subject.has_target else lengths
+
+
 def _listed() -> Iterator[Configuration]:
     """Each listed model with every mixture; a decoder of its own reads fewer tokens.
 
@@ -210,12 +250,7 @@ def _listed() -> Iterator[Configuration]:
     for names in LISTED.values():
         for name in names:
             for batch, length, layers, mixed in MIXED:
-                subject = find_subject(name, None)
-                fixed = subject.kind in TYPES and TYPES[subject.kind].has_fixed_length
-                shape = {"batch_size": batch, **({} if fixed else {"sequence_length": length})}
-                options = shape | mixed
-                if subject.has_target:
-                    options["target_length"] = length * 3 // 4
+                options = {"batch_size": batch, **_lengths(name, length), **mixed}
                 plain = options | {"attention": "sdpa"}
                 whole = plain | {"checkpointing": "full"}
                 tried = (_valid(name, choice, layers) for choice in (options, plain, whole))

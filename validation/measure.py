@@ -12,7 +12,7 @@ from validation.rows import ORACLE, Row, measure_command
 from validation.session import Training, session, training
 from validation.storage import Part, Phase, block_bytes
 
-VERSIONED: Final = ("torch", "transformers", "bitsandbytes")
+VERSIONED: Final = ("torch", "transformers", "bitsandbytes", "peft")
 
 
 def measure(configuration: Configuration, device: str) -> Row:

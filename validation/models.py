@@ -22,6 +22,7 @@ from validation.reversible import make_reversible
 from validation.subject import Subject
 
 OnLogits = Callable[[torch.Tensor], None]
+Watch = Callable[[OnLogits], AbstractContextManager[None]]
 
 # what people train of a type: the first of these in which transformers has a class of it
 TRAINED = (
@@ -38,7 +39,7 @@ class Task:
     """A model with its loss, and one micro-batch; `watch` calls back when the logits exist."""
 
     model: nn.Module
-    watch: Callable[[OnLogits], AbstractContextManager[None]]
+    watch: Watch
     inputs: dict[str, torch.Tensor]
 
 
@@ -55,7 +56,7 @@ def build_task(configuration: Configuration, device: str) -> Task:
     if plan.reversible:
         make_reversible(model)
     model.train()
-    return Task(model, partial(_watch, _head(model)), inputs)
+    return Task(model, watcher_of(model), inputs)
 
 
 def check_model(configuration: Configuration) -> None:
@@ -166,9 +167,9 @@ def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
     return [item for item in lists if item and isinstance(item[0], GradientCheckpointingLayer)]
 
 
-def _head(model: Any) -> nn.Module:
-    """The last module before the loss: it makes the logits."""
-    return model.get_output_embeddings() or model.classifier  # type: ignore[no-any-return]
+def watcher_of(model: Any) -> Watch:
+    """What calls back when the last module before the loss has made the logits."""
+    return partial(_watch, model.get_output_embeddings() or model.classifier)
 
 
 @contextmanager

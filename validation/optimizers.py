@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, assert_never
 import torch
 
 from calculator.errors import InputError
-from calculator.plan import Offload, Optimizer, Plan, Precision, Update, default_bits
+from calculator.plan import Offload, Optimizer, Plan, Precision, Update
 
 RATE: Final = 1e-4  # no size depends on it
 Make = Callable[[Sequence[torch.Tensor]], torch.optim.Optimizer]
@@ -20,7 +20,7 @@ def optimizer_for(plan: Plan) -> Make:
         InputError: for a combination that no library implements.
     """
     bits = plan.optimizer_bits
-    own = bits == default_bits(plan.precision)
+    own = bits == plan.own_bits
     match plan.optimizer:
         case Optimizer.ADAM if own:
             return partial(torch.optim.AdamW, lr=RATE, **_implementation(plan))
@@ -156,10 +156,12 @@ class OffloadUpdater:
 def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
     """How this plan updates this model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
+    if plan.lora:
+        parameters = [parameter for parameter in parameters if parameter.requires_grad]
     match plan.offload:
         case Offload.OPTIMIZER:
             return OffloadUpdater(parameters, plan, host)
-        case Offload.NONE if plan.precision is Precision.MIXED:
+        case Offload.NONE if plan.has_master_weights:
             return MasterUpdater(parameters, plan)
         case Offload.NONE:
             return PlainUpdater(parameters, plan)

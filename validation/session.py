@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import torch
 
+from validation.adapters import add_adapters
 from validation.configuration import Configuration
 from validation.counting_device import RAM_DEVICE, Place, counting_gpu
 from validation.ledger import Ledger, Step
@@ -102,6 +103,7 @@ def training(configuration: Configuration, device: str) -> Iterator[Training]:
         task = build_task(configuration, place)
         plan = configuration.resolved
         enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not counting)
+        task = add_adapters(task, plan)
         updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater)
         made.run(Unwatched())

@@ -79,6 +79,7 @@ class Recorder(Protocol):
         product: "Made | None" = None,
         factors: bool = False,
         summed: bool = False,
+        whole: bool = False,
     ) -> "Node | None":
         """A node of the graph, or None where nothing needs a gradient."""
 
@@ -113,10 +114,10 @@ class Parameter:
     Its identity is the weight's: a parameter that stands in two places is shared. With one
     sequence, its gradient is a part of a tensor of the shape `inside`, where it has one: PyTorch
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
-    as are `chosen`.
+    as are `chosen`. Without a `dtype` it is in the mode's format for weights.
     """
 
-    __slots__ = ("chosen", "inside", "name", "shape", "trained")
+    __slots__ = ("chosen", "dtype", "inside", "name", "shape", "trained")
 
     def __init__(
         self,
@@ -125,7 +126,9 @@ class Parameter:
         name: str = "",
         inside: Shape | None = None,
         chosen: Size | None = None,
+        dtype: DType | None = None,
     ) -> None:
+        self.dtype = dtype
         self.inside = inside
         self.chosen = chosen
         self.shape = shape
@@ -225,8 +228,9 @@ class Node:
     With `product`, gradients are first made in that shape and then fitted to their rules, as the
     engine does for broadcast and mixed formats. A product of two `factors` is such a case where
     autocast is on in the backward pass. The last input may be a bias that is added to every row:
-    its gradient is the output's, `summed` by the engine. `special` replaces all that. `name` is
-    for a tape that names its operations.
+    its gradient is the output's, `summed` by the engine. A kernel makes its gradients as a `whole`,
+    those that nobody needs too. `special` replaces all that. `name` is for a tape that names its
+    operations.
     """
 
     __slots__ = (
@@ -242,6 +246,7 @@ class Node:
         "sequence",
         "special",
         "summed",
+        "whole",
     )
 
     def __init__(
@@ -255,7 +260,9 @@ class Node:
         product: Made | None = None,
         factors: bool = False,
         summed: bool = False,
+        whole: bool = False,
     ) -> None:
+        self.whole = whole
         self.summed = summed
         self.product = product
         self.factors = factors
@@ -278,6 +285,11 @@ class Node:
         scratch = [tape.empty(*shape) for shape in self.scratch]
         results: Gradients = []
         rules = [*self.rules[:-1], None] if self.summed else self.rules
+        unneeded = [
+            tape.empty(*rule)
+            for edge, rule in zip(self.edges[:3], rules, strict=False)
+            if self.whole and edge is None and rule is not None
+        ]
         for edge, rule in zip(self.edges, rules, strict=True):
             if edge is None:
                 results.append(None)
@@ -287,7 +299,7 @@ class Node:
                 passed = gradients[0]
                 assert passed is not None
                 results.append(tape.alias(passed))
-        del scratch  # dies here
+        del scratch, unneeded  # die here
         return results
 
     def _lowered(self, tape: Recorder, gradients: Gradients) -> Gradients:
@@ -334,11 +346,14 @@ class Leaf(Tensor):
         self.has_gradient = False
 
     def accumulate(self, gradient: Tensor) -> None:
-        """Take the first gradient as it is; later ones are added in place."""
+        """Take the first gradient, or copy what others hold too; later ones are added in place.
+
+        Source: torch (autograd/functions/accumulate_grad.h)
+        """
         if self.has_gradient:
             return
         self.has_gradient = True
-        self.gradient = gradient
+        self.gradient = self.tape.like(gradient) if gradient.storage.holders > 1 else gradient
 
 
 class Weight(Leaf):
@@ -347,12 +362,7 @@ class Weight(Leaf):
     __slots__ = ()
 
     def accumulate(self, gradient: Tensor) -> None:
-        """Take the first gradient, or copy what others hold too; later ones are added in place.
-
-        Source: torch (autograd/functions/accumulate_grad.h)
-        """
-        if not self.has_gradient:
-            if gradient.storage.holders > 1:
-                gradient = self.tape.like(gradient)
-            gradient.storage.become(Part.GRADIENTS)
+        """The same, and count it with the gradients."""
         super().accumulate(gradient)
+        if self.gradient is not None:
+            self.gradient.storage.become(Part.GRADIENTS)

@@ -97,8 +97,11 @@ def gelu_new(x: Tensor) -> Tensor:
 
 def dropout(x: Tensor) -> Tensor:
     """Keeps a mask of one byte an element; at probability 0 PyTorch returns its input."""
-    if not x.tape.mode.dropout:
-        return x
+    return always_dropout(x) if x.tape.mode.dropout else x
+
+
+def always_dropout(x: Tensor) -> Tensor:
+    """Dropout of a probability above 0."""
     return x.tape.operation([x], x.shape, x.dtype, beside=[Made(x.shape, BOOL)])
 
 
@@ -163,7 +166,7 @@ def _full(shape: Shape, like: Shape) -> Shape:
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """a * b: keeps each factor that the other's gradient needs."""
     out = Made(broadcast(a.shape, b.shape), wider(a.dtype, b.dtype))
-    saves = [x for x, other in ((a, b), (b, a)) if other.node is not None]
+    saves = factors(a, b)
     return a.tape.operation([a, b], out.shape, out.dtype, saves=saves, product=out)
 
 
@@ -218,7 +221,13 @@ def _product(x: Tensor, w: Tensor, b: Tensor | None, outputs: Size, transposed: 
         rules.append(Made(b.shape, b.dtype))
     shape = (*x.shape[:-1], outputs)
     summed = b is not None
-    return x.tape.operation(inputs, shape, x.dtype, saves=[x, w], rules=rules, summed=summed)
+    saves = factors(x, w)
+    return x.tape.operation(inputs, shape, x.dtype, saves=saves, rules=rules, summed=summed)
+
+
+def factors(a: Tensor, b: Tensor) -> list[Tensor]:
+    """What a product keeps: each factor that the other's gradient needs."""
+    return [x for x, other in ((a, b), (b, a)) if other.node is not None]
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -235,7 +244,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     rules = [Made(x.shape, x.dtype, True) for x in (a, b)]
     autocast = a.tape.mode.autocast
     wide = autocast is not None and a.dtype.width > autocast.width
-    return a.tape.operation([a, b], shape, a.dtype, saves=[a, b], rules=rules, factors=wide)
+    saves = factors(a, b)
+    return a.tape.operation([a, b], shape, a.dtype, saves=saves, rules=rules, factors=wide)
 
 
 def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -247,7 +257,7 @@ def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
     b, a, bias = lower(b), lower(a), lower(bias)
     shape = (*a.shape[:-1], b.shape[-1])
     scratch = [Made(a.shape, a.dtype)]
-    return a.tape.operation([a, b], shape, a.dtype, saves=[a, b], scratch=scratch)
+    return a.tape.operation([a, b], shape, a.dtype, saves=factors(a, b), scratch=scratch)
 
 
 def convolution(x: Tensor, weight: Weight, bias: Weight, places: Size, turned: bool) -> Tensor:
@@ -399,6 +409,7 @@ def flash_attention(
         keeps=True,
         beside=[logarithms, *random],
         scratch=scratch,
+        whole=True,
     )
 
 
@@ -430,6 +441,7 @@ def efficient_attention(
         keeps=True,
         beside=[Made((batch, heads, rows), FLOAT32)],
         scratch=[Made((tiles,), BOOL)],
+        whole=True,
     )
     del made  # held while the kernel runs
     return out

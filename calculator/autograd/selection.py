@@ -5,7 +5,7 @@ Source: torch (tools/autograd/derivatives.yaml), autocast.
 
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
 from calculator.autograd.graph import Made, Tensor, Weight
-from calculator.autograd.operations import cast
+from calculator.autograd.operations import cast, factors
 from calculator.autograd.scratch import rows_scratch
 from calculator.autograd.sizes import ONE, ShapeError, Size
 
@@ -71,4 +71,5 @@ def grouped_product(x: Tensor, weight: Weight, ends: Tensor, transposed: bool = 
         raise ShapeError(f"{x.shape} does not go into a product with {weight.shape}")
     rules = [Made(x.shape, x.dtype), Made(weight.shape, weight.dtype, transposed)]
     shape = (*x.shape[:-1], outputs)
-    return x.tape.operation([x, weight], shape, x.dtype, saves=[x, weight, ends], rules=rules)
+    saves = [*factors(x, weight), ends]
+    return x.tape.operation([x, weight], shape, x.dtype, saves=saves, rules=rules)

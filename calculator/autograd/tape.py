@@ -45,7 +45,8 @@ class Frame:
         self.tape = tape
         self.function = function
         self.layer = tape.layer
-        self.inputs = [tape.alias(tensor) for tensor in inputs]
+        # a leaf stays one: autocast caches its copy
+        self.inputs = [x if isinstance(x, Leaf) else tape.alias(x) for x in inputs]
         for tensor in self.inputs:
             tensor.storage.save()
         self.packed = 0
@@ -161,11 +162,14 @@ class Tape:
     def weight(self, parameter: Parameter) -> Weight:
         """A parameter as a tensor, the same one each time."""
         if parameter not in self._weights:
-            dtype = self.mode.weights
+            dtype = parameter.dtype or self.mode.weights
             weight = Weight(self, self._static, parameter.shape, dtype, len(self._weights))
             weight.has_gradient = self.mode.gradients_exist
             self._weights[parameter] = weight
-            self.leaves[id(weight.node)] = weight
+            if parameter.trained:
+                self.leaves[id(weight.node)] = weight
+            else:
+                weight.node = None
         return self._weights[parameter]
 
     def leaf(self, tensor: Tensor) -> Leaf:
@@ -213,7 +217,7 @@ class Tape:
             saves: what its backward formula needs that is there before the output is.
             keeps: whether the formula needs the output too.
             beside: what the formula needs that is made beside the output.
-            node: `rules`, `scratch`, `product`, `factors`, `summed` and `special` of `graph.Node`.
+            node: `rules`, `scratch`, `product` and the others of `graph.Node`.
         """
         made = self.record(inputs, **node)
         if made:
@@ -234,6 +238,7 @@ class Tape:
         product: Made | None = None,
         factors: bool = False,
         summed: bool = False,
+        whole: bool = False,
     ) -> Node | None:
         """A node of the graph, or None where nothing needs a gradient."""
         if not self.recording:
@@ -245,18 +250,25 @@ class Tape:
             rules = [Made(x.shape, x.dtype) for x in inputs]
         self._sequence += 1
         return Node(
-            self._sequence, self.layer, edges, rules, scratch, special, product, factors, summed
+            self._sequence,
+            self.layer,
+            edges,
+            rules,
+            scratch,
+            special,
+            product,
+            factors,
+            summed,
+            whole,
         )
 
     def _save(self, node: Node, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:
-            if not tensor.storage.size_id:
-                continue
             if self._recomputing is not None:
                 self._recomputing.keep(tensor.storage)
             elif self._frame is not None:
                 node.saved.append(Saved(None, self._frame))
-            else:
+            elif tensor.storage.size_id:
                 node.saved.append(Saved(tensor.storage))
 
     # -- autocast ----------------------------------------------------------------------------
@@ -266,10 +278,10 @@ class Tape:
         return tensor if tensor.dtype is dtype else self.operation([tensor], tensor.shape, dtype)
 
     def lower(self, tensor: Tensor) -> Tensor:
-        """What autocast hands to a matrix product: 16 bits, weights cast once a forward pass."""
+        """What autocast hands to a matrix product: 16 bits, trained leaves cast once a pass."""
         if self.autocast is None or tensor.dtype.width <= self.autocast.width:
             return tensor
-        if not isinstance(tensor, Weight) or not self.cache_casts:
+        if not isinstance(tensor, Leaf) or tensor.node is None or not self.cache_casts:
             return self.cast(tensor, self.autocast)
         key = id(tensor)
         if key not in self._casts:

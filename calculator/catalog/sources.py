@@ -107,6 +107,14 @@ SOURCES: Final[dict[str, Source]] = {
         "bitsandbytes 0.50, source code: optim/optimizer.py",
         "https://github.com/bitsandbytes-foundation/bitsandbytes",
     ),
+    "lora": Source(
+        "Hu et al., 2021. LoRA: Low-Rank Adaptation of Large Language Models",
+        "https://arxiv.org/abs/2106.09685",
+    ),
+    "peft": Source(
+        "Hugging Face. PEFT: Parameter-Efficient Fine-Tuning",
+        "https://github.com/huggingface/peft",
+    ),
     "offload": Source(
         "Ren et al., 2021. ZeRO-Offload: Democratizing Billion-Scale Model Training",
         "https://arxiv.org/abs/2101.06840",

@@ -105,11 +105,15 @@ def padded_flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
     Source: torch (aten/src/ATen/native/transformers/attention.cpp, pad_last_dim)
     """
+    out = _wide_flash(q, k, v)  # what is padded dies before the output is copied
+    return op.copy(op.part(out, *q.shape))
+
+
+def _wide_flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     wide = rounded_up(q.shape[3], 8)
     rows, width = rounded_up(q.shape[2], 128), rounded_up(wide, 32)
     wide_q, wide_k, wide_v = (op.pad(x, *x.shape[:3], wide) for x in (q, k, v))
-    out = op.flash_attention(wide_q, wide_k, wide_v, rows, width, copied=2)
-    return op.copy(op.part(out, *q.shape))
+    return op.flash_attention(wide_q, wide_k, wide_v, rows, width, copied=2)
 
 
 def scores_of(q: Tensor, k: Tensor, side_by_side: bool = False, repeated: bool = False) -> Tensor:

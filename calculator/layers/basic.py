@@ -4,6 +4,7 @@ Source: torch (nn.Linear, nn.Embedding, nn.LayerNorm), transformers (pytorch_uti
 models/t5/modeling_t5.py, models/llama/modeling_llama.py).
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from calculator.autograd import operations as op
@@ -14,52 +15,108 @@ from calculator.layers.layer import Layer, Unary
 
 
 @dataclass(eq=False)
-class Linear(Layer):
-    """nn.Linear: x W^T, plus a bias where there is one."""
+class Projection(Layer):
+    """A matrix product by a weight, to which a technique may add an `adapter`.
+
+    `name` ends the path of the class's module, as far as that needs to be known from others.
+    """
 
     inputs: Size
     outputs: Size
     biased: bool = True
+    name: str = ""
 
     def __post_init__(self) -> None:
+        self.adapter: Adapter | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., inputs) -> (..., outputs)."""
+        out = self.product(x)
+        if self.adapter is None:
+            return out
+        dtype = out.dtype
+        given = self.adapter.cast(x)
+        out = op.add(out, op.scale(self.adapter(given)))
+        return op.cast(out, dtype)
+
+    @abstractmethod
+    def product(self, x: Tensor) -> Tensor:
+        """(..., inputs) -> (..., outputs) without what an adapter adds."""
+
+
+@dataclass(eq=False)
+class Linear(Projection):
+    """nn.Linear: x W^T, plus a bias where there is one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.weight = Parameter((self.outputs, self.inputs))
         self.bias = Parameter((self.outputs,)) if self.biased else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
         bias = None if self.bias is None else x.tape.weight(self.bias)
         return op.linear(x, x.tape.weight(self.weight), bias)
 
 
 @dataclass(eq=False)
-class Conv1D(Layer):
-    """GPT-2's linear layer, whose weight stands the other way round."""
+class Adapter(Layer):
+    """Two products of few columns between, in 32 bits whatever the layer is in; perhaps dropout."""
 
     inputs: Size
+    rank: Size
     outputs: Size
+    dropped: bool
 
     def __post_init__(self) -> None:
+        self.down = Parameter((self.rank, self.inputs), dtype=FLOAT32)
+        self.up = Parameter((self.outputs, self.rank), dtype=FLOAT32)
+
+    def cast(self, x: Tensor) -> Tensor:
+        """The layer's input in the adapter's format."""
+        return op.cast(x, FLOAT32)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., inputs) -> (..., outputs)."""
+        t = x.tape
+        if self.dropped:
+            x = op.always_dropout(x)
+        return op.linear(op.linear(x, t.weight(self.down)), t.weight(self.up))
+
+
+@dataclass(eq=False)
+class Conv1D(Projection):
+    """GPT-2's linear layer, whose weight stands the other way round."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.weight = Parameter((self.inputs, self.outputs))
         self.bias = Parameter((self.outputs,))
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
         return op.conv1d(x, x.tape.weight(self.weight), x.tape.weight(self.bias))
 
 
 @dataclass(eq=False)
 class Embedding(Layer):
-    """nn.Embedding: a row of the table for each index."""
+    """nn.Embedding: a row of the table for each index; the class's own `reads_input`."""
 
     rows: Size
     width: Size
+    reads_input: bool = False
 
     def __post_init__(self) -> None:
         self.weight = Parameter((self.rows, self.width))
+        self.asked = False  # whether a frozen table's rows ask for a gradient all the same
 
-    def __call__(self, indices: Tensor) -> Tensor:
-        """(...) -> (..., width)."""
-        return op.embedding(indices, indices.tape.weight(self.weight))
+    def __call__(self, indices: Tensor, scaled: bool = False) -> Tensor:
+        """(...) -> (..., width); a class may multiply them by a number itself."""
+        t = indices.tape
+        rows = op.embedding(indices, t.weight(self.weight))
+        if scaled:
+            rows = op.scale(rows)
+        return t.leaf(rows) if self.asked else rows
 
     def unembed(self, x: Tensor, bias: Parameter | None = None) -> Tensor:
         """x W^T + b with the same table: (..., width) -> (..., rows)."""

@@ -21,12 +21,15 @@ class Convolution(Layer):
     inputs: Size
     outputs: Size
     kernel: Shape
+    reads_input: bool = False
 
     def __post_init__(self) -> None:
+        self.asked = False  # whether its output asks for a gradient though all before is frozen
         self.weight = Parameter((self.outputs, self.inputs, *self.kernel))
         self.bias = Parameter((self.outputs,))
 
     def __call__(self, x: Tensor, places: Size, turned: bool = True) -> Tensor:
         """(batch, inputs, ...) -> (batch, outputs, places); its gradient may come `turned`."""
         weight, bias = x.tape.weight(self.weight), x.tape.weight(self.bias)
-        return op.convolution(x, weight, bias, places, turned)
+        out = op.convolution(x, weight, bias, places, turned)
+        return x.tape.leaf(out) if self.asked else out

@@ -39,9 +39,9 @@ class GatedFeedForward(Unary):
     biased: bool = False
 
     def __post_init__(self) -> None:
-        self.gate = Linear(self.hidden, self.inner, self.biased)
-        self.up = Linear(self.hidden, self.inner, self.biased)
-        self.down = Linear(self.inner, self.hidden, self.biased)
+        self.gate = Linear(self.hidden, self.inner, self.biased, name="gate_proj")
+        self.up = Linear(self.hidden, self.inner, self.biased, name="up_proj")
+        self.down = Linear(self.inner, self.hidden, self.biased, name="down_proj")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""

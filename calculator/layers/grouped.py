@@ -85,6 +85,7 @@ class GroupedAttention(Layer):
         key_norm: of each head's keys.
         turned_part: how much of a head is turned, where that is not the whole.
         side_by_side: whether turned heads are whole tensors of their own, head after head.
+        output_name: the module's name of the output's projection.
     """
 
     hidden: Size
@@ -97,13 +98,16 @@ class GroupedAttention(Layer):
     turned_part: Size | None = None
 
     side_by_side: ClassVar[bool] = False
+    output_name: ClassVar[str] = "o_proj"
 
     def __post_init__(self) -> None:
         queries, keys, width = self.heads.queries, self.heads.keys, self.heads.width
-        self.query = Linear(self.hidden, queries * width, self.biased)
-        self.key = Linear(self.hidden, keys * width, self.biased)
-        self.value = Linear(self.hidden, keys * width, self.biased)
-        self.output = Linear(queries * width, self.hidden, self.output_biased)
+        self.query = Linear(self.hidden, queries * width, self.biased, name="q_proj")
+        self.key = Linear(self.hidden, keys * width, self.biased, name="k_proj")
+        self.value = Linear(self.hidden, keys * width, self.biased, name="v_proj")
+        self.output = Linear(
+            queries * width, self.hidden, self.output_biased, name=self.output_name
+        )
 
     def __call__(self, x: Tensor, held: Held) -> Attended:
         """The weighted sum and, in eager code, the probabilities."""

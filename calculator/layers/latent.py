@@ -54,15 +54,19 @@ class LatentAttention(GroupedAttention):
     def __post_init__(self) -> None:
         w, heads = self.w, self.heads.queries
         if w.queries is None:
-            self.query = Linear(self.hidden, heads * w.whole, biased=False)
+            self.query = Linear(self.hidden, heads * w.whole, biased=False, name="q_proj")
         else:
-            self.query_down = Linear(self.hidden, w.queries, self.biased)
+            self.query_down = Linear(self.hidden, w.queries, self.biased, name="q_a_proj")
             self.query_latent_norm = RMSNorm(w.queries)
-            self.query = Linear(w.queries, heads * w.whole, biased=False)
-        self.down = Linear(self.hidden, together(w.keys, w.turned), self.biased)
+            self.query = Linear(w.queries, heads * w.whole, biased=False, name="q_b_proj")
+        self.down = Linear(
+            self.hidden, together(w.keys, w.turned), self.biased, name="kv_a_proj_with_mqa"
+        )
         self.latent_norm = RMSNorm(w.keys)
-        self.up = Linear(w.keys, heads * together(w.plain, w.values), biased=False)
-        self.output = Linear(heads * w.values, self.hidden, self.biased)
+        self.up = Linear(
+            w.keys, heads * together(w.plain, w.values), biased=False, name="kv_b_proj"
+        )
+        self.output = Linear(heads * w.values, self.hidden, self.biased, name="o_proj")
 
     @property
     def w(self) -> Widths:

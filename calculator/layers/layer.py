@@ -2,13 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.sizes import Shape
+
+
+class Change(Protocol):
+    """What a technique does to the layers of a model; two that do the same are equal."""
+
+    def rewrite(self, layer: "Layer") -> None:
+        """Rewrite a layer that was just made, not the layers in it."""
 
 
 class Buffer:
@@ -32,17 +39,29 @@ class Layer:
     """A dataclass whose fields say what it is; `__post_init__` makes its weights.
 
     Two layers of the same `structure` run the same operations, each on weights of its own.
+    `changes` are what techniques did to it.
     """
+
+    changes: ClassVar[tuple[Change, ...]] = ()
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:
         """The type and every field, those that are layers by theirs."""
         values = (getattr(self, item.name) for item in fields(self))
-        return (type(self), *map(_structure, values))
+        return (type(self), self.changes, *map(_structure, values))
 
     def fresh(self) -> Self:
         """The same layer with weights of its own."""
-        return type(self)(*(_fresh(getattr(self, item.name)) for item in fields(self)))
+        return self.altered(
+            **{item.name: _fresh(getattr(self, item.name)) for item in fields(self)}
+        )
+
+    def altered(self, **values: Any) -> Self:
+        """The same layer with other values of its fields, changed as this one is."""
+        made = replace(self, **values)
+        for change in self.changes:
+            rewrite(made, change)
+        return made
 
     def walk(self) -> Counted:
         """Every weight and table with how many of them there are, in the order of the fields.
@@ -90,3 +109,16 @@ def _fresh(value: Any) -> Any:
     if isinstance(value, Layer):
         return value.fresh()
     return tuple(map(_fresh, value)) if isinstance(value, tuple) else value
+
+
+def rewrite(layer: Layer, change: Change) -> None:
+    """Apply a change to a layer and all that is in it, each once."""
+    if change in layer.changes:
+        return
+    vars(layer)["changes"] = (*layer.changes, change)
+    vars(layer).pop("structure", None)
+    for value in [*vars(layer).values()]:
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Layer):
+                rewrite(item, change)
+    change.rewrite(layer)

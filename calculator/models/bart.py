@@ -46,10 +46,10 @@ class BartAttention(Layer):
     dropped: bool
 
     def __post_init__(self) -> None:
-        self.key = Linear(HIDDEN, HEADS * HEAD, self.key_biased)
-        self.value = Linear(HIDDEN, HEADS * HEAD)
-        self.query = Linear(HIDDEN, HEADS * HEAD)
-        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.key = Linear(HIDDEN, HEADS * HEAD, self.key_biased, name="k_proj")
+        self.value = Linear(HIDDEN, HEADS * HEAD, name="v_proj")
+        self.query = Linear(HIDDEN, HEADS * HEAD, name="q_proj")
+        self.output = Linear(HEADS * HEAD, HIDDEN, name="out_proj")
 
     def __call__(self, x: Tensor, mask: Tensor | None, source: Tensor | None = None) -> Attended:
         """The weighted sum, and eager code's probabilities."""
@@ -79,8 +79,8 @@ class BartBlock(Block):
         self.attention_norm = LayerNorm(HIDDEN)
         self.cross = self.attends(False, self.attention_dropped) if self.decoder else None
         self.cross_norm = LayerNorm(HIDDEN) if self.decoder else None
-        self.expand = Linear(HIDDEN, inner)
-        self.contract = Linear(inner, HIDDEN)
+        self.expand = Linear(HIDDEN, inner, name="fc1")
+        self.contract = Linear(inner, HIDDEN, name="fc2")
         self.norm = LayerNorm(HIDDEN)
 
     def __call__(self, x: Tensor, mask: Tensor | None, encoded: Tensor | None) -> Tensor:
@@ -127,7 +127,7 @@ class BartStack(Stack[BartBlock]):
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
         """Token ids to hidden states; `encoded` is what a decoder attends to."""
         t, (batch, length) = ids.tape, ids.shape
-        embedded = op.scale(words(ids))
+        embedded = words(ids, scaled=True)
         mask = held = None
         if encoded is None:
             places = self.positions(t.empty(ids.shape, INT64))
@@ -155,7 +155,7 @@ class Bart(Model):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
         self.logits_bias = Buffer((ONE, VOCABULARY), None)
 

@@ -5,6 +5,7 @@ Source: transformers (models/bert/modeling_bert.py).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture, Family
 from calculator.autograd import operations as op
@@ -35,9 +36,10 @@ class Output(Layer):
     """LayerNorm(dropout(W h) + x)."""
 
     inputs: Size
+    name: str
 
     def __post_init__(self) -> None:
-        self.dense = Linear(self.inputs, HIDDEN)
+        self.dense = Linear(self.inputs, HIDDEN, name=self.name)
         self.norm = LayerNorm(HIDDEN)
 
     def __call__(self, h: Tensor, x: Tensor | None) -> Tensor:
@@ -53,10 +55,10 @@ class SelfAttention(Layer):
     """Self-attention, its output layer, sum with the input (unless `alone`) and norm."""
 
     def __post_init__(self) -> None:
-        self.query = Linear(HIDDEN, HEADS * HEAD)
-        self.key = Linear(HIDDEN, HEADS * HEAD)
-        self.value = Linear(HIDDEN, HEADS * HEAD)
-        self.output = Output(HEADS * HEAD)
+        self.query = Linear(HIDDEN, HEADS * HEAD, name="query")
+        self.key = Linear(HIDDEN, HEADS * HEAD, name="key")
+        self.value = Linear(HIDDEN, HEADS * HEAD, name="value")
+        self.output = Output(HEADS * HEAD, "attention.output.dense")
 
     def __call__(self, x: Tensor, alone: bool = False) -> Attended:
         """The normed sum, and eager code's probabilities."""
@@ -71,8 +73,8 @@ class FeedForward(Layer):
     """Two products with GELU between, sum with the input (unless `alone`) and norm."""
 
     def __post_init__(self) -> None:
-        self.intermediate = Linear(HIDDEN, FEED)
-        self.output = Output(FEED)
+        self.intermediate = Linear(HIDDEN, FEED, name="intermediate.dense")
+        self.output = Output(FEED, "output.dense")
 
     def __call__(self, x: Tensor, alone: bool = False) -> Tensor:
         """(batch, length, hidden) -> the same."""
@@ -107,7 +109,7 @@ class Embeddings(Layer):
     """Words, kinds and positions, added and normed."""
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.positions = Embedding(POSITIONS, HIDDEN)
         self.kinds = Embedding(size("token_types"), HIDDEN)
         self.norm = LayerNorm(HIDDEN)
@@ -175,9 +177,10 @@ class Bert(Model):
     title = "BERT"
     counted = "BertForMaskedLM"
     has_reversible_class = False
+    transform: ClassVar[str] = "transform.dense"
 
     def __post_init__(self) -> None:
-        self.dense = Linear(HIDDEN, HIDDEN)
+        self.dense = Linear(HIDDEN, HIDDEN, name=self.transform)
         self.norm = LayerNorm(HIDDEN)
         self.bias = Parameter((VOCABULARY,))
         if self.tied:

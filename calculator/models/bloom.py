@@ -62,11 +62,11 @@ class BloomBlock(Block):
 
     def __post_init__(self) -> None:
         self.norm_1 = LayerNorm(HIDDEN)
-        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD)
-        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, name="query_key_value")
+        self.output = Linear(HEADS * HEAD, HIDDEN, name="self_attention.dense")
         self.norm_2 = LayerNorm(HIDDEN)
-        self.expand = Linear(HIDDEN, 4 * HIDDEN)
-        self.contract = Linear(4 * HIDDEN, HIDDEN)
+        self.expand = Linear(HIDDEN, 4 * HIDDEN, name="dense_h_to_4h")
+        self.contract = Linear(4 * HIDDEN, HIDDEN, name="dense_4h_to_h")
 
     def run(self, x: Tensor, distances: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The residual stream after the layer, and the probabilities."""
@@ -117,7 +117,7 @@ class Bloom(CausalModel):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.first_norm = LayerNorm(HIDDEN)
         self.norm = LayerNorm(HIDDEN)
         self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)

@@ -37,8 +37,8 @@ class CodeGenBlock(Block):
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)
         self.angles = Buffer((ANGLES, ROTARY), FLOAT32)
-        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False)
-        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False, name="qkv_proj")
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False, name="out_proj")
         self.feed_forward = FeedForward()
 
     def run(self, x: Tensor, mask: Tensor, places: Tensor) -> Attended:
@@ -93,7 +93,7 @@ class CodeGen(CausalModel):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.tokens = Embedding(size("vocabulary_size"), HIDDEN)
+        self.tokens = Embedding(size("vocabulary_size"), HIDDEN, reads_input=True)
         self.norm = LayerNorm(HIDDEN)
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
         self.head_bias = Parameter((self.tokens.rows,))

@@ -47,7 +47,11 @@ class Output(Layer):
     expanded: bool
 
     def __post_init__(self) -> None:
-        self.dense = Linear(FEED if self.expanded else HEADS * HEAD, HIDDEN)
+        self.dense = Linear(
+            FEED if self.expanded else HEADS * HEAD,
+            HIDDEN,
+            name="output.dense" if self.expanded else "attention.output.dense",
+        )
         self.norm = LayerNorm(HIDDEN)
 
     def __call__(self, h: Tensor, x: Tensor) -> Tensor:
@@ -62,9 +66,9 @@ class Disentangled(Layer):
     """Scores from content to content, from content to position and from position to content."""
 
     def __post_init__(self) -> None:
-        self.query = Linear(HIDDEN, HEADS * HEAD)
-        self.key = Linear(HIDDEN, HEADS * HEAD)
-        self.value = Linear(HIDDEN, HEADS * HEAD)
+        self.query = Linear(HIDDEN, HEADS * HEAD, name="query_proj")
+        self.key = Linear(HIDDEN, HEADS * HEAD, name="key_proj")
+        self.value = Linear(HIDDEN, HEADS * HEAD, name="value_proj")
 
     def __call__(self, x: Tensor, shared: Shared) -> Tensor:
         """(batch, length, hidden) -> (batch, length, heads * head)."""
@@ -115,7 +119,7 @@ def heads_of(x: Tensor) -> Tensor:
 def product(a: Tensor, b: Tensor) -> Tensor:
     """`torch.bmm`: keeps both factors."""
     a, b = a.tape.lower(a), b.tape.lower(b)
-    return a.tape.operation([a, b], (*a.shape[:-1], b.shape[-1]), a.dtype, saves=[a, b])
+    return a.tape.operation([a, b], (*a.shape[:-1], b.shape[-1]), a.dtype, saves=op.factors(a, b))
 
 
 def gather(x: Tensor, indices: Tensor) -> Tensor:
@@ -131,7 +135,7 @@ class DebertaBlock(Block):
     def __post_init__(self) -> None:
         self.attention = Disentangled()
         self.attention_output = Output(expanded=False)
-        self.expand = Linear(HIDDEN, FEED)
+        self.expand = Linear(HIDDEN, FEED, name="intermediate.dense")
         self.output = Output(expanded=True)
 
     def __call__(self, x: Tensor, shared: Shared) -> Tensor:
@@ -178,12 +182,12 @@ class Deberta(Model):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.word_norm = LayerNorm(HIDDEN)
         self.position_indices = Buffer((ONE, POSITIONS), INT64)
         self.distances = Parameter((DISTANCES, HIDDEN))
         self.distance_norm = LayerNorm(HIDDEN)
-        self.dense = Linear(HIDDEN, HIDDEN)
+        self.dense = Linear(HIDDEN, HIDDEN, name="transform.dense")
         self.norm = LayerNorm(HIDDEN)
         self.bias = Parameter((VOCABULARY,))
         if self.tied:

@@ -155,7 +155,7 @@ class Decoder(CausalModel):
         """The tree for an architecture."""
         kinds = tuple(cls.block(architecture, kind) for kind in architecture.pattern)
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             cls.turning(architecture),
             Stack(kinds, architecture.layers),
             cls.final_norm(),

@@ -26,13 +26,13 @@ class DistilBertBlock(Block):
     """Attention, sum and norm; feed-forward, sum and norm."""
 
     def __post_init__(self) -> None:
-        self.query = Linear(HIDDEN, HEADS * HEAD)
-        self.key = Linear(HIDDEN, HEADS * HEAD)
-        self.value = Linear(HIDDEN, HEADS * HEAD)
-        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.query = Linear(HIDDEN, HEADS * HEAD, name="q_lin")
+        self.key = Linear(HIDDEN, HEADS * HEAD, name="k_lin")
+        self.value = Linear(HIDDEN, HEADS * HEAD, name="v_lin")
+        self.output = Linear(HEADS * HEAD, HIDDEN, name="out_lin")
         self.attention_norm = LayerNorm(HIDDEN)
-        self.expand = Linear(HIDDEN, FEED)
-        self.contract = Linear(FEED, HIDDEN)
+        self.expand = Linear(HIDDEN, FEED, name="lin1")
+        self.contract = Linear(FEED, HIDDEN, name="lin2")
         self.norm = LayerNorm(HIDDEN)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class Embeddings(Layer):
     """Words and positions, added and normed."""
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.positions = Embedding(POSITIONS, HIDDEN)
         self.norm = LayerNorm(HIDDEN)
         self.position_indices = Buffer((ONE, POSITIONS), INT64)
@@ -90,7 +90,7 @@ class DistilBert(Model):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.dense = Linear(HIDDEN, HIDDEN)
+        self.dense = Linear(HIDDEN, HIDDEN, name="vocab_transform")
         self.norm = LayerNorm(HIDDEN)
         self.bias = Parameter((VOCABULARY,))
         self.decoder = self.embeddings.words if self.tied else Embedding(VOCABULARY, HIDDEN)

@@ -40,7 +40,7 @@ class TurnedLinear(Linear):
 
     biased: bool = False
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
         lower = x.tape.lower
         weight = lower(op.transpose(x.tape.weight(self.weight), 0, 1))
@@ -59,8 +59,8 @@ class FalconAttention(GroupedAttention):
 
     def __post_init__(self) -> None:
         outputs = plus(HEADS, 2) if self.single else together(HEADS, 2 * SHARED)
-        self.query_key_value = TurnedLinear(HIDDEN, outputs * HEAD)
-        self.output = TurnedLinear(HEADS * HEAD, HIDDEN)
+        self.query_key_value = TurnedLinear(HIDDEN, outputs * HEAD, name="query_key_value")
+        self.output = TurnedLinear(HEADS * HEAD, HIDDEN, name="self_attention.dense")
 
     def __call__(self, x: Tensor, held: Held) -> Attended:
         """The weighted sum and, in eager code, the probabilities."""
@@ -124,8 +124,8 @@ class FalconBlock(Block):
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)
         self.feed_norm = LayerNorm(HIDDEN) if self.two_norms else None
-        self.expand = TurnedLinear(HIDDEN, FEED)
-        self.contract = TurnedLinear(FEED, HIDDEN)
+        self.expand = TurnedLinear(HIDDEN, FEED, name="dense_h_to_4h")
+        self.contract = TurnedLinear(FEED, HIDDEN, name="dense_4h_to_h")
 
     def run(self, x: Tensor, held: Held) -> Attended:
         """The residual stream after the layer, and the probabilities."""
@@ -203,7 +203,7 @@ class Falcon(Decoder):
         attention = FalconAttention(HIDDEN, ALIKE, single=architecture.has("single"))
         block = FalconBlock(attention, architecture.has("two_norms"))
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             Rotary(HEAD),
             HoldingStack((block,), architecture.layers),
             LayerNorm(HIDDEN),

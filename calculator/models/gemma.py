@@ -85,4 +85,4 @@ class Gemma(Decoder):
 
     def embedded(self, ids: Tensor) -> Tensor:
         """Embeddings times the root of the width."""
-        return op.scale(super().embedded(ids))
+        return self.tokens(ids, scaled=True)

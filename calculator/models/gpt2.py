@@ -34,16 +34,18 @@ class SelfAttention(Layer):
     """Causal self-attention with one product for queries, keys and values."""
 
     def __post_init__(self) -> None:
-        self.query_key_value = Conv1D(HIDDEN, 3 * HEADS * HEAD)
-        self.output = Conv1D(HEADS * HEAD, HIDDEN)
+        self.query_key_value = Conv1D(HIDDEN, 3 * HEADS * HEAD, name="c_attn")
+        self.output = Conv1D(HEADS * HEAD, HIDDEN, name="attn.c_proj")
 
-    def __call__(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def __call__(
+        self, x: Tensor, mask: Tensor | None, handed: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Tensor | None]:
         """The weighted sum, and eager code's probabilities."""
         parts = op.split(self.query_key_value(x), *[HEADS * HEAD] * 3)
         q, k, v = (heads_of(part, HEADS, HEAD) for part in parts)
         del parts
         eager = partial(eager_core, added=(mask,), cast_back=True)
-        out, probabilities = attend(q, k, v, eager, causal=True)
+        out, probabilities = attend(q, k, v, eager, causal=True, handed=handed)
         out = self.output(joined(out))
         return op.dropout(out), probabilities
 
@@ -55,8 +57,8 @@ class FeedForward(Layer):
     fused: bool
 
     def __post_init__(self) -> None:
-        self.expand = Conv1D(HIDDEN, FEED)
-        self.contract = Conv1D(FEED, HIDDEN)
+        self.expand = Conv1D(HIDDEN, FEED, name="c_fc")
+        self.contract = Conv1D(FEED, HIDDEN, name="mlp.c_proj")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""
@@ -77,19 +79,19 @@ class GPT2Block(Block):
         self.norm_2 = LayerNorm(HIDDEN)
         self.feed_forward = FeedForward(self.fused)
 
-    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The residual stream after the layer."""
+    def __call__(self, x: Tensor, mask: Tensor | None, positions: Tensor) -> Tensor:
+        """The residual stream after the layer; the places are handed on without need."""
         normed = self.norm_1(x)  # held, as in the class's own code
-        attended, _probabilities = self.attention(normed, mask)
+        attended, _probabilities = self.attention(normed, mask, (positions,))
         x = op.add(attended, x)
         normed = self.norm_2(x)
         return op.add(x, self.feed_forward(normed))
 
-    def couplings(self, t: Recorder, mask: Tensor | None) -> Sequence[Coupling]:
+    def couplings(self, t: Recorder, mask: Tensor | None, positions: Tensor) -> Sequence[Coupling]:
         """Attention and feed-forward, each with its norm."""
         return [
             Coupling(
-                lambda x: self.attention(self.norm_1(x), mask)[0],
+                lambda x: self.attention(self.norm_1(x), mask, (positions,))[0],
                 weights_of(t, self.norm_1, self.attention),
             ),
             Coupling(
@@ -151,7 +153,7 @@ class GPT2(CausalModel):
         """The tree for an architecture."""
         block = GPT2Block(architecture.has("fused_gelu"))
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             Embedding(at_least(size("positions"), SEQUENCE), HIDDEN),
             Stack((block,), architecture.layers),
             LayerNorm(HIDDEN),
@@ -162,11 +164,12 @@ class GPT2(CausalModel):
         """The last hidden states; the embeddings' parts are held, as in the class's own code."""
         t = ids.tape
         embedded = self.tokens(ids)
-        places = self.positions(t.empty((ONE, SEQUENCE), INT64))
+        positions = t.empty((ONE, SEQUENCE), INT64)
+        places = self.positions(positions)
         x = op.add(embedded, places)
         mask = None
         if t.mode.attention is Attention.EAGER:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
         x = op.dropout(x)
-        x = self.layers(x, mask)
+        x = self.layers(x, mask, positions)
         return self.norm(x)

@@ -41,10 +41,10 @@ class SelfAttention(Layer):
 
     def __post_init__(self) -> None:
         self.angles = Buffer((ANGLES, ROTARY), FLOAT32)
-        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.value = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.query = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False, name="k_proj")
+        self.value = Linear(HIDDEN, HEADS * HEAD, biased=False, name="v_proj")
+        self.query = Linear(HIDDEN, HEADS * HEAD, biased=False, name="q_proj")
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False, name="out_proj")
 
     def __call__(self, x: Tensor, mask: Tensor) -> Attended:
         """The weighted sum and the probabilities."""
@@ -103,8 +103,8 @@ class FeedForward(Layer):
     """Two products with GELU between."""
 
     def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, FEED)
-        self.contract = Linear(FEED, HIDDEN)
+        self.expand = Linear(HIDDEN, FEED, name="fc_in")
+        self.contract = Linear(FEED, HIDDEN, name="fc_out")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""
@@ -120,14 +120,14 @@ class GPTJBlock(Block):
         self.attention = SelfAttention()
         self.feed_forward = FeedForward()
 
-    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
-        """The residual stream after the layer."""
+    def __call__(self, x: Tensor, mask: Tensor, _positions: Tensor) -> Tensor:
+        """The residual stream after the layer; the places are handed on without need."""
         normed = self.norm(x)
         attended, _probabilities = self.attention(normed, mask)
         forwarded = self.feed_forward(normed)
         return op.add(op.add(attended, forwarded), x)
 
-    def couplings(self, t: Recorder, mask: Tensor) -> Sequence[Coupling]:
+    def couplings(self, t: Recorder, mask: Tensor, _positions: Tensor) -> Sequence[Coupling]:
         """Both branches, which share the layer's one norm."""
         return [
             Coupling(
@@ -205,7 +205,7 @@ class GPTJ(CausalModel):
     def build(cls, architecture: Architecture, tied: bool) -> "GPTJ":
         """The tree for an architecture."""
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             Stack((GPTJBlock(),), architecture.layers),
             LayerNorm(HIDDEN),
             tied,
@@ -218,6 +218,6 @@ class GPTJ(CausalModel):
         positions = t.empty((ONE, SEQUENCE), INT64)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
         x = op.dropout(embedded)
-        x = self.layers(x, mask)
+        x = self.layers(x, mask, positions)
         del positions
         return self.norm(x)

@@ -47,8 +47,8 @@ class SelfAttention(Layer):
     local: bool
 
     def __post_init__(self) -> None:
-        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, self.biased)
-        self.output = Linear(HEADS * HEAD, HIDDEN, self.biased)
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, self.biased, name="Wqkv")
+        self.output = Linear(HEADS * HEAD, HIDDEN, self.biased, name="attn.Wo")
 
     def __call__(self, x: Tensor, held: Held) -> Attended:
         """The weighted sum and, in eager code, the probabilities."""
@@ -99,8 +99,8 @@ class FeedForward(Layer):
     biased: bool
 
     def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, 2 * FEED, self.biased)
-        self.contract = Linear(FEED, HIDDEN, self.biased)
+        self.expand = Linear(HIDDEN, 2 * FEED, self.biased, name="Wi")
+        self.contract = Linear(FEED, HIDDEN, self.biased, name="mlp.Wo")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""
@@ -152,10 +152,10 @@ class ModernBert(Model):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.word_norm = LayerNorm(HIDDEN, self.norm_biased)
         self.last_norm = LayerNorm(HIDDEN, self.norm_biased)
-        self.dense = Linear(HIDDEN, HIDDEN, self.dense_biased)
+        self.dense = Linear(HIDDEN, HIDDEN, self.dense_biased, name="head.dense")
         self.norm = LayerNorm(HIDDEN, self.norm_biased)
         self.bias = Parameter((VOCABULARY,)) if self.decoder_biased else None
         self.decoder = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)

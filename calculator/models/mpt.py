@@ -31,11 +31,11 @@ class MptBlock(Block):
 
     def __post_init__(self) -> None:
         self.norm_1 = LayerNorm(HIDDEN, biased=False)
-        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False)
-        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+        self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False, name="Wqkv")
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False, name="out_proj")
         self.norm_2 = LayerNorm(HIDDEN, biased=False)
-        self.expand = Linear(HIDDEN, 4 * HIDDEN, biased=False)
-        self.contract = Linear(4 * HIDDEN, HIDDEN, biased=False)
+        self.expand = Linear(HIDDEN, 4 * HIDDEN, biased=False, name="up_proj")
+        self.contract = Linear(4 * HIDDEN, HIDDEN, biased=False, name="down_proj")
 
     def run(self, x: Tensor, distances: Tensor, mask: Tensor) -> Attended:
         """The residual stream after the layer, and the probabilities."""
@@ -78,7 +78,7 @@ class Mpt(CausalModel):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.tokens = Embedding(VOCABULARY, HIDDEN)
+        self.tokens = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.norm = LayerNorm(HIDDEN, biased=False)
         self.head = self.tokens if self.tied else Embedding(VOCABULARY, HIDDEN)
 

@@ -42,13 +42,13 @@ class OPTBlock(Block):
     dropped: bool
 
     def __post_init__(self) -> None:
-        self.key = Linear(HIDDEN, HEADS * HEAD, self.biased)
-        self.value = Linear(HIDDEN, HEADS * HEAD, self.biased)
-        self.query = Linear(HIDDEN, HEADS * HEAD, self.biased)
-        self.output = Linear(HEADS * HEAD, HIDDEN, self.biased)
+        self.key = Linear(HIDDEN, HEADS * HEAD, self.biased, name="k_proj")
+        self.value = Linear(HIDDEN, HEADS * HEAD, self.biased, name="v_proj")
+        self.query = Linear(HIDDEN, HEADS * HEAD, self.biased, name="q_proj")
+        self.output = Linear(HEADS * HEAD, HIDDEN, self.biased, name="out_proj")
         self.norm_1 = LayerNorm(HIDDEN)
-        self.expand = Linear(HIDDEN, FEED, self.biased)
-        self.contract = Linear(FEED, HIDDEN, self.biased)
+        self.expand = Linear(HIDDEN, FEED, self.biased, name="fc1")
+        self.contract = Linear(FEED, HIDDEN, self.biased, name="fc2")
         self.norm_2 = LayerNorm(HIDDEN)
 
     def __call__(self, x: Tensor, mask: Tensor | None, places: Tensor) -> Tensor:
@@ -95,10 +95,14 @@ class OPT(CausalModel):
 
     def __post_init__(self) -> None:
         word = WORD if self.narrow_words else HIDDEN
-        self.words = Embedding(VOCABULARY, word)
+        self.words = Embedding(VOCABULARY, word, reads_input=True)
         self.positions = Embedding(POSITIONS, HIDDEN)
-        self.outward = Linear(HIDDEN, WORD, biased=False) if self.narrow_words else None
-        self.inward = Linear(WORD, HIDDEN, biased=False) if self.narrow_words else None
+        self.outward = (
+            Linear(HIDDEN, WORD, biased=False, name="project_out") if self.narrow_words else None
+        )
+        self.inward = (
+            Linear(WORD, HIDDEN, biased=False, name="project_in") if self.narrow_words else None
+        )
         self.norm = LayerNorm(HIDDEN) if self.last_norm else None
         self.head = self.words if self.tied else Embedding(VOCABULARY, word)
 

@@ -44,10 +44,14 @@ class PartialAttention(GroupedAttention):
 
     fused: bool = False
 
+    output_name = "dense"
+
     def __post_init__(self) -> None:
         if self.fused:
-            self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, self.biased)
-            self.output = Linear(HEADS * HEAD, HIDDEN, self.output_biased)
+            self.query_key_value = Linear(
+                HIDDEN, 3 * HEADS * HEAD, self.biased, name="query_key_value"
+            )
+            self.output = Linear(HEADS * HEAD, HIDDEN, self.output_biased, name="attention.dense")
         else:
             super().__post_init__()
 
@@ -110,8 +114,8 @@ class FeedForward(Unary):
     plain: bool
 
     def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, FEED)
-        self.contract = Linear(FEED, HIDDEN)
+        self.expand = Linear(HIDDEN, FEED, name="fc1" if self.plain else "dense_h_to_4h")
+        self.contract = Linear(FEED, HIDDEN, name="fc2" if self.plain else "dense_4h_to_h")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""
@@ -185,7 +189,7 @@ class PartialDecoder(Decoder):
     def build(cls, architecture: Architecture, tied: bool) -> "PartialDecoder":
         """The tree for an architecture."""
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             Rotary(ROTARY),
             Stack((cls.block(architecture, ""),), architecture.layers),
             LayerNorm(HIDDEN),

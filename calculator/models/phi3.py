@@ -35,7 +35,9 @@ class JoinedAttention(GroupedAttention):
         super().__post_init__()
         queries, keys = self.heads.queries * self.heads.width, self.heads.keys * self.heads.width
         del self.query, self.key, self.value
-        self.joined = Linear(self.hidden, together(queries, keys, keys), biased=False)
+        self.joined = Linear(
+            self.hidden, together(queries, keys, keys), biased=False, name="qkv_proj"
+        )
 
     def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
         """Heads of each slice."""
@@ -56,8 +58,8 @@ class JoinedFeedForward(Unary):
     """W_down (up * silu(gate)), where one product makes gate and up."""
 
     def __post_init__(self) -> None:
-        self.gate_up = Linear(HIDDEN, 2 * FEED, biased=False)
-        self.down = Linear(FEED, HIDDEN, biased=False)
+        self.gate_up = Linear(HIDDEN, 2 * FEED, biased=False, name="gate_up_proj")
+        self.down = Linear(FEED, HIDDEN, biased=False, name="down_proj")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""

@@ -26,7 +26,7 @@ class Embeddings(Layer):
     """Words, kinds and positions, added and normed."""
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.positions = Embedding(POSITIONS, HIDDEN)
         self.kinds = Embedding(size("token_types"), HIDDEN)
         self.norm = LayerNorm(HIDDEN)
@@ -57,6 +57,7 @@ class Roberta(Bert):
     counted = "RobertaForMaskedLM"
     kind = "roberta"
     words = 50_265
+    transform = "lm_head.dense"
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

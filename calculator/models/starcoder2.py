@@ -38,8 +38,8 @@ class FeedForward(Unary):
     biased: bool
 
     def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, FEED, self.biased)
-        self.contract = Linear(FEED, HIDDEN, self.biased)
+        self.expand = Linear(HIDDEN, FEED, self.biased, name="c_fc")
+        self.contract = Linear(FEED, HIDDEN, self.biased, name="c_proj")
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, length, hidden) -> the same."""

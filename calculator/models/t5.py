@@ -50,10 +50,11 @@ class T5Attention(Layer):
     causal: bool = False
 
     def __post_init__(self) -> None:
-        self.query = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.value = Linear(HIDDEN, HEADS * HEAD, biased=False)
-        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False)
+        inside = "EncDecAttention" if self.crosses else "SelfAttention"
+        self.query = Linear(HIDDEN, HEADS * HEAD, biased=False, name=f"{inside}.q")
+        self.key = Linear(HIDDEN, HEADS * HEAD, biased=False, name=f"{inside}.k")
+        self.value = Linear(HIDDEN, HEADS * HEAD, biased=False, name=f"{inside}.v")
+        self.output = Linear(HEADS * HEAD, HIDDEN, biased=False, name=f"{inside}.o")
         self.norm = T5Norm(HIDDEN)
 
     def __call__(self, x: Tensor, held: "Held", bias: Tensor | None) -> Passed:
@@ -136,9 +137,9 @@ class FeedForward(Layer):
     gated: bool
 
     def __post_init__(self) -> None:
-        self.gate = Linear(HIDDEN, FEED, biased=False) if self.gated else None
-        self.expand = Linear(HIDDEN, FEED, biased=False)
-        self.contract = Linear(FEED, HIDDEN, biased=False)
+        self.gate = Linear(HIDDEN, FEED, biased=False, name="wi_0") if self.gated else None
+        self.expand = Linear(HIDDEN, FEED, biased=False, name="wi_1" if self.gated else "wi")
+        self.contract = Linear(FEED, HIDDEN, biased=False, name="wo")
         self.norm = T5Norm(HIDDEN)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -351,7 +352,7 @@ class T5(Model):
         assert tied
         gated = architecture.gated
         return cls(
-            Embedding(size("vocabulary_size"), HIDDEN),
+            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             T5Stack((T5Block(decoder=False, gated=gated),), architecture.layers),
             T5Stack((T5Block(decoder=True, gated=gated),), architecture.decoder_layers, "decoder"),
             scaled=not dict(architecture.more).get("unscaled_output"),

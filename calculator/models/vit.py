@@ -41,13 +41,13 @@ class ViTBlock(Block):
 
     def __post_init__(self) -> None:
         self.norm_1 = LayerNorm(HIDDEN)
-        self.query = Linear(HIDDEN, HEADS * HEAD, self.biased)
-        self.key = Linear(HIDDEN, HEADS * HEAD, self.biased)
-        self.value = Linear(HIDDEN, HEADS * HEAD, self.biased)
-        self.output = Linear(HEADS * HEAD, HIDDEN)
+        self.query = Linear(HIDDEN, HEADS * HEAD, self.biased, name="q_proj")
+        self.key = Linear(HIDDEN, HEADS * HEAD, self.biased, name="k_proj")
+        self.value = Linear(HIDDEN, HEADS * HEAD, self.biased, name="v_proj")
+        self.output = Linear(HEADS * HEAD, HIDDEN, name="o_proj")
         self.norm_2 = LayerNorm(HIDDEN)
-        self.expand = Linear(HIDDEN, FEED)
-        self.contract = Linear(FEED, HIDDEN)
+        self.expand = Linear(HIDDEN, FEED, name="fc1")
+        self.contract = Linear(FEED, HIDDEN, name="fc2")
 
     def __call__(self, x: Tensor) -> Tensor:
         """The residual stream after the layer; eager code's probabilities are held to its end."""
@@ -83,7 +83,7 @@ class Embeddings(Layer):
         whole = (ONE, SEQUENCE, HIDDEN)
         self.first = Parameter((ONE, ONE, HIDDEN), inside=whole)
         self.positions = Parameter(whole)
-        self.patches = Convolution(CHANNELS, HIDDEN, (PATCH, PATCH))
+        self.patches = Convolution(CHANNELS, HIDDEN, (PATCH, PATCH), reads_input=True)
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """(batch, channels, side, side) -> (batch, length, hidden)."""
@@ -112,7 +112,7 @@ class ViT(Model):
 
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)
-        self.head = Linear(HIDDEN, CLASSES)
+        self.head = Linear(HIDDEN, CLASSES, name="classifier")
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

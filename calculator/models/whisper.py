@@ -134,7 +134,7 @@ class Encoder(Stack[WhisperBlock]):
     """Two convolutions, fixed positions, all layers and a norm."""
 
     def __post_init__(self) -> None:
-        self.first = Convolution(MELS, HIDDEN, KERNEL)
+        self.first = Convolution(MELS, HIDDEN, KERNEL, reads_input=True)
         self.second = Convolution(HIDDEN, HIDDEN, KERNEL)
         self.positions = Parameter((SEQUENCE, HIDDEN), trained=False)
         self.norm = LayerNorm(HIDDEN)
@@ -216,7 +216,7 @@ class Whisper(Model):
     has_reversible_class = False
 
     def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN)
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.head = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
 
     @classmethod

@@ -107,8 +107,8 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return plan.optimizer_bits == 8
         case "sharing_groups":
             return plan.sharing_groups < architecture.shared_layers
-        case "reversible":
-            return plan.reversible
+        case "reversible" | "lora":
+            return bool(getattr(plan, field))
         case _:
             return str(getattr(plan, field)) != "none"
 

@@ -1,7 +1,7 @@
 """From a model and a plan to a recorded step and the numbers for its sizes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,10 +16,12 @@ from calculator.autograd.mode import (
     Mode,
 )
 from calculator.autograd.sizes import ONE
-from calculator.models.registry import build, type_of
+from calculator.models.model import Model
+from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.trace import Step
 from calculator.plan import Plan, Precision
+from calculator.techniques.registry import changed_model
 
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
 MASK_MULTIPLE: Final = 8
@@ -38,7 +40,8 @@ def prepare(architecture: Architecture, plan: Plan) -> Prepared:
     """The step of a model under a plan."""
     windowed = type_of(architecture).windowed(architecture, plan.sequence_length)
     mode = mode_of(plan, architecture.head_size, windowed)
-    step, left_out = _step(architecture, plan.tied_embeddings, plan.sharing_groups, mode)
+    model = changed_model(architecture, plan)
+    step, left_out = _step(model, plan.sharing_groups, architecture.own_last_layer, mode)
     return Prepared(step, left_out, numbers_of(architecture, plan))
 
 
@@ -49,6 +52,7 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
         "batch": plan.batch_size,
         "sequence": plan.sequence_length,
         "target": plan.target_length or 0,
+        "lora_rank": plan.lora,
     }
 
 
@@ -77,17 +81,14 @@ _steps: dict[tuple[Any, ...], Step] = {}
 
 
 @lru_cache(maxsize=512)
-def _step(
-    architecture: Architecture, tied: bool, groups: int, mode: Mode
-) -> tuple[Step, tuple[int, ...]]:
-    model = build(architecture, tied)
+def _step(model: Model, groups: int, own_last: bool, mode: Mode) -> tuple[Step, tuple[int, ...]]:
     runs: list[tuple[str, tuple[Run, ...]]] = []
     left_out: list[int] = []
     short: dict[str, Any] = {}
     for name, stack in model.stacks():
-        short[name], (own, more) = arrange(stack, groups, architecture.own_last_layer)
+        short[name], (own, more) = arrange(stack, groups, own_last)
         runs.append((stack.name, own))
         left_out += more
-    model = replace(model, **short)
+    model = model.altered(**short)
     step = Step(model, tuple(runs), mode)
     return _steps.setdefault((model.structure, step.runs, mode), step), tuple(left_out)

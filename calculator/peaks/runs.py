@@ -7,7 +7,7 @@ first in the backward pass) makes their gradient.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from calculator.layers.stack import Stack
@@ -116,4 +116,4 @@ def arrange(stack: Stack[Any], groups: int, own_last: bool) -> tuple[Stack[Any],
         used = tuple(kinds[slot % len(kinds)] for slot in slots)
         runs, left_out = tuple(Run((slot,)) for slot in slots), (0,) * layers
     slots_used = tuple(slot for run in runs for slot in run.slots)
-    return replace(stack, kinds=used, layers=len(slots_used), slots=slots_used), (runs, left_out)
+    return stack.altered(kinds=used, layers=len(slots_used), slots=slots_used), (runs, left_out)

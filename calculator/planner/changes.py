@@ -6,9 +6,11 @@ from enum import IntEnum
 from typing import Final
 
 from calculator.plan import Attention, Checkpointing, Offload, Optimizer, Plan, Precision, Update
+from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
 USUAL_LENGTH: Final = 2048
+USUAL_RANK: Final = 16
 
 
 class Cost(IntEnum):
@@ -20,7 +22,8 @@ class Cost(IntEnum):
     TIME = 3
     TRANSFER = 4
     OTHER_TRAINING = 5
-    OTHER_MODEL = 6
+    ADAPTERS = 6
+    OTHER_MODEL = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,13 @@ def _usual_length(plan: Plan) -> Plan | None:
     if plan.sequence_length <= 2 * USUAL_LENGTH:
         return None
     return replace(plan, sequence_length=USUAL_LENGTH)
+
+
+def _adapters(plan: Plan) -> Plan | None:
+    """Adapters beside all linear layers, where nothing else about them was chosen."""
+    if plan.lora:
+        return None
+    return replace(plan, lora=USUAL_RANK, lora_targets=plan.lora_targets or ALL_LINEAR)
 
 
 CHANGES: Final = (
@@ -148,6 +158,13 @@ CHANGES: Final = (
         "The model sees shorter texts.",
         _usual_length,
         f"{format_count(USUAL_LENGTH)} tokens",
+    ),
+    Change(
+        f"Train LoRA adapters of rank {USUAL_RANK} instead of the model",
+        Cost.ADAPTERS,
+        "Trains adapters only; the model's own weights stay as they are.",
+        _adapters,
+        "LoRA",
     ),
     Change(
         "Make the layers reversible",

@@ -126,7 +126,8 @@ def least_changes(
 ) -> dict[str, Proposal | None]:
     """For each GPU that does not hold a step, the first of its `proposals`; None where none fits.
 
-    All GPUs share one search: a step's peak is the same on each.
+    The whole model stays what is trained: adapters are not proposed. All GPUs share one search: a
+    step's peak is the same on each.
 
     Raises:
         InputError: for a plan that this model cannot have.
@@ -139,6 +140,7 @@ def least_changes(
         tried = [
             (changes, changed, report)
             for changes, changed in _changed(architecture, plan, together)
+            if all(change.cost is not Cost.ADAPTERS for change in changes)
             if (report := _report_within(architecture, changed, largest)) is not None
         ]
         for gpu in left:

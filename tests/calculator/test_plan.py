@@ -59,7 +59,14 @@ NOT_A_PROBABILITY = ["-0.1", -0.1, 1, "1", 2, "half", "nan", "inf", math.nan, ma
 NOT_A_CHOICE = ["", " ", "none of these", 0, -1, math.nan]
 OPTIONS = Plan.options()
 BAD = [
-    *((name, value) for name, o in OPTIONS.items() if o.kind == "integer" for value in NOT_WHOLE),
+    *(
+        (name, value)
+        for name, o in OPTIONS.items()
+        if o.kind == "integer"
+        for value in NOT_WHOLE
+        if o.minimum or value not in ("0", 0)
+    ),
+    *(("lora_targets", value) for value in (" ", "q_proj;v_proj", "a..b", "1st")),
     *(("dropout", value) for value in NOT_A_PROBABILITY),
     *((name, value) for name, o in OPTIONS.items() if o.kind == "flag" for value in (2, "maybe")),
     *((name, value) for name, o in OPTIONS.items() if o.kind == "choice" for value in NOT_A_CHOICE),
@@ -153,10 +160,11 @@ def test_what_differs_from_the_defaults_makes_the_plan_again(case: Case) -> None
 
 @given(cases())
 @examples(100)
-def test_a_resolved_plan_has_nothing_open_but_a_target_that_the_model_lacks(case: Case) -> None:
+def test_a_resolved_plan_has_nothing_open_but_what_the_model_lacks(case: Case) -> None:
     resolved = resolve(case.architecture, case.plan)
     open_fields = {name for name, value in asdict(resolved).items() if value is None}
-    assert open_fields == (set() if case.architecture.family is Family.T5 else {"target_length"})
+    own = set() if case.architecture.family is Family.T5 else {"target_length"}
+    assert open_fields == own | {"lora_targets", "lora_dropout"}  # of adapters that it lacks too
     for name, value in case.plan.changed().items():
         if name != "sharing_groups":  # a last layer of its own is left alone
             assert getattr(resolved, name) == value
@@ -236,7 +244,14 @@ def test_adafactor_has_no_8_bit_states_and_no_fused_update() -> None:
 def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case) -> None:
     plain = without_techniques(case.architecture, case.plan)
     named = {option.field for option in techniques()}
-    assert named == {"optimizer_bits", "checkpointing", "offload", "sharing_groups", "reversible"}
+    assert named == {
+        "optimizer_bits",
+        "checkpointing",
+        "offload",
+        "sharing_groups",
+        "reversible",
+        "lora",
+    }
     for name, value in asdict(plain).items():
         expected = (
             plain_value(case.architecture, name) if name in named else asdict(case.plan)[name]

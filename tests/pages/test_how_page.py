@@ -50,6 +50,9 @@ def test_sharing_divides_the_parameters_by_nearly_nine() -> None:
 def test_each_technique_is_the_only_one_in_its_address() -> None:
     for technique, (_, _, added) in zip(techniques(), TECHNIQUES, strict=True):
         for saving, (_, _, choices) in zip(technique.savings, plain_models(), strict=True):
+            if saving is None:
+                assert technique.label == "LoRA"
+                continue
             peak = ask("answer", **(choices | added))["figures"]["report.gpu.peak"]
             assert saving.peak == peak
             assert 0 < saving.part < 100

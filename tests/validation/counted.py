@@ -10,12 +10,25 @@ from unittest.mock import patch
 
 import torch
 
-from validation.configuration import parse
+from calculator.models.registry import TYPES, build
+from calculator.plan import Plan
+from calculator.techniques.lora import linear_names
+from validation.configuration import Configuration, parse
 from validation.contribution import contribute
 from validation.counting_device import Log, Place, counting_gpu
 from validation.measure import measure
+from validation.models import build_task
 from validation.session import Unwatched, session
 from validation.storage import block_bytes
+
+# of types whose small config.json has another name
+SMALLEST = {
+    "bert": "bert-base",
+    "gpt2": "gpt2-s",
+    "gptj": "gpt-j-6b",
+    "t5": "google/t5-v1_1-small",
+    "xlm-roberta": "FacebookAI/xlm-roberta-base",
+}
 
 
 def births(function: Callable[[], object], place: Place = Place.GPU) -> list[tuple[str, int]]:
@@ -185,3 +198,34 @@ def contribution(folder: str) -> list[str]:
         "gpt3-175b --batch-size 64",
     )
     return list(contribute("cpu", Path(folder), steps))
+
+
+def names_unlike() -> dict[str, list[str]]:
+    """Linear layers by type that the calculator names otherwise than transformers' class does."""
+    from transformers.pytorch_utils import Conv1D
+
+    found = {}
+    for kind in TYPES:
+        path = Path(f"validation/configs/{kind}.json")
+        name = str(path) if path.exists() else SMALLEST.get(kind)
+        if name is None:
+            continue
+        configuration = Configuration(name, Plan(), 2)
+        architecture = configuration.architecture
+        ours = set(linear_names(build(architecture, architecture.tied_embeddings)))
+        model: Any = build_task(configuration, "meta").model
+        head = model.get_output_embeddings()
+        linear = [
+            path
+            for path, module in model.named_modules()
+            if isinstance(module, torch.nn.Linear | Conv1D) and module is not head
+        ]
+        met = {path: {name for name in ours if path.endswith(f".{name}")} for path in linear}
+        met = {
+            path: names or {name for name in ours if path == name} for path, names in met.items()
+        }
+        wrong = [path for path, names in met.items() if not names]
+        wrong += sorted(ours - set().union(*met.values()))
+        if wrong:
+            found[kind] = wrong
+    return found

@@ -45,6 +45,7 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"bert-base {SMALL} --optimizer lamb --optimizer-bits 8",
         f"t5-small {SMALL} --target-length 80 --precision mixed",
         f"gpt-j-6b {SMALL} --update fused",
+        f"gpt2-s {SMALL} --lora 4 --checkpointing full --lora-dropout 0.1",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:
@@ -87,6 +88,10 @@ def test_autocast_is_on_and_copies_the_weights_in_16_bits(measure: Measure) -> N
     # 2 layers: 12 d^2 weights in matrix products, and the head's V d, two bytes each
     row = measure(f"gpt2-s {SMALL}")
     assert row["autocast_copies"] == 2 * (2 * 12 * 768**2 + 50257 * 768)  # whole 512 B blocks
+
+
+def test_linear_layers_have_the_names_that_adapters_are_asked_for_by(measure: Measure) -> None:
+    assert measure("call names_unlike") == {}
 
 
 def test_what_no_library_implements_is_refused(measure: Measure) -> None:

@@ -157,7 +157,8 @@ function fillControl(control, setting) {
     control.setAttribute("aria-valuetext", Number(setting).toLocaleString("en"));
     return;
   }
-  const isTypedInto = control.type === "number" || control.ariaExpanded === "true";
+  const isText = control.closest(".field--names") !== null;
+  const isTypedInto = control.type === "number" || isText || control.ariaExpanded === "true";
   const typing = document.activeElement === control && isTypedInto;
   const text = setting === null ? "" : String(setting);
   if (!typing && control.value !== text) control.value = text;

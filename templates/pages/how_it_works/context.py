@@ -96,11 +96,11 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """A way to save memory, and its effect on two models."""
+    """A way to save memory, and its effect on two models; None where it does not apply."""
 
     label: str
     words: str
-    savings: tuple[Saving, ...]
+    savings: tuple[Saving | None, ...]
 
 
 TECHNIQUES: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -129,6 +129,11 @@ TECHNIQUES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "Recompute each layer's input from its output. A different model, too.",
         {"reversible": "true"},
     ),
+    (
+        "LoRA",
+        "Train adapters of rank 16 beside a pretrained model's linear layers, and nothing else.",
+        {"lora": "16", "lora_targets": "all-linear"},
+    ),
 )
 
 
@@ -147,7 +152,15 @@ def techniques() -> list[Technique]:
     """Each technique alone, on both models."""
     models = [choices for _, _, choices in plain_models()]
     return [
-        Technique(label, words, tuple(_saving(choices, added) for choices in models))
+        Technique(
+            label,
+            words,
+            # peft adapts transformers' classes, and the run's model is our own
+            tuple(
+                None if "lora" in added and choices is not models[-1] else _saving(choices, added)
+                for choices in models
+            ),
+        )
         for label, words, added in TECHNIQUES
     ]
 

@@ -1,0 +1,32 @@
+"""The techniques that rewrite a model's layers: a literal table."""
+
+from functools import lru_cache
+
+from calculator.architecture import Architecture
+from calculator.layers.layer import Change, rewrite
+from calculator.models.model import Model
+from calculator.models.registry import type_of
+from calculator.plan import Checkpointing, Plan
+from calculator.techniques.lora import ALL_LINEAR, Lora, split
+
+
+def changes_of(plan: Plan) -> tuple[Change, ...]:
+    """What a resolved plan does to the layers of its model, in order."""
+    if not plan.lora:
+        return ()
+    targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
+    asked = plan.checkpointing is Checkpointing.FULL
+    return (Lora(targets, plan.lora_dropout > 0, asked),)
+
+
+def changed_model(architecture: Architecture, plan: Plan) -> Model:
+    """The model of a resolved plan as a tree of layers."""
+    return _changed(architecture, plan.tied_embeddings, changes_of(plan))
+
+
+@lru_cache(maxsize=512)
+def _changed(architecture: Architecture, tied: bool, changes: tuple[Change, ...]) -> Model:
+    model = type_of(architecture).build(architecture, tied)
+    for change in changes:
+        rewrite(model, change)
+    return model
