@@ -11,6 +11,7 @@ import { mountChooser } from "./calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "./calculator/config.js";
 import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "./calculator/form.js";
 import { mountCurve } from "./calculator/curve.js";
+import { mountFrontier } from "./calculator/frontier.js";
 import { mountMessage } from "./calculator/message.js";
 import { ask, drop, isReady } from "./python.js";
 import { showPythonStatus } from "./python-status.js";
@@ -46,6 +47,16 @@ function mount(form) {
       if (form.isConnected && asked === edits) show(answer);
     });
   });
+  const frontier = mountFrontier(
+    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-frontier")),
+    (show) => {
+      const asked = edits;
+      ask("frontier", state, (answer) => {
+        if (form.isConnected && asked === edits) show(answer);
+      });
+    },
+    (query) => void follow(query),
+  );
   const pasted = mountMessage(
     /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-message")),
     (text, show) => {
@@ -65,8 +76,9 @@ function mount(form) {
     showSearching();
     form.dataset.searching = "";
     curve.showStale();
+    frontier.showStale();
     // The figures come first.
-    for (const method of ["advise", "curve", "explain"]) drop(method);
+    for (const method of ["advise", "curve", "frontier", "explain"]) drop(method);
     clearTimeout(late);
     if (isReady()) late = setTimeout(showStale, AT_ONCE_MS);
     else void showFirst(asked);
@@ -84,6 +96,7 @@ function mount(form) {
       if (hasAdvice(named(answer.value))) delete form.dataset.searching;
       else askForAdvice(asked, named(answer.value));
       curve.follow(named(answer.value));
+      frontier.follow(named(answer.value));
       pasted.request();
     });
   }

@@ -1,0 +1,60 @@
+"""The frontier of batch and length, through the protocol."""
+
+import json
+from itertools import pairwise
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from calculator.catalog import find_gpu, find_model
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.need import need_of
+from calculator.protocol import handle
+
+
+def rows(**params: str) -> list[dict[str, Any]]:
+    """The protocol's rows."""
+    answer = json.loads(handle(json.dumps({"id": 1, "method": "frontier", "params": params})))
+    found: list[dict[str, Any]] = answer["value"]["rows"]
+    return found
+
+
+@pytest.mark.parametrize(("model", "gpu"), [("bert-base", "t4"), ("gpt2-s", "rtx-4090")])
+def test_each_row_fits_one_more_does_not_and_longer_never_fits_more(model: str, gpu: str) -> None:
+    found = rows(model=model, gpu=gpu, precision="amp")
+    card, architecture = find_gpu(gpu), find_model(model)
+    batches = []
+    for row in found:
+        state = dict(parse_qsl(row["query"]))
+        batch = int(state["batch_size"])
+        assert row["batch"] == f"{batch:,}"
+        plan = {name: text for name, text in state.items() if name not in ("model", "gpu")}
+        for size, fits in ((batch, True), (batch + 1, False)):
+            report = estimate(
+                architecture, Plan.parse(plan | {"batch_size": size}), card.generation
+            )
+            assert need_of(report).fits(card.memory) == fits
+        batches.append(batch)
+    assert all(before >= after for before, after in pairwise(batches))
+    assert [row["length"] for row in found if row["here"]] == [f"{architecture.sequence_length:,}"]
+    assert all(int(row["length"].replace(",", "")) <= architecture.positions for row in found)
+
+
+def test_where_nothing_fits_the_rows_lead_nowhere() -> None:
+    found = rows(model="gpt3-175b", gpu="t4")
+    assert {(row["batch"], row["query"], row["share"]) for row in found} == {
+        ("none fits", None, 0.0)
+    }
+
+
+def test_a_model_of_one_length_has_one_row() -> None:
+    (row,) = rows(model="dalle-together", gpu="a100-80")
+    assert row["here"]
+    assert row["share"] == 1
+
+
+def test_the_length_that_is_there_stays_in_the_address() -> None:
+    (row,) = (row for row in rows(model="bert-base", sequence_length="200") if row["here"])
+    assert dict(parse_qsl(row["query"]))["sequence_length"] == "200"
