@@ -1,20 +1,25 @@
 """A plan written as the command that makes the same estimate."""
 
 import shlex
+from collections.abc import Iterator, Mapping
 
 from calculator.architecture import Architecture
+from calculator.options import Option
 from calculator.plan import Plan
 
 
 def command_for(architecture: Architecture, plan: Plan) -> str:
     """The command that makes the same estimate, with the options that differ from the defaults."""
     words = ["python", "-m", "calculator", "estimate", architecture.name]
-    for name, value in plan.changed().items():
-        option = Plan.options()[name]
+    return shlex.join([*words, *option_words(Plan.options(), plan.changed())])
+
+
+def option_words(options: Mapping[str, Option], changed: Mapping[str, object]) -> Iterator[str]:
+    """What of the options is changed, as words of a command line."""
+    for name, value in changed.items():
         if value is True:
-            words.append(option.flag)
+            yield options[name].flag
         elif value is False:
-            words.append(option.negative_flag)
+            yield options[name].negative_flag
         else:
-            words += [option.flag, str(value)]
-    return shlex.join(words)
+            yield from (options[name].flag, str(value))

@@ -1,13 +1,20 @@
 """The options on the command line, and how they are read."""
 
 import argparse
+from collections.abc import Iterable
 
+from calculator.options import Option
 from calculator.plan import Plan
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Every option of `Plan`; values are checked by `Plan`, not here."""
-    for option in Plan.options().values():
+    """Every option of `Plan`."""
+    add_options(parser, Plan.options().values())
+
+
+def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    """Options that are declared at fields; what declares them checks their values, not this."""
+    for option in options:
         if option.kind == "flag":
             group = parser.add_mutually_exclusive_group()
             group.add_argument(
@@ -18,7 +25,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
             )
         else:
             names = " ".join(name for name, _ in option.choices)
-            words = f"{option.help} {names}".strip()
+            words = f"{option.help} {names}".strip().replace("%", "%%")
             parser.add_argument(option.flag, metavar=option.kind.upper(), help=words)
 
 
@@ -33,5 +40,10 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
 
 def given_options(arguments: argparse.Namespace) -> dict[str, object]:
     """The options of a plan that the command line names, as it has them."""
-    values = {name: getattr(arguments, name) for name in Plan.options()}
+    return options_in(arguments, Plan.options())
+
+
+def options_in(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, object]:
+    """Those of the named options that the command line has, as it has them."""
+    values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}

@@ -149,9 +149,11 @@ def integer(default: int | None, label: str, text: str, most: int, **more: Any) 
     return _field(default, Option(label, text, "integer", maximum=most, **more))
 
 
-def number(default: float | None, label: str, text: str, below: float, **more: Any) -> Any:
-    """A field that takes a number of at least 0 and below a limit."""
-    return _field(default, Option(label, text, "number", minimum=0, maximum=below, **more))
+def number(
+    default: float | None, label: str, text: str, below: float, least: float = 0, **more: Any
+) -> Any:
+    """A field that takes a number of at least 0, or another least, and below a limit."""
+    return _field(default, Option(label, text, "number", minimum=least, maximum=below, **more))
 
 
 def flag(default: bool | None, label: str, text: str, **more: Any) -> Any:

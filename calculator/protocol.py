@@ -163,11 +163,25 @@ def step_curve(params: Params) -> dict[str, Any]:
     return draw_curve(params)
 
 
+def frontier(params: Params) -> dict[str, Any]:
+    """The largest micro-batch at each length, see `page.frontier.draw_frontier`."""
+    from calculator.page.frontier import draw_frontier  # for those who open the figure
+
+    return draw_frontier(params)
+
+
 def explain(params: Params) -> dict[str, Any]:
     """A pasted out-of-memory message beside a plan, see `page.message.explain_message`."""
     from calculator.page.message import explain_message  # for those who have one
 
     return explain_message(params)
+
+
+def plan(params: Params) -> dict[str, Any]:
+    """What a run of volunteers takes, see `page.run.plan_run`."""
+    from calculator.page.run import plan_run  # the planner's page alone asks for it
+
+    return plan_run(params)
 
 
 def aggregate(params: Params) -> dict[str, Any]:
@@ -188,10 +202,12 @@ _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "answer": answer,
     "advise": advise,
     "curve": step_curve,
+    "frontier": frontier,
     "explain": explain,
     "estimate": report_only,
     "models": models,
     "describe": describe,
+    "plan": plan,
     "aggregate": aggregate,
     "pace": pace,
 }

@@ -36,3 +36,34 @@ def format_count(count: int) -> str:
     '774,030,080'
     """
     return f"{count:,}"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration with about two significant digits.
+
+    >>> [format_seconds(s) for s in (0.19, 4.2, 53.6, 335.0, 10717.0, 864_000.0, 4e8)]
+    ['0.19 s', '4.2 s', '54 s', '5.6 min', '3.0 h', '10 days', '13 years']
+    """
+    if seconds < 90:
+        return f"{seconds:.2g} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.2g} min"
+    if seconds < 2 * 86_400:
+        return f"{seconds / 3600:.1f} h"
+    days = seconds / 86_400
+    if days >= 1000:
+        years = days / 365.25
+        return f"{years:.1f} years" if years < 9.95 else f"{years:,.0f} years"
+    return f"{days:.1f} days" if days < 9.95 else f"{days:,.0f} days"
+
+
+def format_traffic(size: float) -> str:
+    """Bytes on a connection, with a decimal unit as connections have them.
+
+    >>> [format_traffic(size) for size in (126_381_256, 1.988e9, 999.9e6)]
+    ['126 MB', '1.99 GB', '1.00 GB']
+    """
+    for power, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= power * 0.9995:
+            return f"{_three_digits(size / power)} {unit}"
+    return f"{size:.0f} B"

@@ -183,6 +183,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Besiroglu et al., 2024. Chinchilla Scaling: A Replication Attempt",
         "https://arxiv.org/abs/2404.10102",
     ),
+    "diloco": Source(
+        "Douillard et al., 2023. DiLoCo: Distributed Low-Communication Training of Language Models",
+        "https://arxiv.org/abs/2311.08105",
+    ),
     "sparseloco": Source(
         "Sarfi et al., 2025. Communication Efficient LLM Pre-training with SparseLoCo",
         "https://arxiv.org/abs/2508.15706",
@@ -202,7 +206,7 @@ SOURCES: Final[dict[str, Source]] = {
         "https://www.rfc-editor.org/rfc/rfc6928",
     ),
     "nvidia": Source(
-        "NVIDIA's product pages and data sheets, memory size",
+        "NVIDIA's product pages, data sheets and white papers: memory, peak rate, power",
         "https://www.nvidia.com/en-us/data-center/products/",
     ),
 }

@@ -1,4 +1,4 @@
-"""The planner's commands: ``compute``, ``communicate`` and ``scale``."""
+"""The planner's commands: ``plan``, ``compute``, ``communicate`` and ``scale``."""
 
 import argparse
 import json
@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from calculator.commandline import add_options
 from calculator.errors import InputError, unknown_name
 from calculator.planner.communicate import Connection, Rhythm, Way, exchange_seconds, loads
 from calculator.planner.compute import Crowd, Recomputation, run_cost, work_per_token
+from calculator.planner.forecast import forecast
+from calculator.planner.run import Run
 from calculator.planner.scale import cerebras_loss, compute_optimal
 from calculator.units import format_count
 
@@ -76,6 +79,12 @@ SCALE: Final = (Option("flops", "budget of the run in FLOPs"),)
 
 def add_planner_commands(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the planner's commands to the command line."""
+    plan = commands.add_parser("plan", help="what a run of volunteers takes")
+    plan.add_argument(
+        "model", nargs="?", default="", help="a name from `models`; else --parameters and others"
+    )
+    add_options(plan, Run.options().values())
+    plan.add_argument("--json", action="store_true", help="print one JSON object")
     compute = _add(commands, "compute", "days, energy and money of a run", COMPUTE)
     compute.add_argument("--recomputation", metavar="CHOICE", help="none full; default: none")
     communicate = _add(commands, "communicate", "what an exchange costs", COMMUNICATE)
@@ -127,6 +136,12 @@ def _choice(field: str, given: str | None, kinds: type[Recomputation] | type[Way
     if given not in names:
         raise unknown_name(field, given, names)
     return kinds(given)
+
+
+def _plan(given: Mapping[str, Any]) -> dict[str, Any]:
+    return forecast(
+        given["model"], Run.parse({name: given[name] for name in Run.options()})
+    ).as_json()
 
 
 def _compute(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +224,7 @@ def _scale(given: Mapping[str, Any]) -> dict[str, Any]:
 
 MOST_PEERS: Final = 100_000
 COMMANDS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "plan": _plan,
     "compute": _compute,
     "communicate": _communicate,
     "scale": _scale,

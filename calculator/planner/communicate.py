@@ -140,9 +140,10 @@ def shares(connections: Sequence[Connection]) -> list[float]:
     rates = [min(one.up, one.down) for one in connections]
     # Those with the best rates average; a slower one joins them where that ends sooner.
     best = sorted(rates, reverse=True)
-    longest = math.inf
+    longest, total = math.inf, 0.0
     for active in range(1, count + 1):
-        candidate = (count - 2 + active) / sum(best[:active])
+        total += best[active - 1]
+        candidate = (count - 2 + active) / total
         if candidate * best[active - 1] >= 1:
             longest = candidate
     return [max(0.0, longest * rate - 1) / (count - 2) for rate in rates]

@@ -19,6 +19,7 @@ from calculator.page.answer import answer
 from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL
 from calculator.plan import Plan
 from calculator.planner.need import need_of
+from calculator.planner.run import Run
 from calculator.planner.verdict import describe_verdict
 from calculator.protocol import handle
 from calculator.resolution import resolve, without_techniques
@@ -376,7 +377,7 @@ VALUES = st.recursive(
 )
 FIELDS = [
     *Plan.options(), "model", "config", "gpu", "gpu_memory", "pin", "attack", "bad", "bad_count",
-    "radius", "iterations", "start", "speeds",
+    "radius", "iterations", "start", "speeds", *Run.options(),
 ]  # fmt: skip
 LIKELY = st.sampled_from(
     [
@@ -385,11 +386,13 @@ LIKELY = st.sampled_from(
         *(True, False, 1e-320, 1e300, [8, 4, 1], [1e-320, 0, 20], [{"x": 1, "y": 1e6}]),
     ]
 )
+METHODS = st.sampled_from(["answer", "advise", "estimate", "plan", "aggregate", "pace"])
 QUESTIONS = st.fixed_dictionaries(
     {},
     optional={
         "id": VALUES,
-        "method": st.sampled_from(["answer", "advise", "estimate", "aggregate", "pace"]) | VALUES,
+        "method": st.sampled_from(["answer", "advise", "estimate", "plan", "aggregate", "pace"])
+        | VALUES,
         "params": st.dictionaries(st.sampled_from(FIELDS), LIKELY | VALUES, max_size=5) | VALUES,
     },
 )

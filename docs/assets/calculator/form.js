@@ -27,15 +27,26 @@ const controlsOf = (form, field) =>
  * @returns {{field: string, set: Record<string, string>, unset: string[]}}
  */
 export function edited(form, control) {
-  const field = fieldOf(control);
-  const value = valueOf(control);
-  for (const other of controlsOf(form, field)) if (other !== control || isScale(other)) fillControl(other, value);
+  const { field, value } = edit(form, control);
   if (field === "gpu") return editedGpu(form, value);
   // A config.json stands for a model of the list, and the other way round.
   if (field === "model") return { field, set: { model: value }, unset: ["config"] };
   if (field === "config" && value) return { field: "model", set: { config: value }, unset: ["model"] };
   if (field === "config") return { field: "model", set: {}, unset: ["config"] };
   return value === "" ? { field, set: {}, unset: [field] } : { field, set: { [field]: value }, unset: [] };
+}
+
+/**
+ * The field and the value of a control that was changed, shown by the field's other control too.
+ *
+ * @param {HTMLFormElement} form
+ * @param {Control} control
+ */
+export function edit(form, control) {
+  const field = fieldOf(control);
+  const value = valueOf(control);
+  for (const other of controlsOf(form, field)) if (other !== control || isScale(other)) fillControl(other, value);
+  return { field, value };
 }
 
 /**
@@ -134,11 +145,13 @@ export function fillForm(form, value) {
 }
 
 /**
+ * Show a field's value in its controls; the one being typed in is left alone.
+ *
  * @param {HTMLFormElement} form
  * @param {string} field
  * @param {unknown} setting
  */
-function fillFor(form, field, setting) {
+export function fillFor(form, field, setting) {
   for (const control of controlsOf(form, field)) fillControl(control, setting);
 }
 

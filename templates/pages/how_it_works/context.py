@@ -8,7 +8,7 @@ from calculator.plan import Plan
 from calculator.resolution import resolve
 from calculator.swarm import communication, race
 from calculator.swarm.pace import Activity
-from calculator.units import format_bytes
+from calculator.units import format_bytes, format_seconds
 from templates.pages.calculator.context import ask
 from templates.pages.how_it_works import slow_links
 from training.run.differences import DIFFERENCES
@@ -35,23 +35,12 @@ class ExchangeStair:
     @property
     def on_cluster(self) -> str:
         """Time at the cluster's rate."""
-        return in_words(communication.transfer_seconds(self.sent, CLUSTER))
+        return format_seconds(communication.transfer_seconds(self.sent, CLUSTER))
 
     @property
     def at_home(self) -> str:
         """Time at the rate of a home connection."""
-        return in_words(communication.transfer_seconds(self.sent, HOME))
-
-
-def in_words(seconds: float) -> str:
-    """A duration with two significant digits.
-
-    >>> [in_words(s) for s in (0.19, 4.2, 53.6, 335.0, 10717.0)]
-    ['0.19 s', '4.2 s', '54 s', '5.6 min', '3.0 h']
-    """
-    if seconds < 90:
-        return f"{seconds:.2g} s"
-    return f"{seconds / 60:.2g} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        return format_seconds(communication.transfer_seconds(self.sent, HOME))
 
 
 def exchange_stairs() -> list[ExchangeStair]:

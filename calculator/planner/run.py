@@ -1,0 +1,185 @@
+"""A run of volunteers: who computes, on what, and how they exchange gradients -> Run.
+
+Each option is declared once, at its field in `Run`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from calculator.catalog import GPUS
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
+from calculator.errors import InputError, unknown_name
+from calculator.options import Option, choice, flag, integer, number, options_of
+from calculator.planner.communicate import Way
+from calculator.planner.compute import Recomputation
+
+MOST_VOLUNTEERS: Final = 10_000
+
+
+class Compression(StrEnum):
+    """How gradients are made smaller before they are sent."""
+
+    NONE = "32"
+    HALF = "16"
+    EIGHT = "8"
+    LOW_RANK = "powersgd"
+    SPARSE = "sparse"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One choice for every option; None stands for the model's or the card's own value."""
+
+    parameters: int | None = integer(
+        None, "Parameters", "Of a model that is not on the list.", 10**15
+    )
+    layers: int | None = integer(None, "Layers", "Of that model.", MOST_LAYERS)
+    width: int | None = integer(None, "Width", "Of all its attention heads together.", 10**6)
+    sequence_length: int | None = integer(
+        None, "Sequence length", "Tokens in a sequence.", LONGEST_SEQUENCE
+    )
+    sharing_groups: int | None = integer(
+        None,
+        "Sharing groups",
+        "Distinct layers, used in turn. Fewer are exchanged; as many are computed.",
+        MOST_LAYERS,
+    )
+    billion_tokens: float = number(1.0, "Tokens, in billions", "Of the whole run.", 1e9, 1e-6)
+    volunteers: int = integer(20, "Volunteers", "Who have joined.", MOST_VOLUNTEERS)
+    hours: float = number(12.0, "Hours a day", "That each of them computes.", 1e6, 0.01)
+    gpu: str = choice(
+        "t4",
+        "GPU",
+        "Of each volunteer.",
+        {gpu.name: gpu.title for gpu in GPUS.values()} | {"other": "Another: its peak rate"},
+    )
+    teraflops: float | None = number(
+        None, "Peak rate in TFLOP/s", "Of the other GPU, in 16 bits, without sparsity.", 1e6, 0.001
+    )
+    gpus_each: int = integer(1, "GPUs each", "Of one volunteer.", 10_000)
+    utilization: float = number(
+        30.0,
+        "Utilization in %",
+        "Share of the peak rate that the model's own arithmetic reaches (MFU).",
+        1e6,
+        0.01,
+    )
+    recomputation: Recomputation = choice(
+        Recomputation.NONE,
+        "Recomputation",
+        "What checkpointing computes again counts for the hardware, not for the model.",
+        {Recomputation.NONE: "none", Recomputation.FULL: "full: one more forward pass"},
+    )
+    up: float = number(50.0, "Upload in Mbit/s", "Of each volunteer.", 1e6, 0.001)
+    down: float = number(50.0, "Download in Mbit/s", "Of each volunteer.", 1e6, 0.001)
+    round_trip: float = number(100.0, "Round trip in ms", "To another volunteer and back.", 60_000)
+    way: Way = choice(
+        Way.ALL_REDUCE,
+        "Way of exchange",
+        "How gradients reach the others.",
+        {
+            Way.ALL_REDUCE: "all-reduce: each averages a part, as hivemind does",
+            Way.ALL_GATHER: "all-gather: each sends its own to all",
+            Way.STORE: "store: each uploads once, and loads the others'",
+        },
+    )
+    target_batch: int = integer(
+        4096, "Target batch", "Sequences of all volunteers in one step.", 10**8
+    )
+    local_steps: int = integer(
+        1, "Local steps", "Steps that each takes before an exchange, as DiLoCo does.", 100_000
+    )
+    compression: Compression = choice(
+        Compression.EIGHT,
+        "Compression",
+        "Of gradients; tensors below 65,536 elements keep at least 16 bits.",
+        {
+            Compression.NONE: "none: 32 bits",
+            Compression.HALF: "16 bits",
+            Compression.EIGHT: "8 bits",
+            Compression.LOW_RANK: "PowerSGD: a low rank",
+            Compression.SPARSE: "sparse: the largest of each block",
+        },
+    )
+    rank: int = integer(4, "Rank", "Of PowerSGD's two matrices.", 65_536)
+    kept: int = integer(64, "Kept elements", "Of each block, the largest.", 10**6)
+    block: int = integer(4096, "Block", "Elements of which those are kept.", 10**6)
+    value_bits: int = integer(2, "Bits of a kept value", "Its place in the block comes on top.", 32)
+    overlap: bool = flag(False, "Overlap", "Compute on while gradients are exchanged.")
+    watts: float | None = number(None, "Power in W", "Of one GPU.", 1e5)
+    overhead: float = number(
+        1.1, "Energy overhead", "Energy of the site over that of its GPUs (PUE).", 10, 1
+    )
+    kilograms_per_kwh: float = number(
+        0.385, "CO2 in kg per kWh", "Of the grid; 0.385 is the mean of the US.", 10
+    )
+    dollars_per_hour: float = number(
+        0.0, "Price of a GPU hour", "In dollars; 0 where volunteers give it.", 1e4
+    )
+    failures: float = number(
+        1.4,
+        "Failures a month in %",
+        "Chance that one GPU is interrupted; 1.4 was measured while Llama 3 was trained.",
+        100,
+    )
+
+    def __post_init__(self) -> None:
+        """Read every option, and refuse what no run can be."""
+        for name, option in _OPTIONS.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, option.parse(value))
+        if self.hours > 24:
+            raise InputError("hours", self.hours, "must be at most 24")
+        if self.utilization > 100:
+            rule = "must be at most 100: no GPU computes more than its peak rate"
+            raise InputError("utilization", self.utilization, rule)
+        if self.gpu == "other" and self.teraflops is None:
+            raise InputError("teraflops", "", "must be given for a GPU that is not on the list")
+
+    @staticmethod
+    def options() -> Mapping[str, Option]:
+        """The options by their fields' names, in the fields' order."""
+        return _OPTIONS
+
+    @classmethod
+    def parse(cls, options: Mapping[str, object]) -> Self:
+        """A run from texts or values by field name; absent, None and '' mean the default.
+
+        Raises:
+            InputError: for a field that does not exist or a value out of its range.
+        """
+        for name in options:
+            if name not in _OPTIONS:
+                raise unknown_name("option", name, _OPTIONS)
+        given: dict[str, Any] = {
+            name: value for name, value in options.items() if value not in (None, "")
+        }
+        return cls(**given)
+
+    def changed(self) -> dict[str, object]:
+        """The options that differ from the defaults."""
+        values = {item.name: (getattr(self, item.name), item.default) for item in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @property
+    def peak_flops(self) -> float:
+        """Peak rate of one GPU in FLOP/s."""
+        card = GPUS.get(self.gpu)
+        return 1e12 * (card.teraflops if card else self.teraflops or 0.0)
+
+    @property
+    def gpu_watts(self) -> float:
+        """Power of one GPU: what was given, else what the card may draw."""
+        card = GPUS.get(self.gpu)
+        return self.watts if self.watts is not None else float(card.watts if card else 0)
+
+    @property
+    def online(self) -> int:
+        """Volunteers who compute at the same time, on average."""
+        return max(1, round(self.volunteers * self.hours / 24))
+
+
+_OPTIONS: Final[Mapping[str, Option]] = options_of(Run)

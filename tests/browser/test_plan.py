@@ -1,0 +1,91 @@
+"""The page 'Plan a run': what it shows for each state is what CPython answers."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import Visitor, python_answers
+
+pytestmark = pytest.mark.browser
+
+SET = "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }"
+
+
+def assert_shows(page: Page, state: dict[str, str]) -> dict[str, Any]:
+    """Wait for the state's figures, and hold all that is shown against CPython's answer."""
+    value: dict[str, Any] = python_answers("plan", state)["value"]
+    expect(page.locator("#plan-command")).to_have_text(value["command"])
+    expect(page.locator("#plan .answer")).to_have_attribute("aria-busy", "false")
+    for element in page.locator("#plan [data-figure]").all():
+        name = element.get_attribute("data-figure") or ""
+        assert element.text_content() == value["figures"][name]
+    stairs = {stair["field"]: stair for stair in value["stairs"]}
+    for line in page.locator("[data-stair]").all():
+        stair = stairs.get(line.get_attribute("data-stair") or "")
+        assert line.is_visible() == bool(stair)
+        if stair:
+            assert line.locator("[data-time]").text_content() == stair["time"]
+    rows = page.locator("#plan-assumptions tr").all()
+    cells = [[cell.text_content() for cell in row.locator("th, td").all()] for row in rows]
+    assert cells == value["assumptions"]
+    assert urlsplit(page.url).query == value["query"]
+    for field in value["values"]:
+        frame = page.locator(f"[data-field={field}]")
+        assert (frame.get_attribute("hidden") is not None) == (field in value["left_out"])
+    return value
+
+
+def test_presets_edits_and_switches_lead_to_states_that_can_be_shared(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("plan/")
+    page.get_by_role("button", name="Covenant-72B").click()
+    query = python_answers("plan", {})["value"]["query"]
+    assert query == ""
+    button = page.locator(".plan__presets button", has_text="Covenant-72B")
+    state = dict(parse_qsl(button.get_attribute("data-query") or ""))
+    assert_shows(page, state)
+    page.get_by_role("button", name="Reset to the defaults").click()
+    assert_shows(page, {})
+    page.locator("#volunteers").fill("200")
+    assert_shows(page, {"volunteers": "200"})
+    page.locator("input[type=range][name=up]").evaluate(SET, "0")
+    assert_shows(page, {"volunteers": "200", "up": "5"})
+    page.locator("[data-stair=overlap] input").focus()
+    page.keyboard.press("Space")
+    state = {"volunteers": "200", "up": "5", "overlap": "true"}
+    assert_shows(page, state)
+    page.locator("#model").select_option("t5-small")
+    assert_shows(page, {**state, "model": "t5-small"})
+    page.locator("#model").select_option("other")
+    value = python_answers("plan", {**state, "model": "t5-small"})["value"]["values"]
+    described = {name: value[name] for name in ("parameters", "layers", "width")}
+    assert_shows(page, {**state, "model": "other", **described})
+    shared = visit().open(f"plan/?{urlsplit(page.url).query}")
+    assert_shows(shared, {**state, "model": "other", **described})
+    assert visitor.errors == []
+
+
+def test_more_than_all_of_a_gpu_is_refused_with_the_reason(visit: Visitor) -> None:
+    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).open(
+        "plan/?utilization=120"
+    )
+    expect(page.locator("#utilization-error")).to_contain_text("no GPU computes more")
+    expect(page.locator("#plan-refused")).to_contain_text("Please correct")
+    page.locator("#utilization").fill("50")
+    assert_shows(page, {"utilization": "50"})
+    expect(page.locator("#plan-refused")).to_be_hidden()
+
+
+def test_a_printed_plan_has_its_assumptions_and_sources_and_no_form(visit: Visitor) -> None:
+    page = visit(java_script_enabled=False).open("plan/")
+    expect(page.locator("#plan-form")).to_be_hidden()  # without JavaScript there is none either
+    page = visit().open("plan/?overlap=true")
+    value = assert_shows(page, {"overlap": "true"})
+    page.emulate_media(media="print")
+    expect(page.locator("#plan-form")).to_be_hidden()
+    expect(page.locator(".plan__more")).to_be_hidden()
+    expect(page.locator("#plan-assumptions")).to_be_visible()
+    expect(page.locator("#plan-address")).to_have_text(page.url)
+    assert page.locator("#plan-sources a").count() == len(value["sources"])

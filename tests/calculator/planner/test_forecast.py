@@ -1,0 +1,177 @@
+"""Plans of whole runs: what is printed of others' runs, and what must hold for every run."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calculator.catalog import GPUS, SOURCES, find_model
+from calculator.errors import InputError
+from calculator.parameters import parameter_tensors
+from calculator.plan import Plan
+from calculator.planner.communicate import Way
+from calculator.planner.forecast import forecast, speed_ups
+from calculator.planner.presets import PRESETS
+from calculator.planner.run import Compression, Run
+from calculator.planner.subject import message_bytes, subject_of
+from calculator.resolution import resolve
+from calculator.swarm.communication import gradient_bytes
+
+MODELS = st.sampled_from(["gpt2-l", "dalle-together", "t5-small", "mistralai/Mixtral-8x7B-v0.1"])
+RUNS = st.builds(
+    Run,
+    billion_tokens=st.floats(0.1, 1000),
+    volunteers=st.integers(1, 60),
+    hours=st.floats(1, 24),
+    gpu=st.sampled_from(list(GPUS)),
+    utilization=st.floats(1, 70),
+    up=st.floats(1, 1000),
+    down=st.floats(1, 1000),
+    round_trip=st.just(0.0),  # TCP's start grows with the rate
+    way=st.sampled_from(Way),
+    target_batch=st.integers(1, 10_000),
+    local_steps=st.integers(1, 500),
+    compression=st.sampled_from(Compression),
+    overlap=st.booleans(),
+)
+
+
+def test_the_messages_of_the_2021_run() -> None:
+    # reference run: 126.4 MB at 8 bits, 251.8 at 16, 503.6 at 32
+    for bits, megabytes in ((Compression.EIGHT, 126.4), (Compression.HALF, 251.8),
+                            (Compression.NONE, 503.6)):  # fmt: skip
+        run = Run(compression=bits)
+        size = message_bytes(subject_of("dalle-together", run), run)
+        assert size / 1e6 == pytest.approx(megabytes, abs=0.05)
+        model = find_model("dalle-together")
+        tensors = parameter_tensors(model, resolve(model, Plan()))
+        assert size == gradient_bytes(tensors, int(bits))  # what peers of this project send
+
+
+def test_shared_layers_are_exchanged_once_and_computed_each_time() -> None:
+    # counted from shapes: 125,894,244 shared, 1,116,354,148 unshared
+    subject = subject_of("dalle-together", Run())
+    assert (subject.exchanged, subject.computed) == (125_894_244, 1_116_354_148)
+    unshared = subject_of("dalle-together", Run(sharing_groups=subject.shared))
+    assert unshared.exchanged == unshared.computed == subject.computed
+
+
+def test_of_experts_all_are_exchanged_and_the_chosen_computed() -> None:
+    # Mixtral of Experts, section 2: 47B parameters, of which a token meets 13B
+    subject = subject_of("mistralai/Mixtral-8x7B-v0.1", Run())
+    assert round(subject.exchanged / 1e9) == 47
+    assert round(subject.computed / 1e9) == 13
+
+
+def test_covenant_computes_twenty_minutes_and_sends_two_gigabytes() -> None:
+    preset = PRESETS["covenant"]
+    found = forecast(preset.model, preset.run)
+    # printed: 20 minutes; 64 of 4,096 elements in 2 bits with 12 for the place, of 72.7B
+    assert found.rhythm.computing_seconds / 60 == pytest.approx(20, abs=0.1)
+    assert found.message == pytest.approx(72.7e9 * 64 / 4096 * 14 / 8)
+
+
+def test_intellect_1_computes_38_minutes_and_exchanges_faster_than_it_did() -> None:
+    preset = PRESETS["intellect"]
+    found = forecast(preset.model, preset.run)
+    assert found.rhythm.computing_seconds / 60 == pytest.approx(38, abs=0.1)
+    assert 60 < found.rhythm.exchange_seconds < 8.3 * 60  # printed; what is left out takes the rest
+
+
+def test_sparseloco_computes_four_and_a_half_minutes() -> None:
+    preset = PRESETS["sparseloco"]
+    rhythm = forecast(preset.model, preset.run).rhythm
+    assert rhythm.computing_seconds / 60 == pytest.approx(4.5, abs=0.05)
+
+
+def test_the_2021_run_takes_two_and_a_half_months() -> None:
+    preset = PRESETS["2021"]
+    assert forecast(preset.model, preset.run).cost.days == pytest.approx(2.5 * 30.4, abs=1)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_says_what_is_printed_and_what_is_ours(name: str) -> None:
+    preset = PRESETS[name]
+    assert preset.source in SOURCES or name == "ours"
+    assert preset.published
+    assert preset.assumed.startswith("Ours: ")
+
+
+@settings(deadline=None, max_examples=40)
+@given(MODELS, RUNS, st.sampled_from(["up", "down", "volunteers"]), st.integers(2, 50))
+def test_more_bandwidth_is_never_slower_and_more_volunteers_never_compute_slower(
+    model: str, run: Run, field: str, factor: int
+) -> None:
+    before = forecast(model, run)
+    after = forecast(model, replace(run, **{field: getattr(run, field) * factor}))
+    if field == "volunteers":
+        assert after.tokens_per_second > before.tokens_per_second
+    else:
+        assert after.seconds <= before.seconds * (1 + 1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(MODELS, RUNS)
+def test_a_run_takes_as_many_rounds_as_its_tokens_need(model: str, run: Run) -> None:
+    found = forecast(model, run)
+    assert found.seconds == pytest.approx(found.exchanges * found.rhythm.round_seconds)
+    assert 0 < found.rhythm.computing_share <= 1
+    assert all(math.isfinite(value) for value in found.as_json().values() if value != model
+               and not isinstance(value, str))  # fmt: skip
+
+
+@settings(deadline=None, max_examples=40)
+@given(MODELS, RUNS)
+def test_the_last_speed_up_ends_at_the_run_itself(model: str, run: Run) -> None:
+    first, ups = speed_ups(model, run)
+    ends = [first, *(up.after for up in ups)]
+    assert ends[-1].seconds == pytest.approx(forecast(model, run).seconds)
+    for up in ups:
+        forecast(model, up.toggled)  # each can be switched
+        assert (
+            getattr(up.toggled, up.field) != getattr(run, up.field)
+        ) or up.field == "sharing_groups"
+
+
+def test_a_switch_goes_there_and_back() -> None:
+    _, ups = speed_ups("gpt2-l", Run(overlap=True))
+    states = {up.field: up.is_on for up in ups}
+    assert states == {
+        "target_batch": True, "compression": True, "sharing_groups": False, "local_steps": False,
+        "overlap": True,
+    }  # fmt: skip
+    for up in ups:
+        _, after = speed_ups("gpt2-l", up.toggled)
+        assert {one.field: one.is_on for one in after} == {**states, up.field: not up.is_on}
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "field", "rule"),
+    [
+        ("gpt2-l", {"utilization": 101}, "utilization", "no GPU computes more than its peak"),
+        ("gpt2-l", {"utilization": 80, "recomputation": "full"}, "utilization", "computed again"),
+        ("gpt2-l", {"hours": 25}, "hours", "at most 24"),
+        ("gpt2-l", {"gpu": "other"}, "teraflops", "not on the list"),
+        ("gpt2-l", {"up": 0}, "up", "at least 0.001"),
+        ("gpt2-l", {"overhead": 0.5}, "overhead", "at least 1"),
+        ("", {"layers": 2, "width": 8}, "parameters", "must be given"),
+        ("", {"parameters": 9, "layers": 2, "width": 8, "compression": "powersgd"}, "compression",
+         "matrices"),
+        ("", {"parameters": 9, "layers": 2, "width": 8, "sharing_groups": 1}, "sharing_groups",
+         "of the list"),
+        ("gpt9", {}, "model", "name that `models` lists"),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_is_refused_with_the_reason(
+    model: str, changes: dict[str, object], field: str, rule: str
+) -> None:
+    with pytest.raises(InputError, match=rule) as error:
+        forecast(model, Run.parse(changes))
+    assert error.value.field == field
+
+
+def test_an_unknown_option_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="volunteers"):
+        Run.parse({"volunteer": 3})

@@ -1,0 +1,78 @@
+"""The page 'Plan a run': its first state, its form, its address and its command."""
+
+import shlex
+from urllib.parse import parse_qsl
+
+import pytest
+
+from calculator.__main__ import build_parser
+from calculator.errors import InputError
+from calculator.page.run import plan_run, presets, query_of
+from calculator.planner.run import Run
+from templates.pages.plan.context import GROUPS, SLIDERS, STAIRS, measured
+from templates.render import render_page
+
+PAGE = render_page("plan")
+
+
+def test_the_form_has_each_option_once() -> None:
+    fields = [field for group in GROUPS for field in group.fields]
+    assert sorted(fields) == sorted(Run.options())
+    for name, option in Run.options().items():
+        assert PAGE.count(f'data-field="{name}"') == 1
+        assert option.help in PAGE
+    for field, stops in SLIDERS.items():
+        assert list(stops) == sorted(stops)
+        assert stops[-1] <= Run.options()[field].maximum
+
+
+def test_every_figure_has_one_text_from_python() -> None:
+    value = plan_run({})
+    for name, text in value["figures"].items():
+        if f'data-figure="{name}"' in PAGE:
+            assert f'data-figure="{name}">{text}<' in PAGE
+    shown = {part.partition('"')[0] for part in PAGE.split('data-figure="')[1:]}
+    assert shown <= value["figures"].keys()
+    assert {stair["field"] for stair in value["stairs"]} == set(STAIRS)
+    assert value["command"] in PAGE
+    for label, words, _ in value["assumptions"]:
+        assert f'<th scope="row">{label}</th><td>{words}</td>' in PAGE
+
+
+@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset["title"])
+def test_an_address_leads_to_itself_and_to_its_command(preset: dict[str, str]) -> None:
+    value = plan_run(dict(parse_qsl(preset["query"])))
+    assert value["query"] == preset["query"]
+    words = shlex.split(value["command"])[3:]
+    given = vars(build_parser().parse_args(words))
+    run = Run.parse({name: given[name] for name in Run.options()})
+    assert query_of(given["model"] or "other", run) == preset["query"]
+    for stair in value["stairs"]:
+        assert plan_run(dict(parse_qsl(stair["query"])))["figures"]["time"]
+
+
+def test_what_the_page_shows_of_a_choice_is_what_it_takes() -> None:
+    value = plan_run({"gpu": "l4", "compression": "sparse"})
+    again = plan_run(
+        {name: text for name, text in value["values"].items() if name not in value["left_out"]}
+    )
+    assert again["figures"] == value["figures"]
+    assert {"kept", "block", "value_bits"}.isdisjoint(value["left_out"])
+    with pytest.raises(InputError):
+        plan_run({"model": "other"})
+
+
+def test_no_measured_exchange_was_faster_than_planned() -> None:
+    rows = measured()
+    assert rows
+    for row in rows:
+        assert row.predicted < row.seconds
+        assert " s</span>" in PAGE
+        assert row.cells[0] in PAGE
+
+
+def test_one_volunteer_at_a_time_exchanges_nothing() -> None:
+    value = plan_run({"volunteers": "1"})
+    assert value["figures"]["sent"] == "0 B"
+    assert "nothing is exchanged" in value["figures"]["sum"]
+    assert value["figures"]["share"] == "100%"
