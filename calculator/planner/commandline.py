@@ -2,10 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from calculator.catalog import find_gpu
 from calculator.commandline import add_options
 from calculator.errors import InputError, unknown_name
 from calculator.planner.communicate import Connection, Rhythm, Way, exchange_seconds, loads
@@ -57,7 +58,7 @@ COMPUTE: Final = (
     Option("sequence_length", "tokens in a sequence", "2048", whole=True),
     Option("tokens", "tokens of the whole run"),
     Option("gpus", "number of GPUs", "1", whole=True),
-    Option("peak_tflops", "peak rate of one GPU in TFLOP/s, in the format of the run"),
+    Option("peak_tflops", "peak rate of one GPU in TFLOP/s, in the format of the run", "0"),
     Option("utilization", "share of the peak that model FLOPs reach (MFU)", "0.4"),
     Option("hours_per_day", "hours that each GPU computes a day", "24"),
     Option("watts", "power of one GPU", "0"),
@@ -87,6 +88,13 @@ def add_planner_commands(commands: "argparse._SubParsersAction[Any]") -> None:
     plan.add_argument("--json", action="store_true", help="print one JSON object")
     compute = _add(commands, "compute", "days, energy and money of a run", COMPUTE)
     compute.add_argument("--recomputation", metavar="CHOICE", help="none full; default: none")
+    compute.add_argument(
+        "--gpu",
+        action="append",
+        metavar="NAME[:NUMBER]",
+        help="a card of the calculator's list, with its peak rate and power, instead of --gpus, "
+        "--peak-tflops and --watts; several make a mixed crowd",
+    )
     communicate = _add(commands, "communicate", "what an exchange costs", COMMUNICATE)
     communicate.add_argument("--way", metavar="CHOICE", help="all-reduce all-gather store")
     communicate.add_argument("--overlap", action="store_true", help="compute on meanwhile")
@@ -154,17 +162,9 @@ def _compute(given: Mapping[str, Any]) -> dict[str, Any]:
         values["sequence_length"],
         recomputation,
     )
-    crowd = Crowd(
-        values["gpus"],
-        values["peak_tflops"] * 1e12,
-        values["utilization"],
-        values["hours_per_day"],
-        values["watts"],
-        values["dollars_per_hour"],
-    )
     cost = run_cost(
         work.model * values["tokens"],
-        (crowd,),
+        tuple(_crowds(values, given.get("gpu") or ())),
         overhead=values["overhead"],
         kilograms_per_kwh=values["kilograms_per_kwh"],
     )
@@ -182,6 +182,22 @@ def _compute(given: Mapping[str, Any]) -> dict[str, Any]:
         "carbon_tonnes": cost.carbon_tonnes,
         "dollars": cost.dollars,
     }
+
+
+def _crowds(values: Mapping[str, Any], cards: Iterable[str]) -> Iterator[Crowd]:
+    """The GPUs of the list that are named, else those that the numbers describe."""
+    shared = values["utilization"], values["hours_per_day"]
+    price = values["dollars_per_hour"]
+    if not cards:
+        if not values["peak_tflops"]:
+            raise InputError("peak_tflops", "", "must be given, or cards of the list by --gpu")
+        peak = values["peak_tflops"] * 1e12
+        yield Crowd(values["gpus"], peak, *shared, values["watts"], price)
+    for card in cards:
+        name, _, number = card.partition(":")
+        gpu = find_gpu(name)
+        count = Option("gpu", "NAME:NUMBER", "1", whole=True).read(number or None)
+        yield Crowd(int(count), gpu.teraflops * 1e12, *shared, float(gpu.watts), price)
 
 
 def _communicate(given: Mapping[str, Any]) -> dict[str, Any]:

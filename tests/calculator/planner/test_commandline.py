@@ -20,6 +20,8 @@ BAD = [
     (f"{MPT} --tokens 1e12 --utilization 0.8 --recomputation full", "utilization", "106.7%"),
     (f"{MPT} --tokens 1e12 --gpus 1.5", "gpus", "whole number"),
     (f"{MPT} --tokens 1e12 --gpus inf", "gpus", "whole number"),
+    (f"{MPT} --tokens 1e12 --gpu t5", "gpu", "must be one of"),
+    (f"{MPT} --tokens 1e12 --gpu t4:many", "gpu", "must be a number"),
     ("communicate --parameters 1e8 --peers 0", "peers", "at least 1"),
     ("communicate --parameters 1e8 --peers 1e9", "peers", "at most 100000"),
     ("communicate --parameters 1e8 --bits 64", "bits", "at most 32"),
@@ -55,6 +57,17 @@ def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> N
     figures = answer(f"{MPT} --tokens {515_636 * 86_400}", capsys)
     assert figures["days"] == pytest.approx(1, rel=0.001)
     assert figures["gpu_hours"] == pytest.approx(512 * 24, rel=0.001)
+
+
+def test_a_mixed_crowd_computes_as_much_as_its_cards_together(capsys: Captured) -> None:
+    # NVIDIA's data sheets: 312 TFLOP/s and 400 W an A100, 65 and 70 a T4
+    model = MPT.partition(" --gpus")[0]
+    mixed = answer(f"{model} --tokens 1e9 --gpu a100-80:2 --gpu t4", capsys)
+    one = answer(f"{model} --tokens 1e9 --peak-tflops {2 * 312 + 65}", capsys)
+    assert mixed["days"] == pytest.approx(one["days"])
+    assert mixed["gpu_hours"] == pytest.approx(3 * 24 * one["days"])
+    energy = 1.1 * (2 * 400 + 70) * 24 * one["days"] / 1e6
+    assert mixed["megawatt_hours"] == pytest.approx(energy)
 
 
 def test_recomputation_takes_hardware_and_no_days(capsys: Captured) -> None:
