@@ -205,7 +205,7 @@ class Run:
     def cells(self) -> list[str]:
         """The row of a table."""
         verdict = "possible" if self.share is not None else Outcome.IMPOSSIBLE.value
-        figures = [f"{self.parameters / 1e9:g} billion", f"{self.tokens / 1e9:,.0f} billion"]
+        figures = [f"{self.parameters / 1e9:g}", f"{self.tokens / 1e9:,.0f}"]
         time = f"{self.chips:,} for {self.days:.3g} days"
         verdict = f"{verdict}. {self.note}".removesuffix(". ")
         return [self.words, *figures, time, f"{self.needed:.1%}", verdict]
@@ -242,11 +242,17 @@ def survey() -> Topic:
         "Could these runs have been computed? A survey's table, 2023",
         "zhao",
         "Six FLOPs per parameter and token, over all that the chips could compute in the time "
-        "printed: "
-        "312 TFLOP/s an A100 or A800, 123 a TPU v3, 275 a TPU v4, 256 an Ascend 910.",
+        "printed: 312 TFLOP/s an A100 or A800, 123 a TPU v3, 275 a TPU v4, 256 an Ascend 910.",
         (),
         tuple(run.cells for run in SURVEY),
-        ("Model and chip", "Parameters", "Tokens", "Chips", "Share of the peak", "Verdict"),
+        (
+            "Model and chip",
+            "Billion parameters",
+            "Billion tokens",
+            "Chips",
+            "Of the peak",
+            "Verdict",
+        ),
     )
 
 
