@@ -1,1 +1,1 @@
-"""What training a transformer needs in memory, when in the step, and why."""
+"""The memory that training a transformer needs, in each phase of a step, and why."""

@@ -1,4 +1,4 @@
-"""How PyTorch's caching allocator counts bytes."""
+"""Byte counting of PyTorch's caching allocator."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a model is: its family, layers, widths, heads and kinds of attention."""
+"""Model architectures: family, layers, widths, heads and kinds of attention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -64,7 +64,7 @@ class Architecture:
         return _numbers(self)
 
     def has(self, trait: str) -> bool:
-        """Whether the model's type has a flag of that name, and it is set."""
+        """True if the model's type has a flag of that name, and it is set."""
         return bool(self.numbers.get(trait))
 
     @property

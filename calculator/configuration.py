@@ -51,7 +51,7 @@ class Configuration:
         self.dropouts: set[str] = set()
 
     def value(self, key: str, *aliases: str) -> Any:
-        """What stands at a key or one of its other names; None where that is null or absent.
+        """The value at a key or one of its other names; None if it is null or absent.
 
         Raises:
             InputError: where two of the names have different values.
@@ -71,7 +71,7 @@ class Configuration:
         return value
 
     def has_null(self, key: str) -> bool:
-        """Whether the key is there with null."""
+        """True if the key is present with null."""
         return key in self._values and self._values[key] is None
 
     def size(self, key: str, default: int, *aliases: str, most: int = LARGEST_SIZE) -> int:

@@ -44,7 +44,7 @@ class Point:
 
     @property
     def words(self) -> str:
-        """Where it is and what runs."""
+        """The name of the operation and its place."""
         return f"{self.layer}, {self.operation}" if self.layer else self.operation
 
     def as_json(self) -> dict[str, Any]:

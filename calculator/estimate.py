@@ -1,4 +1,4 @@
-"""What a training step needs: `estimate(architecture, plan) -> Report`."""
+"""The memory of a training step: `estimate(architecture, plan) -> Report`."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -107,7 +107,7 @@ def static_of(architecture: Architecture, plan: Plan) -> Static:
 def _recorded_parts(
     step: Step, numbers: tuple[tuple[str, int], ...], left_out: tuple[int, ...]
 ) -> Mapping[Phase, tuple[int, ...]]:
-    """What a recorded step adds by part at the peak of each phase.
+    """Bytes that a recorded step adds, by part, at the peak of each phase.
 
     What lives through the whole step, such as the optimizer's states, moves no peak: plans that
     differ only in it share this.

@@ -10,7 +10,7 @@ from calculator.models.registry import TYPES
 
 
 def can_read(kind: object) -> bool:
-    """Whether the calculator has code for a ``model_type``."""
+    """True if the calculator has code for a ``model_type``."""
     return isinstance(kind, str) and kind in TYPES and bool(TYPES[kind].counted)
 
 
@@ -34,7 +34,7 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
 
 
 def _class_note(values: Configuration, counted: str) -> str:
-    """Which class is counted, where the config names another."""
+    """A note on the class that is counted, if the config names another."""
     named = values.value("architectures")
     if named is None:
         return ""

@@ -1,4 +1,4 @@
-"""How deeply JSON text is nested, found without parsing it.
+"""The nesting depth of JSON text, found without parsing it.
 
 A parser calls itself for each level. In the browser that can use up the stack, which ends Python;
 no limit of Python's own comes before it.
@@ -15,7 +15,7 @@ _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]',
 
 
 def is_too_deep(text: str, most: int = DEEPEST) -> bool:
-    """Whether lists and objects stand more than `most` levels within each other.
+    """True if lists and objects are nested more than `most` levels deep.
 
     >>> is_too_deep('[["]]"', most=1), is_too_deep('["[["]', most=1)
     (True, False)

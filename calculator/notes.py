@@ -20,7 +20,7 @@ LONG_SEQUENCE = 8192  # tokens; few train on longer sequences, and most models o
 
 
 def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
-    """What to know about this model under this plan."""
+    """Notes on this model under this plan."""
     notes = (
         architecture.note,
         *_model_notes(architecture, plan),

@@ -1,4 +1,4 @@
-"""What stands at a field of `Plan`: words for people, the values that it takes, how they are read.
+"""The options of `Plan`: a label and help, the accepted values, and a parser for each.
 
 The command line, the page's form, the page's address, the protocol and the reference all read it
 there: an option is declared once, by `choice`, `integer`, `number`, `flag` or `names`.
@@ -56,7 +56,7 @@ class Option:
         return f"--{self.negative}" if self.negative else f"--no-{self.flag[2:]}"
 
     def as_json(self) -> dict[str, Any]:
-        """What the protocol's ``describe`` gives."""
+        """The option as in the protocol's ``describe``."""
         return {
             "field": self.field,
             "label": self.label,

@@ -1,4 +1,4 @@
-"""What comes on top of the allocated bytes: context, library workspaces, the allocator's slack."""
+"""Memory beyond the allocated bytes: context, library workspaces, the allocator's slack."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is done to a model to train it: precision, optimizer, checkpointing, offload, ... -> Plan.
+"""Training plans: precision, optimizer, checkpointing, offloading, ... -> Plan.
 
 Each option is declared once, at its field in `Plan`.
 """
@@ -29,7 +29,7 @@ class Precision(StrEnum):
 
 
 class Optimizer(StrEnum):
-    """Which optimizer's states and update are counted; AdamW counts as Adam."""
+    """Optimizer whose states and update are counted; AdamW counts as Adam."""
 
     ADAM = "adam"
     LAMB = "lamb"
@@ -48,7 +48,7 @@ class Update(StrEnum):
 
 
 class Offload(StrEnum):
-    """What lives in RAM instead of GPU memory."""
+    """Data kept in RAM instead of GPU memory."""
 
     NONE = "none"
     OPTIMIZER = "optimizer"
@@ -262,7 +262,7 @@ class Plan:
 
     @property
     def has_master_weights(self) -> bool:
-        """Whether an fp32 copy of 16-bit weights is what the optimizer updates."""
+        """True if the optimizer updates an fp32 copy of 16-bit weights."""
         return self.precision is Precision.MIXED and not self.lora
 
 

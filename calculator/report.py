@@ -1,4 +1,4 @@
-"""What an estimate says, in the words that everybody uses: Report, Memory, Phase, Part."""
+"""The result of an estimate: Report, Memory, Phase, Part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Report:
 
     @property
     def gpu(self) -> Memory:
-        """What lives on the GPU at the peak."""
+        """Memory on the GPU at the peak."""
         return self.phases[self.peak_phase]
 
     def as_json(self) -> dict[str, Any]:

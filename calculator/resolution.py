@@ -53,7 +53,7 @@ def _check_lengths(architecture: Architecture, plan: Plan) -> None:
 
 
 def can_untie(architecture: Architecture) -> bool:
-    """Whether the model's class has an output layer with weights of its own."""
+    """True if the model's class has an output layer with its own weights."""
     return type_of(architecture).can_untie
 
 

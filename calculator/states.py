@@ -87,7 +87,7 @@ def adafactor_bytes(item: ParameterTensor, number: int) -> int:
 
 
 def from_torch(plan: Plan) -> bool:
-    """Whether torch.optim updates; other bits, LAMB and Lion come from bitsandbytes."""
+    """True if torch.optim does the update; other bits, LAMB and Lion come from bitsandbytes."""
     match plan.optimizer:
         case Optimizer.LAMB | Optimizer.LION:
             return False

@@ -1,4 +1,4 @@
-"""What is generated from the code: each folder of pages/ becomes a Markdown page.
+"""Pages generated from the code: each folder of pages/ becomes a Markdown page.
 
 A folder holds `page.md.j2` and, where that needs names, `context.py` with a function `context`.
 A page that fetches files of its own writes them in that module's `write_assets`. What several

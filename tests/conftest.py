@@ -1,4 +1,4 @@
-"""What tests of several folders share."""
+"""Fixtures shared by tests in several folders."""
 
 from collections.abc import Iterator
 from pathlib import Path

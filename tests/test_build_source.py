@@ -1,4 +1,4 @@
-"""Where the source is: tools/source.py, citations.py and filling.py; no page forgets it."""
+"""Location of the source: tools/source.py, citations.py and filling.py; no page forgets it."""
 
 import json
 import os

@@ -50,7 +50,7 @@ def _compiled_library(pyodide: Path, node: Node) -> Path | None:
 
 
 def _imported_part(library: Path, calculator: Path, pyodide: Path, node: Node) -> Path | None:
-    """What Pyodide and `calculator` import of `library`; None if Python does not start from it."""
+    """Parts of `library` that Pyodide and `calculator` import; None if Python cannot start."""
     target = CACHE / f"closure-{digest([*CLOSURE, library, calculator])}.zip"
     if target.is_file():
         return target

@@ -1,4 +1,4 @@
-"""What a page may load before anybody touches it: the build fails when a page loads more.
+"""Limits on what a page loads before anyone touches it: above them, the build fails.
 
 Counted is what the page's own text asks for, with the modules that its scripts import: each file
 once, compressed as every host can (gzip). Fonts that the styles ask for, live data and Python come

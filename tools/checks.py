@@ -73,7 +73,7 @@ def _fails(command: list[str | Path]) -> bool:
 
 
 def misspelled(files: list[Path]) -> bool:
-    """Whether codespell knows a word of `files` as misspelt; it prints where, and its proposal."""
+    """True if codespell finds a misspelled word in `files`; it prints the place and a fix."""
     texts = [path for path in files if path.suffix in SPELLED_SUFFIXES]
     ignored = ["--ignore-words-list", ",".join(NO_MISSPELLINGS)]
     command: list[str | Path] = [sys.executable, "-m", "codespell_lib", *ignored, *texts]

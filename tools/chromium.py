@@ -62,7 +62,7 @@ def _of_the_machine() -> list[str]:
 
 
 def _of_playwright() -> list[str]:
-    """Where Playwright keeps its own download, whether or not that is there."""
+    """Path of Playwright's own download, whether or not it exists."""
     # In a process of its own: Playwright allows one instance in each, and tests have theirs.
     program = (
         "from playwright.sync_api import sync_playwright\n"
@@ -99,7 +99,7 @@ def _install_debians() -> Path | None:
 
 
 def _starts(program: str) -> bool:
-    """Whether `program --version` works: a broken or stub package does not count."""
+    """True if `program --version` works: a broken or stub package does not count."""
     try:
         finished = subprocess.run(
             [program, "--version"], capture_output=True, timeout=60, check=False

@@ -1,4 +1,4 @@
-"""What the person at the terminal sees: steps with their time, and failures in plain words."""
+"""Output for the person at the terminal: steps with their times, and failures in plain words."""
 
 import subprocess
 import sys

@@ -46,5 +46,5 @@ def script_hashes(page: str) -> set[str]:
 
 
 def _runs(attributes: str) -> bool:
-    """Whether a script element's own text is run: it has no address and is no data block."""
+    """True if a script element's own text is executed: it has no address and is no data block."""
     return not re.search(r"\bsrc\s*=", attributes) and "application/json" not in attributes

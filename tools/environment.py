@@ -60,7 +60,7 @@ def _base_python() -> str:
 
 
 def _is_whole() -> bool:
-    """Whether the environment was made to the end, by this very Python."""
+    """True if this very Python finished creating the environment."""
     mark = STAMPS / "python"
     made_by = mark.read_text() if mark.is_file() else ""
     return made_by == _base_python() and venv_python().exists()

@@ -1,4 +1,4 @@
-"""What committed files leave open, and a built site must not: where to install from."""
+"""Fills in the install address, which committed files leave open and a built site needs."""
 
 import re
 from pathlib import Path

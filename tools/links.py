@@ -12,7 +12,7 @@ PLACES = ("id", "name")
 
 
 class Page(HTMLParser):
-    """What a page links to, and the places in it that can be linked to."""
+    """A page's links, and the places in it that can be linked to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ _STAMP = NODE_MODULES / ".complete"
 
 
 class Packages(enum.StrEnum):
-    """Which packages of package.json are there; the value is what the terminal shows."""
+    """Installed sets of packages from package.json; the value is shown in the terminal."""
 
     SITE = "Pyodide and plotly.js"
     ALL = "Pyodide, plotly.js and the tools of the tests and checks"

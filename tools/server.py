@@ -119,7 +119,7 @@ class SiteHandler(SimpleHTTPRequestHandler):
 
 
 def _is_older(compressed: Path, plain: Path) -> bool:
-    """Whether the plain file is gone, or was changed after it was compressed."""
+    """True if the plain file is missing or was changed after it was compressed."""
     return not plain.is_file() or compressed.stat().st_mtime < plain.stat().st_mtime
 
 

@@ -29,7 +29,7 @@ DISCS = (34, 20, 27, 15, 30, 18, 24, 13, 22, 16)
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a page's picture says."""
+    """Texts on a page's picture."""
 
     name: str
     title: str

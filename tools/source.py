@@ -1,4 +1,4 @@
-"""Where the project's source can be had: what commands install, and where cited files are.
+"""Location of the project's source, for install commands and cited files.
 
 SOURCE_URL in the environment is the web address of the git repository; without it, the address
 that this clone was made from counts. Where no address is known, the site carries the source
@@ -32,7 +32,7 @@ VIEWS = {"github.com": "/blob/HEAD/", "gitlab.com": "/-/blob/HEAD/"}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the source is: `repository` is its web address, empty where none is known.
+    """Location of the source: `repository` is its web address, empty if none is known.
 
     `site` is the whole address of the site, empty where that is not known; `notebooks` the branch
     of the repository that has the site's notebooks, filled in, empty where there is none.
@@ -44,17 +44,17 @@ class Source:
 
     @property
     def link(self) -> str:
-        """Where a page's link to the source leads; relative to the site's root, or whole."""
+        """Target of a page's link to the source, relative to the site's root or absolute."""
         return self.repository or ARCHIVE
 
     @property
     def origin(self) -> str:
-        """What pip installs: a repository, an archive's address, or an archive beside it."""
+        """Source for pip: a repository, an archive's address, or an archive beside it."""
         return f"git+{self.repository}" if self.repository else f"{self.site}{ARCHIVE}"
 
     @property
     def needs_download(self) -> bool:
-        """Whether the archive has to be fetched by hand, since no address is known."""
+        """True if the archive has to be downloaded by hand, because no address is known."""
         return not self.repository and not self.site
 
     def install(self, extra: str) -> str:
@@ -125,7 +125,7 @@ def _origin() -> str:
 
 
 def last_change() -> str:
-    """When the sources last changed, in seconds since 1970: the same at every build of a commit."""
+    """Time of the last change in seconds since 1970, the same for every build of a commit."""
     return _git("log", "-1", "--format=%ct").strip() or EPOCH
 
 

@@ -166,7 +166,7 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
-    """Whether this is the monitor on the machine of the run's authority."""
+    """True if this is the monitor on the machine of the run's authority."""
     if options.command != "monitor":
         return False
     from training.authority.local import find_authority_folder

@@ -1,1 +1,1 @@
-"""How right the calculator is: measure real PyTorch training steps and compare."""
+"""The calculator's accuracy: measure real PyTorch training steps and compare."""

@@ -25,7 +25,7 @@ def check(configuration: Configuration, row: Row) -> Iterator[str]:
 
 
 def _measured(row: Row) -> Iterator[str]:
-    """What was measured, where there is no prediction to hold it against."""
+    """The measurement, if there is no prediction to compare it with."""
     for name, phase in row["phases"].items():
         yield f"{name:<22}{format_bytes(phase['peak']):>14}"
     yield f"{'peak':<22}{format_bytes(row['peak']):>14}"
@@ -40,7 +40,7 @@ def _phases(comparison: Comparison) -> Iterator[str]:
 
 
 def _above(comparison: Comparison) -> Iterator[str]:
-    """What a GPU holds on top of the peak; only a real one tells."""
+    """Memory that a GPU holds beyond the peak; only a real one reports it."""
     row = comparison.row
     if "reserved" in row:
         yield f"{'workspaces':<36}{format_bytes(row['workspaces']):>14}"

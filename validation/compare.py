@@ -75,7 +75,7 @@ class Comparison:
 
     @property
     def phase_is_right(self) -> bool:
-        """Whether the highest phase is the measured one, or one that is nearly as high."""
+        """True if the highest phase is the measured one, or one that is nearly as high."""
         peaks = {name: item["peak"] for name, item in self.row["phases"].items()}
         named = peaks[self.report.peak_phase.value]
         return bool(named >= self.measured * (1 - CLOSE_PHASES))
@@ -104,7 +104,7 @@ def compare(rows: Iterable[Row]) -> list[Comparison]:
 
 
 def refused(configuration: Configuration) -> bool:
-    """Whether the calculator cannot count the model yet, or has a rule against the plan."""
+    """True if the calculator cannot count the model yet, or has a rule against the plan."""
     try:
         _ = configuration.architecture, configuration.resolved
     except InputError:

@@ -1,4 +1,4 @@
-"""What is measured: a model, a plan, and what only a measurement can choose."""
+"""The measured configuration: a model, a plan, and options that only a measurement has."""
 
 import argparse
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Configuration:
         return resolved
 
     def as_dict(self) -> dict[str, Any]:
-        """What differs from the defaults, as JSON."""
+        """Values that differ from the defaults, as JSON."""
         plain = Plan()
         options = {
             name: value

@@ -32,7 +32,7 @@ _library: ctypes.CDLL | None = None
 
 
 class UnavailableError(RuntimeError):
-    """Why nothing can be counted in this process."""
+    """Counting is not possible in this process; the message says why."""
 
 
 def load() -> None:
@@ -94,7 +94,7 @@ def _compile(torch_folder: Path) -> Path:
 
 
 def cached_library(torch_folder: Path) -> Path:
-    """Where the library lies: one for each source, PyTorch version and folder that it links to."""
+    """Path of the library: one per source, PyTorch version and folder that it links to."""
     sources = b"".join(path.read_bytes() for path in (*SOURCES, Path(__file__)))
     # the library finds PyTorch by its path: one made in an environment now gone cannot be loaded
     made_for = f"{version('torch')} {torch_folder}".encode()
@@ -128,7 +128,7 @@ def cuda_operations(packages: Path) -> list[str]:
 
 
 class Place(IntEnum):
-    """Where bytes are: on the counting GPU, in the RAM beside it, or in this machine's memory."""
+    """Location of bytes: the counting GPU, the RAM beside it, or this machine's memory."""
 
     GPU = 0
     RAM = 1
@@ -252,7 +252,7 @@ def counting_gpu() -> Iterator[None]:
 
 
 def _replacements() -> list[tuple[str, Callable[..., Any]]]:
-    """What would read a tensor's values or ask for a real GPU, and what stands in for it."""
+    """Replacements for functions that read a tensor's values or need a real GPU."""
     import torch
 
     always_true: Callable[..., bool] = lambda *_, **__: True  # noqa: E731

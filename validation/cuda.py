@@ -1,4 +1,4 @@
-"""What a real GPU's allocator and driver say about a step that the ledger has seen too."""
+"""A real GPU's allocator and driver figures for a step that the ledger has recorded too."""
 
 import os
 import subprocess
@@ -59,7 +59,7 @@ def card() -> dict[str, str]:
 
 
 def process_bytes() -> int | None:
-    """What the driver says this process holds; None where it does not tell (some containers)."""
+    """The driver's figure for this process; None if it has none (some containers)."""
     for line in _nvidia_smi("--query-compute-apps=pid,used_memory").splitlines():
         pid, _, mebibytes = line.partition(",")
         if pid.strip() == str(os.getpid()) and mebibytes.strip().isdecimal():

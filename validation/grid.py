@@ -1,4 +1,4 @@
-"""Which configurations are measured: each model and option alone, then drawn pairs and triples.
+"""The measured configurations: each model and option alone, then random pairs and triples.
 
 A model type is added to `LISTED`, with a small odd `configs/TYPE.json` and checkpoints of the
 catalog; `python -m validation grid --kind TYPE` measures its rows.

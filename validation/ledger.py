@@ -1,4 +1,4 @@
-"""What is alive on the device in one step, from the log of its allocator.
+"""Allocations alive on the device during one step, from the log of its allocator.
 
 Nothing watches the operations themselves: the log has births and deaths, and what bytes are for
 follows from a few marks (the phases of the step, the gradients' hooks) and from what is known
@@ -61,7 +61,7 @@ class Ledger:
         }
 
     def part(self, block: int) -> Part:
-        """What a block that was there before the step is for."""
+        """Part of a block that existed before the step."""
         return self._known.get(block, Part.WEIGHTS)
 
     def total(self, part: Part) -> int:
@@ -70,7 +70,7 @@ class Ledger:
         return sum(block_bytes(size) for block, size in blocks if self.part(block) is part)
 
     def counts(self, entry: Entry) -> bool:
-        """Whether a birth is one on the device.
+        """True if a birth is one on the device.
 
         In this machine's own memory Python's numbers, as in ``x * 0.5``, and the state of the
         random generator that checkpointing saves are births too, outside of any operation; beside

@@ -16,7 +16,7 @@ VERSIONED: Final = ("torch", "transformers", "bitsandbytes", "peft")
 
 
 def measure(configuration: Configuration, device: str) -> Row:
-    """What a step of this configuration needs once the optimizer's states exist.
+    """Memory of a step with this configuration, once the optimizer's states exist.
 
     `device` is ``counting``, ``cpu`` or ``cuda``; on a real GPU there are no parts.
 
@@ -51,7 +51,7 @@ def measure(configuration: Configuration, device: str) -> Row:
 
 
 def _static(training: Training, weights: int) -> dict[str, int]:
-    """What belongs to the model; tables that a first step left behind are buffers too."""
+    """Memory of the model itself; tables that a first step left behind count as buffers."""
     parameters = list(training.task.model.parameters())
     trained = sum(block_bytes(item.nbytes) for item in parameters)
     return {
@@ -116,7 +116,7 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 
 def versions() -> dict[str, str | int]:
-    """What a measurement depends on."""
+    """Versions that a measurement depends on."""
     found: dict[str, str | int] = {"oracle": ORACLE, "python": platform.python_version()}
     for package in VERSIONED:
         try:

@@ -168,7 +168,7 @@ def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
 
 
 def watcher_of(model: Any) -> Watch:
-    """What calls back when the last module before the loss has made the logits."""
+    """A hook that runs when the last module before the loss has made the logits."""
     return partial(_watch, model.get_output_embeddings() or model.classifier)
 
 

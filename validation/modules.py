@@ -1,4 +1,4 @@
-"""Which module of a model is running."""
+"""The module of a model that is currently running."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

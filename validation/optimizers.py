@@ -154,7 +154,7 @@ class OffloadUpdater:
 
 
 def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
-    """How this plan updates this model; `host` is the device that stands for RAM."""
+    """The updater of this plan and model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
     if plan.lora:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]

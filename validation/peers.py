@@ -1,4 +1,4 @@
-"""What other calculators predict, made by running them, beside measured or exact figures."""
+"""Predictions of other calculators, made by running them, beside measured or exact figures."""
 
 import json
 from collections.abc import Mapping, Sequence

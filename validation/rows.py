@@ -53,13 +53,13 @@ class RowFile:
             os.fsync(file.fileno())
 
     def has_stale(self, configuration: Configuration) -> bool:
-        """Whether an earlier oracle has measured this configuration."""
+        """True if an earlier oracle measured this configuration."""
         row = self._rows.get(measure_command(configuration, self.device))
         return row is not None and is_stale(row)
 
 
 def is_stale(row: Row) -> bool:
-    """Whether an earlier oracle has measured this row."""
+    """True if an earlier oracle measured this row."""
     return bool(row.get("versions", {}).get("oracle") != ORACLE)
 
 

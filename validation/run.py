@@ -38,7 +38,7 @@ def run(device: str, first: int, step: int, only_list: bool, kind: str | None = 
 
 
 def _operations(configuration: Configuration) -> int:
-    """How long a measurement takes, roughly."""
+    """Rough cost of a measurement."""
     shape, plan = configuration.subject.counted, configuration.resolved
     layers = shape.layers + 2 * shape.decoder_layers if isinstance(shape, Architecture) else 1
     return layers * plan.accumulation

@@ -14,7 +14,7 @@ from validation.storage import Phase
 
 
 class Watcher(Protocol):
-    """Who is told what the step is doing."""
+    """Receives events about the step's progress."""
 
     @property
     def phase(self) -> Phase:
@@ -79,7 +79,7 @@ def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
 
 
 def autocast_for(plan: Plan, device: str, half_type: str) -> Any:
-    """What to run forward under, made for each micro-step."""
+    """Context for the forward pass, made for each micro-step."""
     match plan.precision:
         case Precision.AMP:
             return lambda: torch.autocast(device, getattr(torch, half_type))

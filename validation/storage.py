@@ -1,4 +1,4 @@
-"""What the ledger writes down: storages, parts, phases and peaks. No PyTorch needed."""
+"""The ledger's records: storages, parts, phases and peaks. No PyTorch needed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ def block_bytes(size: int) -> int:
 
 
 class Part(StrEnum):
-    """What a storage is for."""
+    """Purpose of a storage."""
 
     WEIGHTS = "weights"
     GRADIENTS = "gradients"
@@ -58,11 +58,11 @@ class Storage:
     died: int
 
     def lives(self, at: int) -> bool:
-        """Whether it exists after the log's entry number `at`."""
+        """True if it exists after entry number `at` of the log."""
         return self.born <= at < self.died
 
     def part(self, at: int) -> Part:
-        """What it is for at that place."""
+        """Its purpose at that place."""
         return next(part for since, part in reversed(self.parts) if since <= at)
 
 

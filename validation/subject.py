@@ -1,4 +1,4 @@
-"""What a name stands for: a model of the catalog, or of a config.json, counted already or not."""
+"""Lookup of a model's name: in the catalog, or a config.json, whether or not it can be counted."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Subject:
 
     @property
     def architecture(self) -> Architecture:
-        """What the calculator counts.
+        """The architecture for the calculator.
 
         Raises:
             InputError: where it cannot yet.
@@ -57,7 +57,7 @@ class Subject:
 
     @property
     def has_target(self) -> bool:
-        """Whether a decoder reads a sequence of another length."""
+        """True if a decoder reads a sequence of another length."""
         known = self.kind in TYPES and TYPES[self.kind].has_target
         return known or any(key in self.values for key in ("num_decoder_layers", "decoder_layers"))
 

@@ -92,7 +92,7 @@ def _deliver(
 
 
 def count_uses(roots: Sequence[Node], stops: set[Node]) -> dict[Node, int]:
-    """How many gradients each node of the graph waits for; the walk ends at `stops`."""
+    """Number of gradients that each node of the graph waits for; the walk ends at `stops`."""
     uses: dict[Node, int] = {}
     seen = set(roots)
     stack = list(roots)

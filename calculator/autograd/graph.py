@@ -35,7 +35,7 @@ class Recomputed(Protocol):
 
 
 class Recorder(Protocol):
-    """What tensors and operations ask of their `calculator.autograd.tape.Tape`."""
+    """The methods of `calculator.autograd.tape.Tape` that tensors and operations use."""
 
     ledger: Ledger
     mode: Mode
@@ -90,7 +90,7 @@ class Recorder(Protocol):
         """A tensor whose bytes live through the whole step and are counted with the weights."""
 
     def lower(self, tensor: "Tensor") -> "Tensor":
-        """What autocast hands to a matrix product."""
+        """The tensor that autocast passes to a matrix product."""
 
     def leaf(self, tensor: "Tensor") -> "Leaf":
         """The same bytes as a tensor that gets a gradient without being a weight."""
@@ -212,7 +212,7 @@ class Made(NamedTuple):
 
 
 def same(one: Made, other: Made | None) -> bool:
-    """Whether two tensors have as many bytes, whatever ones their shapes begin with."""
+    """True if two tensors have equal bytes, whatever ones their shapes begin with."""
     assert other is not None
     return one.dtype is other.dtype and elements_of(one.shape) is elements_of(other.shape)
 

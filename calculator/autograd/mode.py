@@ -19,7 +19,7 @@ class Attention(StrEnum):
 
 
 class Checkpointing(StrEnum):
-    """What the forward pass throws away and the backward pass computes again."""
+    """Activations that the forward pass discards and the backward pass recomputes."""
 
     NONE = "none"
     SELECTIVE = "selective"
@@ -37,7 +37,7 @@ TARGET = size("target")
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a step runs.
+    """Settings that determine how a step runs.
 
     `weights` is the format of the weights, `autocast` that of matrix products under autocast.
     `gradients_exist` is set in every micro-step but the first. `batch` is the number 1 for one
@@ -62,7 +62,7 @@ class Mode:
 
     @property
     def one_sequence(self) -> bool:
-        """Whether the micro-batch is a single sequence."""
+        """True if the micro-batch is a single sequence."""
         return self.batch is ONE
 
     @property
@@ -72,7 +72,7 @@ class Mode:
 
     @property
     def heads_fit(self) -> bool:
-        """Whether the efficient kernel takes heads of this width.
+        """True if the efficient kernel supports heads of this width.
 
         Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
         """

@@ -226,7 +226,7 @@ def _product(x: Tensor, w: Tensor, b: Tensor | None, outputs: Size, transposed: 
 
 
 def factors(a: Tensor, b: Tensor) -> list[Tensor]:
-    """What a product keeps: each factor that the other's gradient needs."""
+    """Factors that a product keeps: each one that the other's gradient needs."""
     return [x for x, other in ((a, b), (b, a)) if other.node is not None]
 
 

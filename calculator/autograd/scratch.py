@@ -1,4 +1,4 @@
-"""What CUDA's kernels allocate beside their outputs and free before they return, in bytes.
+"""Bytes that CUDA's kernels allocate beside their outputs and free before they return.
 
 Source: torch (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu,
 Indexing.cu, transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h and

@@ -106,7 +106,7 @@ def together(*bases: Size) -> Size:
 
 @cache
 def without(base: Size, part: Size) -> Size:
-    """What is left of a size without a part of it."""
+    """The rest of a size after removing a part of it."""
     return derived(f"({base} - {part})", lambda size, less: size - less, base, part)
 
 

@@ -278,7 +278,7 @@ class Tape:
         return tensor if tensor.dtype is dtype else self.operation([tensor], tensor.shape, dtype)
 
     def lower(self, tensor: Tensor) -> Tensor:
-        """What autocast hands to a matrix product: 16 bits, trained leaves cast once a pass."""
+        """Input of a matrix product under autocast: 16 bits, weights cast once per forward pass."""
         if self.autocast is None or tensor.dtype.width <= self.autocast.width:
             return tensor
         if not isinstance(tensor, Leaf) or tensor.node is None or not self.cache_casts:

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def is_known(name: str) -> bool:
-    """Whether the catalog has a model of that name, counted today or not."""
+    """True if the catalog has a model of that name, whether or not it can be counted yet."""
     from calculator.catalog.checkpoints import CHECKPOINTS
 
     return name in MODELS or name in CHECKPOINTS

@@ -34,7 +34,7 @@ class Checkpoint:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What its config.json says."""
+        """Values of its config.json."""
         return {"model_type": self.kind, **self.config}
 
 

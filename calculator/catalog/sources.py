@@ -1,4 +1,4 @@
-"""Where formulas and figures come from: data only."""
+"""Sources of formulas and figures: data only."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a formula or figure comes from."""
+    """Source of a formula or figure."""
 
     title: str
     address: str

@@ -51,7 +51,7 @@ class DecoderBlock(Block):
         return op.add(residual, self.changed(x))
 
     def changed(self, x: Tensor) -> Tensor:
-        """What is added to the stream, scaled or with a dropout."""
+        """The change added to the stream, scaled or with dropout."""
         if self.dropped:
             x = op.dropout(x)
         return op.scale(x) if self.scaled else x
@@ -72,7 +72,7 @@ class DecoderBlock(Block):
         return [branch(0, self.attention), branch(1, self.feed_forward)]
 
     def branch(self, place: int, x: Tensor, held: Held) -> Tensor:
-        """What attention (0) or the feed-forward layer (1) adds."""
+        """The output of attention (0) or the feed-forward layer (1)."""
         if self.before:
             x = self.before[place](x)
         x = self.feed_forward(x) if place else self.attention(x, held)[0]

@@ -24,7 +24,7 @@ Routed = tuple[Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How many experts there are, and how many of them a token meets."""
+    """Number of experts, and number of experts per token."""
 
     experts: Size
     chosen: Size

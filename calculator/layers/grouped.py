@@ -42,13 +42,13 @@ class Heads:
 
     @property
     def are_grouped(self) -> bool:
-        """Whether heads share keys and values."""
+        """True if heads share keys and values."""
         return self.keys is not self.queries
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a layer is handed: places, rotary tables, its mask.
+    """Inputs of a layer: positions, rotary tables, and its mask.
 
     A checkpointed layer keeps the places too, which its code does not use, where it is handed them.
     """
@@ -60,14 +60,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all layers share: places; rotary tables and masks without a window and with one."""
+    """Tensors that layers share: positions, and rotary tables and masks with and without window."""
 
     positions: Tensor | None
     tables: Mapping[bool, Tables]
     masks: Mapping[bool, Tensor | None]
 
     def of(self, local: bool) -> Held:
-        """What a layer with a window, or without, is handed."""
+        """The inputs of a layer with or without a window."""
         return Held(self.positions, self.tables[local], self.masks[local])
 
 
@@ -127,7 +127,7 @@ class GroupedAttention(Layer):
         return q, k, v
 
     def copies(self, mode: Mode, mask: Tensor | None) -> bool:
-        """Whether the values' gradient does not lie as they do, as a fused kernel's does."""
+        """True if the values' gradient has a different layout, as a fused kernel's has."""
         shared = self.heads.are_grouped and mask is not None
         return shared or self.kernel(mode, mask) in (Attention.EAGER, Attention.MATH)
 

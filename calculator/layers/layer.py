@@ -1,4 +1,4 @@
-"""What all layers are: values that can be compared, walked and rebuilt."""
+"""Layers as values that can be compared, walked and rebuilt."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from calculator.autograd.sizes import Shape
 
 
 class Change(Protocol):
-    """What a technique does to the layers of a model; two that do the same are equal."""
+    """A technique's effect on the layers of a model; two with the same effect are equal."""
 
     def rewrite(self, layer: "Layer") -> None:
         """Rewrite a layer that was just made, not the layers in it."""

@@ -27,7 +27,7 @@ class Block(Layer):
         raise TypeError(f"{type(self).__name__} is run by its model's own stack")
 
     def handed(self, *context: Any) -> tuple[Any, ...]:
-        """What of that the layer is handed, and holds while it is checkpointed."""
+        """The part of it that the layer receives and holds while it is checkpointed."""
         return context
 
     def couplings(self, t: Recorder, *context: Any) -> Sequence[Coupling]:

@@ -64,7 +64,7 @@ class Group(Layer):
 
 @dataclass(eq=False)
 class Own(Layer):
-    """What each depth has for itself in a branch: a norm and a scale."""
+    """Weights that each depth has for itself in a branch: a norm and a scale."""
 
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)

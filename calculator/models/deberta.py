@@ -33,7 +33,7 @@ KINDS = ["c2p", "p2c"]  # content to position, and back
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all layers are handed: a mask of ones, distances, and the distances' embeddings."""
+    """Tensors shared by all layers: a mask of ones, distances, and their embeddings."""
 
     mask: Tensor
     distances: Tensor

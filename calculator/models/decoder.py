@@ -1,4 +1,4 @@
-"""What causal language models since Llama share: rotary positions and grouped heads.
+"""Common parts of causal language models since Llama: rotary positions and grouped heads.
 
 A type of its own says what its blocks are and which keys it reads beside the common ones.
 
@@ -209,7 +209,7 @@ class Decoder(CausalModel):
 
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:
-        """Whether a sequence is so long that a layer with a window masks more than the future."""
+        """True if the sequence is long enough that a window masks more than the future."""
         window = architecture.numbers.get("window", 0)
         return SLIDING in architecture.pattern and 0 < window <= length
 

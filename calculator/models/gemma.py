@@ -56,7 +56,7 @@ class Gemma(Decoder):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Whether projections have biases."""
+        """Sets whether projections have biases."""
         c.only("use_bidirectional_attention", False)
         c.ignore("hidden_act", "hidden_activation", "query_pre_attn_scalar", "cache_implementation")
         return {"attention_bias": c.flag("attention_bias", False)}

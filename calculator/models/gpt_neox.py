@@ -62,7 +62,7 @@ class GPTNeoX(PartialDecoder):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Whether both layers read the same input, and whether attention has biases."""
+        """Sets whether both layers read the same input, and whether attention has biases."""
         return {
             "side_by_side": int(c.flag("use_parallel_residual", True)),
             "biased": int(c.flag("attention_bias", True)),

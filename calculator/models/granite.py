@@ -26,7 +26,7 @@ class Granite(Llama):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Which projections have biases; multipliers change no size."""
+        """Sets which projections have biases; multipliers change no size."""
         c.ignore("embedding_multiplier", "logits_scaling")
         c.ignore("residual_multiplier", "attention_multiplier")
         return super().more(c)

@@ -22,7 +22,7 @@ class Llama(Decoder):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Which projections have biases."""
+        """Sets which projections have biases."""
         c.ignore("pretraining_tp")
         return {key: c.flag(key, False) for key in ("attention_bias", "mlp_bias")}
 

@@ -1,4 +1,4 @@
-"""What a model is: a tree of layers with inputs and a loss, and what its class can do."""
+"""Models: a tree of layers with inputs and a loss, and the abilities of its class."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ class Model(Layer, ABC):
 
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:
-        """Whether a sequence is so long that a layer with a window masks more than the future."""
+        """True if the sequence is long enough that a window masks more than the future."""
         del architecture, length
         return False
 
@@ -140,7 +140,7 @@ class CausalModel(Model, ABC):
 
 
 def heads_fit(architecture: Architecture, narrow: bool) -> bool:
-    """Whether the efficient kernel takes heads of this width, in 16 bits where `narrow`.
+    """True if the efficient kernel supports heads of this width, in 16 bits if `narrow`.
 
     Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
     """

@@ -246,7 +246,7 @@ class ModernBert(Model):
 
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:
-        """Whether a sequence is as long as the window to one side, which then takes a mask."""
+        """True if the sequence is as long as one side of the window, which then needs a mask."""
         local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
         return local and architecture.numbers["window"] <= length
 

@@ -57,7 +57,7 @@ class Olmo2(Decoder):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Whether projections have biases."""
+        """Sets whether projections have biases."""
         return {"attention_bias": c.flag("attention_bias", False)}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What GPT-NeoX and Phi share: heads of which a part is turned, and layers side by side.
+"""Common parts of GPT-NeoX and Phi: partly rotated heads, and parallel layers.
 
 Source: transformers (models/gpt_neox/modeling_gpt_neox.py, models/phi/modeling_phi.py).
 """

@@ -1,4 +1,4 @@
-"""What causal language models with experts share.
+"""Common parts of causal language models with experts.
 
 Source: transformers (integrations/moe.py).
 """
@@ -55,7 +55,7 @@ class SparseDecoder(Decoder):
 
     @classmethod
     def experts(cls, c: Configuration) -> Mapping[str, int]:
-        """How many experts there are, how many a token meets, and their width."""
+        """Number of experts, number of experts per token, and their width."""
         experts, active, inner = (
             c.size(key, default, *others) for key, default, others in cls.expert_keys
         )

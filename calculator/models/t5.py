@@ -168,7 +168,7 @@ class FeedForward(Layer):
 
 @dataclass(eq=False)
 class Held:
-    """What all layers of a stack share: the table of biases, eager code's mask, the encoder."""
+    """Tensors that a stack's layers share: the table of biases, eager code's mask, the encoder."""
 
     table: Parameter
     mask: Tensor | None

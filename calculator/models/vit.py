@@ -186,7 +186,7 @@ class ViT(Model):
 
 
 def _classes(c: Configuration) -> int:
-    """How many classes there are: as many as are named, two unless told otherwise."""
+    """Number of classes: as many as the configuration names, or two."""
     named = c.value("id2label")
     if named is None:
         return c.size("num_labels", 2)

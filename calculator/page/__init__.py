@@ -1,1 +1,1 @@
-"""What the page asks and gets: states of its form, and the figures and words for them."""
+"""The page's requests and answers: states of its form, and figures and texts for them."""

@@ -17,7 +17,7 @@ SEARCH_SECONDS: Final = 0.03
 
 
 def advise(params: Params) -> dict[str, Any]:
-    """What would make the state fit, or what else fits, as far as it is known.
+    """Changes that would make the state fit, or other things that fit, as far as known.
 
     Until it is `done`, the same question goes on with the search. Each way has the state that it
     leads to, as the page's address holds it, or None where there is nothing to do.

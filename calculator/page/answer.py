@@ -136,13 +136,13 @@ def _available(architecture: Architecture, report: Report) -> dict[str, list[Any
 
 
 def _monitor(report: Report) -> dict[str, int]:
-    """What a monitor such as nvidia-smi would show: the peak and what comes on top of it."""
+    """The figure that a monitor such as nvidia-smi would show: peak and overhead."""
     need = need_of(report)
     return {"shown": need.typical, "low": need.low, "high": need.high}
 
 
 def _verdict(report: Report, gpu: Gpu) -> dict[str, str]:
-    """Whether it fits, and the sum that decides."""
+    """The verdict, and the sum behind it."""
     need = need_of(report)
     state = need.verdict(gpu.memory).value
     words, reason = f"{state.capitalize()}.", describe_need(need, gpu)

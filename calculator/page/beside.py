@@ -48,7 +48,7 @@ def pinned(params: Params) -> State | None:
 
 
 def describe_beside(shown: State, other: State | None) -> dict[str, str]:
-    """What the second column holds, and in what it differs from the first."""
+    """The contents of the second column, and its differences from the first."""
     if other is None:
         return {"title": "Without techniques", "words": ""}
     differences = [

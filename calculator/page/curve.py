@@ -76,7 +76,7 @@ def _point(
 
 
 def _words(point: Point) -> str:
-    """Where it is and what runs; that it runs backward goes without saying in that phase."""
+    """The operation and its place; in the backward phase, the direction is left out."""
     return point.words.removesuffix(f", {Run.BACKWARD}" if point.phase is Phase.BACKWARD else "")
 
 
@@ -87,7 +87,7 @@ def _kind(held: Held) -> str:
 
 
 def _phases(found: StepCurve) -> list[dict[str, Any]]:
-    """Where each phase begins and ends, as shares of the width."""
+    """Start and end of each phase, as fractions of the width."""
     counts = dict.fromkeys(Phase, 1)
     for (phase, first), (_, after) in zip(_firsts(found), _firsts(found)[1:], strict=False):
         counts[phase] = after - first
@@ -110,7 +110,7 @@ def _firsts(found: StepCurve) -> list[tuple[Phase, int]]:
 
 
 def _places(found: StepCurve, phases: Sequence[dict[str, Any]]) -> list[float]:
-    """Where each point begins, as a share of the width."""
+    """Start of each point, as a fraction of the width."""
     firsts = _firsts(found)
     ends = [first for _, first in firsts[1:]] + [found.operations]
     spans = {

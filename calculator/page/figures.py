@@ -27,7 +27,7 @@ def figures(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
-    """What the page shows as text; it draws a phase's parts by their bytes alone."""
+    """Figures that the page shows as text; it draws a phase's parts only by their bytes."""
     for side in ("report", "baseline"):
         for name in ("parameters", "gpu", "transfer"):
             yield from _walk(value[side][name], f"{side}.{name}")

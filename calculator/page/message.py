@@ -13,7 +13,7 @@ ASKS_FOR_ADVICE = (Cause.TOO_LARGE,)
 
 
 def explain_message(params: Params) -> dict[str, Any]:
-    """What a pasted message says, and what it means beside the state's plan.
+    """A pasted message's figures, and their meaning for the state's plan.
 
     Raises:
         InputError: for a text that is no such message, about the field ``message``.

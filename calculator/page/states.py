@@ -30,7 +30,7 @@ def text_of(params: Params, field: str, default: str) -> str:
 
 
 def read_state(params: Params) -> State:
-    """What a state of the form asks for."""
+    """The request in a state of the form."""
     architecture, gpu = architecture_of(params), _gpu(params)
     plan = Plan.parse({name: value for name, value in params.items() if name not in _NO_OPTIONS})
     return architecture, plan, gpu
@@ -70,7 +70,7 @@ def _custom_gpu(given: object) -> Gpu:
 
 
 def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, str]:
-    """What differs from the defaults, as the page's address holds it."""
+    """The values that differ from the defaults, as in the page's address."""
     named = architecture.name not in (DEFAULT_MODEL, CONFIG_NAME)
     found = {"model": architecture.name} if named else {}
     found |= {name: as_text(value) for name, value in plan.changed().items()}

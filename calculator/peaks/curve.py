@@ -143,7 +143,7 @@ class Curve:
         return found, each
 
     def _changes(self, kinds: Sequence[int], start: int, end: int) -> Counter[int]:
-        """How many more of each kind live after some events."""
+        """Changes in bytes of each kind after some events."""
         changes: Counter[int] = Counter()
         tape = self._recording
         for at in range(start, end):
@@ -214,7 +214,7 @@ def _operations(tape: _Recording, sizes: Sequence[int]) -> Iterator[_Recorded]:
 
 
 def _bounds(tape: _Recording) -> list[tuple[int, Name]]:
-    """Where operations begin, and their names; at the end there is none.
+    """Starts of operations, and their names; no operation starts at the end.
 
     A death outside of all operations belongs to the operation before.
     """

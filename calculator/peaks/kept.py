@@ -1,4 +1,4 @@
-"""What one more layer keeps for the backward pass, as a formula read off the tape."""
+"""Bytes that one more layer keeps for the backward pass, as a formula read from the tape."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def kept_by_layer(architecture: Architecture, plan: Plan) -> dict[str, int]:
 
 
 def _is_of_tokens(names: Sequence[str], batch_size: int) -> bool:
-    """Whether a size grows with the sequences and has no other factors than a formula lists."""
+    """True if a size grows with the sequences and has no factors that a formula omits."""
     scores = "heads" in names and "sequence" in names
     single = batch_size == 1 and (names.count("sequence") == 1 or ROWS in names or scores)
     return ("batch" in names or single) and set(names) <= LISTED

@@ -1,4 +1,4 @@
-"""Which operation of which layer runs, read off Python's own stack as a debugger does.
+"""Names of running operations and layers, read from Python's own stack as a debugger does.
 
 PyTorch's memory snapshots name a tensor in the same way, by the stack at its allocation. A step
 that is only estimated is recorded without names.
@@ -45,7 +45,7 @@ class Run(StrEnum):
 
 
 class Name(NamedTuple):
-    """What runs: an operation, the part of a layer it belongs to, and in which pass.
+    """A running operation, the layer that it is part of, and the pass.
 
     `layer` is the stack and the position of its layer on the tape; `call` tells two calls of one
     operation apart.
@@ -59,7 +59,7 @@ class Name(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing runs that has a name: a variable went out of use between operations."""
+        """True if nothing with a name runs: a variable went out of scope between operations."""
         return not self.operation and not self.owner
 
     @property
@@ -107,7 +107,7 @@ class NamedTape(Tape):
         return node
 
     def name(self) -> Name:
-        """What runs now: the operation, and the innermost layer made of several operations."""
+        """The running operation, and the innermost layer made of several operations."""
         operation = owner = ""
         call: list[int] = []
         is_inside = True  # of an operation, or of a layer that is one
@@ -133,7 +133,7 @@ class NamedTape(Tape):
         return Name(operation, owner, Run.FORWARD, self.layer, tuple(call))
 
     def _in_backward(self, operation: str, owner: str, call: Sequence[int]) -> Name:
-        """What runs while a node does: its own formula, or an operation of the forward pass."""
+        """The operation behind a node: its own formula, or an operation of the forward pass."""
         node = self.running or Name("", "", Run.BACKWARD)
         if operation or owner:
             return Name(operation, owner, Run.AGAIN, node.layer, (*node.call, *call))

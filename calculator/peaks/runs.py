@@ -29,7 +29,7 @@ class Run:
 
     @property
     def is_full(self) -> bool:
-        """Whether more units may be left out."""
+        """True if more units may be left out."""
         return len(self.slots) == SIMULATED * self.unit
 
 

@@ -60,7 +60,7 @@ class Trace:
 
 @dataclass(eq=False, frozen=True, slots=True)
 class Step:
-    """What is recorded: a model whose stacks hold the layers on the tape, their runs, and a mode.
+    """A recorded step: a model whose stacks hold the taped layers, their runs, and a mode.
 
     `runs` are those of each stack, by its name.
     """
@@ -90,7 +90,7 @@ def record(step: Step) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the phases, repeats and boundaries of a ledger are, by the number of its event.
+    """Positions of phases, repeats and boundaries in a ledger, by event number.
 
     `repeats` has by its end a stretch that each left-out unit of a run repeats: start, end, run.
     `sizes` are the ledger's, numbered from 1, and one more for each of the deaths in `late`.
@@ -184,7 +184,7 @@ def _events(
 
 
 def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int]]:
-    """Where the unit starts and ends that stands for a run's left-out units, both ways."""
+    """Start and end of the unit that stands for a run's left-out units, in both directions."""
     number = 0
     for stack, runs in step.runs:
         position = 0

@@ -58,7 +58,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is known so far; `done` when the search is over.
+    """Advice found so far; `done` when the search is over.
 
     `largest` has the largest micro-batch and the longest sequence that fit, 0 where none does,
     by option; it lacks what was not searched, and a length that the model's positions end.
@@ -85,7 +85,7 @@ class Adviser:
         self._advice = Advice("", "", (), done=False)
 
     def go_on(self, seconds: float) -> Advice:
-        """What is known after searching for so long, or to the end; one step at least is taken."""
+        """Advice after searching for some time, or to the end; always takes at least one step."""
         end = time.perf_counter() + seconds
         for advice in self._steps:
             self._advice = advice
@@ -126,7 +126,7 @@ def _what_else_fits(
 
 
 def _largest(architecture: Architecture, batch: int | None, length: int | None) -> dict[str, int]:
-    """What a search found, by option; a length that ends the model's positions is no limit."""
+    """Search results by option; a length at the end of the model's positions is no limit."""
     found = {"batch_size": batch or 0}
     if not has_one_length(architecture) and (length or 0) != architecture.positions:
         found["sequence_length"] = length or 0

@@ -14,7 +14,7 @@ USUAL_RANK: Final = 16
 
 
 class Cost(IntEnum):
-    """What a change costs, from the least to the most; proposals are in this order."""
+    """Costs of a change, from least to most; proposals are in this order."""
 
     NOTHING = 0
     EFFICIENCY = 1

@@ -1,4 +1,4 @@
-"""What an exchange among volunteers costs: bytes, seconds, and the share of time that computes."""
+"""Costs of an exchange among volunteers: bytes, seconds, and the fraction of time computing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ SECONDS_PER_DAY: Final = 86_400
 
 
 class Way(StrEnum):
-    """How messages reach the others."""
+    """Ways to send messages to the others."""
 
     ALL_REDUCE = "all-reduce"  # each averages a part and sends it back, as hivemind does
     ALL_GATHER = "all-gather"  # each sends its message to every other
@@ -158,7 +158,7 @@ class Load:
 
 
 def loads(message_bytes: float, connections: Sequence[Connection], way: Way) -> list[Load]:
-    """What each volunteer sends and receives in one exchange.
+    """Bytes that each volunteer sends and receives in one exchange.
 
     Args:
         message_bytes: one volunteer's message, before it is split.
@@ -214,7 +214,7 @@ def _transfer(load: Load, connection: Connection) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """How a run alternates between computing and exchanging.
+    """The alternation between computing and exchanging in a run.
 
     Attributes:
         computing_seconds: seconds that volunteers compute between two exchanges.

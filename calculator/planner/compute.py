@@ -1,4 +1,4 @@
-"""What a training run computes, and what follows: time, utilization, energy, carbon and money."""
+"""Computation of a training run: time, utilization, energy, carbon and money."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ SECONDS_PER_DAY = 86_400
 
 
 class Recomputation(StrEnum):
-    """How much of the forward pass the backward pass computes again."""
+    """Part of the forward pass that the backward pass recomputes."""
 
     NONE = "none"
     FULL = "full"
@@ -241,7 +241,7 @@ def carbon_tonnes(megawatt_hours: float, kilograms_per_kwh: float = 0.385) -> fl
 
 
 class FailureRate(StrEnum):
-    """How a rate of failures per month becomes one per day."""
+    """Conversion of a monthly failure rate to a daily one."""
 
     THIRTIETH = "thirtieth"  # a thirtieth of the monthly rate
     COMPOUNDED = "compounded"  # 30 days in a row survive with the month's chance
@@ -329,7 +329,7 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What a run takes.
+    """Cost of a run.
 
     Attributes:
         flops: model FLOPs of the run.

@@ -1,4 +1,4 @@
-"""What would make a step fit a GPU, and the largest that does.
+"""Changes that make a step fit a GPU, and the largest step that fits.
 
 Each search exists twice: as a function, and in steps, which pause after each estimate. The page
 takes the steps, so that a newer question need not wait for the end of an older search.
@@ -55,7 +55,7 @@ class Proposal:
 
     @property
     def price(self) -> str:
-        """What the changes cost, the highest cost first; what costs nothing beside it is left out.
+        """Costs of the changes, highest first; negligible ones are left out.
 
         Two changes that cost the same are named once.
         """
@@ -276,7 +276,7 @@ def longest_sequence_in_steps(
 
 
 def has_one_length(architecture: Architecture) -> bool:
-    """Whether the model takes sequences of one length only."""
+    """True if the model takes sequences of only one length."""
     try:
         resolve(architecture, Plan(sequence_length=1))
     except InputError:

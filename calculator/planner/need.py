@@ -1,4 +1,4 @@
-"""What a step takes of a GPU, and whether it fits: the verdict and the sum that decides."""
+"""The memory that a step takes on a GPU, and the verdict with the sum behind it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from calculator.units import format_bytes
 
 
 class Verdict(StrEnum):
-    """What the interval of peak and overhead says beside a GPU's memory."""
+    """The interval of peak and overhead compared with a GPU's memory."""
 
     FITS = "fits"
     MAY_NOT_FIT = "may not fit"
@@ -38,18 +38,18 @@ class Need:
         return Verdict.MAY_NOT_FIT if self.low <= memory else Verdict.DOES_NOT_FIT
 
     def fits(self, memory: int) -> bool:
-        """Whether the step surely fits a GPU of so many bytes."""
+        """True if the step is certain to fit a GPU with that many bytes."""
         return self.verdict(memory) is Verdict.FITS
 
 
 def need_of(report: Report) -> Need:
-    """What a report's step takes of a GPU, with the bounds of the overhead."""
+    """GPU memory that a report's step takes, with the bounds of the overhead."""
     peak, overhead = report.gpu.total, report.overhead
     return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
 
 
 def need_on(peak: int, gpu: Gpu) -> Need:
-    """What a step of that peak takes of a GPU; the peak itself is the same on each."""
+    """GPU memory that a step with that peak takes; the peak itself is the same on every GPU."""
     overhead = estimate_overhead(peak, gpu.generation)
     return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
 

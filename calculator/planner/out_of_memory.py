@@ -62,23 +62,23 @@ class Message:
 
     @property
     def wanted(self) -> int:
-        """What tensors would have taken, had it gone well."""
+        """Bytes that tensors would have taken if the allocation had succeeded."""
         return self.allocated + self.asked
 
     @property
     def elsewhere(self) -> int:
-        """What neither PyTorch's tensors and reserve nor the driver's free memory explains."""
+        """Bytes in neither PyTorch's tensors and reserve nor the driver's free memory."""
         return max(0, self.capacity - self.free - self.allocated - self.unallocated)
 
     @property
     def foreign(self) -> int:
-        """What belongs to other processes, as far as it can be known."""
+        """Bytes of other processes, as far as known."""
         if self.others is not None:
             return self.others
         return self.elsewhere - CONTEXT_BYTES if self.elsewhere > OWN_BESIDES else 0
 
     def is_of(self, memory: int) -> bool:
-        """Whether it may come from a GPU whose driver reports so many bytes."""
+        """True if it may come from a GPU whose driver reports that many bytes."""
         least = memory * (1000 - LESS_FOR_PROGRAMS) // 1000
         return least <= self.capacity <= memory + SAME_MEMORY
 
@@ -123,7 +123,7 @@ def _older(message: str, allocated: int) -> tuple[int, int, int]:
 
 
 def _others(message: str, allocated: int) -> int | None:
-    """What other processes have; where this one is not told apart, it is one that holds enough."""
+    """Memory of other processes; if this one is not identified, one that holds enough."""
     found = [_bytes(*match.groups()) for match in _OTHER.finditer(message)]
     if "this process has" in message:
         return sum(found)
@@ -145,7 +145,7 @@ def _bytes(number: str, unit: str) -> int:
 
 
 class Cause(StrEnum):
-    """What a message means beside a plan."""
+    """A message's cause under a plan."""
 
     OTHER_CARD = "another GPU"
     OTHER_PROCESS = "another process"
@@ -168,7 +168,7 @@ class Finding:
 
 
 def explain(message: Message, report: Report, gpu: Gpu) -> list[Finding]:
-    """What a message means beside a plan, what matters most first."""
+    """Causes of a message under a plan, most important first."""
     return [*_findings(message, report, gpu)]
 
 

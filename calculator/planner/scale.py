@@ -1,4 +1,4 @@
-"""Which model size and how many tokens suit a budget, by published fits and with their spread."""
+"""Model sizes and numbers of tokens for a budget, by published fits, with their spread."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -105,7 +105,7 @@ def size_by_ratio(flops: float, ratio: float = TOKENS_PER_PARAMETER) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """What the published fits advise for one budget.
+    """Recommendation of the published fits for one budget.
 
     Attributes:
         flops: the budget.

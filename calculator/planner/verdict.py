@@ -30,7 +30,7 @@ def verdict_as_json(need: Need, gpu: Gpu) -> dict[str, Any]:
 
 
 def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
-    """What `fit` prints: the verdict and advice for one GPU, or a line for each GPU.
+    """Output of `fit`: the verdict and advice for one GPU, or a line per GPU.
 
     Raises:
         InputError: for a plan that this model cannot have.
@@ -45,7 +45,7 @@ def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str
 
 
 def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
-    """What `fit --json` prints; sizes are integers of bytes.
+    """Output of `fit --json`; sizes are integers of bytes.
 
     Raises:
         InputError: for a plan that this model cannot have.

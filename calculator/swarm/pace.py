@@ -95,7 +95,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """When each volunteer finishes computing, from the start of the step, and its sequences."""
+    """Each volunteer's computing time from the start of the step, and its sequences."""
 
     seconds: tuple[float, ...]
     sequences: tuple[int, ...]

@@ -1,1 +1,1 @@
-"""What people do to a model to train it with less, one file each."""
+"""Techniques for training a model with less memory, one file each."""

@@ -89,12 +89,12 @@ class Lora:
             layer.asked = self.asked
 
     def means(self, name: str) -> bool:
-        """Whether a linear layer of that name is adapted, by peft's rule."""
+        """True if a linear layer of that name is adapted, by peft's rule."""
         return not self.targets or any(f".{name}".endswith(f".{each}") for each in self.targets)
 
 
 def find_targets(asked: str | None, family: str, model: Model) -> str:
-    """What peft would adapt, as `lora_targets` has it.
+    """The layers that peft would adapt, in the form of `lora_targets`.
 
     Raises:
         InputError: for a name that no linear layer of the model has.

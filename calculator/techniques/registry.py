@@ -11,7 +11,7 @@ from calculator.techniques.lora import ALL_LINEAR, Lora, split
 
 
 def changes_of(plan: Plan) -> tuple[Change, ...]:
-    """What a resolved plan does to the layers of its model, in order."""
+    """Changes that a resolved plan makes to its model's layers, in order."""
     if not plan.lora:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)

@@ -77,5 +77,5 @@ class DocstringExtension(Extension):
 
 
 def makeExtension(**options: Any) -> DocstringExtension:  # noqa: N802, Markdown's name
-    """What Markdown calls to make the extension."""
+    """Make the extension; Markdown calls this function."""
     return DocstringExtension(**options)

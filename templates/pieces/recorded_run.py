@@ -22,7 +22,7 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder of its files."""
         return self.live / self.name
 
     def _read(self, name: str, empty: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""How long the page takes to find what would make a step fit, and whether it stays responsive."""
+"""Time that the page takes to find what would make a step fit, and its responsiveness."""
 
 from typing import Any
 

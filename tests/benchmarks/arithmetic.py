@@ -106,7 +106,7 @@ def attention_seconds(
 
 
 def compiled_branches(config: TextToImageConfig, rounds: int) -> list[Figure]:
-    """What `torch.compile` makes of a reversible layer's branches, run again and back.
+    """A reversible layer's branches under `torch.compile`, run again and back.
 
     Wall-clock seconds: the compiler's own threads would not count as this program's.
     """

@@ -1,4 +1,4 @@
-"""What bad peers do to a training run with and without CenteredClip, and what CenteredClip costs.
+"""Effects of bad peers on training with and without CenteredClip, and CenteredClip's cost.
 
 Nine real averagers on loopback, each with a network daemon of its own, average the gradients of
 the smallest recipe's model on captioned shapes, in 16 bits. Two of them send their

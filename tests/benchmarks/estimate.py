@@ -1,4 +1,4 @@
-"""How long one estimate, and one answer of the page, take in CPython and in the browser."""
+"""Time of one estimate, and of one answer of the page, in CPython and in the browser."""
 
 import json
 from pathlib import Path

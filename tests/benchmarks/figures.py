@@ -27,7 +27,7 @@ class Figure:
     at_least: bool = False
 
     def verdict(self) -> str:
-        """Whether the target is met, in words; nothing without a target."""
+        """The verdict on the target, in words; empty without a target."""
         if self.target is None:
             return ""
         is_met = self.value >= self.target if self.at_least else self.value <= self.target
@@ -69,7 +69,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def machine(chromium: str) -> dict[str, object]:
-    """What a reader must know of the machine to compare figures."""
+    """Facts about the machine that a reader needs to compare figures."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if _has_sysconf() else 0
     return {
         "processor": _processor(),

@@ -60,7 +60,7 @@ def _sizes(count: int, bits: int) -> list[int]:
 
 
 def _train(count: int, lots: Callable[[str], Any]) -> tuple[float, float]:
-    """How far the peers end apart, in lengths of a step, and their mean distance from the foot."""
+    """The peers' final spread, in lengths of a step, and their mean distance from the minimum."""
     import numpy as np
 
     random = np.random.default_rng(7)

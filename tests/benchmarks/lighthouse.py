@@ -46,7 +46,7 @@ def run(quick: bool) -> Table:
 
 
 def _report(node: Node, program: Path, address: str) -> dict[str, Any]:
-    """What Lighthouse says of one page in a fresh browser, with its own simulated phone."""
+    """Lighthouse's report on one page in a fresh browser, with its own simulated phone."""
     with TemporaryDirectory() as folder:
         target = Path(folder) / "report.json"
         flags = " ".join(["--headless=new", *FLAGS])

@@ -1,4 +1,4 @@
-"""How fluid the live page is beside a run of 31,250 steps and 10,000 contributors."""
+"""Fluidity of the live page with a run of 31,250 steps and 10,000 contributors."""
 
 import tempfile
 from pathlib import Path

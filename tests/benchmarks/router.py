@@ -32,7 +32,7 @@ _TCP, _SYN, _ACK = 6, 0x02, 0x10
 
 @dataclass
 class Lines:
-    """What all lines are like; `closed` are the addresses' last numbers that nobody may call."""
+    """Properties of all connections; `closed` are the addresses' last numbers that accept none."""
 
     mbit_per_second: float = 1000.0
     delay_ms: float = 0.0

@@ -1,4 +1,4 @@
-"""How long it takes from a slider's movement to the new figures in the page."""
+"""Time from a slider's movement to the new figures in the page."""
 
 from tests.benchmarks.chromium import ANSWERED, fresh_visit, site_with_bare_pages
 from tests.benchmarks.figures import Figure, Table, median, percentile

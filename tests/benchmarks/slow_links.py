@@ -325,7 +325,7 @@ def _lacks(laboratory: Laboratory, kinds: list[Lines], bits: Sequence[int], **wo
 
 
 def _measure_steps(laboratory: Laboratory, kinds: list[Lines]) -> None:
-    """What a step loses, with the update overlapped and without."""
+    """Seconds lost per step, with and without overlapping the update."""
     for lines in kinds:
         for bits in (8, 32):
             for overlap in (False, True):

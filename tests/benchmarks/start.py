@@ -16,7 +16,7 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Start:
-    """What one first visit took until Python had answered."""
+    """Times of one first visit until Python has answered."""
 
     seconds: float
     processor_seconds: float

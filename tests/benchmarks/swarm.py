@@ -104,7 +104,7 @@ class Measurement:
         return samples / (end - start).total_seconds() / len(names)
 
     def _books_at(self, live: Path, step: int) -> tuple[datetime, dict[str, int]]:
-        """When the monitor wrote a step, and the samples of each volunteer until then."""
+        """Times when the monitor wrote a step, and each volunteer's samples until then."""
         progress, peers = live / "progress.jsonl", live / "peers.json"
         self._wait_until(lambda: len(progress.read_text().splitlines()) >= step)
         time.sleep(0.5)  # the contributors are written after the line

@@ -1,4 +1,4 @@
-"""What the monitor's books cost in a run of a thousand volunteers: processor time of one step."""
+"""CPU time of the monitor's records for one step of a run with a thousand volunteers."""
 
 import random
 import time

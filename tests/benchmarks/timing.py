@@ -42,7 +42,7 @@ def _elapsed(call: Callable[[int], object], sizes: Iterator[int], calls: int) ->
 
 
 def request(batch_size: int) -> str:
-    """What the page sends when its slider moves."""
+    """The page's request when its slider moves."""
     params = {"model": ANSWERED, "batch_size": str(batch_size)}
     return json.dumps({"id": 1, "method": "answer", "params": params})
 

@@ -1,4 +1,4 @@
-"""What would make it fit, and the comparison with a pinned state."""
+"""Advice on what would make a step fit, and the comparison with a pinned state."""
 
 from urllib.parse import parse_qsl
 

@@ -46,7 +46,7 @@ SHOWN = """() => ({
 
 
 def look_up(value: Any, path: str) -> Any:
-    """What stands at a dotted path of an answer."""
+    """The value at a dotted path of an answer."""
     for name in path.split("."):
         value = value[int(name)] if isinstance(value, list) else value[name]
     return value

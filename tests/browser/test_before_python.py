@@ -1,4 +1,4 @@
-"""What the calculator shows until Python answers: its own figures, dimmed ones, or none."""
+"""The calculator before Python answers: it shows its own figures, dimmed ones, or none."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -41,7 +41,7 @@ def verdict(**params: str) -> str:
 
 
 def opacity(page: Page) -> float:
-    """How strong the verdict is, once its fading is over."""
+    """Opacity of the verdict, once its fading is over."""
     page.wait_for_function("() => document.getAnimations().length === 0")
     head = page.locator(".answer__head")
     return float(head.evaluate("(head) => getComputedStyle(head).opacity"))

@@ -1,4 +1,4 @@
-"""What holds for every page: own files only, accessible, no wider than the window."""
+"""Rules for every page: own files only, accessible, no wider than the window."""
 
 import re
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_axe_finds_nothing(visit: Visitor, site: Path, width: int) -> None:
 
 
 def findings(page: Page, run: str) -> list[tuple[str, str, list[str]]]:
-    """What axe finds: the rule, how bad it is, and where."""
+    """Findings of axe: the rule, its severity, and the place."""
     found = page.evaluate(run)["violations"]
     return [(v["id"], v["impact"], [n["target"] for n in v["nodes"]][:5]) for v in found]
 

@@ -1,4 +1,4 @@
-"""What can be done on the live page: charts, contributors, pictures, checkpoints."""
+"""Interactions with the live page: charts, contributors, pictures, checkpoints."""
 
 import re
 from collections.abc import Iterator

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 
 def python_explains(message: str, **params: str) -> dict[str, Any]:
-    """What CPython says of a message beside a state."""
+    """CPython's explanation of a message for a state."""
     value: dict[str, Any] = python_answers("explain", {**params, "message": message})["value"]
     return value
 

@@ -11,7 +11,7 @@ PAGE = "models-on-gpus/"
 
 
 def column(page: Page, place: int) -> list[int]:
-    """What a column sorts by, from top to bottom."""
+    """Sort values of a column, from top to bottom."""
     found: list[int] = page.eval_on_selector_all(
         f"table.sortable tbody tr > :nth-child({place + 1})",
         "(cells) => cells.map((cell) => Number(cell.dataset.value))",

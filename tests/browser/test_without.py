@@ -1,4 +1,4 @@
-"""What stays when something is missing: JavaScript, Pyodide, its fast library, the root path."""
+"""The site when something is missing: JavaScript, Pyodide, its fast library, the root path."""
 
 import zipfile
 from pathlib import Path

@@ -73,7 +73,7 @@ def python_advises(params: dict[str, str]) -> dict[str, Any]:
 
 
 def python_answers(method: str, params: dict[str, str]) -> dict[str, Any]:
-    """What CPython answers to the page's request."""
+    """CPython's answer to the page's request."""
     request = json.dumps({"id": 1, "method": method, "params": params})
     answer: dict[str, Any] = json.loads(protocol.handle(request))
     return answer

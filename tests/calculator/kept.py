@@ -57,7 +57,7 @@ def plan_of(model: str, **options: Any) -> Plan:
 
 
 def kept_per_layer(model: str, plan: Plan) -> int:
-    """What one more layer (in T5, one of each stack) adds to the activations when the loss is made.
+    """Bytes of activations that one more layer (in T5, one per stack) adds by the time of the loss.
 
     Where autocast is on this includes the 16-bit copies of the layer's matrices.
     """

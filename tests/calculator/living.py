@@ -1,4 +1,4 @@
-"""What lives on a tape, read off its ledger without the calculator's own sums."""
+"""Bytes in use on a tape, read from its ledger without the calculator's own sums."""
 
 from collections import Counter
 

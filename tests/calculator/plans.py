@@ -23,7 +23,7 @@ class Case:
 
     @property
     def report(self) -> Report:
-        """What the calculator answers."""
+        """The calculator's report."""
         return estimate(self.architecture, self.plan)
 
     def but(self, **options: Any) -> "Case":
@@ -91,5 +91,5 @@ def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
 
 
 def examples(number: int) -> settings:
-    """How many cases a property is tried on: the same ones each time, however slow the machine."""
+    """Number of cases for a property: the same ones each time, no matter how slow the machine."""
     return settings(max_examples=number, deadline=None, derandomize=True)

@@ -1,4 +1,4 @@
-"""Who imports whom, read in the source."""
+"""Imports between modules, read from the source."""
 
 import ast
 import sys

@@ -1,4 +1,4 @@
-"""What comes on top of the allocated bytes."""
+"""Memory beyond the allocated bytes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

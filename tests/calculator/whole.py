@@ -32,7 +32,7 @@ def numbers_of(case: Case) -> Numbers:
 
 
 def bytes_of(found: Living, case: Case) -> int:
-    """What lives, in bytes; each tensor takes whole blocks of 512."""
+    """Bytes in use; each tensor takes whole blocks of 512."""
     numbers = numbers_of(case)
     return sum(count * _bytes(*shape, numbers) for shape, count in found.items())
 

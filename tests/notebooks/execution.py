@@ -66,7 +66,7 @@ def _offline(folder: Path) -> dict[str, str]:
 
 
 def _printed(cell: Any) -> str:
-    """What went to standard output; libraries draw their progress bars on the other stream."""
+    """Standard output; libraries draw their progress bars on the other stream."""
     return "".join(
         output.text
         for output in cell.outputs

@@ -27,7 +27,7 @@ PATIENCE = 180.0  # seconds, for a busy machine
 
 
 def commands() -> list[list[str]]:
-    """What the notebook gives to `python -m training`, with a word for each parameter."""
+    """The notebook's arguments to `python -m training`, with a word for each parameter."""
     sources = [cell.source for cell in read(NAME).cells if cell.cell_type == "code"]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     return [

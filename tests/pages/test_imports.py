@@ -1,4 +1,4 @@
-"""Who imports whom in templates/, read in the source."""
+"""Imports between modules of templates/, read from the source."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -12,7 +12,7 @@ MODULES = {
 
 
 def imported(module: str) -> set[str]:
-    """What of templates/ a module imports, also inside its functions."""
+    """Modules of templates/ that a module imports, including inside its functions."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
         match node:

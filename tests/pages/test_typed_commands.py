@@ -1,4 +1,4 @@
-"""What the pages tell people to type is what the command line takes."""
+"""Commands on the pages: the command line understands each one."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What readers of the built pages see: words, figures and code, never the source of the page."""
+"""Text that readers of the built pages see: words, figures and code, never the page's source."""
 
 import re
 from pathlib import Path

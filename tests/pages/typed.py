@@ -17,7 +17,7 @@ class Parsed(Exception):  # noqa: N818  # no error: the way out of a command tha
 
 
 def commands_of(page: str) -> list[str]:
-    """What a page tells to type for us, in blocks and in running text."""
+    """Commands of ours that a page tells people to type, in blocks and in running text."""
     text = render_page(page)
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.M | re.S)
     lines = [line.strip() for block in blocks for line in block.splitlines()]

@@ -1,4 +1,4 @@
-"""Which room of the package imports which, read in the source."""
+"""Imports between the package's rooms, read from the source."""
 
 import ast
 from graphlib import TopologicalSorter

@@ -1,4 +1,4 @@
-"""What `pip install` from the repository's address brings: all modules, and the files they read."""
+"""Contents of `pip install` from the repository's address: all modules, and the files they read."""
 
 import email
 import shutil

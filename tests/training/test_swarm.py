@@ -28,7 +28,7 @@ LATE_STEPS = 6
 
 @dataclass
 class Scenario(Swarm):
-    """What is played, and what was seen meanwhile."""
+    """The events to play, and the observations made meanwhile."""
 
     def play(self) -> None:
         port = self.begin("alice", "bob", "carol")

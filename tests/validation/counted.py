@@ -1,4 +1,4 @@
-"""What the tests ask the process in which the counting device is loaded; each answer is JSON."""
+"""Questions of the tests to the process with the counting device; each answer is JSON."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -63,7 +63,7 @@ def storages() -> list[int]:
 
 
 def silu() -> list[Any]:
-    """What SiLU's backward allocates for 1,000 numbers."""
+    """Bytes that SiLU's backward allocates for 1,000 elements."""
     with counting_gpu():
         x = torch.empty(1000, device="cuda", requires_grad=True)
         y, gradient = torch.nn.functional.silu(x), torch.empty(1000, device="cuda")
@@ -71,7 +71,7 @@ def silu() -> list[Any]:
 
 
 def in_place_sums() -> list[Any]:
-    """What a backward pass allocates in which three gradients meet, on the GPU and for real."""
+    """Bytes of a backward pass in which three gradients meet, on the GPU and for real."""
     found = []
     for device, place in (("cuda", Place.GPU), ("cpu", Place.CPU)):
         with counting_gpu():
@@ -87,7 +87,7 @@ def in_place_sums() -> list[Any]:
 
 
 def workspaces() -> dict[str, list[Any]]:
-    """What kernels allocate beside their outputs: sorted embeddings, both attention kernels."""
+    """Bytes that kernels allocate beside outputs: sorted embeddings, both attention kernels."""
     with counting_gpu():
         table = torch.empty(100, 8, device="cuda", requires_grad=True)
         rows = torch.nn.functional.embedding(torch.zeros(4000, dtype=torch.int64).cuda(), table)
@@ -140,7 +140,7 @@ def watched(words: str) -> list[int]:
 
 
 class StandInAllocator:
-    """What a card's caching allocator would say of the bytes on the counting device."""
+    """A stand-in for a card's caching allocator, fed by the counting device."""
 
     def __init__(self) -> None:
         self.log = Log()
@@ -192,7 +192,7 @@ def on_a_card(words: str) -> dict[str, Any]:
 
 
 def contribution(folder: str) -> list[str]:
-    """What `measure` prints without a model, for a small step and one that no machine can hold."""
+    """Output of `measure` without a model, for a small step and one that no machine can hold."""
     steps = (
         "gpt2-s --layers 1 --batch-size 1 --sequence-length 16",
         "gpt3-175b --batch-size 64",

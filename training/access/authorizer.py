@@ -1,4 +1,4 @@
-"""What the DHT of a run with an authority asks of every call: a grant, and the key it names.
+"""Authorization of every DHT call in a run with an authority: a grant, and the key it names.
 
 hivemind attaches the caller's grant and signature to each request, and the callee's to each
 response; here they are checked against the authority's key. This covers the DHT's own calls and

@@ -21,7 +21,7 @@ CLOCK_TOLERANCE = 3.0  # seconds; hivemind's DHT refuses peers beyond it
 
 @dataclass(frozen=True)
 class Admission:
-    """What the authority gives: a grant, and the key that others' grants are checked with.
+    """The authority's answer: a grant, and the key for checking others' grants.
 
     Attributes:
         grant: ours.
@@ -102,7 +102,7 @@ def _refusal(status: int, error: object) -> AccessRefusedError:
 
 
 def printable(text: object) -> str:
-    """What another machine says, without characters that would steer a terminal, cut short."""
+    """Text from another machine, shortened and without characters that would steer a terminal."""
     kept = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", " ", text) if isinstance(text, str) else ""
     return kept if len(kept) <= 300 else kept[:299] + "…"
 

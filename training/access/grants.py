@@ -25,7 +25,7 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 class GrantError(ValueError):
-    """What was shown is no valid grant; the message says why."""
+    """An invalid grant; the message says why."""
 
 
 @dataclass(frozen=True)

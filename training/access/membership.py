@@ -47,7 +47,7 @@ class Membership:
         self._admission: Admission | None = None
 
     def read(self) -> Admission | None:
-        """What the file holds, None when that is nothing of use; expired ones are given too."""
+        """The grant in the file, even if it has expired; None if there is none of use."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -90,7 +90,7 @@ class Membership:
 
     @property
     def has_expired(self) -> bool:
-        """Whether we have no access now: others would refuse us."""
+        """True if we have no access now: others would reject us."""
         admission = self.read()
         return admission is None or admission.grant.seconds_left() <= 0
 

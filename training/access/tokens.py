@@ -1,4 +1,4 @@
-"""Where a volunteer's Hugging Face token comes from: never from the command line, never shown."""
+"""Sources of a volunteer's Hugging Face token: never the command line; it is never shown."""
 
 import getpass
 import os

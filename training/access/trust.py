@@ -26,12 +26,12 @@ def host_of(authority: str) -> str:
 
 
 def is_on_this_machine(authority: str) -> bool:
-    """Whether a token sent there stays on this machine."""
+    """True if a token sent there stays on this machine."""
     return urlparse(authority).hostname in ("127.0.0.1", "::1", "localhost")
 
 
 def is_trusted(authority: str) -> bool:
-    """Whether this machine's user has agreed to send a token there."""
+    """True if this machine's user has agreed to send a token there."""
     host = host_of(authority)
     if is_on_this_machine(authority) or os.environ.get(_AGREED) == host:
         return True
@@ -107,7 +107,7 @@ def _warn_of_rights() -> None:
 
 
 def rights_beyond_reading(whoami: dict[str, Any]) -> str:
-    """What a token may do besides reading, in words; empty where it may only read.
+    """Rights of a token besides reading, in words; empty if it can only read.
 
     Args:
         whoami: the Hub's answer about the token, as ``huggingface_hub.whoami`` gives it.

@@ -34,14 +34,14 @@ CREATE INDEX IF NOT EXISTS decisions_of_user ON decisions (username, decision);
 
 
 class Kind(StrEnum):
-    """What a ban names."""
+    """Kinds of things that a ban names."""
 
     USER = "user"
     PEER = "peer"
 
 
 class Decision(StrEnum):
-    """What was decided, by the service or by a moderator."""
+    """A decision by the service or by a moderator."""
 
     ADMITTED = "admitted"
     REFUSED = "refused"

@@ -1,4 +1,4 @@
-"""How often one may ask: a bucket of tokens for each address and each user, in memory."""
+"""Rate limits: a bucket of tokens for each address and each user, in memory."""
 
 import time
 from collections import OrderedDict
@@ -16,7 +16,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Taken:
-    """What came of an attempt.
+    """Result of an attempt.
 
     Attributes:
         wait: 0 when there was one to take, else the seconds until there will be.

@@ -49,7 +49,7 @@ class _Organisation(BaseModel):
 
 
 class _WhoAmI(BaseModel):
-    """What we read of the answer of ``/api/whoami-v2``."""
+    """The fields that we read from the response of ``/api/whoami-v2``."""
 
     type: str
     name: str

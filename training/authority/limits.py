@@ -1,4 +1,4 @@
-"""How much and how slowly one may send: a request that is too long or too slow is cut off."""
+"""Limits on the length and time of a request: one that is too long or too slow is cut off."""
 
 import asyncio
 import json

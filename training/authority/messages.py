@@ -1,4 +1,4 @@
-"""What the authority is asked and what it answers: the models of its OpenAPI description."""
+"""The authority's requests and responses: the models of its OpenAPI description."""
 
 from typing import Annotated
 
@@ -47,7 +47,7 @@ class AccessAnswer(BaseModel):
 
 
 class Description(BaseModel):
-    """What the authority says of itself to everybody."""
+    """The authority's public description of itself."""
 
     run: Annotated[str, Field(description="The run that it admits to")]
     organisation: Annotated[
@@ -60,7 +60,7 @@ class Description(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why there is no access; `field`, `value` and `rule` where a field is not as it must be."""
+    """The reason for refusing access; with `field`, `value` and `rule` if a field is invalid."""
 
     cause: Annotated[Cause, Field(description="Which of the causes it is")]
     message: Annotated[str, Field(description="What is the matter, in words")]

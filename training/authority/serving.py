@@ -105,7 +105,7 @@ def _start_logging() -> None:
 
 
 def _end_with_the_supervisor(server: uvicorn.Server) -> None:
-    """Where another process looks after this one, end when that is gone."""
+    """Exit when the process that supervises this one, if any, is gone."""
     parent = os.environ.get("TRAINING_SUPERVISOR")
     if parent != str(os.getppid()):
         return

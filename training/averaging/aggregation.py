@@ -1,4 +1,4 @@
-"""How the tensors of a group become one, on PyTorch: mean, median, CenteredClip.
+"""Averaging of a group's tensors in PyTorch: mean, median, CenteredClip.
 
 The formulas are `calculator.swarm.aggregation`'s, which says where they come from. Each part of a
 tensor is aggregated by itself by the peer that is responsible for it, as in the butterfly
@@ -23,7 +23,7 @@ HEAVIEST = 2.0  # a vector counts at most so many times the middle one in Center
 
 @dataclass(frozen=True)
 class AggregationRule:
-    """How a peer makes one tensor of many.
+    """Settings for averaging many tensors into one.
 
     Attributes:
         aggregation: the way.
@@ -46,7 +46,7 @@ class AggregationRule:
 
     @property
     def needs_majority(self) -> bool:
-        """Whether it withstands bad peers, as long as they are the fewer ones in a group."""
+        """True if it withstands bad peers as long as they are a minority in a group."""
         return self.aggregation is not Aggregation.MEAN
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ class RefusedStateError(RuntimeError):
 
 @dataclass(frozen=True)
 class Sketch:
-    """What is compared of two states.
+    """The figures that are compared between two states.
 
     Attributes:
         epoch: the global step. norms: of each of the model's tensors. values: at the places drawn.
@@ -71,7 +71,7 @@ class Sketch:
         return cls(int(epoch), norms, values)
 
     def agrees_with(self, other: "Sketch") -> bool:
-        """Whether two honest peers could have these, at most a few steps apart."""
+        """True if two honest peers could have these, at most a few steps apart."""
         if len(self.norms) != len(other.norms) or len(self.values) != len(other.values):
             return False
         most = SAME_STEP if self.epoch == other.epoch else OTHER_STEP
@@ -102,7 +102,7 @@ def draw_sketch(epoch: int, parameters: Sequence[torch.Tensor], seed: bytes) -> 
 
 
 class Stub(Protocol):
-    """How a donor is called."""
+    """Interface for calling a donor."""
 
     async def rpc_download_state(self, request: Any) -> Any:
         """Ask for the whole state."""

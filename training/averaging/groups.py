@@ -1,4 +1,4 @@
-"""Who averages with whom once there are too many for one group.
+"""Division of volunteers into averaging groups when there are too many for one.
 
 Up to `LARGEST` peers are one group. More are divided by lot, in every round, into groups of half
 to all of that. The lot is a hash of the round and the peer's identity, so all peers agree on it
@@ -17,7 +17,7 @@ MOST_BITS = 12  # as many groups as the run's records have keys for, see `record
 
 
 def bits_for(peers: int) -> int:
-    """How many bits name the group of each of so many peers.
+    """Number of bits that name the group of each of that many peers.
 
     >>> [bits_for(peers) for peers in (1, 32, 33, 64, 65, 1_000, 10_000)]
     [0, 0, 1, 1, 2, 5, 9]

@@ -115,7 +115,7 @@ class GuardedAverager(ExpectantAverager):
             yield message
 
     def _is_at_our_step(self, request: averaging_pb2.JoinRequest) -> bool:
-        """Whether a peer averages for the same global step as we; gradients of two do not mix."""
+        """True if a peer averages for our own global step; gradients of two steps do not mix."""
         control = self._matchmaking.step_control
         if control is None:  # the library says that we look for no group
             return True

@@ -68,7 +68,7 @@ class Helper:
 
     @property
     def is_active(self) -> bool:
-        """Whether it takes part."""
+        """True if it takes part."""
         return self._active.is_set()
 
     @is_active.setter
@@ -90,17 +90,17 @@ class Helper:
 
     @property
     def callers(self) -> int:
-        """How many volunteers call others and cannot be called."""
+        """Number of volunteers that connect to others but accept no connections."""
         return len(self.optimizer.tracker.callers)
 
     @property
     def reachable(self) -> int:
-        """How many volunteers can be called."""
+        """Number of volunteers that accept connections."""
         return len(self.optimizer.tracker.reachable)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a process of the library hangs, as one in some dozens does after its start."""
+        """True if a process of the library hangs, as one in a few dozen does after it starts."""
         since = self._busy_since
         return since is not None and time.monotonic() - since > self._patience
 

@@ -106,14 +106,14 @@ class SwarmOptimizer(hivemind.Optimizer):
         return super().step(*arguments, **options)
 
     def take_round(self) -> Round | None:
-        """What was seen of the averaging that the newest step was made of; None without any."""
+        """Records of the averaging behind the newest step; None if there was none."""
         self.state_averager.take_rounds()
         seen, self._seen = self._seen, None
         return seen
 
     @property
     def is_in_company(self) -> bool:
-        """Whether others are in the run: then no step is made of our gradients alone."""
+        """True if others are in the run: then no step is made with our gradients alone."""
         return bool(self.tracker.global_progress.num_peers > 1)
 
     def _update_global_epoch(self, grad_scaler: Any) -> None:
@@ -209,7 +209,7 @@ class SwarmOptimizer(hivemind.Optimizer):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the others are at a later step, so that our gradients would be of no use."""
+        """True if the others are at a later step, so that our gradients are of no use."""
         return bool(self.local_epoch < self.tracker.global_epoch)
 
     def load_state_from_peers(self, **_options: Any) -> None:
@@ -405,7 +405,7 @@ def state_bytes(optimizer: SwarmOptimizer, wire_format: WireFormat) -> int:
 
 
 def exact_or_float16(wire: WireCompression) -> WireCompression:
-    """How whole states travel: a newcomer's first weights should not be rounded to 8 bits."""
+    """Format for whole states: a newcomer's first weights should not be rounded to 8 bits."""
     if wire.wire_format is WireFormat.EXACT:
         return wire
     return WireCompression(WireFormat.FLOAT16, wire.threshold)

@@ -1,4 +1,4 @@
-"""How much a peer can have computed: from what was seen of it in the averaging.
+"""Limits on how much a peer can have computed, from its averaging rounds so far.
 
 A peer's word for its own pace costs nothing. What it handed in is seen by those who averaged it;
 so a pace counts as far as it was witnessed, and no peer for much more than the middle one.

@@ -1,4 +1,4 @@
-"""How far the run is, from the peers' reports, without believing every one of them.
+"""The run's progress, from the peers' reports, without believing every one of them.
 
 The library takes the highest step in any report for the run's, adds up all samples claimed and
 guesses from the paces claimed when the batch will be full. One liar could send all others after a

@@ -23,7 +23,7 @@ ABSURD = 10.0  # a weight of so many times the largest is no mistake: its sender
 
 @dataclass(frozen=True)
 class WeightBounds:
-    """What a peer's word for its own weight is worth.
+    """Limits on the weight that a peer claims for itself.
 
     Attributes:
         largest: the most that any weight counts.
@@ -48,7 +48,7 @@ class WeightBounds:
 
 @dataclass(frozen=True)
 class Round:
-    """What a peer saw of an averaging round.
+    """A peer's observations of an averaging round.
 
     Attributes:
         weights: of the others in the group by their identity in base 58, as they came and were
@@ -173,7 +173,7 @@ class GuardedRunner(AllReduceRunner):
         self.tensor_part_container.register_processed_part = self._register_sound_part
 
     def round(self) -> Round:
-        """What this peer saw, once the round is over."""
+        """Our own observations, once the round is over."""
         reducer = self._reducer
         index_of = {peer: index for index, peer in enumerate(self.sender_peer_ids)}
         weights = {

@@ -1,4 +1,4 @@
-"""What a peer reports about an averaging round that it saw, for the run's records."""
+"""A peer's report of an averaging round, for the run's records."""
 
 import random
 

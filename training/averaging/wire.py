@@ -1,4 +1,4 @@
-"""How tensors travel: 8 bits for the large ones, 16 for the small ones, as they are otherwise.
+"""Formats for sending tensors: 8 bits for large ones, 16 for small ones, otherwise unchanged.
 
 Most bytes are in a few large tensors, where 8 bits cost little precision; norms and scales are
 small and keep 16. Whole numbers, such as an optimizer's 8-bit states, are sent unchanged.
@@ -18,7 +18,7 @@ from hivemind.compression.base import CompressionInfo
 
 
 class WireFormat(StrEnum):
-    """How floating-point tensors are sent."""
+    """Formats for sending floating-point tensors."""
 
     ADAPTIVE = "adaptive"  # 8 bits from the threshold on, 16 below it
     FLOAT16 = "float16"

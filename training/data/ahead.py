@@ -48,7 +48,7 @@ class BatchesAhead:
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream was after the last batch given out."""
+        """The stream's position after the last batch handed out."""
         return self._state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class EncodingReport:
-    """What an encoded folder holds, earlier shards included.
+    """Contents of an encoded folder, including earlier shards.
 
     Attributes:
         source_rows: pictures read.

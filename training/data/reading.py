@@ -32,7 +32,7 @@ class ShardError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one picture is trained on: its caption, and its codes as `shards.pack_codes` packs."""
+    """Training data of one picture: its caption, and its codes as packed by `shards.pack_codes`."""
 
     caption: str
     code: bytes
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass
 class Omissions:
-    """What was left out of the data, by reason."""
+    """Data left out, by reason."""
 
     rows: Counter[str] = field(default_factory=Counter)
     shards: Counter[str] = field(default_factory=Counter)

@@ -33,7 +33,7 @@ _METADATA_KEY = b"training"
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """Where a shard comes from.
+    """Origin of a shard.
 
     Attributes:
         first_row: first row of the source.
@@ -55,7 +55,7 @@ class ShardInfo:
 
 
 def is_kept(row: dict[str, Any], settings: DataSettings) -> bool:
-    """Whether a picture is trained on.
+    """True if a picture is used for training.
 
     Its caption must be long enough, its NSFW label allowed, its sides known and positive, and the
     longer at most `largest_aspect_ratio` times the shorter. Source: the 2021 run's filters.
@@ -88,7 +88,7 @@ def write_shard(path: Path, rows: list[dict[str, Any]], info: ShardInfo) -> None
 
 
 def read_info(path: Path) -> ShardInfo:
-    """Where a shard comes from.
+    """Origin of a shard.
 
     Raises:
         InputError: the file is not a shard of ours.

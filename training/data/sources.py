@@ -1,4 +1,4 @@
-"""Where a run's shards are: a folder on this machine, or a data set on the Hugging Face Hub."""
+"""Locations of a run's shards: a folder on this machine, or a data set on the Hugging Face Hub."""
 
 import tempfile
 from collections.abc import Iterator

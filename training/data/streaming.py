@@ -92,7 +92,7 @@ class SampleStream(Iterator[Batch]):
         return {"text_ids": torch.cat(texts), "image_codes": torch.stack(pictures)}
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream is; the samples in the shuffle buffer are part of it."""
+        """The stream's position, including the samples in the shuffle buffer."""
         return {
             "epoch": self.epoch,
             "drawn_in_epoch": self._drawn_in_epoch,
@@ -178,7 +178,7 @@ class SampleStream(Iterator[Batch]):
         return InputError("source", "the data set", why or "has no picture that the filters keep")
 
     def _wait_for(self, ask: Callable[[], Result]) -> Result:
-        """What a host answers; while it does not answer, it is asked again and again."""
+        """A host's answer; while there is none, ask again and again."""
         pause, told = FIRST_PAUSE, False
         while True:
             try:

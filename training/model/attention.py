@@ -18,7 +18,7 @@ from training.model.lines import attend_in_lines
 
 
 class AttentionKind(StrEnum):
-    """What an image position sees besides the whole text and itself."""
+    """Image positions that an image position sees, besides the whole text and itself."""
 
     ROW = "row"  # the codes before it in its row
     COLUMN = "column"  # the codes above it in its column
@@ -39,7 +39,7 @@ class Kernel(StrEnum):
 def attention_mask(
     kind: AttentionKind, layout: Layout, kernel_side: int, device: torch.device
 ) -> torch.Tensor:
-    """Which keys each query sees: bool [S, S], true where it looks.
+    """Keys that each query sees: bool [S, S], true if visible.
 
     Text is causal; an image position sees all the text, itself, and of the earlier codes those
     that `kind` names. Source: Ramesh et al. 2021, arXiv:2102.12092, appendix B.1.

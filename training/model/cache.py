@@ -1,4 +1,4 @@
-"""What generation keeps of the positions it has already read."""
+"""Cached positions during generation."""
 
 import torch
 
@@ -48,7 +48,7 @@ class ShiftCache:
 
 
 class LayerCache:
-    """What one depth keeps: keys and values, and the inputs of its two token shifts."""
+    """Cache of one depth: keys and values, and the inputs of its two token shifts."""
 
     def __init__(self, config: TextToImageConfig, batch: int) -> None:
         layout = config.layout

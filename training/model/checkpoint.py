@@ -273,7 +273,7 @@ def _weights(
 
 
 def _locate(live: str, name: str) -> str | Path:
-    """Where a file of the live data is: an http(s) address, or a path in the live folder."""
+    """Location of a file of the live data: an http(s) address, or a path in the live folder."""
     if download.is_web(live) or download.is_web(name):
         try:
             address = urljoin(live.rstrip("/") + "/", name) if download.is_web(live) else name

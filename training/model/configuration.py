@@ -89,7 +89,7 @@ class TextToImageConfig(PreTrainedConfig):
 
     @property
     def layout(self) -> Layout:
-        """Where text and image stand in a sequence."""
+        """Positions of text and image in a sequence."""
         return Layout(self.text_length, self.image_side)
 
     @property
@@ -104,7 +104,7 @@ class TextToImageConfig(PreTrainedConfig):
         return AttentionKind(self.attention_kinds[depth % len(self.attention_kinds)])
 
     def group(self, depth: int) -> int:
-        """Which distinct weights the layer at `depth` uses."""
+        """Index of the shared weights that the layer at `depth` uses."""
         if self.sharing_groups is None or depth < self.num_hidden_layers - 1:
             return depth if self.sharing_groups is None else depth % self.sharing_groups
         return self.group_count - 1

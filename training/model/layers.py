@@ -42,7 +42,7 @@ class SharedWeights(nn.Module):
 
 
 class DepthWeights(nn.Module):
-    """What each depth has for itself: norms before its two branches and scales after them."""
+    """Each depth's own weights: norms before its two branches and scales after them."""
 
     def __init__(self, config: TextToImageConfig, depth: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where text and image stand in a sequence: begin, T text tokens, then the image row by row.
+"""Positions of text and image in a sequence: begin, T text tokens, then the image row by row.
 
 A sequence has ``1 + T + W * W - 1`` positions: the last image code is only ever predicted.
 """

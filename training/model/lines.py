@@ -71,7 +71,7 @@ def _reach_back(x_BHLWK: torch.Tensor, reach: int) -> torch.Tensor:
 
 @lru_cache(maxsize=32)
 def _near_mask(side: int, reach: int, device: torch.device) -> torch.Tensor:
-    """Which keys in the picture each code of each line sees: bool [L, W, N], or [1, W, N]."""
+    """Keys in the picture that each code of each line sees: bool [L, W, N], or [1, W, N]."""
     place = torch.arange(side, device=device)
     own = place[:, None] >= place[None, :]
     if reach == 0:

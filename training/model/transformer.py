@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TextToImageOutput(ModelOutput):
-    """What a forward pass gives.
+    """Output of a forward pass.
 
     Attributes:
         loss: (text_loss + w * image_loss) / (1 + w), a scalar; w is the image's weight.

@@ -35,7 +35,7 @@ ENOUGH = 2  # volunteers who can be called average without help
 
 
 class Help(StrEnum):
-    """When a monitor averages for volunteers behind routers."""
+    """Conditions under which a monitor averages for volunteers behind routers."""
 
     AUTO = "auto"  # while there are some, and fewer than two others who can be called
     ALWAYS = "always"
@@ -94,7 +94,7 @@ class Testimony:
 
 
 def describe(callers: int, reachable: int, helping: bool) -> str:
-    """What there is to say of how the volunteers reach each other; empty: nothing special."""
+    """A sentence on how the volunteers reach each other; empty if all is normal."""
     if not callers or reachable >= ENOUGH:
         return ""
     everybody = callers + reachable
@@ -113,7 +113,7 @@ def describe(callers: int, reachable: int, helping: bool) -> str:
 
 @dataclass(frozen=True)
 class HelperOptions:
-    """What somebody who helps chooses.
+    """Options of a helper.
 
     Attributes:
         name: how the helper appears. folder: for identity, status and log.

@@ -51,7 +51,7 @@ UPLOAD_SECONDS = 300.0  # at the end of a run, for the last checkpoint
 
 @dataclass(frozen=True)
 class MonitorOptions:
-    """What the organisers choose.
+    """Options of the organizers.
 
     Attributes:
         folder: where identity, books and address book are kept.
@@ -183,7 +183,7 @@ class Monitor:
 
     @property
     def is_over(self) -> bool:
-        """Whether the schedule, or the time given, has come to its end."""
+        """True if the schedule, or the given time, has ended."""
         if self.tally.last_step >= self.recipe.schedule.total_steps:
             return True
         if self.options.minutes is None or not self._begun:

@@ -24,7 +24,7 @@ REMEMBERED_STEPS = 32  # for reports that come after their step was written
 
 @dataclass
 class Totals:
-    """What a volunteer has done, in sum; `samples` and `steps` as it claims."""
+    """A volunteer's totals; `samples` and `steps` as it claims."""
 
     samples: int = 0
     seconds: float = 0.0
@@ -126,7 +126,7 @@ class Tally:
         return sorted(everyone, key=lambda entry: (-entry.samples, entry.first_seen))
 
     def lacks_reports(self, step: int) -> bool:
-        """Whether somebody who trains has not yet reported a step that others made."""
+        """True if a volunteer in training has not yet reported a step that others made."""
         training = [m for m in self._members.values() if m.state == PeerState.TRAINING.value]
         return any(member.looked_at < step for member in training)
 
@@ -135,7 +135,7 @@ class Tally:
         return sum(member.state == state.value for member in self._members.values())
 
     def state(self) -> dict[str, Any]:
-        """What a new process needs to go on, as JSON has it."""
+        """State for a new process to continue from, as JSON."""
         members = {key: asdict(member) for key, member in self._members.items()}
         return {
             "members": members,

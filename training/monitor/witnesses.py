@@ -1,4 +1,4 @@
-"""What of the volunteers' claims for a step the others confirm."""
+"""Confirmation of the volunteers' claims for a step by the others."""
 
 import math
 import statistics

@@ -38,7 +38,7 @@ ANNOUNCE_SECONDS = 30.0  # between two announcements of the same grant
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a peer listens.
+    """Addresses on which a peer listens.
 
     Attributes:
         host: address to listen on: 127.0.0.1 for this machine alone, 0.0.0.0 for all.

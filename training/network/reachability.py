@@ -1,4 +1,4 @@
-"""Whether others can connect to a machine: the monitor tries, for the doctor who asks.
+"""Reachability of a machine: the monitor tries to connect to it when its doctor asks.
 
 The monitor dials nothing but the address that the question itself comes from, so that nobody can
 make it knock at other people's machines; it tells only whether the words it was told to expect
@@ -28,7 +28,7 @@ WINDOW_SECONDS = 60.0
 
 
 class Outcome(StrEnum):
-    """What came of the attempt to connect."""
+    """Results of the attempt to connect."""
 
     REACHED = "reached"
     REFUSED = "refused"  # the machine answers, the port does not

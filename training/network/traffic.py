@@ -1,4 +1,4 @@
-"""How many bytes this peer has exchanged with others, counted where the library sends them.
+"""Bytes that this peer has exchanged with others, counted where the library sends them.
 
 The library streams gradients, weights and states through two functions, in processes that it
 forks. `start_counting` wraps both before the first fork; the counters lie in shared memory, so
@@ -47,5 +47,5 @@ def start_counting() -> None:
 
 
 def read() -> Traffic:
-    """What has been counted so far."""
+    """The current counts."""
     return Traffic(sent=_sent.value, received=_received.value)

@@ -1,4 +1,4 @@
-"""Why a run's network cannot be reached, in plain words."""
+"""Explanations in plain words of why a run's network cannot be reached."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""What goes on inside a supervised process: logs, signals, and how it ends."""
+"""The inside of a supervised process: logs, signals, and its end."""
 
 import logging
 import os

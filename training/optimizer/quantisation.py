@@ -83,7 +83,7 @@ def dequantise_plainly(tensor: QuantisedTensor, signed: bool, block_size: int) -
 
 @lru_cache(maxsize=1)
 def has_bitsandbytes() -> bool:
-    """Whether bitsandbytes is installed and loads."""
+    """True if bitsandbytes is installed and loads."""
     if find_spec("bitsandbytes") is None:
         return False
     try:

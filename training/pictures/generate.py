@@ -46,7 +46,7 @@ class Drawing:
 
     @property
     def share(self) -> str:
-        """How many pictures were drawn of a prompt and kept, in words."""
+        """Number of pictures drawn for a prompt and kept, in words."""
         kept = len(self.rows[0])
         best = "" if kept == self.drawn else f"the best {kept} of "
         return f"{best}{self.drawn} pictures"

@@ -71,7 +71,7 @@ def train(model: VQModel, steps: int, batch_size: int, learning_rate: float = 2e
 def _sensitivity(
     model: VQModel, pictures: torch.Tensor, latents: torch.Tensor, turn: int
 ) -> torch.Tensor:
-    """How much latents change when the other half of their picture does, in their variance.
+    """Change of latents when the other half of their picture changes, relative to their variance.
 
     Each picture's upper, left, lower or right half, by `turn`, is put into the next picture; the
     latents well inside that half are compared.

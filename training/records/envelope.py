@@ -64,13 +64,13 @@ def open_value(value: bytes, with_owner: bool, with_access: bool) -> Envelope:
 
 
 def is_signed(record: DHTRecord, envelope: Envelope, public_key: str) -> bool:
-    """Whether the owner of a public key signed a record."""
+    """True if the owner of a public key signed a record."""
     message = _message(record, envelope.signed)
     return bool(_read(public_key).verify(message, envelope.signature))
 
 
 def pack_grant(grant: Grant) -> bytes:
-    """What a grant says beyond the run and the peer's key."""
+    """Fields of a grant besides the run and the peer's key."""
     signature = base64.b64encode(grant.signature).decode()
     return json.dumps([grant.username, grant.expires, signature], separators=(",", ":")).encode()
 

@@ -42,7 +42,7 @@ class Kind:
 
 
 class Progress(BaseModel):
-    """How far a peer is, as hivemind's tracker writes it."""
+    """A peer's progress, as hivemind's tracker writes it."""
 
     peer_id: StrictBytes
     epoch: conint(ge=0, lt=MOST, strict=True)  # type: ignore[valid-type]

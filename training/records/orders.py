@@ -1,4 +1,4 @@
-"""What the moderators of a run order: to go back to a checkpoint.
+"""Orders of a run's moderators: return to a checkpoint.
 
 An order is a record in the DHT, signed like every other. It is believed when its signer is one of
 the run's entry points: the run file names them with their identities, which are hashes of their

@@ -63,7 +63,7 @@ def contributor_of(peer_id: str) -> str:
 
 
 def entries(found: Any, parse: Callable[[Any], T]) -> dict[str, T]:
-    """What the owners say under one key, by their identities in base 58; never raises.
+    """The owners' entries under one key, by their identities in base 58; never raises.
 
     Args:
         found: what the hash table gave: a value with the owners' records, or nothing.

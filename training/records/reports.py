@@ -1,4 +1,4 @@
-"""What each volunteer reports of its work, handed to the run's monitor by call.
+"""Volunteers' reports of their work, sent to the run's monitor by call.
 
 A report tells totals since the volunteer's start and its last few steps, so that a reader who
 missed some still counts everything. With each step goes what the volunteer saw of the others in

@@ -86,7 +86,7 @@ class RecordValidator(RecordValidatorBase):
         return seal(record, self._key, not kind.tagged, self._own_access())
 
     def strip_value(self, record: DHTRecord) -> bytes:
-        """What a record that holds says, as the application takes it."""
+        """The value in a valid record, for the application."""
         value: bytes = record.value
         kind = self._kinds.get(record.key)
         return self._open(value, kind).payload if kind is not None else value

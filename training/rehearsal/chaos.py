@@ -128,7 +128,7 @@ def rehearse(options: RehearsalOptions, calm: Path | None = None) -> int:
 
 
 def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
-    """What became of the run in chaos, beside the calm one."""
+    """Outcome of the run in chaos, compared with the calm one."""
     calm_lines = _read_lines(calm / "live")
     lines = _read_lines(chaos.live.path)
     last = min(lines[-1]["step"], calm_lines[-1]["step"])
@@ -175,7 +175,7 @@ def _loss_at(lines: list[dict[str, Any]], step: int) -> float:
 
 
 def _share_right(live: Path, recipe: Recipe) -> float:
-    """How many of the newest checkpoint's pictures show their captions."""
+    """Fraction of the newest checkpoint's pictures that match their captions."""
     _, model = checkpoint.fetch(str(live))
     settings = replace(recipe.generation, images_per_prompt=PICTURES)
     prompts = settings.prompts

@@ -41,7 +41,7 @@ DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the training
 
 @dataclass(frozen=True)
 class RehearsalOptions:
-    """What to rehearse.
+    """Options of a rehearsal.
 
     Attributes:
         minutes: of training, from the first step on; a fast machine makes all steps in less.
@@ -209,7 +209,7 @@ class Rehearsal:
         self._show_new_lines()
 
     def _share_done(self, seconds: float) -> float:
-        """How much of the training is over, so many seconds after the first step.
+        """Fraction of the training that is over, that many seconds after the first step.
 
         It ends with its time or with its steps, whichever is sooner; so the further one counts.
         """

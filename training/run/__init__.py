@@ -1,1 +1,1 @@
-"""What a run is and what its processes share: run file, recipe, live data, status, files."""
+"""A run, and what its processes share: run file, recipe, live data, status, files."""

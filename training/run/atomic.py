@@ -57,7 +57,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_objects(path: Path, make: Callable[[dict[str, Any]], T]) -> list[T]:
-    """What `make` makes of each object of the list in a JSON file; none where there is no file.
+    """Results of `make` for each object in a JSON file's list; empty if there is no file.
 
     Raises:
         InputError: when the file holds something else, or `make` cannot make anything of it.

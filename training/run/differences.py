@@ -1,4 +1,4 @@
-"""How the recipe `paper` differs from the run of 2021, with the reason: 'How it works' shows it.
+"""Differences between the recipe `paper` and the run of 2021, with reasons, for 'How it works'.
 
 What the run did is read in its published code, `learning-at-home/dalle-hivemind`, and in
 DALLE-pytorch of November 2021. Its own fork of the latter is no longer to be had; where it may

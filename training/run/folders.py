@@ -1,4 +1,4 @@
-"""Where a run's files are kept on this machine."""
+"""Folders for a run's files on this machine."""
 
 import os
 from pathlib import Path

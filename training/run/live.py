@@ -26,7 +26,7 @@ VERSION = 1
 
 
 class PeerState(StrEnum):
-    """What a volunteer's device is doing."""
+    """Current activity of a volunteer's device."""
 
     TRAINING = "training"
     SYNCING = "syncing"
@@ -36,7 +36,7 @@ class PeerState(StrEnum):
 
 @dataclass(frozen=True)
 class RunCard:
-    """What `run.json` says of a run; `finished` is the time of its end or None.
+    """A run's description in `run.json`; `finished` is the time of its end or None.
 
     `notice` is a sentence for whoever looks at the run, such as that nobody can be called.
     """

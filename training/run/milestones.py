@@ -20,7 +20,7 @@ _STATE = "TRAINING_MILESTONES"
 
 
 class Milestone(StrEnum):
-    """What lies between deciding to help and helping, in this order."""
+    """Milestones between deciding to help and helping, in this order."""
 
     INSTALL = "install"  # the packages are there; only where somebody timed it
     DOCTOR = "doctor"  # this machine was looked at

@@ -56,7 +56,7 @@ class ScheduleSettings:
 
 @dataclass(frozen=True, slots=True)
 class SwarmSettings:
-    """How volunteers work together; times in seconds.
+    """Settings of the volunteers' cooperation; times in seconds.
 
     Attributes:
         target_batch_size: samples of all peers together in one global step.
@@ -101,7 +101,7 @@ class SwarmSettings:
 
 @dataclass(frozen=True, slots=True)
 class DataSettings:
-    """What the run trains on.
+    """Training data of the run.
 
     Attributes:
         source: folder or Hub name of the encoded shards; `shapes` makes them on this machine;
@@ -130,7 +130,7 @@ class DataSettings:
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """How pictures are drawn: temperature, top-k and top-p (None turns either off).
+    """Settings for drawing pictures: temperature, top-k and top-p (None turns either off).
 
     Attributes:
         images_per_prompt: pictures drawn of each prompt.

@@ -1,4 +1,4 @@
-"""What a volunteer's device is doing, in plain words: in the terminal and in `status.json`."""
+"""A volunteer's activity in plain words, in the terminal and in `status.json`."""
 
 import os
 import sys

@@ -81,13 +81,13 @@ class Worker:
 
     @property
     def has_started(self) -> bool:
-        """Whether the process has told that its start is behind it."""
+        """True if the process has reported that it has started."""
         told = status.read(self.folder)
         return bool(self.process and told.get("pid") == self.process.pid and told.get("started"))
 
     @property
     def hangs(self) -> bool:
-        """Whether the process should have started, or told how far it is, and has not."""
+        """True if the process is overdue with starting or with reporting its progress."""
         if self.exit_code is not None or self.has_started:
             return False
         silent = time.monotonic() - self.started_at

@@ -22,7 +22,7 @@ COLOURS: dict[str, tuple[int, int, int]] = {
 
 
 class Shape(StrEnum):
-    """What a picture shows, once or twice."""
+    """A shape; a picture shows one or two."""
 
     CIRCLE = "circle"
     SQUARE = "square"
@@ -44,7 +44,7 @@ _PAIR_SHARE = 2 / 3  # the other pictures show a single shape
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """Where shapes stand and how large they are, in sides of the picture.
+    """Places and sizes of shapes, in sides of the picture.
 
     Attributes:
         distance: from the middle of a pair to the centre of each.

@@ -14,7 +14,7 @@ from training.run import atomic
 
 @dataclass(frozen=True)
 class Backup:
-    """What a volunteer keeps: the training state and its place in the data."""
+    """A volunteer's backup: the training state and its place in the data."""
 
     state: TrainingState
     stream: dict[str, Any]

@@ -25,7 +25,7 @@ GROWTH_INTERVAL = 2000  # micro-batches without an overflow, after which the sca
 
 
 class Outcome(Enum):
-    """What became of a micro-batch."""
+    """Possible outcomes of a micro-batch."""
 
     ADDED = auto()
     OVERFLOWED = auto()  # left out: its gradients do not fit into float16 at this scale
@@ -35,7 +35,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What became of a micro-batch, and its loss."""
+    """The outcome of a micro-batch, and its loss."""
 
     outcome: Outcome
     loss: float
@@ -54,7 +54,7 @@ class Later:
             self._event.record()
 
     def is_there(self) -> bool:
-        """Whether asking for it costs no time."""
+        """True if asking for it takes no time."""
         return self._event is None or self._event.query()
 
     def read(self) -> float:

@@ -1,4 +1,4 @@
-"""What this volunteer has done since it started, and the report that it publishes of it."""
+"""A volunteer's work since it started, and the report that it publishes."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How many sequences this device computes at once: asks the calculator what fits."""
+"""The number of sequences that this device computes at once: as many as the calculator says fit."""
 
 import math
 import os
@@ -151,7 +151,7 @@ def _available_bytes() -> int:
 
 
 def _container_bytes() -> float:
-    """What is left of a container's limit, infinite where there is none."""
+    """Bytes left of a container's limit, infinite if there is none."""
     limit, used = (Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current"))
     if not limit.exists() or limit.read_text().strip() == "max":
         return math.inf

@@ -50,7 +50,7 @@ FIRST_NEWS_SECONDS = 20.0  # how long a newcomer waits for the other peers' prog
 
 @dataclass(frozen=True)
 class PeerOptions:
-    """What a volunteer chooses.
+    """Options of a volunteer.
 
     Attributes:
         name: how the volunteer appears among the contributors; empty: by the account's name.
@@ -313,7 +313,7 @@ class Volunteer:
             self.recovery.take_checkpoint()
 
     def _are_others_here(self) -> bool:
-        """Whether others are in the run, none of them further than we are."""
+        """True if others are in the run, none of them further than we are."""
         if self.optimizer.is_behind:
             return False
         own = self.network.dht.peer_id

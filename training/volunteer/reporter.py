@@ -66,7 +66,7 @@ class Reporter:
 
     @property
     def stage(self) -> Stage:
-        """What the main thread does."""
+        """Current activity of the main thread."""
         return self._stage
 
     @stage.setter

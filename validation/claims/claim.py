@@ -10,7 +10,7 @@ from calculator.catalog.sources import Source
 
 
 class Outcome(StrEnum):
-    """How far a published figure and ours agree."""
+    """Degrees of agreement between a published figure and ours."""
 
     SAME = "to the printed digit"
     CUT = "cut off, not rounded"
@@ -51,7 +51,7 @@ class Claim:
 
     @property
     def outcome(self) -> Outcome:
-        """How far both agree; a float's own error of the last digit is no difference."""
+        """Agreement of the two; an error in a float's own last digit is no difference."""
         unit = 10.0**-self.digits
         tiny = 1e-9 * max(1.0, abs(self.ours))
         if abs(self.difference) <= unit / 2 + tiny:
@@ -101,7 +101,7 @@ class Topic:
 
     @property
     def publication(self) -> Source | None:
-        """Where the figures are printed."""
+        """The publication with the figures."""
         return SOURCES[self.source] if self.source else None
 
     @property
@@ -111,5 +111,5 @@ class Topic:
 
 
 def outcomes(topics: Iterable[Topic]) -> Counter[Outcome]:
-    """How many figures ended in each outcome."""
+    """Number of figures with each outcome."""
     return Counter(claim.outcome for topic in topics for claim in topic.claims)

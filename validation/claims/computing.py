@@ -237,7 +237,7 @@ SURVEY: Final = (
 
 
 def survey() -> Topic:
-    """Whether the hardware could have computed what a survey prints."""
+    """Check of a survey: whether the hardware could have computed its figures."""
     return Topic(
         "Could these runs have been computed? A survey's table, 2023",
         "zhao",

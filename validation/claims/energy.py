@@ -146,7 +146,7 @@ def failures() -> Topic:
 
 
 def llama_3() -> Topic:
-    """How often a run on 16,384 GPUs was interrupted."""
+    """Interruptions of a run on 16,384 GPUs."""
     return Topic(
         "Interruptions of Llama 3, 2024",
         "llama3",

@@ -120,7 +120,7 @@ def _size(model: Trained) -> Claim:
 
 
 def chinchilla() -> Topic:
-    """What two fits to the same runs advise for one budget."""
+    """Recommendations of two fits to the same runs, for one budget."""
     budget = 5.76e23
     rounded = "Its printed coefficients are rounded; theirs, with more digits, gave 40."
     return Topic(

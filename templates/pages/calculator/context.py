@@ -1,4 +1,4 @@
-"""What the calculator's page needs: the form's options and the default result."""
+"""Data for the calculator's page: the form's options and the default result."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -132,7 +132,7 @@ def ask(method: str, **params: object) -> Any:
 
 
 def look_up(value: Mapping[str, Any] | Sequence[Any], path: str) -> Any:
-    """What stands at a dotted `path`, as calculator.js looks it up.
+    """The value at a dotted `path`, as calculator.js looks it up.
 
     >>> look_up({"phases": [{"gpu": 5}]}, "phases.0.gpu")
     5

@@ -1,4 +1,4 @@
-"""What 'Claims we checked' needs: published figures beside ours."""
+"""Data for 'Claims we checked': published figures and ours."""
 
 from validation.claims.claim import Outcome, outcomes
 from validation.claims.computing import SURVEY

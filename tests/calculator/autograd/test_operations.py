@@ -1,4 +1,4 @@
-"""What each operation keeps for backward: PyTorch 2.13, tools/autograd/derivatives.yaml."""
+"""Tensors kept for backward by each operation: PyTorch 2.13, tools/autograd/derivatives.yaml."""
 
 from collections.abc import Callable
 

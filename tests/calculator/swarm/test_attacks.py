@@ -1,4 +1,4 @@
-"""What bad volunteers send, from its definition."""
+"""Vectors of bad volunteers, from their definitions."""
 
 import math
 from typing import Any

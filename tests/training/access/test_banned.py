@@ -77,7 +77,7 @@ class Scene:
         wait_for(f"{name} to start", has_started)
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What somebody types; with neither token nor terminal."""
+        """The command as typed; with neither token nor terminal."""
         environment = os.environ | {"HF_TOKEN": "", "HF_HOME": str(self.folder / "home")}
         return subprocess.run(
             [*COMMAND, *arguments],

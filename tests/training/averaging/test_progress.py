@@ -24,7 +24,7 @@ def read(
     limits: dict[str, float] | None = None,
     paces: dict[str, float] | None = None,
 ) -> list[Progress]:
-    """What is believed of the records in the DHT."""
+    """The progress believed from the records in the DHT."""
     entries = {
         subkey_of(key): ValueWithExpiration(value=value, expiration_time=1e10)
         for key, value in records

@@ -43,7 +43,7 @@ def write(folder: Path, rows: list[dict[str, Any]], number: int = 0, schema: Any
 
 
 def read(path: Path) -> tuple[int, Omissions]:
-    """How many samples a shard has, and what was left out of it."""
+    """Number of samples in a shard, and what was left out of it."""
     omitted = Omissions()
     rows = read_samples(path, TINY.data, TINY.model, omitted)
     return sum(sample is not None for _, sample in rows), omitted

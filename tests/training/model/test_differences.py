@@ -1,4 +1,4 @@
-"""What the table of differences from 2021 says of the recipe is so in the recipe and the model."""
+"""Each row of the table of differences from 2021 is true of the recipe and the model."""
 
 import torch
 

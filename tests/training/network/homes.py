@@ -19,7 +19,7 @@ class UnavailableError(RuntimeError):
 
 
 class Router(StrEnum):
-    """What stands between a machine and the others."""
+    """The router between a machine and the others."""
 
     NONE = "none"
     CLOSED = "closed"
@@ -75,7 +75,7 @@ class Street:
         return self.inside(name)
 
     def inside(self, name: str) -> list[str]:
-        """What to put before a command to run it in a namespace."""
+        """Prefix that makes a command run in a namespace."""
         return ["ip", "netns", "exec", f"{self.tag}{name}"]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a rehearsal in chaos is made of and how it is compared."""
+"""Parts of a rehearsal in chaos, and its comparison."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a newcomer does before its first gradient, by what it finds."""
+"""Steps of a newcomer before its first gradient, depending on what it finds."""
 
 import threading
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ def newcomer(
     own_step: int = 0,
     late: bool = False,
 ) -> list[str]:
-    """What a newcomer does where others are at these steps; if `late`, they are seen later on."""
+    """Actions of a newcomer when others are at these steps; if `late`, they are seen later on."""
     monkeypatch.setattr(peer, "FIRST_NEWS_SECONDS", 1.2)
     done: list[str] = []
 
