@@ -124,7 +124,7 @@ def test_the_race_follows_its_sliders(visit: Visitor) -> None:
         ]
         widths = [float(part[2].removesuffix("%")) for lane in drawn for part in lane]
         assert widths == pytest.approx([part["width"] for lane in lanes for part in lane])
-    root.get_by_role("button", name="Alike").click()
+    root.get_by_role("button", name="Equal").click()
     value = assert_figures(root, "pace", {"speeds": ["4", "4", "4"]})
     expect(root.locator("[data-summary]")).to_have_text(value["figures"]["summary"])
     root.locator("#race-0").focus()
