@@ -47,12 +47,14 @@ def build_parser() -> argparse.ArgumentParser:
     one = commands.add_parser("estimate", help="what one training step of a model needs")
     one.add_argument("model", help="a name from `models`, or the path of a config.json")
     add_plan_options(one)
-    one.add_argument("--gpu", help="say whether it fits this GPU; exit with 1 where it does not")
+    one.add_argument("--gpu", help="say whether it fits this GPU; exit with 1 if it does not")
     one.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
-    fit = commands.add_parser("fit", help="which GPUs a step fits, and what would make it fit one")
+    fit = commands.add_parser(
+        "fit", help="GPUs that a step fits, and changes that would make it fit one"
+    )
     fit.add_argument("model", help="a name from `models`, or the path of a config.json")
     add_plan_options(fit)
-    fit.add_argument("--gpu", help="a GPU's name; without it every GPU gets one line")
+    fit.add_argument("--gpu", help="a GPU's name; default: one line for every GPU")
     fit.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
     two = commands.add_parser(
         "compare",
@@ -63,12 +65,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     two.add_argument("model", help="a name from `models`, or the path of a config.json")
     add_plan_options(two)
-    two.add_argument("--gpu", help="say of both whether they fit this GPU")
+    two.add_argument("--gpu", help="say whether each fits this GPU")
     two.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
-    drawn = commands.add_parser("curve", help="what lives on the GPU at each operation of a step")
+    drawn = commands.add_parser("curve", help="memory on the GPU at each operation of a step")
     drawn.add_argument("model", help="a name from `models`, or the path of a config.json")
     add_plan_options(drawn)
-    drawn.add_argument("--points", metavar="NUMBER", help="about so many points; default: all")
+    drawn.add_argument(
+        "--points", metavar="NUMBER", help="approximate number of points; default: all"
+    )
     drawn.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
     table = commands.add_parser("models", help="the models known by name")
     table.add_argument("--json", action="store_true", help="print a JSON list")

@@ -15,7 +15,7 @@ def command_for(architecture: Architecture, plan: Plan) -> str:
 
 
 def option_words(options: Mapping[str, Option], changed: Mapping[str, object]) -> Iterator[str]:
-    """What of the options is changed, as words of a command line."""
+    """The changed options as words of a command line."""
     for name, value in changed.items():
         if value is True:
             yield options[name].flag

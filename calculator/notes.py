@@ -35,9 +35,9 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
     model = type_of(architecture)
     if architecture.has("experts"):
         parameters, active = count_parameters(architecture, plan), count_active(architecture, plan)
-        yield f"Of {parameters:,} parameters a token meets {active:,}: `compute` asks for these."
+        yield f"Each token uses {active:,} of {parameters:,} parameters: give `compute` the former."
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
-        yield f"{model.title}'s class in transformers has eager attention only; that is counted."
+        yield f"{model.title}'s class in transformers only has eager attention, which is counted."
     if architecture.positions and plan.sequence_length > architecture.positions:
         yield (
             f"The model has {architecture.positions:,} learned positions; they are enlarged to "
@@ -47,8 +47,8 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
     own_length = plan.sequence_length == architecture.sequence_length
     if own_length and plan.sequence_length > LONG_SEQUENCE:
         yield (
-            f"Counted with {plan.sequence_length:,} tokens, the longest sequence that the model's "
-            "configuration names; you may train on shorter ones, which need far less."
+            f"Counted with {plan.sequence_length:,} tokens, the longest sequence in the model's "
+            "configuration. Shorter sequences need far less memory."
         )
 
 
@@ -70,7 +70,7 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
     if plan.optimizer is Optimizer.SGD:
         yield "Plain SGD keeps no states."
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
-        yield "The fp32 master weights live in RAM with the states."
+        yield "The fp32 master weights are in RAM with the states."
 
 
 def _lora_notes(plan: Plan) -> Iterator[str]:
@@ -94,11 +94,11 @@ def _reversible_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         yield "Reversible layers keep nothing to checkpoint: full checkpointing changes nothing."
     if plan.checkpointing is Checkpointing.SELECTIVE:
         yield (
-            "Reversible layers keep nothing between the passes; selective checkpointing acts "
-            "within each layer's backward pass alone, and can raise the peak there."
+            "Reversible layers keep nothing between the passes. Selective checkpointing acts only "
+            "within each layer's backward pass, and can raise the peak there."
         )
     if not type_of(architecture).has_reversible_class:
         yield (
-            "No class of this model has reversible layers; counted as our own for GPT-2 are, each "
-            "branch of a layer added to one of two streams in turn."
+            "No class of this model has reversible layers. We count them like our own for GPT-2: "
+            "each branch of a layer is added to one of two streams in turn."
         )

@@ -99,7 +99,7 @@ class Plan:
     optimizer: Optimizer = choice(
         Optimizer.ADAM,
         "Optimizer",
-        "Its states are kept from step to step.",
+        "The rule for updating weights. Most optimizers keep states from step to step.",
         {
             Optimizer.ADAM: "Adam, AdamW",
             Optimizer.LAMB: "LAMB",
@@ -112,18 +112,18 @@ class Plan:
     optimizer_bits: int = choice(
         None,
         "Optimizer bits",
-        "Bits of one number in the optimizer's states.",
+        "Bits per element of the optimizer's states.",
         {32: "32 bits", 16: "16 bits", 8: "8 bits"},
         technique=True,
     )
     update: Update = choice(
         Update.FOREACH,
         "Update",
-        "PyTorch's implementation of the update; their temporaries differ.",
+        "PyTorch's implementation of the update. They differ in their temporaries.",
         {
             Update.FOREACH: "foreach: all tensors at once (PyTorch's default)",
             Update.FUSED: "fused: one kernel, no temporaries",
-            Update.LOOP: "loop: one tensor after the other",
+            Update.LOOP: "loop: one tensor after another",
         },
     )
     attention: Attention = choice(
@@ -132,7 +132,7 @@ class Plan:
         "The kernel that computes attention.",
         {
             Attention.EAGER: "eager: plain operations",
-            Attention.SDPA: "sdpa: what PyTorch picks on a GPU",
+            Attention.SDPA: "sdpa: PyTorch's choice on a GPU",
             Attention.FLASH: "flash",
             Attention.EFFICIENT: "efficient",
             Attention.MATH: "math",
@@ -141,25 +141,25 @@ class Plan:
     checkpointing: Checkpointing = choice(
         Checkpointing.NONE,
         "Gradient checkpointing",
-        "Throw activations away and compute them again in the backward pass.",
+        "Discard activations and recompute them in the backward pass.",
         {
             Checkpointing.NONE: "none: keep everything",
-            Checkpointing.SELECTIVE: "selective: compute attention again",
-            Checkpointing.FULL: "full: compute each layer again",
+            Checkpointing.SELECTIVE: "selective: recompute attention",
+            Checkpointing.FULL: "full: recompute each layer",
         },
         technique=True,
     )
     offload: Offload = choice(
         Offload.NONE,
         "Offload",
-        "Keep optimizer states in RAM and update there.",
+        "Keep optimizer states in RAM and update the weights there.",
         {Offload.NONE: "none", Offload.OPTIMIZER: "optimizer: states and update in RAM"},
         technique=True,
     )
     sharing_groups: int = integer(
         None,
         "Sharing groups",
-        "Distinct layers, used cyclically; as many as the model has layers shares nothing.",
+        "Number of distinct layers, used in turn. With as many as the model has, none is shared.",
         MOST_LAYERS,
         technique=True,
         warning=f"Sharing {_OTHER_MODEL}.",
@@ -167,17 +167,17 @@ class Plan:
     reversible: bool = flag(
         None,
         "Reversible layers",
-        "Two residual streams whose inputs are computed back from their outputs.",
+        "Two residual streams whose inputs are recomputed from their outputs.",
         technique=True,
         warning=f"Reversibility {_OTHER_MODEL}.",
     )
     dropout: float = number(
-        None, "Dropout", "Probability; above zero each dropout keeps a mask.", below=1
+        None, "Dropout", "Probability. Above zero, each dropout keeps a mask.", below=1
     )
     accumulation: int = integer(
         1,
         "Gradient accumulation",
-        "Micro-steps per update; their gradients stay between them.",
+        "Micro-batches per update. Gradients stay in memory between them.",
         LARGEST_BATCH,
     )
     tied_embeddings: bool = flag(

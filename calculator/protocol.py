@@ -46,7 +46,7 @@ def handle(request: str) -> str:
         import traceback
 
         traceback.print_exc()
-        message = "The calculator failed at this request. The mistake is ours, not yours."
+        message = "The calculator failed on this request. The bug is ours, not yours."
         return _error(question_id, {"type": "InternalError", "field": None, "message": message})
 
 
@@ -178,7 +178,7 @@ def explain(params: Params) -> dict[str, Any]:
 
 
 def plan(params: Params) -> dict[str, Any]:
-    """What a run of volunteers takes, see `page.run.plan_run`."""
+    """The forecast of a run of volunteers, see `page.run.plan_run`."""
     from calculator.page.run import plan_run  # the planner's page alone asks for it
 
     return plan_run(params)

@@ -99,7 +99,7 @@ def test_a_machine_with_a_gpu_gets_the_build_for_it(
         ("npm error code ENOTFOUND", "network cannot be reached"),
         ("error: command 'gcc' failed: No such file", "no working C compiler"),
         ("OSError: [Errno 28] No space left on device", "disk is full"),
-        ("THESE PACKAGES DO NOT MATCH THE HASHES", "not the one that was pinned"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", "does not match its pin"),
         ("ERROR: No matching distribution found for a==1", "no build for this Python"),
     ],
 )

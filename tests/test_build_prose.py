@@ -15,6 +15,7 @@ from tools.console import ROOT
         ("page.md.j2", "<p>{{ figure }} bytes a para" + "meter</p>\n", 1),
         ("module.py", '"""Fine."""\n\nmoment = 1  # made a' + "new\n", 3),
         ("module.py", "print(f'he to" + "ld of {this}')\n", 1),
+        ("module.py", '"""Whe' + 'ther it holds."""\n', 1),
         ("script.js", "let a = 1; /* begun a" + "new */\n", 1),
         ("page.md", "It waits for e" + "ver.\n", 1),  # proselint's own rule
     ],

@@ -94,7 +94,7 @@ _CAUSES = (
     ),
     (
         ("CERTIFICATE_VERIFY_FAILED", "SELF_SIGNED_CERT_IN_CHAIN"),
-        "A certificate was refused: a proxy stands between this machine and the registry.",
+        "A certificate was rejected: there is a proxy between this machine and the registry.",
     ),
     (
         ("No space left on device", "ENOSPC"),
@@ -102,7 +102,7 @@ _CAUSES = (
     ),
     (
         ("DO NOT MATCH THE HASHES", "EINTEGRITY"),
-        "A downloaded file is not the one that was pinned; nothing of it was installed.",
+        "A downloaded file does not match its pin; it was not installed.",
     ),
     (
         (

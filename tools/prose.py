@@ -33,6 +33,20 @@ REPLACED = {
     r"linted and not built": "linted, but not yet built",
     r"how far the others are": "the other peers' progress",
     r"the own (?:\w+)": "its own pace",
+    r"(?:samples|sequences|tokens|steps|images|bytes|[kMGT]i?B|kWh) an? (?:second|hour|step)": (
+        "sequences per second"
+    ),
+    r"as people read (?:it|them)": "in words",
+    r"(?:is|are) tried again": "try again",
+    r"none is needed": "nothing to do",
+    r"follow a bar": "click a bar",
+    r"per cent": "percent",
+    r"(?:what|whatever) came of": "the result of",
+    r"saying goodbye": "leaving",
+    r"who (?:tell|tells) of": "a peer that claims",
+    r"a (?:row|line) an? (?:global|step|model|prompt|caption|family|change|volunteer)": (
+        "one line per step"
+    ),
 }
 OWN = Check(
     check_type=PreferredForms(REPLACED),
@@ -55,6 +69,9 @@ RULES = {"misc.phrasal_adjectives": False} | dict.fromkeys(
 
 CheckRegistry().register_many((*proselint_checks, OWN))
 
+# A docstring says what a thing is or does: 'True if ...', not 'Whether ...'.
+QUESTION = re.compile(r'"""(What|How|Whether|Who|Where|Which|Why|Tell whether)\b')
+
 SUFFIXES = {".py", ".js", ".mjs", ".md", ".j2"}
 CODE_IN_TEXT = re.compile(r"``.+?``|`[^`\n]+`")
 SCRIPT_PROSE = re.compile(
@@ -76,6 +93,9 @@ def findings(files: list[Path]) -> Iterator[str]:
         text = prose_of(path.read_text("utf-8"), path.suffix)
         if not text.strip():
             continue
+        for question in QUESTION.finditer(text):
+            line = text.count("\n", 0, question.start()) + 1
+            yield f"{path.relative_to(ROOT)}:{line}: Say what it is, not '{question[1]} ...'."
         for found in LintFile(str(path), text).lint({"max_errors": 1000, "checks": RULES}):
             line, _column = found.pos
             rule, message, *_ = found.check_result

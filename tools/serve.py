@@ -38,7 +38,7 @@ def _rebuild() -> None:
     try:
         ensure([Group.SITE])
         run([venv_python(), "-m", "tools.website"], "The new site could not be built.")
-        say("The site is new; reload the page.")
+        say("The site is rebuilt; reload the page.")
     except BuildError as error:
         say(f"{error}\nThe site before this change is still served.")
 

@@ -101,7 +101,7 @@ def _run_mkdocs(address: str, source: Source) -> None:
     ours |= {"SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", last_change())}
     run(
         [*command, "--site-dir", UNFINISHED],
-        "MkDocs found something wrong in the pages.",
+        "MkDocs found problems in the pages.",
         environment={**os.environ, **ours},
     )
 

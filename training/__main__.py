@@ -69,55 +69,62 @@ def make_parser() -> argparse.ArgumentParser:
     """Describe the commands that have no command line of their own."""
     parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    rehearse = commands.add_parser("rehearse", help="a whole swarm on this machine")
+    rehearse = commands.add_parser("rehearse", help="run a whole swarm on this machine")
     rehearse.add_argument("--minutes", type=float, default=5.0, help="of training")
     rehearse.add_argument("--peers", type=int, help=f"volunteers; else {PEERS}")
-    rehearse.add_argument("--recipe", help="what they train; else the recipe 'rehearsal'")
-    rehearse.add_argument("--folder", type=Path, help="for results; else a new one here")
-    rehearse.add_argument("--calm", action="store_true", help="without a death and a late joiner")
+    rehearse.add_argument("--recipe", help="their recipe; default: 'rehearsal'")
+    rehearse.add_argument("--folder", type=Path, help="for results; default: a new one here")
+    rehearse.add_argument(
+        "--calm", action="store_true", help="without killing a volunteer and without a late joiner"
+    )
     rehearse.add_argument(
         "--chaos",
         action="store_true",
-        help="with deaths, a liar, poisoned records and a broken shard, beside a calm one",
+        help="with crashes, a liar, poisoned records and a broken shard, after a calm rehearsal",
     )
     rehearse.add_argument(
-        "--against", type=Path, metavar="FOLDER", help="of the calm one, where it is done already"
+        "--against",
+        type=Path,
+        metavar="FOLDER",
+        help="of the calm rehearsal, if it has already been done",
     )
-    doctor = commands.add_parser("doctor", help="look whether this machine can join")
+    doctor = commands.add_parser("doctor", help="check whether this machine can join")
     doctor.add_argument("run", metavar="RUN", help="the run file, or its address")
     doctor.add_argument("--json", action="store_true", help="for programs")
-    doctor.add_argument("--micro-batch", type=int, help="sequences at once; else what fits")
+    doctor.add_argument(
+        "--micro-batch", type=int, help="sequences at once; default: as many as fit"
+    )
     _add_place(doctor)
     join = commands.add_parser("join", help="train together with others")
     join.add_argument("run", metavar="RUN", help="the run file, or its address")
     join.add_argument(
-        "--name", help="how you appear among the contributors; else as your account does"
+        "--name", help="your name among the contributors; default: your account's name"
     )
-    join.add_argument("--micro-batch", type=int, help="sequences at once; else what fits")
+    join.add_argument("--micro-batch", type=int, help="sequences at once; default: as many as fit")
     join.add_argument("--no-delay", action="store_true", help="wait for each update")
-    join.add_argument("--no-doctor", action="store_true", help="do not look at this machine first")
-    monitor = commands.add_parser("monitor", help="keep a run's books and its live data")
+    join.add_argument("--no-doctor", action="store_true", help="do not check this machine first")
+    monitor = commands.add_parser("monitor", help="keep a run's records and its live data")
     monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
-    monitor.add_argument("--live", type=Path, help="folder of the live data; else in --folder")
-    monitor.add_argument("--minutes", type=float, help="end the run so long after its first step")
+    monitor.add_argument("--live", type=Path, help="folder of the live data; default: in --folder")
+    monitor.add_argument("--minutes", type=float, help="end the run this long after its first step")
     monitor.add_argument(
         "--authority-folder",
         type=Path,
-        help="of the run's authority, where it is on this machine: then no token is needed",
+        help="of the run's authority, if it is on this machine, so that you need no token",
     )
     monitor.add_argument(
         "--average",
         choices=("auto", "always", "never"),
         default="auto",
-        help="average for volunteers behind routers; auto: where too few others can",
+        help="average for volunteers behind routers; auto: if too few others can",
     )
     helping = commands.add_parser("help", help="average for volunteers behind routers")
     helping.add_argument("run", metavar="RUN", help="the run file, or its address")
-    helping.add_argument("--name", default="helper", help="how you appear in the run")
+    helping.add_argument("--name", default="helper", help="your name in the run")
     for parser_of_peer in (join, monitor, helping):
         _add_place(parser_of_peer)
         parser_of_peer.add_argument(
-            "--threads", type=int, help="processor threads; else as many as cores"
+            "--threads", type=int, help="CPU threads; default: as many as cores"
         )
         parser_of_peer.add_argument(
             "--verbose", action="store_true", help="show the library's log as well"
@@ -130,12 +137,12 @@ def make_parser() -> argparse.ArgumentParser:
 def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, help="for identity, backup, status and log")
     parser.add_argument("--host", default="0.0.0.0", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="TCP port to listen on; 0: any")
+    parser.add_argument("--port", type=int, default=0, help="TCP port to listen on; 0 for any")
     parser.add_argument(
         "--announce", nargs="*", default=[], metavar="ADDRESS", help="multiaddresses of this peer"
     )
     parser.add_argument(
-        "--behind-firewall", action="store_true", help="call others, never be called"
+        "--behind-firewall", action="store_true", help="connect to others, accept no connections"
     )
     parser.add_argument(
         trust.FLAG,
@@ -233,7 +240,7 @@ def _make_help(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
     from training.monitor import helping
 
     if options.behind_firewall:
-        rule = "must not be given: whoever helps is called by others"
+        rule = "must not be given: others have to connect to a helper"
         raise InputError("behind-firewall", True, rule)
     chosen = helping.HelperOptions(options.name, folder, _make_endpoint(options))
     return lambda stop: helping.help_out(run, chosen, stop)

@@ -40,8 +40,10 @@ def main(words: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m validation")
     commands = parser.add_subparsers(dest="command", required=True)
-    measure = commands.add_parser("measure", help="what one training step needs")
-    trace = commands.add_parser("trace", help="every tensor that one training step keeps alive")
+    measure = commands.add_parser("measure", help="measure the memory of one training step")
+    trace = commands.add_parser(
+        "trace", help="list every tensor that one training step keeps alive"
+    )
     for command in (measure, trace):
         add_options(command, optional=command is measure)
         command.add_argument("--device", choices=("counting", "cpu", "cuda"), default="counting")
@@ -53,17 +55,17 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="measure on your GPU, beside the prediction")
     add_options(check)
     check.add_argument("--device", choices=("counting", "cpu", "cuda"), default="cuda")
-    compare = commands.add_parser("compare", help="the calculator against the committed rows")
+    compare = commands.add_parser("compare", help="compare the calculator with the committed rows")
     compare.add_argument("--device", choices=("counting", "cpu", "cuda", "*"), default="counting")
     compare.add_argument("--json", action="store_true", help="print one object for a page")
     compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
-    compare.add_argument("--worst", type=int, default=20, help="how many rows to list")
+    compare.add_argument("--worst", type=int, default=20, help="number of rows to list")
     measure.add_argument("--json", action="store_true", help="print one object")
     measure.add_argument("--keep", action="store_true", help="add it to the committed rows")
     measure.add_argument(
         "--folder",
         type=Path,
-        help="write a file to send in here; without a model, into the current folder",
+        help="folder for a file to send; default without a model: the current folder",
     )
     trace.add_argument("--timeline", action="store_true", help="one layer's backward, op by op")
     return parser

@@ -57,7 +57,7 @@ def plan_run(params: Params) -> dict[str, Any]:
 
 
 def query_of(model: str, run: Run) -> str:
-    """What differs from the defaults, as the page's address holds it."""
+    """The values that differ from the defaults, as in the page's address."""
     named = {} if model == DEFAULT_MODEL else {"model": model}
     return urlencode(named | {name: _number(value) for name, value in run.changed().items()})
 
@@ -86,7 +86,7 @@ def presets() -> list[dict[str, str]]:
 
 
 def _values(run: Run, subject: Subject) -> dict[str, str]:
-    """What each control shows: the choice, else the model's or the card's own value."""
+    """The value of each control: the choice, else the model's or the card's own value."""
     card = GPUS.get(run.gpu)
     own: dict[str, object] = {
         "parameters": subject.computed,
@@ -165,7 +165,7 @@ def _figures(found: Forecast) -> Iterator[tuple[str, str]]:
 
 
 def _sum(found: Forecast) -> str:
-    """How an exchange goes with computing, in a sentence."""
+    """A sentence on exchange and computing."""
     run, rhythm = found.run, found.rhythm
     computing, exchange = (
         format_seconds(seconds) for seconds in (rhythm.computing_seconds, rhythm.exchange_seconds)

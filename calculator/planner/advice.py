@@ -111,7 +111,7 @@ def _what_else_fits(
     architecture: Architecture, plan: Plan, gpu: Gpu, report: Report
 ) -> Iterator[Advice]:
     left = format_bytes(gpu.memory - need_of(report).typical)
-    note = f"{left} of {format_bytes(gpu.memory)} are left over."
+    note = f"{left} of {format_bytes(gpu.memory)} are left."
     ways: list[Way] = []
     limits = (architecture, plan, gpu.memory, gpu.generation)
     batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS, note, ways)
@@ -268,7 +268,7 @@ def _gpu_ways(report: Report, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
         if need.fits(gpu.memory):
             words = f"Use the {gpu.title}"
             details = (
-                f"The smallest GPU of the list that holds it; it has {format_bytes(gpu.memory)}."
+                f"The smallest GPU on the list that holds it, with {format_bytes(gpu.memory)}."
             )
             return [Way(words, format_bytes(need.typical), details, plan, gpu)]
     return []

@@ -111,14 +111,14 @@ CHANGES: Final = (
         "8-bit states",
     ),
     Change(
-        "Compute attention again in the backward pass",
+        "Recompute attention in the backward pass",
         Cost.TIME,
         "Computes the attention of each layer twice.",
         _set(checkpointing=Checkpointing.SELECTIVE),
         "selective checkpointing",
     ),
     Change(
-        "Compute each layer again in the backward pass",
+        "Recompute each layer in the backward pass",
         Cost.TIME,
         "Computes the forward pass twice: about a third more arithmetic.",
         _set(checkpointing=Checkpointing.FULL),
@@ -134,7 +134,7 @@ CHANGES: Final = (
     Change(
         "Keep weights and gradients in 16 bits",
         Cost.OTHER_TRAINING,
-        "Rounding may swallow small updates.",
+        "Rounding may lose small updates.",
         _set(precision=Precision.HALF),
         "16-bit weights",
     ),

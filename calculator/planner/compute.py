@@ -60,7 +60,7 @@ def work_per_token(
     Valid for dense and mixture-of-experts decoders with full attention; norms, activations and the
     softmax are not counted.
 
-    At 1,007 tokens a second, MPT 70B on an H100 reaches a printed MFU of 41.25%:
+    At 1,007 tokens per second, MPT 70B on an H100 reaches a printed MFU of 41.25%:
 
     >>> work = work_per_token(64_862_437_376, layers=80, width=8192, sequence_length=2048)
     >>> f"{utilization(work.model, 515_636 / 512, 989.5e12):.2%}"

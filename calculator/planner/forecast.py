@@ -1,4 +1,4 @@
-"""What a run will take: time, traffic, energy, money, failures, and what each speed-up brings."""
+"""Forecast of a run: time, traffic, energy, money, failures, and the effect of each speed-up."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -25,7 +25,7 @@ SHARING_GROUPS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run will take.
+    """Forecast of a run.
 
     Attributes:
         work: FLOPs of one token.
@@ -120,7 +120,7 @@ class Forecast:
 
 
 def forecast(model: str, run: Run) -> Forecast:
-    """What a run of that model will take.
+    """Forecast of a run of that model.
 
     What is left out makes a real run longer: finding a group, joining, and data that do not come
     in time.

@@ -19,7 +19,7 @@ MOST_VOLUNTEERS: Final = 10_000
 
 
 class Compression(StrEnum):
-    """How gradients are made smaller before they are sent."""
+    """Ways to compress gradients before they are sent."""
 
     NONE = "32"
     HALF = "16"

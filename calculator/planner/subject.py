@@ -1,4 +1,4 @@
-"""What a run trains: what a token costs, and which tensors are exchanged."""
+"""The subject of a run: the cost of a token, and the tensors that are exchanged."""
 
 import math
 from collections.abc import Iterator

@@ -127,7 +127,7 @@ class Router:
                 os.write(line.file, packet)
 
     def is_call(self, packet: bytes) -> bool:
-        """Tell whether a packet wants a new connection, or is no TCP at all."""
+        """True if a packet wants a new connection, or is no TCP at all."""
         header = 4 * (packet[0] & 0x0F)
         return packet[9] != _TCP or packet[header + 13] & (_SYN | _ACK) == _SYN
 

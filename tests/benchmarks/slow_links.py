@@ -69,7 +69,7 @@ class Laboratory:
         return row
 
     def has(self, **words: Any) -> bool:
-        """Tell whether there is a row of this description."""
+        """True if there is a row of this description."""
         return any(words.items() <= row.items() for row in self.rows)
 
     def measure_lines(self, spaces: Namespaces, lines: Lines, congestion: str) -> None:
@@ -316,7 +316,7 @@ def _measure_four(laboratory: Laboratory, kinds: list[Lines], reachable: int) ->
 
 
 def _lacks(laboratory: Laboratory, kinds: list[Lines], bits: Sequence[int], **words: Any) -> bool:
-    """Tell whether an exchange of this description has no row yet."""
+    """True if an exchange of this description has no row yet."""
     return not all(
         laboratory.has(measured="exchange", **(_words(lines, "cubic") | words), bits=each)
         for lines in kinds

@@ -1,4 +1,4 @@
-"""How many sequences fit at each length, on the calculator's page."""
+"""Number of sequences that fit at each length, on the calculator's page."""
 
 import pytest
 from playwright.sync_api import expect

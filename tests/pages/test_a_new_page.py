@@ -21,7 +21,7 @@ description: What it is about.
 
 {{ words("Numbers", ["Name", "Number"], rows) }}
 """
-CONTEXT = '''"""What the new page needs."""
+CONTEXT = '''"""Data for the new page."""
 
 
 def context() -> dict[str, object]:

@@ -41,7 +41,7 @@ class GrantAuthorizer(TokenAuthorizerBase):
         )
 
     def is_token_valid(self, access_token: AccessToken) -> bool:
-        """Tell whether a grant holds now; hivemind checks that the caller has the key in it."""
+        """True if a grant holds now; hivemind checks that the caller has the key in it."""
         try:
             self.membership.check(_read(access_token, self.membership.run))
         except GrantError:
@@ -49,7 +49,7 @@ class GrantAuthorizer(TokenAuthorizerBase):
         return True
 
     def does_token_need_refreshing(self, access_token: AccessToken) -> bool:
-        """Tell whether it is time to look for a renewed grant."""
+        """True if it is time to look for a renewed grant."""
         left = _read(access_token, self.membership.run).seconds_left()
         return left < LOOK_AGAIN_SECONDS
 

@@ -73,7 +73,7 @@ def _put(address: str, wanted: dict[str, str], token: Token) -> tuple[int, dict[
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise _unreachable(f"{address} answered with status {status} and nothing of use")
+        raise _unreachable(f"{address} returned status {status} and nothing of use")
     return status, body
 
 
@@ -97,7 +97,7 @@ def _refusal(status: int, error: object) -> AccessRefusedError:
     try:
         cause = Cause(str(told.get("cause")))
     except ValueError:
-        return _unreachable(f"it answered with status {status} and no cause that we know")
+        return _unreachable(f"it returned status {status} and no cause that we know")
     return AccessRefusedError(cause, printable(told.get("detail")))
 
 

@@ -198,7 +198,7 @@ class Renewal:
             logger.warning("access was not renewed: %s", error.cause)
             self.stop.set()
         except Exception:
-            logger.exception("the renewal of access failed; going on")
+            logger.exception("the renewal of access failed; continuing")
         else:
             self._lifetime = self._seconds_left()
             if self._told is not None:

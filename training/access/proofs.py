@@ -48,7 +48,7 @@ def prove(key: PeerKey, run: str, token: Token) -> str:
 
 
 def is_proved(proof: str, peer_public_key: str, run: str, token: Token) -> bool:
-    """Tell whether the holder of a key asked for access to a run with this token."""
+    """True if the holder of a key asked for access to a run with this token."""
     try:
         key = serialization.load_ssh_public_key(peer_public_key.encode())
         signature = base64.b64decode(proof, validate=True)

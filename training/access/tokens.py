@@ -68,7 +68,7 @@ def provide_token() -> None:
     else:
         return
     print("This run admits people by their Hugging Face account.", file=sys.stderr)
-    print(f"Make a token of the type 'read' at {TOKENS_PAGE}", file=sys.stderr)
+    print(f"Create a token of the type 'read' at {TOKENS_PAGE}", file=sys.stderr)
     try:
         typed = Token(getpass.getpass("Token (not shown, not stored): ").strip())
     except EOFError:

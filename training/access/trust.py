@@ -74,7 +74,9 @@ def _says_yes(host: str) -> bool:
     if not sys.stdin.isatty():
         return False
     print(f"This run checks your Hugging Face account through {host}.", file=sys.stderr)
-    print("It gets your token, and can do with it what the token allows.", file=sys.stderr)
+    print(
+        "That server gets your token and can use it for anything the token allows.", file=sys.stderr
+    )
     print(f"Send the token to {host}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in _YES
 

@@ -132,7 +132,7 @@ class Books:
             return bool(found.rowcount)
 
     def is_allowed(self, username: str) -> bool:
-        """Tell whether a user is on the allowlist."""
+        """True if a user is on the allowlist."""
         with self._open() as database:
             query = "SELECT 1 FROM allowed WHERE username = ?"
             return database.execute(query, (username,)).fetchone() is not None

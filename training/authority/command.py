@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
     moderating = (
         ("allow", _allow, "put a user on the allowlist (see serve --allowlist)"),
         ("disallow", _disallow, "take a user off the allowlist"),
-        ("ban", _ban, "exclude a user and the devices admitted on the account, or one device"),
+        ("ban", _ban, "ban a user and the devices admitted under the account, or one device"),
         ("unban", _unban, "lift a ban"),
         ("list", _list, "show allowlist, bans and newest decisions"),
     )
@@ -74,7 +74,9 @@ def make_parser() -> argparse.ArgumentParser:
             what = "name on the Hub, or a device's peer id" if "ban" in name else "name on the Hub"
             action.add_argument("user", metavar="USER", help=what)
         if name in ("allow", "ban"):
-            action.add_argument("--reason", default="", help="for the log; the banned are told")
+            action.add_argument(
+                "--reason", default="", help="for the log, and shown to the banned user"
+            )
     return parser
 
 
@@ -83,10 +85,13 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on")
     parser.add_argument(
-        "--lifetime", type=int, default=600, help="seconds that access lasts; so soon bans work"
+        "--lifetime",
+        type=int,
+        default=600,
+        help="seconds that access lasts; bans take effect within this time",
     )
     parser.add_argument(
-        "--allowlist", action="store_true", help="admit users on the allowlist only"
+        "--allowlist", action="store_true", help="admit only users on the allowlist"
     )
     parser.add_argument(
         "--keys-per-account",
@@ -98,21 +103,21 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hub",
         default=os.environ.get("HF_ENDPOINT", DEFAULT_ENDPOINT),
-        help="address of the Hub that knows the tokens (default: HF_ENDPOINT or %(default)s)",
+        help="address of the Hub that checks the tokens (default: HF_ENDPOINT or %(default)s)",
     )
     parser.add_argument(
         "--remember",
         type=float,
         default=REMEMBER_SECONDS,
         metavar="SECONDS",
-        help="ask the Hub about the same token only so often",
+        help="least seconds between two checks of the same token with the Hub",
     )
     parser.add_argument("--certificate", type=Path, help="for https without a proxy: PEM file")
     parser.add_argument("--certificate-key", type=Path, help="its private key: PEM file")
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--folder", type=Path, help="for the signing key and the books")
+    parser.add_argument("--folder", type=Path, help="for the signing key and the records")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -137,7 +142,7 @@ def _disallow(books: Books, options: argparse.Namespace) -> str:
 
 def _ban(books: Books, options: argparse.Namespace) -> str:
     lifetime = status.read(books.path.parent).get("lifetime", 600)
-    soon = f"works at the next renewal of access, within {lifetime} s"
+    soon = f"takes effect at the next renewal of access, within {lifetime} s"
     if _PEER.fullmatch(options.user):
         books.ban_peer(options.user, options.reason)
         return f"the device {options.user} is banned; this {soon}"
@@ -148,7 +153,7 @@ def _ban(books: Books, options: argparse.Namespace) -> str:
 def _unban(books: Books, options: argparse.Namespace) -> str:
     if not books.unban(options.user):
         raise InputError("user", options.user, "must be banned")
-    return f"{options.user} is not banned any more"
+    return f"{options.user} is no longer banned"
 
 
 def _list(books: Books, options: argparse.Namespace) -> str:

@@ -28,7 +28,7 @@ class Account:
     organisations: frozenset[str]
 
     def is_member(self, organisation: str) -> bool:
-        """Tell whether the user is in an organisation; the Hub does not mind upper case."""
+        """True if the user is in an organization; the Hub ignores case."""
         return organisation.casefold() in {name.casefold() for name in self.organisations}
 
 
@@ -79,7 +79,7 @@ class Hub:
         self._client = httpx.AsyncClient(timeout=ANSWER_SECONDS, follow_redirects=False)
 
     async def whoami(self, token: Token) -> Account:
-        """Tell whose a token is.
+        """The owner of a token.
 
         Raises:
             AccessRefusedError: token-invalid, when it is no user's.
@@ -111,7 +111,7 @@ class Hub:
             raise AccessRefusedError(Cause.TOKEN_INVALID)
         if answer.status_code != httpx.codes.OK:
             overloaded = answer.status_code == 429 or answer.status_code >= 500
-            detail = f"it answered with status {answer.status_code}"
+            detail = f"it returned status {answer.status_code}"
             raise HubUnreachableError(detail, answered=not overloaded)
         try:
             told = _WhoAmI.model_validate_json(answer.content)

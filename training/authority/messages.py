@@ -34,11 +34,11 @@ class AccessRequest(BaseModel):
 class AccessAnswer(BaseModel):
     """Access to the run, for a while."""
 
-    username: Annotated[str, Field(description="Whose token it was")]
+    username: Annotated[str, Field(description="The owner of the token")]
     peer_id: Annotated[str, Field(description="The peer's identity in the network, in base 58")]
     expires: Annotated[str, Field(description="End of the access, ISO 8601 in UTC")]
     grant: Annotated[
-        str, Field(description="What the peer shows to others; JSON, signed with Ed25519")
+        str, Field(description="Grant for the peer to show to others; JSON, signed with Ed25519")
     ]
     authority_key: Annotated[
         str, Field(description="The key to check grants with: 32 bytes in base 64")
@@ -49,9 +49,12 @@ class AccessAnswer(BaseModel):
 class Description(BaseModel):
     """The authority's public description of itself."""
 
-    run: Annotated[str, Field(description="The run that it admits to")]
+    run: Annotated[str, Field(description="The run to which it admits volunteers")]
     organisation: Annotated[
-        str, Field(description="Whose members it admits; empty: everybody with an account")
+        str,
+        Field(
+            description="The organization whose members it admits; empty: everyone with an account"
+        ),
     ]
     allowlist: Annotated[bool, Field(description="Whether it admits only users on its list")]
     lifetime: Annotated[int, Field(description="Seconds that access lasts")]
@@ -62,13 +65,13 @@ class Description(BaseModel):
 class Problem(BaseModel):
     """The reason for refusing access; with `field`, `value` and `rule` if a field is invalid."""
 
-    cause: Annotated[Cause, Field(description="Which of the causes it is")]
-    message: Annotated[str, Field(description="What is the matter, in words")]
+    cause: Annotated[Cause, Field(description="The cause")]
+    message: Annotated[str, Field(description="The problem, in words")]
     fix: Annotated[str, Field(description="What to do about it")]
-    detail: Annotated[str, Field(description="What else is known")] = ""
-    field: Annotated[str | None, Field(description="The field that is not as it must be")] = None
-    value: Annotated[str | None, Field(description="What it held, cut short")] = None
-    rule: Annotated[str | None, Field(description="How it must be")] = None
+    detail: Annotated[str, Field(description="More details")] = ""
+    field: Annotated[str | None, Field(description="The invalid field")] = None
+    value: Annotated[str | None, Field(description="Its value, shortened")] = None
+    rule: Annotated[str | None, Field(description="The rule for its value")] = None
 
 
 class ProblemAnswer(BaseModel):

@@ -175,7 +175,7 @@ class GuardedAverager(ExpectantAverager):
 
     def _report(self, seen: Round) -> None:
         for peer, reason in seen.refused.items():
-            logger.warning("%s sent %s: it is left out of this round", peer, reason)
+            logger.warning("%s sent %s: leaving it out of this round", peer, reason)
         self._rounds_sender.send(seen)
 
 
@@ -219,7 +219,7 @@ class GuardedGradientAverager(GuardedAverager, GradientAverager):
         with self.get_tensors() as gradients:
             if all(bool(gradient.isfinite().all()) for gradient in gradients):
                 return
-            logger.warning("our own gradients are not finite: they are left out of this step")
+            logger.warning("our own gradients are not finite: leaving them out of this step")
             for gradient in gradients:
                 gradient.zero_()
         self.local_samples_accumulated = 0  # their weight

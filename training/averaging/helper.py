@@ -132,7 +132,7 @@ class Helper:
                 logger.warning("helping is not possible yet: %s", error)
                 self._closed.wait(RETRY_SECONDS)
             except Exception:
-                logger.exception("helping failed; going on")
+                logger.exception("helping failed; continuing")
                 self._closed.wait(RETRY_SECONDS)
             finally:
                 self._busy_since = None

@@ -130,7 +130,7 @@ class SwarmOptimizer(hivemind.Optimizer):
             super()._update_global_epoch(grad_scaler)
         except RoundFailedError as error:
             self.failure = str(error)
-            logger.warning("no step is made: %s", error)
+            logger.warning("the step failed: %s", error)
             self._give_up_round()
 
     def _has_company_come(self) -> bool:
@@ -149,7 +149,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         if not began and self.is_in_company:  # the group found beforehand was used up
             began = bool(super()._begin_averaging_gradients(grad_scaler))
         if not began and self.is_in_company:
-            raise RoundFailedError("the averaging could not begin")
+            raise RoundFailedError("averaging could not start")
         return began
 
     def _average_gradients_and_load_into_optimizer(self, maybe_step_control: Any) -> None:
@@ -168,7 +168,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         self._seen = rounds[-1] if rounds else None
         logger.info("averaged gradients with %d peers", len(group))
         if self._seen is not None and self._seen.answered <= TOO_LITTLE:
-            raise RoundFailedError("those who average did not answer")
+            raise RoundFailedError("the averaging peers did not respond")
 
     def _await_group(self, control: Any) -> None:
         """Wait for a group to come together; whoever is late is not waited for long.
@@ -316,8 +316,8 @@ class SwarmOptimizer(hivemind.Optimizer):
 
 def _why_it_failed(control: Any, error: Exception) -> str:
     if control.began_allreduce:
-        return f"the exchange broke off ({error!r})"
-    return "no group of volunteers came together"
+        return f"the exchange failed ({error!r})"
+    return "no group of volunteers was found"
 
 
 def open_optimizer(

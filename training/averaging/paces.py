@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from training.averaging.reduction import Round
 
 REMEMBERED = 8  # rounds
-IDLE = 1e-9  # samples a second: who is slower computes nothing, as helpers do
-FASTEST = 4.0  # no peer can do more than so many times what the middle one did
+IDLE = 1e-9  # samples per second: below it, a peer computes nothing, as helpers do
+FASTEST = 4.0  # no peer's pace can be more than this many times the median
 SLACK = 4.0  # a device may be so much faster for a while than it was
 
 

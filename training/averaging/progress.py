@@ -23,8 +23,8 @@ from training.records.owners import entries, identity_of
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 5.0
-HELPERS_PACE = 1e-9  # samples a second: who is slower computes nothing
-LIARS = 4  # of so many peers one may claim a step that does not exist
+HELPERS_PACE = 1e-9  # samples per second: below it, a peer computes nothing
+LIARS = 4  # of this many peers, one may claim a step that does not exist
 OLDEST_SECONDS = 30.0  # a report's age: what its sender may have computed since counts, too
 
 
@@ -131,7 +131,7 @@ class CredibleTracker(ProgressTracker):
         return max((step for step in steps if step <= ceiling), default=0)
 
     def announce(self, present: bool) -> None:
-        """Tell the others that a helper is there, or is not any more."""
+        """Announce that a helper is present, or has left."""
         self._announced = present
         if present:
             self.should_report_progress.set()
@@ -139,7 +139,7 @@ class CredibleTracker(ProgressTracker):
             self._store(None)
 
     def announce_arrival(self) -> None:
-        """Tell the others of us before the first samples; the library tells with them only."""
+        """Announce us before the first samples; the library alone would wait for them."""
         self._store(self.local_progress.dict())
 
     def _store(self, progress: dict[str, Any] | None) -> None:

@@ -51,13 +51,13 @@ class TrainingState:
         return metadata, self.tensors
 
     def is_sound(self, parameter_count: int) -> bool:
-        """Tell whether the parameters, the first tensors, are sound and the others finite."""
+        """True if the parameters, the first tensors, are sound and the others finite."""
         parameters, others = self.tensors[:parameter_count], self.tensors[parameter_count:]
         return are_sound(parameters) and are_finite(others)
 
 
 def are_finite(tensors: Sequence[torch.Tensor]) -> bool:
-    """Tell whether all floating-point tensors are finite."""
+    """True if all floating-point tensors are finite."""
     return all(bool(t.isfinite().all()) for t in tensors if t.is_floating_point())
 
 
@@ -65,7 +65,7 @@ LARGEST_WEIGHT = 100.0  # root mean square of a tensor's elements; trained ones 
 
 
 def are_sound(parameters: Sequence[torch.Tensor]) -> bool:
-    """Tell whether all weights are finite, and none of the tensors so large that it is broken."""
+    """True if all weights are finite, and none of the tensors so large that it is broken."""
     if not all(p.is_floating_point() for p in parameters):
         return False
     sizes = [
@@ -78,7 +78,7 @@ def are_sound(parameters: Sequence[torch.Tensor]) -> bool:
 def is_usable(
     metadata: dict[str, Any], tensors: Sequence[torch.Tensor], shapes: Sequence[torch.Size]
 ) -> bool:
-    """Tell whether a state from a peer is whole, of this model, and sound.
+    """True if a state from a peer is whole, of this model, and sound.
 
     A peer that dies in the middle of sending leaves the last tensors out.
     """

@@ -225,9 +225,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("source", help="`shapes`, a folder or a data set on the Hub")
     parser.add_argument("--output", type=Path, required=True, help="folder of the shards")
     parser.add_argument("--recipe", default="rehearsal", help=f"one of {', '.join(RECIPES)}")
-    parser.add_argument("--codes", help="folder or Hub name of the VQ-GAN, else the recipe's")
-    parser.add_argument("--count", type=int, help="pictures to read, else all")
-    parser.add_argument("--shard-rows", type=int, default=4096, help="pictures of a shard")
+    parser.add_argument("--codes", help="folder or Hub name of the VQ-GAN; default: the recipe's")
+    parser.add_argument("--count", type=int, help="number of pictures to read; default: all")
+    parser.add_argument("--shard-rows", type=int, default=4096, help="pictures per shard")
     arguments = parser.parse_args(argv)
     settings = find_recipe(arguments.recipe).data
     name = arguments.codes or settings.codes

@@ -42,7 +42,7 @@ class Help(StrEnum):
     NEVER = "never"
 
     def is_needed(self, callers: int, reachable: int) -> bool:
-        """Tell whether to help: so many volunteers call only, so many can be called."""
+        """True if it should help, by how many volunteers only call and how many can be called."""
         if self is Help.AUTO:
             return callers > 0 and reachable < ENOUGH
         return self is Help.ALWAYS
@@ -102,12 +102,12 @@ def describe(callers: int, reachable: int, helping: bool) -> str:
     if everybody == 1:
         who = "the only volunteer is"
     if helping:
-        return f"{who} behind routers: the organisers average for them"
+        return f"{who} behind routers: the organizers average for them"
     if reachable:
         return f"{who} behind routers: one other volunteer averages for them"
     return (
-        f"{who} behind routers, and nobody averages for them: no steps are made. Anyone with an "
-        "open port can help: python -m training help RUN"
+        f"{who} behind routers, and no one averages for them, so the run makes no steps. Anyone "
+        "with an open port can help: python -m training help RUN"
     )
 
 
@@ -172,7 +172,7 @@ def _go_on(
             report = testimony.report(helper.step)
             reports.hand_in(network.dht, monitors, report, network.membership)
         except (OSError, TimeoutError) as error:
-            logger.warning("the network daemon does not answer: %r", error)
+            logger.warning("the network daemon does not respond: %r", error)
         told.say(describe(helper.callers, helper.reachable, helping=True))
         if helper.step != shown:
             shown = helper.step
@@ -190,7 +190,7 @@ class Told:
     since: float = field(default_factory=time.monotonic)
 
     def say(self, sentence: str) -> bool:
-        """Say it if it is news; gives whether it was."""
+        """Say it if it is news; returns true if it was."""
         if sentence == self.last:
             return False
         self.last, self.since = sentence, time.monotonic()

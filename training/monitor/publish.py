@@ -177,7 +177,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m training publish", description=__doc__)
     parser.add_argument("run", metavar="RUN", help="the run file, or its address")
     parser.add_argument("live", metavar="LIVE", type=Path, help="the run's live folder")
-    parser.add_argument("--to", metavar="REPOSITORY", help="else the run file's `checkpoints`")
+    parser.add_argument("--to", metavar="REPOSITORY", help="default: the run file's `checkpoints`")
     arguments = parser.parse_args(argv)
     run = runfile.load(arguments.run)
     if arguments.to:
@@ -191,7 +191,7 @@ def main(argv: list[str] | None = None) -> int:
     except PublishError as error:
         print(f"error: {error}")
         return 1
-    print(address or "the newest checkpoint is on the Hub already")
+    print(address or "the newest checkpoint is already on the Hub")
     return 0
 
 

@@ -34,8 +34,8 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m training rollback", description=__doc__)
     parser.add_argument("run", metavar="RUN", help="the run file, or its address")
     parser.add_argument("step", type=int, metavar="STEP", help="of a published checkpoint")
-    parser.add_argument("--folder", type=Path, help="the monitor's; else the one it has by default")
-    parser.add_argument("--live", type=Path, help="the live data; else in the monitor's folder")
+    parser.add_argument("--folder", type=Path, help="the monitor's; default: its default folder")
+    parser.add_argument("--live", type=Path, help="the live data; default: in the monitor's folder")
     options = parser.parse_args(argv)
     run = load(options.run)
     folder = options.folder or default_folder(run, "monitor")
@@ -44,10 +44,10 @@ def main(argv: list[str]) -> int:
     while time.monotonic() < deadline:
         order = atomic.read_json(folder / FILE_NAME)
         if "step" in order:
-            print(f"the run goes on as step {order['step']} from the weights of {options.step}")
+            print(f"the run continues as step {order['step']} from the weights of {options.step}")
             return 0
         time.sleep(0.5)
-    print("the monitor does not answer: it will pass the order on when it is started")
+    print("the monitor does not respond: it will pass on the order when it starts")
     return 1
 
 
@@ -86,8 +86,8 @@ def carry_out(folder: Path, live: LiveFolder, furthest_step: int) -> RollbackOrd
         written |= _publish_again(live, written["checkpoint"], furthest_step)
         atomic.write_json(folder / FILE_NAME, written)
         print(
-            f"the moderators ordered the weights of step {written['checkpoint']}: "
-            f"the run goes on with them as step {written['step']}",
+            f"the moderators chose the weights of step {written['checkpoint']}: "
+            f"the run continues with them as step {written['step']}",
             flush=True,
         )
     return RollbackOrder.parse_obj(written)

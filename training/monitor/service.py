@@ -110,7 +110,7 @@ def _going_on(what: str) -> Iterator[None]:
     try:
         yield
     except Exception:
-        logger.exception("%s failed; going on", what)
+        logger.exception("%s failed; continuing", what)
 
 
 class Monitor:

@@ -159,7 +159,7 @@ class Network:
         directory.announce(self.dht, self.subkey, grant)
 
     def _keep_announced(self, membership: Membership) -> None:
-        """Tell the run of our grant now and then: who kept it for the others may have gone."""
+        """Publish our grant now and then, because peers that stored it may have left."""
         if time.monotonic() - self._announced < ANNOUNCE_SECONDS:
             return
         admission = membership.read()

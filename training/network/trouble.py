@@ -52,7 +52,7 @@ def _explain_silence(entry_points: Sequence[str]) -> CannotConnectError | Access
 
 
 def can_touch(address: str) -> bool:
-    """Tell whether something listens at a multiaddress' TCP port; False for other protocols."""
+    """True if something listens at a multiaddress' TCP port; False for other protocols."""
     parts = dict(re.findall(r"/(ip4|ip6|dns|dns4|dns6|tcp)/([^/]+)", str(Multiaddr(address))))
     port = parts.pop("tcp", None)
     if port is None or not parts:

@@ -138,11 +138,15 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--recipe", help=f"one of {', '.join(RECIPES)}; else the checkpoint's")
     parser.add_argument("--codes", help="folder or Hub name of the VQ-GAN, else the recipe's")
     parser.add_argument("--images", type=int, help="pictures of each prompt")
-    parser.add_argument("--keep", type=int, help="of these, the best so many by CLIP")
+    parser.add_argument("--keep", type=int, help="number of the best of these to keep, by CLIP")
     parser.add_argument("--scorer", help="folder or Hub name of the CLIP, else the recipe's")
-    parser.add_argument("--temperature", type=float, help="below 1: surer, more alike")
-    parser.add_argument("--top-k", type=int, help="codes to choose from")
-    parser.add_argument("--top-p", type=float, help="probability to choose from")
+    parser.add_argument(
+        "--temperature", type=float, help="below 1: surer choices, more similar pictures"
+    )
+    parser.add_argument("--top-k", type=int, help="number of likeliest codes to choose from")
+    parser.add_argument(
+        "--top-p", type=float, help="probability of the likeliest codes to choose from"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--output", "--out", type=Path, default=Path("pictures.png"), help="PNG of all pictures"

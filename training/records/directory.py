@@ -24,7 +24,7 @@ PAUSE_SECONDS = 1.0  # between two looks: strangers must not make us search with
 
 
 def announce(dht: DHT, subkey: bytes, grant: Grant) -> "MPFuture[bool]":
-    """Tell the run of our grant; gives whether it arrived, for those who want to wait.
+    """Publish our grant in the run; true once it has arrived, for callers that wait.
 
     Args:
         subkey: the peer's own, which carries its public key, so that nobody else can write it.

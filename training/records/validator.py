@@ -69,7 +69,7 @@ class RecordValidator(RecordValidatorBase):
         }
 
     def validate(self, record: DHTRecord) -> bool:
-        """Tell whether a record holds; never raises."""
+        """True if a record holds; never raises."""
         try:
             self._check(record)
         except Exception as error:  # whatever others may send

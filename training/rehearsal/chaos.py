@@ -68,7 +68,7 @@ class Chaos(Rehearsal):
         honest = self.planned[: self.options.peers]
         victim = honest[self.kills % len(honest)]
         if self._absent is None and victim in self.volunteers:
-            print(f"-- {victim}'s machine dies", flush=True)
+            print(f"-- {victim}'s machine crashes", flush=True)
             self.volunteers.pop(victim).kill()
             self.kills += 1
             self._absent = victim, seconds
@@ -81,7 +81,7 @@ class Chaos(Rehearsal):
 
     def _restart(self, who: str) -> None:
         worker = self.monitor if who == "monitor" else self.authority.worker
-        print(f"-- the {who} dies, and is started again", flush=True)
+        print(f"-- the {who} crashes and restarts", flush=True)
         worker.kill()
         time.sleep(ABSENCE_SECONDS)
         worker.start()
@@ -111,7 +111,7 @@ def rehearse(options: RehearsalOptions, calm: Path | None = None) -> int:
     options = replace(options, incidents=False)
     if calm is None:
         calm = folder / "calm"
-        print("first a calm rehearsal of the same volunteers", flush=True)
+        print("first, a calm rehearsal with the same volunteers", flush=True)
         code = run_through(Rehearsal, replace(options, folder=calm))[0]
         if code:
             return code

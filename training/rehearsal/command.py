@@ -33,8 +33,8 @@ NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 # The learning rate should end where the time does: pictures are clear only after it has come down.
 SECONDS_A_STEP = 2.4  # of three volunteers on two cores that have nothing else to do
 MIN_STEPS = 10
-START_SECONDS = 240.0  # for a busy machine; one start that hangs is tried again within
-GIVE_UP_SECONDS = 180.0  # the monitor ends the run; if it does not, so long after its time
+START_SECONDS = 240.0  # for a busy machine; includes one retry of a start that hangs
+GIVE_UP_SECONDS = 180.0  # grace period for the monitor to end the run
 CANDIDATES = 128  # pictures drawn of each caption at the end, as the original run did
 DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the training
 
@@ -159,7 +159,7 @@ class Rehearsal:
         """Say what came of it."""
         lines = self.live.progress.read()
         if not lines:
-            print(f"no global step was made; the logs are in {self.folder}", flush=True)
+            print(f"the rehearsal made no global step; the logs are in {self.folder}", flush=True)
             return 1
         first, last = lines[0], lines[-1]
         print(f"\n{len(lines)} steps, loss {_loss(first)} -> {_loss(last)}")
@@ -171,7 +171,7 @@ class Rehearsal:
         try:
             drawing = self._draw()
         except InputError as error:
-            print(f"no pictures were drawn: {error}", flush=True)
+            print(f"no pictures could be drawn: {error}", flush=True)
             return 1
         drawing.save(sheet)
         print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)
@@ -223,7 +223,7 @@ class Rehearsal:
     def _stage_incidents(self, share: float) -> None:
         victim, late = self.planned[min(1, self.options.peers - 1)], self.planned[-1]
         if share > DEATH and victim in self.volunteers and self.options.peers > 1:
-            print(f"-- {victim}'s machine dies in the middle of its work", flush=True)
+            print(f"-- {victim}'s machine crashes during its work", flush=True)
             self.volunteers.pop(victim).kill()
         if share > LATE_JOIN and late not in self.volunteers:
             print(f"-- {late} joins late", flush=True)

@@ -29,7 +29,7 @@ class TooLongError(RuntimeError):
 
 
 def is_web(address: str) -> bool:
-    """Tell whether an address is http or https: no other is ever followed."""
+    """True if an address is http or https: no other is ever followed."""
     try:
         parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -195,7 +195,7 @@ def _is_web(address: str) -> bool:
 
 
 def _is_private(address: str) -> bool:
-    """Tell whether nobody can listen in on the way to an address."""
+    """True if no one can listen in on the way to an address."""
     if not _is_web(address):
         return False
     parts = urlparse(address)
@@ -217,7 +217,7 @@ _RULES: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether a text can be shown in a terminal and on a page as it is."""
+    """True if a text can be shown in a terminal and on a page as it is."""
     controls = any(unicodedata.category(c) in _CONTROLS or c in _DIRECTIONS for c in text)
     return len(text) <= 1000 and not controls
 

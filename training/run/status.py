@@ -26,7 +26,7 @@ class Stage(StrEnum):
     AVERAGING = "averaging with the others"
     DISCONNECTED = "no connection to the run, trying again"
     SHARING = "sharing the result"
-    LEAVING = "saying goodbye to the others"
+    LEAVING = "leaving the run"
     DONE = "done"
 
 

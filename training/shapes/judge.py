@@ -31,12 +31,12 @@ class Seen:
 
 
 def shows(image: Image.Image, caption: str) -> bool:
-    """Tell whether a picture shows what a caption says, and nothing else."""
+    """True if a picture shows what a caption says, and nothing else."""
     return fits(look(image), caption)
 
 
 def fits(seen: list[Seen], caption: str) -> bool:
-    """Tell whether the patches of a picture are those of a caption."""
+    """True if the patches of a picture are those of a caption."""
     for relation, direction in RELATIONS.items():
         first, found, second = caption.partition(f" {relation} ")
         if found:
@@ -67,7 +67,7 @@ def look(image: Image.Image) -> list[Seen]:
 
 
 def _lies(first: Seen, second: Seen, direction: tuple[int, int]) -> bool:
-    """Tell whether the first lies in a direction from the second, more than across it."""
+    """True if the first lies in a direction from the second, more than across it."""
     step = np.array((first.x - second.x, first.y - second.y))
     along, across = step @ np.array(direction), step @ np.array(direction[::-1])
     return bool(along > abs(across))

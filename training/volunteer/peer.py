@@ -249,7 +249,7 @@ class Volunteer:
             self.reporter.publish(PeerState.TRAINING)
 
     def _explain_failure(self, why: str) -> None:
-        """Say why no step was made, and what can be done where nobody can be called."""
+        """Say why the step failed, and what can be done if no one accepts connections."""
         if self.optimizer.local_progress.samples_accumulated == 0:
             self.contribution.discard()
         tracker = self.optimizer.tracker

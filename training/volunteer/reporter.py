@@ -143,7 +143,7 @@ class Reporter:
             order = orders.find(network.dht, network.run, self.moderators, ANSWER_SECONDS)
             self.order = order or self.order
         except TimeoutError:
-            logger.warning("the network daemon is slow to answer")
+            logger.warning("the network daemon responds slowly")
         except (OSError, P2PDaemonError) as error:
             logger.warning("the network daemon is gone: %r", error)
             self.is_connected = self.is_alive = False

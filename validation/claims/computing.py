@@ -149,7 +149,7 @@ def llm_foundry() -> Topic:
         "Utilization of MPT models, 2023 to 2025",
         "llm-foundry",
         f"{len(table)} benchmarks, each with the model's and the hardware's share of the peak, "
-        "from parameters, layers, width, length and tokens a second.",
+        "from parameters, layers, width, length and tokens per second.",
         tuple(claim for kind in claims.values() for claim in kind),
         tuple(
             [kind, str(len(found)), f"{max(abs(item.difference) for item in found):.2f} points"]

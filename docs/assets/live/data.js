@@ -48,7 +48,7 @@ export const LIVE = new URL("../../live/", import.meta.url);
  */
 /** @typedef {{step: number, loss: number | null, time: string, address: string | null, sha256: string}} Checkpoint */
 /** @typedef {{prompts: string[], checkpoints: {step: number, time: string, images: string[][]}[]}} Samples */
-/** @typedef {{since: number, reason: string, next: number}} Outage Since when nothing could be read, and when it is tried again. */
+/** @typedef {{since: number, reason: string, next: number}} Outage The time since which nothing could be read, and the time of the next try. */
 
 /**
  * @typedef {object} RunData

@@ -1,7 +1,7 @@
 // @ts-check
 /*
- * progress.jsonl: a line a global step, read by byte ranges while it grows. A line counts once it
- * is whole. Each request begins with the last whole line read before: when that line is no longer
+ * progress.jsonl: one line per global step, read by byte ranges while it grows. A line counts once
+ * it is whole. Each request begins with the last whole line read before: when that line is no longer
  * where it was, the file is another one, and everything is read again.
  */
 

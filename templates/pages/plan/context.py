@@ -1,4 +1,4 @@
-"""What 'Plan a run' needs: the form's options, the first plan, and exchanges that were measured."""
+"""Data for 'Plan a run': the form's options, the first plan, and measured exchanges."""
 
 import json
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ def test_from_the_median_with_the_usual_radius_it_arrives_in_three_iterations() 
 
 
 def test_the_circle_of_the_radius_is_drawn_in_the_pictures_own_scale() -> None:
-    # SVG: a radius in per cent is of the root mean square of width and height
+    # SVG: a radius in percent is relative to the root mean square of width and height
     value = answer({"radius": 2.5})
     mean_side = math.sqrt(((2 * HALF_WIDTH) ** 2 + (2 * HALF_HEIGHT) ** 2) / 2)
     assert value["reach"] / 100 * mean_side == pytest.approx(2.5)

@@ -182,7 +182,7 @@ def test_a_ban_ends_a_volunteer_cleanly_and_tells_the_reason(scene: Scene) -> No
     assert scene.seen["exit code of mallory"] == supervisor.NOT_ADMITTED
     terminal = scene.terminal("mallory")
     assert f"excluded this user or this device ({REASON})" in terminal
-    assert "saying goodbye to the others" in terminal
+    assert "leaving the run" in terminal
     assert "Traceback" not in terminal
     assert "mallory is banned, with the devices of the account (1)" in scene.seen["ban"]
     assert f"within {LIFETIME} s" in scene.seen["ban"]

@@ -36,7 +36,7 @@ def test_the_places_of_text_and_picture_are_those_of_the_table() -> None:
     cosine, sine = rotary_table(CONFIG.layout, CONFIG.head_size, torch.device("cpu"))
     angles = torch.atan2(sine, cosine)
     prefix, pairs = CONFIG.layout.prefix, CONFIG.head_size // 6
-    assert here("Place of the picture on the text's axis") == "the one after the text"
+    assert here("Place of the picture on the text's axis") == "the position after the text"
     step = angles[1, pairs - 1]  # of the text's second place
     torch.testing.assert_close(angles[prefix:, pairs - 1] / step, torch.full((1023,), 257.0))
     assert here("Place of the text on the picture's axes") == "-2"

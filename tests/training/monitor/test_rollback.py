@@ -93,7 +93,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 def test_one_command_sends_the_whole_run_back(run: Scenario) -> None:
     answer, order = run.seen["answer"], run.seen["order"]
     assert answer.returncode == 0, answer.stderr
-    words = f"the run goes on as step {order['step']} from the weights of {order['checkpoint']}"
+    words = f"the run continues as step {order['step']} from the weights of {order['checkpoint']}"
     assert words in answer.stdout
     assert order["checkpoint"] == run.seen["checkpoint"] < order["step"]
 

@@ -45,7 +45,7 @@ def test_a_rehearsal_trains_and_ends_with_pictures(tmp_path: Path) -> None:
         [*COMMAND, "rehearse", *options], capture_output=True, text=True, timeout=580, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "'s machine dies in the middle of its work" in done.stdout
+    assert "'s machine crashes during its work" in done.stdout
     assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
     with Image.open(folder / "pictures.png") as sheet:
         assert sheet.width > 4 * 128
