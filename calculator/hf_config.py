@@ -23,6 +23,9 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     kind = config.get("model_type")
     if not isinstance(kind, str) or not can_read(kind):
         rule = f"model_type must be one of: {', '.join(filter(can_read, TYPES))}"
+        text = config.get("text_config")
+        if isinstance(text, Mapping) and can_read(text.get("model_type")):
+            rule = "only its text model can be counted: give the object at text_config instead"
         raise InputError("model_type", kind, rule)
     values = Configuration(config)
     values.only("output_attentions", False)

@@ -524,6 +524,41 @@ Tensor cudnn_convolution(
   return make(place_of(input.device()), sizes, input.scalar_type());
 }
 
+// A convolution of each channel for itself (aten/src/ATen/native/cuda/DepthwiseConv2d.cu).
+Tensor depthwise_convolution(
+    const Tensor& input,
+    const Tensor& weight,
+    at::IntArrayRef,
+    const std::optional<Tensor>&,
+    at::IntArrayRef stride,
+    at::IntArrayRef padding,
+    at::IntArrayRef dilation) {
+  const auto sizes =
+      at::native::conv_output_size(input.sizes(), weight.sizes(), padding, stride, dilation);
+  return make(place_of(input.device()), sizes, input.scalar_type());
+}
+
+// Triangular systems of equations, solved in the result, whose columns are contiguous. Matrices with
+// gaps are copied; cuBLAS solves many or small ones together by lists of their addresses
+// (aten/src/ATen/native/BatchLinearAlgebra.cpp, linalg_solve_triangular_out;
+// native/cuda/linalg/BatchLinearAlgebra.cpp, triangular_solve_kernel).
+Tensor solve_triangular(const Tensor& system, const Tensor& right, bool, bool, bool) {
+  TORCH_CHECK(system.dim() == right.dim(), "systems are counted that need no broadcast");
+  const auto place = place_of(right.device());
+  auto turned = right.sizes().vec();
+  std::swap(turned.end()[-1], turned.end()[-2]);
+  const auto out = make(place, turned, right.scalar_type()).transpose_(-2, -1);
+  const bool fits = system.is_contiguous() || system.mT().is_contiguous();
+  const auto copied = fits ? Tensor() : make(place, system.sizes(), system.scalar_type());
+  const auto size = system.size(-1);
+  const auto systems = size == 0 ? 0 : system.numel() / (size * size);
+  if (systems > 8 || size < 64) {
+    const auto of_systems = make(place, {systems}, at::kLong);
+    const auto of_results = make(place, {systems}, at::kLong);
+  }
+  return out;
+}
+
 // Products of experts with their tokens. The meta kernel takes bfloat16 alone; CUDA's takes fp32 and
 // fp16 too, and wants rows of whole 16 bytes. On compute capability 8.0 it writes one group's product
 // after the other into the output, so nothing depends on how tokens are routed
@@ -659,6 +694,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_local_scalar_dense", TORCH_FN(one));
   library.impl("equal", TORCH_FN(equal));
   library.impl("cudnn_convolution", TORCH_FN(cudnn_convolution));
+  library.impl("_conv_depthwise2d", TORCH_FN(depthwise_convolution));
+  library.impl("linalg_solve_triangular", TORCH_FN(solve_triangular));
   library.impl("_grouped_mm", TORCH_FN(grouped_mm));
   for (const char* name : kKernels) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&kernel>());

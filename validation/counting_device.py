@@ -107,7 +107,8 @@ def cached_library(torch_folder: Path) -> Path:
 _OWN: Final = frozenset(
     (
         *("empty.memory_format", "empty_strided", "resize_", "copy_", "_local_scalar_dense"),
-        *("equal", "cudnn_convolution", "_grouped_mm"),
+        *("equal", "cudnn_convolution", "_conv_depthwise2d", "_grouped_mm"),
+        "linalg_solve_triangular",
     )
 )
 _OTHER_CUDA: Final = re.compile(r"(SparseCsr|Sparse|Quantized|NestedTensor)CUDA")

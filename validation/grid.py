@@ -62,6 +62,10 @@ LISTED: Final[dict[str, tuple[str, ...]]] = {
     "gemma": ("validation/configs/gemma.json", "google/gemma-2b"),
     "gemma2": ("validation/configs/gemma2.json", "google/gemma-2-2b"),
     "gemma3_text": ("validation/configs/gemma3_text.json", "google/gemma-3-270m"),
+    "gemma4_text": (
+        *("validation/configs/gemma4_text.json", "validation/configs/gemma4_text-experts.json"),
+        *("google/gemma-4-E2B", "google/gemma-4-26B-A4B"),
+    ),
     "gpt2": ("cerebras/Cerebras-GPT-111M", "cerebras/Cerebras-GPT-256M"),
     "cohere2": ("validation/configs/cohere2.json", "CohereLabs/c4ai-command-r7b-12-2024"),
     "deberta-v2": ("validation/configs/deberta-v2.json", "microsoft/deberta-v3-small"),
@@ -70,6 +74,9 @@ LISTED: Final[dict[str, tuple[str, ...]]] = {
     "modernbert": ("validation/configs/modernbert.json", "answerdotai/ModernBERT-base"),
     "mixtral": ("validation/configs/mixtral.json", "mistralai/Mixtral-8x7B-v0.1"),
     "qwen3_moe": ("validation/configs/qwen3_moe.json", "Qwen/Qwen3-30B-A3B"),
+    "qwen3_next": (*("validation/configs/qwen3_next.json", "Qwen/Qwen3-Next-80B-A3B-Instruct"),),
+    "qwen3_5_text": ("validation/configs/qwen3_5_text.json", "Qwen/Qwen3.5-9B"),
+    "qwen3_5_moe_text": ("validation/configs/qwen3_5_moe_text.json", "Qwen/Qwen3.5-35B-A3B"),
     "glm4_moe": ("validation/configs/glm4_moe.json", "zai-org/GLM-4.5-Air"),
     "gpt_oss": ("validation/configs/gpt_oss.json", "openai/gpt-oss-20b"),
     "deepseek_v2": ("validation/configs/deepseek_v2.json", "deepseek-ai/DeepSeek-V2-Lite"),
@@ -292,6 +299,8 @@ def _valid(
     from validation.session import check
 
     configuration = Configuration(model, Plan.parse(options), layers)
+    if isinstance(configuration.subject.counted, InputError):  # no such model of so few layers
+        return []
     try:
         check(configuration)
     except InputError:

@@ -11,7 +11,7 @@
 // | rows picked by an index, backward | the places in order, twice sorted and as they came | cuda/Indexing.cu, index_put_with_sort_kernel |
 // | sorting more than 4,096 numbers | their places | cuda/SortStable.cu, segmented_sort_large_segments |
 // | cumulative sums | the input in the result's type | ReduceOps.cpp, impl_func_cum_op |
-// | convolution, backward | a contiguous copy of the gradient | cudnn/ConvShared.cpp, cudnn_convolution_backward |
+// | convolution, backward | a contiguous copy of the gradient, and over one axis of the input too | cudnn/ConvShared.cpp, cudnn_convolution_backward; Convolution.cpp, convolution_backward |
 // | matrix products | a copy of an operand whose rows and columns both have gaps | cuda/Blas.cpp, prepare_matrix_for_cublas |
 //
 // Not here, because it depends on the card or on a library: workspaces of cuBLAS, cuDNN and CUB,
@@ -221,7 +221,9 @@ Stages cumulative_sum(const std::vector<IValue>& arguments, const std::vector<IV
 
 // grad_output, input, weight, ...
 Stages convolution_backward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
-  return {{copy_if_gaps(tensor_at(arguments, 0))}};
+  const bool line = tensor_at(arguments, 2).dim() == 3;
+  const auto copied = line ? copy_if_gaps(tensor_at(arguments, 1)) : 0;
+  return {{copy_if_gaps(tensor_at(arguments, 0)), copied}};
 }
 
 using Scratch = Stages (*)(const std::vector<IValue>&, const std::vector<IValue>&);

@@ -49,6 +49,10 @@ class Recorder(Protocol):
     captured: "dict[int, Tensor] | None"
     stops: "set[Node]"
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what nodes save is kept, not thrown away to be computed again."""
+
     def empty(self, shape: Shape, dtype: DType, is_view: bool = False) -> "Tensor":
         """New bytes."""
 
@@ -80,6 +84,7 @@ class Recorder(Protocol):
         factors: bool = False,
         summed: bool = False,
         whole: bool = False,
+        saves: "Sequence[Tensor]" = (),
     ) -> "Node | None":
         """A node of the graph, or None where nothing needs a gradient."""
 
@@ -188,6 +193,9 @@ class Saved:
         self.slot = frame.pack() if frame is not None else -1
         if storage is not None:
             storage.save()
+
+    def __del__(self) -> None:
+        self.free()
 
     def unpack(self) -> None:
         """Make sure that the bytes are there, computing them again if they were thrown away."""

@@ -30,6 +30,10 @@ class Checkpointing(StrEnum):
 NARROW_MULTIPLE: Final = 8
 WIDE_MULTIPLE: Final = 4
 
+# tokens that linear attention computes together, and how many chunks of them are put on the tape
+CHUNK: Final = 64
+EXPLICIT_CHUNKS: Final = 4
+
 BATCH = size("batch")
 SEQUENCE = size("sequence")
 TARGET = size("target")
@@ -44,7 +48,8 @@ class Mode:
     sequence, for which shapes broadcast and matmul copies no heads. `aligned` has the lengths that
     are multiples of what the efficient kernel wants of a mask's rows; `padded_heads` are no
     multiple of 8, to which flash pads them, and `odd_heads` none of 4. A sequence is `windowed`
-    that is at least as long as the window of layers that have one, which then need a mask.
+    that is at least as long as the window of layers that have one, which then need a mask. Linear
+    attention has so many `chunks`, at most those put on the tape, and the last may not be whole.
     """
 
     weights: DType = FLOAT32
@@ -59,6 +64,8 @@ class Mode:
     padded_heads: bool = False
     odd_heads: bool = False
     windowed: bool = False
+    chunks: int = 0
+    whole_chunks: bool = True
 
     @property
     def one_sequence(self) -> bool:

@@ -231,7 +231,7 @@ def factors(a: Tensor, b: Tensor) -> list[Tensor]:
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """A product of batches of matrices: keeps both factors.
+    """A product of batches of matrices: keeps each factor that the other's gradient needs.
 
     Raises:
         ShapeError: when a's columns are not b's rows.

@@ -50,6 +50,7 @@ class Frame:
         for tensor in self.inputs:
             tensor.storage.save()
         self.packed = 0
+        self.dropped: set[int] = set()
         self.kept: list[Storage | None] | None = None
 
     def __del__(self) -> None:
@@ -64,8 +65,11 @@ class Frame:
     def keep(self, storage: Storage) -> None:
         """The tensor of the next place, computed again; after the last one the forward stops."""
         assert self.kept is not None
-        storage.save()
-        self.kept.append(storage)
+        if len(self.kept) in self.dropped:
+            self.kept.append(None)
+        else:
+            storage.save()
+            self.kept.append(storage)
         if len(self.kept) == self.packed:
             raise StopRecomputationError
 
@@ -76,8 +80,10 @@ class Frame:
             self.tape.recompute(self)
 
     def free(self, slot: int) -> None:
-        """The node that wanted this tensor is done."""
-        if self.kept is not None and (storage := self.kept[slot]) is not None:
+        """The node that wanted this tensor is done, or was dropped before it could want it."""
+        if self.kept is None:
+            self.dropped.add(slot)
+        elif (storage := self.kept[slot]) is not None:
             storage.unsave()
             self.kept[slot] = None
 
@@ -219,9 +225,7 @@ class Tape:
             beside: what the formula needs that is made beside the output.
             node: `rules`, `scratch`, `product` and the others of `graph.Node`.
         """
-        made = self.record(inputs, **node)
-        if made:
-            self._save(made, saves)
+        made = self.record(inputs, saves=saves, **node)
         output = self.empty(shape, dtype)
         others = [self.empty(*shape) for shape in beside]
         if made:
@@ -239,6 +243,7 @@ class Tape:
         factors: bool = False,
         summed: bool = False,
         whole: bool = False,
+        saves: Sequence[Tensor] = (),
     ) -> Node | None:
         """A node of the graph, or None where nothing needs a gradient."""
         if not self.recording:
@@ -249,7 +254,7 @@ class Tape:
         if rules is None:
             rules = [Made(x.shape, x.dtype) for x in inputs]
         self._sequence += 1
-        return Node(
+        node = Node(
             self._sequence,
             self.layer,
             edges,
@@ -261,10 +266,14 @@ class Tape:
             summed,
             whole,
         )
+        self._save(node, saves)
+        return node
 
     def _save(self, node: Node, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:
             if self._recomputing is not None:
+                # what is computed again may outlive the layer, with all that its graph needs
+                node.saved.append(Saved(tensor.storage))
                 self._recomputing.keep(tensor.storage)
             elif self._frame is not None:
                 node.saved.append(Saved(None, self._frame))
@@ -300,6 +309,11 @@ class Tape:
             return function(*inputs)
         with self.setting(_frame=Frame(self, function, inputs)):
             return function(*inputs)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what nodes save is kept, not thrown away to be computed again."""
+        return self._frame is None
 
     def recompute(self, frame: Frame) -> None:
         """Run a checkpointed forward again until all that was thrown away is back."""

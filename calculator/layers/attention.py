@@ -123,19 +123,23 @@ def scores_of(q: Tensor, k: Tensor, side_by_side: bool = False, repeated: bool =
     alone are.
     """
     lower = q.tape.lower
-    q, k = lower(q), lower(k)
+    q, k = held = lower(q), lower(k)
     if not (q.tape.mode.one_sequence or side_by_side):
         q, k = op.copy(q), k if repeated else op.copy(k)
-    return op.matmul(q, op.transpose(k, 2, 3))
+    scores = op.matmul(q, op.transpose(k, 2, 3))
+    del held  # as matmul holds what it copies
+    return scores
 
 
 def weighted_sum(probabilities: Tensor, v: Tensor, repeated: bool = False) -> Tensor:
     """softmax(q k^T) v, again with a copy of v."""
     lower = v.tape.lower
-    probabilities, v = lower(probabilities), lower(v)
+    probabilities, v = held = lower(probabilities), lower(v)
     if not (v.tape.mode.one_sequence or repeated):
         v = op.copy(v)
-    return op.matmul(probabilities, v)
+    out = op.matmul(probabilities, v)
+    del held  # as matmul holds what it copies
+    return out
 
 
 def eager_core(

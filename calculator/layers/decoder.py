@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Recorder, Tensor
-from calculator.layers.grouped import GroupedAttention, Held, Shared
+from calculator.layers.grouped import Held, Mixer, Shared
 from calculator.layers.layer import Layer, Unary, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block
@@ -26,7 +26,7 @@ class DecoderBlock(Block):
         dropped: whether what they add passes a dropout.
     """
 
-    attention: GroupedAttention
+    attention: Mixer
     feed_forward: Unary
     before: tuple[Unary, Unary] | None
     after: tuple[Unary, Unary] | None = None
@@ -58,7 +58,7 @@ class DecoderBlock(Block):
 
     def handed(self, shared: Shared) -> tuple[Held]:
         """The tables and the mask of its own attention alone."""
-        return (shared.of(self.attention.local),)
+        return (self.attention.handed(shared),)
 
     def couplings(self, t: Recorder, held: Held) -> Sequence[Coupling]:
         """Both branches with their norms."""

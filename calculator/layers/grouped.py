@@ -4,7 +4,8 @@ Source: transformers (models/llama/modeling_llama.py, integrations/sdpa_attentio
 (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 """
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -34,11 +35,15 @@ MASK_MULTIPLE = 8
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Heads of queries, heads of keys and values (the same size where none is shared), width."""
+    """Heads of queries, heads of keys and values (the same size where none is shared), width.
+
+    Flash takes no `wide` heads, and transformers repeats the keys and values that they share.
+    """
 
     queries: Size
     keys: Size
     width: Size
+    wide: bool = False
 
     @property
     def are_grouped(self) -> bool:
@@ -71,8 +76,22 @@ class Shared:
         return Held(self.positions, self.tables[local], self.masks[local])
 
 
+class Mixer(Layer, ABC):
+    """What a layer mixes its tokens with; a `local` one looks back no further than a window."""
+
+    local: bool
+
+    @abstractmethod
+    def __call__(self, x: Tensor, held: Held) -> Attended:
+        """(batch, length, hidden) -> the same and, in eager code, the probabilities."""
+
+    def handed(self, shared: Shared) -> Held:
+        """What it needs of what all layers share."""
+        return shared.of(self.local)
+
+
 @dataclass(eq=False)
-class GroupedAttention(Layer):
+class GroupedAttention(Mixer):
     """Projections, rotary positions, the core, and the output's projection.
 
     Attributes:
@@ -99,6 +118,7 @@ class GroupedAttention(Layer):
 
     side_by_side: ClassVar[bool] = False
     output_name: ClassVar[str] = "o_proj"
+    caps: ClassVar[tuple[Callable[[Tensor], Tensor], ...]] = ()  # of a soft cap of the scores
 
     def __post_init__(self) -> None:
         queries, keys, width = self.heads.queries, self.heads.keys, self.heads.width
@@ -128,8 +148,14 @@ class GroupedAttention(Layer):
 
     def copies(self, mode: Mode, mask: Tensor | None) -> bool:
         """True if the values' gradient has a different layout, as a fused kernel's has."""
-        shared = self.heads.are_grouped and mask is not None
-        return shared or self.kernel(mode, mask) in (Attention.EAGER, Attention.MATH)
+        return self.repeats(mask) or self.kernel(mode, mask) in (Attention.EAGER, Attention.MATH)
+
+    def repeats(self, mask: Tensor | None) -> bool:
+        """True if keys and values are repeated for each head, as fused kernels do not do it.
+
+        Source: transformers (integrations/sdpa_attention.py, use_gqa_in_sdpa)
+        """
+        return self.heads.are_grouped and (mask is not None or self.heads.wide)
 
     def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
         """Queries and keys at their places."""
@@ -148,9 +174,9 @@ class GroupedAttention(Layer):
         """The kernel of the plan, or the one that PyTorch picks."""
         if mode.attention is not Attention.SDPA:
             return mode.attention
-        if mode.arithmetic is not FLOAT32 and mask is None:
+        if mode.arithmetic is not FLOAT32 and mask is None and not self.heads.wide:
             return Attention.FLASH
-        grouped = self.heads.are_grouped and mask is None
+        grouped = self.heads.are_grouped and not self.repeats(mask)
         return Attention.MATH if grouped or not mode.heads_fit else Attention.EFFICIENT
 
     def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
@@ -159,26 +185,27 @@ class GroupedAttention(Layer):
         kernel = self.kernel(q.tape.mode, mask)
         if kernel is Attention.EAGER:
             return self.eager(q, k, v, mask)
-        shared = self.heads.are_grouped
-        if mask is not None and shared:
+        shared, repeats = self.heads.are_grouped, self.repeats(mask)
+        if repeats:
             k, v = self.repeated(k, q), self.repeated(v, q)
         narrow_q, narrow_k, narrow_v = (q.tape.lower(x) for x in (q, k, v))
         added = None if mask is None else additive(mask, narrow_q)
         whole = self.side_by_side and not shared
-        if kernel is Attention.MATH and added is None:
-            length = q.shape[2]
-            added = q.tape.empty((length, length), FLOAT32)
-            return math_core(narrow_q, narrow_k, narrow_v, added, whole, grouped=shared)
         if kernel is Attention.MATH:
-            seen = self.heads.keys is ONE
-            return math_core(narrow_q, narrow_k, narrow_v, added, whole, repeated=shared, seen=seen)
+            if added is None:
+                added = q.tape.empty((q.shape[2], q.shape[2]), FLOAT32)
+            grouped, seen = shared and not repeats, repeats and self.heads.keys is ONE
+            return math_core(narrow_q, narrow_k, narrow_v, added, whole, grouped, repeats, seen)
         if kernel is Attention.FLASH and self.side_by_side:
             return head_by_head(narrow_q, narrow_k, narrow_v), None
         if added is not None and (keys := k.shape[2]) not in q.tape.mode.aligned:
             unpadded = added
             added = op.pad(unpadded, *unpadded.shape[:-1], rounded_up(keys, MASK_MULTIPLE))
             del unpadded  # dies here
-        return fused_core(narrow_q, narrow_k, narrow_v, added), None
+        if kernel is Attention.EFFICIENT:
+            rows = rounded_up(q.shape[2], 32)
+            return op.efficient_attention(narrow_q, narrow_k, narrow_v, rows, added), None
+        return fused_core(narrow_q, narrow_k, narrow_v), None
 
     def eager(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
         """Scores, mask, softmax in 32 bits and weighted sum in plain operations."""
@@ -189,7 +216,9 @@ class GroupedAttention(Layer):
         repeated = grouped and self.heads.keys is not ONE
         cast = grouped and q.tape.autocast is not None
         scores = scores_of(q, k, self.side_by_side and not grouped, repeated or cast)
-        scores = self.capped(op.scale(scores))
+        scores = op.scale(scores)
+        for step in self.caps:
+            scores = step(scores)
         if mask is not None:
             scores = op.add(scores, mask)
         wide = op.cast(scores, FLOAT32)
@@ -205,10 +234,6 @@ class GroupedAttention(Layer):
     def repeated(self, x: Tensor, q: Tensor) -> Tensor:
         """Keys or values for every head that shares them; a single head is seen, not copied."""
         return op.expand(x, *q.shape) if self.heads.keys is ONE else op.repeated(x, *q.shape)
-
-    def capped(self, scores: Tensor) -> Tensor:
-        """The scores as they are; a type with a soft cap changes them."""
-        return scores
 
 
 def head_by_head(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

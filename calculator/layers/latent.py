@@ -136,14 +136,14 @@ def put_together(first: Tensor, second: Tensor, dtype: DType) -> Tensor:
     t = first.tape
     whole = Made((*first.shape[:-1], together(first.shape[-1], second.shape[-1])), dtype)
     out = t.empty(*whole)
-    out.node = t.record([first], special=_clones(t, whole, Made(first.shape, first.dtype)))
+    out.node = t.record([first], special=clones(t, whole, Made(first.shape, first.dtype)))
     both = t.alias(out)
-    again = _clones(t, whole, Made(second.shape, second.dtype), written=True)
+    again = clones(t, whole, Made(second.shape, second.dtype), written=True)
     both.node = t.record([out, second], special=again)
     return both
 
 
-def _clones(
+def clones(
     t: Recorder, whole: Made, part: Made, written: bool = False
 ) -> Callable[[Gradients], Gradients]:
     """Backward of a copy into a part of a tensor, which may have been `written` to before."""

@@ -13,7 +13,7 @@ from calculator.architecture import Architecture
 from calculator.autograd.dtypes import BOOL, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, size
+from calculator.autograd.sizes import ONE, Size, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding, RMSNorm
@@ -27,6 +27,10 @@ from calculator.models.model import CausalModel, heads_fit
 
 HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
 FULL, SLIDING = "full_attention", "sliding_attention"
+# Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_head_dim_size_flash)
+WIDEST_FLASH = 256
+# layers of several kinds that stand in one turn
+MOST_IN_TURN = 256
 # kinds of rotary positions that change the numbers of the tables alone
 ROPE = ("default", "linear", "dynamic", "llama3", "yarn", "su")
 
@@ -200,10 +204,11 @@ class Decoder(CausalModel):
         """The kernels that run: flash takes no mask, the efficient one no shared keys."""
         windowed = cls.windowed(architecture, length)
         unmasked = FULL in architecture.pattern or not windowed
+        heads = heads_of(architecture)
         refused = {
-            Attention.FLASH: windowed or not narrow,
+            Attention.FLASH: windowed or heads.wide or not narrow,
             Attention.EFFICIENT: not heads_fit(architecture, narrow)
-            or (unmasked and heads_of(architecture).are_grouped),
+            or (unmasked and heads.are_grouped and not heads.wide),
         }
         return [kernel for kernel in cls.kernels if not refused.get(kernel)]
 
@@ -244,12 +249,19 @@ class Decoder(CausalModel):
 
 
 def in_turn(kinds: Sequence[str]) -> tuple[str, ...]:
-    """The fewest kinds that, taken in turn, are all of these."""
-    return next(
-        tuple(kinds[:turn])
-        for turn in range(1, len(kinds) + 1)
-        if all(kind == kinds[place % turn] for place, kind in enumerate(kinds))
-    )
+    """The fewest kinds that, taken in turn, are all of these.
+
+    Raises:
+        InputError: for more layers than that which do not repeat.
+    """
+    kinds = tuple(kinds)
+    for turn in range(1, min(len(kinds), MOST_IN_TURN) + 1):
+        if kinds[turn:] == kinds[:-turn]:
+            return kinds[:turn]
+    if len(kinds) <= MOST_IN_TURN:
+        return kinds
+    rule = f"must be at most {MOST_IN_TURN} where layers of several kinds do not repeat in turn"
+    raise InputError("layers", len(kinds), rule)
 
 
 def _mask(t: Recorder, dtype: DType, local: bool, eager: bool) -> Tensor | None:
@@ -260,12 +272,37 @@ def _mask(t: Recorder, dtype: DType, local: bool, eager: bool) -> Tensor | None:
     return None
 
 
-def heads_of(architecture: Architecture) -> Heads:
-    """Heads of queries and of keys and values."""
-    queries, shared = architecture.heads, architecture.numbers["key_value_heads"]
+def heads_of(architecture: Architecture, prefix: str = "") -> Heads:
+    """Heads of queries and of keys and values; a second kind of them has names with a prefix."""
+    shared, width = prefix + "key_value_heads", prefix + "head_size"
+    few = architecture.numbers[shared]
     heads = size("heads")
-    keys = heads if shared == queries else ONE if shared == 1 else size("key_value_heads")
-    return Heads(heads, keys, HEAD)
+    keys = heads if few == architecture.heads else ONE if few == 1 else size(shared)
+    return Heads(heads, keys, size(width), architecture.numbers[width] > WIDEST_FLASH)
+
+
+@dataclass(eq=False)
+class PartlyTurnedAttention(GroupedAttention):
+    """Heads that are put together again after a part of each is turned."""
+
+    side_by_side = True
+
+
+def part_turned(c: Configuration, head_size: int, share: float) -> int:
+    """The channels of a head that are turned, of types that turn such a share by default."""
+    inside = c.value("rope_parameters") or {}
+    share = inside.get("partial_rotary_factor") or c.value("partial_rotary_factor") or share
+    turned = int(head_size * share) if type(share) in (int, float) and 0 < share <= 1 else 0
+    if turned < 2 or turned % 2:
+        rule = f"must turn an even number of the head's {head_size:,} channels"
+        raise InputError("partial_rotary_factor", share, rule)
+    return turned
+
+
+def turned_of(architecture: Architecture) -> Size | None:
+    """The part of a head that is turned, or none where that is the whole."""
+    part = architecture.rotary_size < architecture.head_size
+    return size("rotary_size") if part else None
 
 
 LLAMA: Mapping[str, int] = {

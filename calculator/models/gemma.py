@@ -17,6 +17,7 @@ from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import Activation, GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
 from calculator.layers.layer import Buffer
+from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
 
 
@@ -73,7 +74,7 @@ class Gemma(Decoder):
         return GatedFeedForward(HIDDEN, FEED, Activation.GELU_TANH)
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+    def block(cls, architecture: Architecture, kind: str) -> Block:
         """Norms before both branches."""
         attention, feed = cls.attention(architecture, kind), cls.feed_forward(architecture)
         return DecoderBlock(attention, feed, (GemmaNorm(HIDDEN), GemmaNorm(HIDDEN)))

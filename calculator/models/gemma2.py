@@ -14,6 +14,7 @@ from calculator.autograd.mode import Attention, Mode
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention
+from calculator.layers.stack import Block
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma import Gemma, GemmaNorm
 from calculator.parts import Phase
@@ -30,13 +31,9 @@ class EagerAttention(GroupedAttention):
 
 @dataclass(eq=False)
 class CappedAttention(EagerAttention):
-    """Scores between plus and minus a cap."""
+    """Scores between plus and minus a cap: cap * tanh(scores / cap)."""
 
-    def capped(self, scores: Tensor) -> Tensor:
-        """cap * tanh(scores / cap)."""
-        scores = op.scale(scores)
-        scores = op.tanh(scores)
-        return op.scale(scores)
+    caps = (op.scale, op.tanh, op.scale)
 
 
 @dataclass(eq=False)
@@ -88,7 +85,7 @@ class Gemma2(Gemma):
         return made(HIDDEN, heads_of(architecture), biased, biased, kind == SLIDING)
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+    def block(cls, architecture: Architecture, kind: str) -> Block:
         """Norms on both sides of both branches."""
         attention, feed = cls.attention(architecture, kind), cls.feed_forward(architecture)
         norms = [GemmaNorm(HIDDEN) for _ in range(4)]

@@ -8,15 +8,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.architecture import Architecture
-from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
-from calculator.errors import InputError
 from calculator.layers.basic import RMSNorm
 from calculator.layers.experts import Experts, Mixture, SigmoidRouter
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
 from calculator.layers.rotary import Rotary
-from calculator.models.decoder import HEAD, HIDDEN, heads_of
+from calculator.models.decoder import (
+    HEAD,
+    HIDDEN,
+    PartlyTurnedAttention,
+    heads_of,
+    part_turned,
+    turned_of,
+)
 from calculator.models.sparse import (
     CHOICE,
     GROUPS,
@@ -26,15 +31,6 @@ from calculator.models.sparse import (
     dense_first,
     groups_of,
 )
-
-TURNED = size("rotary_size")
-
-
-@dataclass(eq=False)
-class PartlyTurnedAttention(GroupedAttention):
-    """Heads that are put together again after a part of each is turned."""
-
-    side_by_side = True
 
 
 @dataclass(eq=False)
@@ -73,23 +69,16 @@ class Glm4Moe(SparseDecoder):
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """The channels of a head that are turned."""
-        inside = c.value("rope_parameters") or {}
-        share = inside.get("partial_rotary_factor") or c.value("partial_rotary_factor") or 0.5
-        turned = int(head_size * share) if type(share) in (int, float) and 0 < share <= 1 else 0
-        if turned < 2 or turned % 2:
-            rule = f"must turn an even number of the head's {head_size:,} channels"
-            raise InputError("partial_rotary_factor", share, rule)
-        return turned
+        return part_turned(c, head_size, 0.5)
 
     @classmethod
     def turning(cls, architecture: Architecture) -> Rotary:
         """Tables of the channels that are turned."""
-        return Rotary(TURNED if architecture.rotary_size < architecture.head_size else HEAD)
+        return Rotary(turned_of(architecture) or HEAD)
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
         """Heads that may be normed before a part of each is turned."""
-        part = TURNED if architecture.rotary_size < architecture.head_size else None
         normed = architecture.has("use_qk_norm")
         biased = architecture.has("attention_bias")
         heads = heads_of(architecture)
@@ -99,7 +88,7 @@ class Glm4Moe(SparseDecoder):
             biased,
             query_norm=RMSNorm(HEAD) if normed else None,
             key_norm=RMSNorm(HEAD) if normed else None,
-            turned_part=part,
+            turned_part=turned_of(architecture),
         )
 
     @classmethod

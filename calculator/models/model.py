@@ -39,6 +39,7 @@ class Model(Layer, ABC):
         has_fixed_length: whether every sequence is as long as the model says.
         has_target: whether a decoder reads a sequence of another length.
         has_attention_core: whether its attention is a function that can be checkpointed alone.
+        has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
     """
 
@@ -50,6 +51,7 @@ class Model(Layer, ABC):
     has_fixed_length: ClassVar[bool] = False
     has_target: ClassVar[bool] = False
     has_attention_core: ClassVar[bool] = True
+    has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
 
     @classmethod

@@ -51,6 +51,7 @@ class Qwen3Moe(SparseDecoder, Qwen3):
         dense = c.value("mlp_only_layers") or []
         if not isinstance(dense, list):
             raise InputError("mlp_only_layers", dense, "must be a list of layers")
+        dense = {place for place in dense if type(place) is int}
         kinds = (
             DENSE if place in dense or (place + 1) % step else SPARSE for place in range(layers)
         )

@@ -18,6 +18,7 @@ from calculator.models.falcon import Falcon
 from calculator.models.gemma import Gemma
 from calculator.models.gemma2 import Gemma2
 from calculator.models.gemma3 import Gemma3
+from calculator.models.gemma4 import Gemma4
 from calculator.models.glm4_moe import Glm4Moe
 from calculator.models.gpt2 import GPT2
 from calculator.models.gpt_neox import GPTNeoX
@@ -37,7 +38,10 @@ from calculator.models.phi import Phi
 from calculator.models.phi3 import Phi3
 from calculator.models.qwen2 import Qwen2
 from calculator.models.qwen3 import Qwen3
+from calculator.models.qwen3_5 import Qwen3_5
+from calculator.models.qwen3_5_moe import Qwen3_5Moe
 from calculator.models.qwen3_moe import Qwen3Moe
+from calculator.models.qwen3_next import Qwen3Next
 from calculator.models.roberta import Roberta, XLMRoberta
 from calculator.models.smollm3 import SmolLM3
 from calculator.models.starcoder2 import Starcoder2
@@ -74,6 +78,7 @@ TYPES: Final[dict[str, type[Model]]] = {
     "gemma": Gemma,
     "gemma2": Gemma2,
     "gemma3_text": Gemma3,
+    "gemma4_text": Gemma4,
     "cohere2": Cohere2,
     "falcon": Falcon,
     "bart": Bart,
@@ -83,6 +88,9 @@ TYPES: Final[dict[str, type[Model]]] = {
     "modernbert": ModernBert,
     "mixtral": Mixtral,
     "qwen3_moe": Qwen3Moe,
+    "qwen3_next": Qwen3Next,
+    "qwen3_5_text": Qwen3_5,
+    "qwen3_5_moe_text": Qwen3_5Moe,
     "glm4_moe": Glm4Moe,
     "gpt_oss": GptOss,
     "deepseek_v2": DeepseekV2,

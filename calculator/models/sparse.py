@@ -14,6 +14,7 @@ from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.experts import Choice, Groups, Mixture
+from calculator.layers.stack import Block
 from calculator.models.decoder import Decoder, in_turn
 
 DENSE, SPARSE = "dense", "experts"
@@ -29,23 +30,27 @@ NOTE = (
 )
 
 
+# keys of how many experts there are, how many a token meets and an expert's width, each with its
+# default and other names
+ExpertKeys = tuple[tuple[str, int, tuple[str, ...]], ...]
+
+
 @dataclass(eq=False)
 class SparseDecoder(Decoder):
     """A decoder whose layers have experts, but for the dense ones.
 
     Attributes:
-        expert_keys: the keys of the number of experts, of those that a token meets and of an
-            expert's width, each with its default and other names.
+        expert_keys: its keys for the experts' numbers.
     """
 
-    expert_keys: ClassVar[tuple[tuple[str, int, tuple[str, ...]], ...]]
+    expert_keys: ClassVar[ExpertKeys]
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes, with a note on what is counted."""
         c.only("output_router_logits", False)
         c.ignore("router_aux_loss_coef")
-        _check_rows("hidden_size", c.size("hidden_size", cls._default("hidden_size")))
+        check_rows("hidden_size", c.size("hidden_size", cls._default("hidden_size")))
         return replace(super().read(c, name), note=NOTE)
 
     @classmethod
@@ -56,14 +61,7 @@ class SparseDecoder(Decoder):
     @classmethod
     def experts(cls, c: Configuration) -> Mapping[str, int]:
         """Number of experts, number of experts per token, and their width."""
-        experts, active, inner = (
-            c.size(key, default, *others) for key, default, others in cls.expert_keys
-        )
-        if active > experts:
-            rule = f"must be at most the {experts} experts"
-            raise InputError(cls.expert_keys[1][0], active, rule)
-        _check_rows(cls.expert_keys[2][0], inner)
-        return {"experts": experts, "active_experts": active, "expert_size": inner}
+        return experts_of(c, cls.expert_keys)
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -72,7 +70,7 @@ class SparseDecoder(Decoder):
         return (SPARSE,)
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+    def block(cls, architecture: Architecture, kind: str) -> Block:
         """A layer with experts, or a dense one."""
         made = super().block(architecture, kind)
         assert isinstance(made, DecoderBlock)
@@ -84,7 +82,17 @@ class SparseDecoder(Decoder):
         """The experts of a layer and their router."""
 
 
-def _check_rows(key: str, found: int) -> None:
+def experts_of(c: Configuration, keys: ExpertKeys) -> Mapping[str, int]:
+    """How many experts there are, how many a token meets, and their width."""
+    experts, active, inner = (c.size(key, default, *others) for key, default, others in keys)
+    if active > experts:
+        raise InputError(keys[1][0], active, f"must be at most the {experts} experts")
+    check_rows(keys[2][0], inner)
+    return {"experts": experts, "active_experts": active, "expert_size": inner}
+
+
+def check_rows(key: str, found: int) -> None:
+    """Refuse rows of experts that PyTorch does not multiply."""
     if found % ROW_MULTIPLE:
         rule = f"must be a multiple of {ROW_MULTIPLE}: PyTorch's products of experts take no other"
         raise InputError(key, found, rule)

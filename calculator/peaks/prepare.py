@@ -1,7 +1,7 @@
 """From a model and a plan to a recorded step and the numbers for its sizes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -9,6 +9,8 @@ from calculator.architecture import Architecture
 from calculator.autograd.dtypes import FLOAT16, FLOAT32
 from calculator.autograd.mode import (
     BATCH,
+    CHUNK,
+    EXPLICIT_CHUNKS,
     NARROW_MULTIPLE,
     SEQUENCE,
     TARGET,
@@ -38,8 +40,12 @@ class Prepared:
 
 def prepare(architecture: Architecture, plan: Plan) -> Prepared:
     """The step of a model under a plan."""
-    windowed = type_of(architecture).windowed(architecture, plan.sequence_length)
-    mode = mode_of(plan, architecture.head_size, windowed)
+    kind = type_of(architecture)
+    mode = mode_of(plan, architecture.head_size, kind.windowed(architecture, plan.sequence_length))
+    if kind.has_chunks:
+        chunks, left = divmod(plan.sequence_length, CHUNK)
+        chunks = min(chunks + (left > 0), EXPLICIT_CHUNKS)
+        mode = replace(mode, chunks=chunks, whole_chunks=not left)
     model = changed_model(architecture, plan)
     step, left_out = _step(model, plan.sharing_groups, architecture.own_last_layer, mode)
     return Prepared(step, left_out, numbers_of(architecture, plan))

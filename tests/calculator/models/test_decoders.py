@@ -9,8 +9,10 @@ import pytest
 from calculator.errors import InputError
 from calculator.hf_config import from_config
 from calculator.models.decoder import FULL, SLIDING, Decoder, in_turn
+from calculator.models.gemma4 import REUSED, STORED
 from calculator.models.registry import TYPES
 from calculator.parameters import buffer_bytes, count_parameters
+from calculator.peaks.prepare import prepare
 from calculator.plan import Plan
 from calculator.resolution import attention_kernels, resolve
 
@@ -80,6 +82,11 @@ def test_shared_heads_have_no_efficient_kernel_and_a_mask_has_no_flash() -> None
         ("gemma3_text", "use_bidirectional_attention", True),
         ("cohere2", "hidden_act", "gelu"),
         ("cohere2", "use_qk_norm", True),
+        ("gemma4_text", "num_kv_shared_layers", 7),
+        ("gemma4_text", "global_head_dim", 260),
+        ("gemma4_text", "use_bidirectional_attention", "all"),
+        ("qwen3_next", "linear_num_value_heads", 24),
+        ("qwen3_5_text", "attn_output_gate", False),
     ],
 )
 def test_what_is_not_counted_is_refused_by_name(kind: str, key: str, value: object) -> None:
@@ -102,6 +109,40 @@ def test_layers_in_turn_are_found() -> None:
     assert in_turn([FULL] * 5) == (FULL,)
     assert in_turn([SLIDING, FULL, SLIDING]) == (SLIDING, FULL)
     assert in_turn([SLIDING, FULL, FULL]) == (SLIDING, FULL, FULL)
+    assert in_turn([SLIDING, FULL] * 400_000) == (SLIDING, FULL)
+    with pytest.raises(InputError, match="at most 256"):
+        in_turn([SLIDING] * 800_000 + [FULL])
+
+
+def test_heads_wider_than_256_have_no_flash_and_their_keys_are_repeated() -> None:
+    # torch's check_head_dim_size_flash; transformers' use_gqa_in_sdpa repeats keys for such heads
+    assert kernels(99, head_dim=256) >= {"flash"}
+    assert kernels(99, head_dim=264) == {"eager", "sdpa", "efficient", "math"}
+
+
+def test_gemma_4_reuses_the_keys_of_the_last_layer_of_each_kind_that_has_some() -> None:
+    # transformers' Gemma4TextConfig.kv_sharing_modes
+    values = {"model_type": "gemma4_text", **SMALL, "layer_types": [SLIDING, FULL] * 4}
+    model = from_config({**values, "num_kv_shared_layers": 3}, "g")
+    kinds = [SLIDING, FULL, SLIDING, FULL + STORED, SLIDING + STORED]
+    reusing = [FULL + REUSED, SLIDING + REUSED, FULL + REUSED]
+    assert model.pattern == (*kinds, *reusing)
+
+
+def test_of_a_model_of_pictures_and_text_the_text_model_is_asked_for() -> None:
+    text = {"model_type": "qwen3_5_text", **SMALL}
+    with pytest.raises(InputError, match="give the object at text_config instead"):
+        from_config({"model_type": "qwen3_5", "text_config": text}, "q")
+
+
+def test_linear_attention_records_no_more_for_longer_sequences() -> None:
+    # its loop over chunks of 64 tokens is put on the tape for at most four of them
+    model = from_config({"model_type": "qwen3_5_text", **SMALL}, "q")
+    steps = [
+        prepare(model, resolve(model, Plan(sequence_length=length))).step
+        for length in (256, 320, 64_000)
+    ]
+    assert steps[0] == steps[1] == steps[2]
 
 
 @pytest.mark.parametrize(("kind", "turn"), [("gemma2", 2), ("gemma3_text", 6), ("cohere2", 4)])

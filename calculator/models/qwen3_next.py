@@ -1,0 +1,99 @@
+"""Qwen 3 Next (transformers' Qwen3NextForCausalLM), as it runs without kernels of other packages.
+
+Source: transformers (models/qwen3_next/modeling_qwen3_next.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Tensor
+from calculator.autograd.sizes import ONE, size
+from calculator.configuration import Configuration
+from calculator.errors import InputError
+from calculator.layers.basic import Linear
+from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
+from calculator.layers.feed_forward import GatedFeedForward
+from calculator.layers.layer import Unary
+from calculator.models.decoder import HIDDEN, in_turn
+from calculator.models.hybrid import HybridDecoder
+from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder
+
+
+@dataclass(eq=False)
+class GatedMixture(Mixture):
+    """Experts beside a layer that all tokens pass, by a gate of its own."""
+
+    def __post_init__(self) -> None:
+        self.gate = Linear(HIDDEN, ONE, biased=False, name="shared_expert_gate")
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        assert self.shared is not None
+        shared = self.shared(x)
+        logits, shares, chosen = self.router(x)
+        out = self.experts(x, shares, chosen)
+        shared = op.multiply(op.sigmoid(self.gate(x)), shared)
+        out = op.add(out, shared)
+        del logits, shares, chosen  # held until here
+        return out
+
+
+@dataclass(eq=False)
+class Qwen3Next(HybridDecoder, SparseDecoder):
+    """Three layers with linear attention for each with gated attention; experts in all or some."""
+
+    title = "Qwen 3 Next"
+    counted = "Qwen3NextForCausalLM"
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 151_936,
+        "hidden_size": 2048,
+        "intermediate_size": 5632,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 32_768,
+        "head_dim": 256,
+    }
+    expert_keys = (
+        ("num_experts", 512, ("num_local_experts",)),
+        ("num_experts_per_tok", 10, ()),
+        ("moe_intermediate_size", 512, ()),
+    )
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The heads of linear attention, the experts, and what is normed or has biases."""
+        shared = c.size("shared_expert_intermediate_size", 512)
+        normed = c.flag("norm_topk_prob", True)
+        return {**cls.linear(c), **cls.experts(c), "shared_size": shared, "norm_topk_prob": normed}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """The kinds of layers, by their attention and by whether they have experts."""
+        step = c.size("decoder_sparse_step", 1)
+        dense = c.value("mlp_only_layers") or []
+        if not isinstance(dense, list):
+            raise InputError("mlp_only_layers", dense, "must be a list of layers")
+        dense = {place for place in dense if type(place) is int}
+        return in_turn(
+            [
+                f"{kind} {DENSE}" if place in dense or (place + 1) % step else kind
+                for place, kind in enumerate(cls.mixers(c, layers))
+            ]
+        )
+
+    @classmethod
+    def inside(cls, architecture: Architecture, kind: str) -> Unary:
+        """Experts, or a dense layer."""
+        dense = kind.endswith(DENSE)
+        return cls.feed_forward(architecture) if dense else cls.mixture(architecture)
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Shares in the format of the router's product, and a layer beside them."""
+        router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
+        shared = GatedFeedForward(HIDDEN, size("shared_size"))
+        return GatedMixture(router, Experts(HIDDEN, INNER, CHOICE), shared)
