@@ -17,7 +17,7 @@ from calculator.units import format_count
 LENGTHS: Final = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 DIGITS: Final = 4
 NONE_FITS: Final = (
-    "Not even one sequence fits at any of these lengths. What would help stands above."
+    "Not even one sequence fits at any of these lengths. See above for what would make it fit."
 )
 
 

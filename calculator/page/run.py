@@ -17,7 +17,7 @@ from calculator.planner.subject import Subject
 from calculator.units import format_count, format_seconds, format_traffic
 
 DEFAULT_MODEL: Final = "gpt2-l"
-UNKNOWN: Final = "unknown: no power"
+UNKNOWN: Final = "unknown (no power given)"
 OTHER: Final = "other"  # a model that is not on the list
 # options that mean something only beside another one's value
 _OF_OTHER_MODEL: Final = ("parameters", "layers", "width")
@@ -144,7 +144,7 @@ def _figures(found: Forecast) -> Iterator[tuple[str, str]]:
     yield "gpu_hours", f"{cost.gpu_hours:,.0f}"
     yield "energy", _energy(cost.megawatt_hours) if run.gpu_watts else UNKNOWN
     yield "carbon", _mass(cost.carbon_tonnes) if run.gpu_watts else UNKNOWN
-    yield "money", f"${cost.dollars:,.0f}" if cost.dollars else "nothing: no price is given"
+    yield "money", f"${cost.dollars:,.0f}" if cost.dollars else "$0 (no price given)"
     yield "quiet", f"{found.chance_of_a_quiet_day:.1%}"
     yield "online", format_count(run.online)
     yield "message", format_traffic(found.message)
@@ -170,12 +170,12 @@ def _sum(found: Forecast) -> str:
     computing, exchange = (
         format_seconds(seconds) for seconds in (rhythm.computing_seconds, rhythm.exchange_seconds)
     )
-    steps = f"{run.local_steps} steps" if run.local_steps > 1 else "a step"
+    steps = f"{run.local_steps} steps take" if run.local_steps > 1 else "a step takes"
     if run.online == 1:
-        return f"One volunteer at a time computes {steps} in {computing}; nothing is exchanged."
-    begin = f"{format_count(run.online)} volunteers at a time compute {steps} in {computing}"
-    rest = "meanwhile" if run.overlap else "more, in which they wait"
-    return f"{begin}; each exchange takes {exchange} {rest}."
+        return f"With one volunteer online, {steps} {computing} to compute. Nothing is exchanged."
+    begin = f"With {format_count(run.online)} volunteers online, {steps} {computing} to compute"
+    rest = "at the same time" if run.overlap else "one after the other"
+    return f"{begin} and {exchange} to exchange, {rest}."
 
 
 def _slowdown(first: Forecast, found: Forecast) -> str:
@@ -187,7 +187,7 @@ def _ratio(ratio: float) -> str:
     if ratio < 10:
         return "fewer than the 20 that published fits advise"
     if ratio > 40:
-        return "more than the 20 that published fits advise, as models for much use are trained"
+        return "more than the 20 that published fits advise, as is common for heavily used models"
     return "near the 20 that published fits advise"
 
 

@@ -47,8 +47,8 @@ PRESETS: Final[dict[str, Preset]] = {
         "together",
         "Printed: the model, 80% of 31,250 steps of 4,096 sequences, 8 bits; it took two and a "
         "half months.",
-        "Ours: 30 T4s around the clock at 8.6%, which gives that time, and 100 Mbit/s. Its updates "
-        "overlapped with computing, its exchanges did not.",
+        "Assumed: 30 T4s around the clock at 8.6%, which gives that time, and 100 Mbit/s. Its "
+        "updates overlapped with computing; its exchanges did not.",
     ),
     "ours": Preset(
         "The same at home",
@@ -57,7 +57,7 @@ PRESETS: Final[dict[str, Preset]] = {
          "overlap": True},
         "",
         "The model and schedule of the 2021 run.",
-        "Ours: 100 volunteers with a GeForce RTX 3060 for 12 hours a day, 20 Mbit/s up, and "
+        "Assumed: 100 volunteers with a GeForce RTX 3060 for 12 hours a day, 20 Mbit/s up, and "
         "exchanges that overlap with computing, as this project's do.",
     ),
     "covenant": Preset(
@@ -69,9 +69,9 @@ PRESETS: Final[dict[str, Preset]] = {
          "down": 500, "way": "store", "target_batch": 3840, "local_steps": 30},
         "covenant",
         "Printed: parameters, layers, width, tokens, at most 20 peers of 8 B200s, 30 local steps "
-        "of 192 sequences each, 64 of 4,096 elements in 2 bits, 110 Mbit/s up and 500 down. 20 "
-        "minutes of computing and 70 seconds of exchange came out.",
-        "Ours: a peak of 2,250 TFLOP/s and 1,000 W for each B200, and 24.7%, which gives the 20 "
+        "of 192 sequences each, 64 of 4,096 elements in 2 bits, 110 Mbit/s up and 500 down. It "
+        "reported 20 minutes of computing and 70 seconds of exchange.",
+        "Assumed: a peak of 2,250 TFLOP/s and 1,000 W for each B200, and 24.7%, which gives the 20 "
         "minutes.",
     ),
     "intellect": Preset(
@@ -83,8 +83,8 @@ PRESETS: Final[dict[str, Preset]] = {
          "local_steps": 100},
         "intellect",
         "Printed: layers, width, length, tokens, up to 14 nodes of 8 H100s, 100 local steps, 8 "
-        "bits, 36 to 41% utilization. 38 minutes of computing and 8.3 of exchange came out.",
-        "Ours: 1,500 sequences a step, which gives the 38 minutes, and 500 Mbit/s, the slowest "
+        "bits, 36 to 41% utilization. It reported 38 minutes of computing and 8.3 of exchange.",
+        "Assumed: 1,500 sequences a step, which gives the 38 minutes, and 500 Mbit/s, the slowest "
         "connections.",
     ),
     "sparseloco": Preset(
@@ -95,10 +95,10 @@ PRESETS: Final[dict[str, Preset]] = {
          "gpu": "h100", "utilization": 40, "up": 110, "down": 500, "way": "store",
          "target_batch": 5440, "local_steps": 30},
         "sparseloco",
-        "Printed: 8 billion parameters, 200 billion tokens, 20 participants, below 500 Mbit/s. 4.5 "
-        "minutes of computing and 12 seconds of exchange came out.",
-        "Ours: Covenant-72B's compression and connections, a Llama's shape, and 8 H100s each with "
-        "a batch that gives the 4.5 minutes.",
+        "Printed: 8 billion parameters, 200 billion tokens, 20 participants, below 500 Mbit/s. It "
+        "reported 4.5 minutes of computing and 12 seconds of exchange.",
+        "Assumed: Covenant-72B's compression and connections, a Llama's shape, and 8 H100s each "
+        "with a batch that gives the 4.5 minutes.",
     ),
     "diloco": Preset(
         "DiLoCo",
@@ -108,6 +108,6 @@ PRESETS: Final[dict[str, Preset]] = {
          "compression": "32"},
         "diloco",
         "Printed: 8 workers, 500 local steps, so 500 times fewer exchanges.",
-        "Ours: GPT-2 Medium in 32 bits, 512 sequences for each worker, an A100 each, 1 Gbit/s.",
+        "Assumed: GPT-2 Medium in 32 bits, 512 sequences for each worker, an A100 each, 1 Gbit/s.",
     ),
 }  # fmt: skip

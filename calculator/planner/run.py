@@ -33,32 +33,36 @@ class Run:
     """One choice for every option; None stands for the model's or the card's own value."""
 
     parameters: int | None = integer(
-        None, "Parameters", "Of a model that is not on the list.", 10**15
+        None, "Parameters", "Number of parameters of a model that is not on the list.", 10**15
     )
-    layers: int | None = integer(None, "Layers", "Of that model.", MOST_LAYERS)
-    width: int | None = integer(None, "Width", "Of all its attention heads together.", 10**6)
+    layers: int | None = integer(None, "Layers", "Number of its layers.", MOST_LAYERS)
+    width: int | None = integer(None, "Width", "Width of all its attention heads together.", 10**6)
     sequence_length: int | None = integer(
         None, "Sequence length", "Tokens in a sequence.", LONGEST_SEQUENCE
     )
     sharing_groups: int | None = integer(
         None,
         "Sharing groups",
-        "Distinct layers, used in turn. Fewer are exchanged; as many are computed.",
+        "Distinct layers, used in turn. Fewer are exchanged; just as many are computed.",
         MOST_LAYERS,
     )
-    billion_tokens: float = number(1.0, "Tokens, in billions", "Of the whole run.", 1e9, 1e-6)
-    volunteers: int = integer(20, "Volunteers", "Who have joined.", MOST_VOLUNTEERS)
-    hours: float = number(12.0, "Hours a day", "That each of them computes.", 1e6, 0.01)
+    billion_tokens: float = number(
+        1.0, "Tokens, in billions", "What the whole run trains on.", 1e9, 1e-6
+    )
+    volunteers: int = integer(20, "Volunteers", "People who have joined the run.", MOST_VOLUNTEERS)
+    hours: float = number(
+        12.0, "Hours a day", "How long each volunteer computes per day.", 1e6, 0.01
+    )
     gpu: str = choice(
         "t4",
         "GPU",
-        "Of each volunteer.",
+        "The card that each volunteer has.",
         {gpu.name: gpu.title for gpu in GPUS.values()} | {"other": "Another: its peak rate"},
     )
     teraflops: float | None = number(
-        None, "Peak rate in TFLOP/s", "Of the other GPU, in 16 bits, without sparsity.", 1e6, 0.001
+        None, "Peak rate in TFLOP/s", "Of that GPU, in 16 bits, without sparsity.", 1e6, 0.001
     )
-    gpus_each: int = integer(1, "GPUs each", "Of one volunteer.", 10_000)
+    gpus_each: int = integer(1, "GPUs each", "GPUs per volunteer.", 10_000)
     utilization: float = number(
         30.0,
         "Utilization in %",
@@ -72,24 +76,29 @@ class Run:
         "What checkpointing computes again counts for the hardware, not for the model.",
         {Recomputation.NONE: "none", Recomputation.FULL: "full: one more forward pass"},
     )
-    up: float = number(50.0, "Upload in Mbit/s", "Of each volunteer.", 1e6, 0.001)
-    down: float = number(50.0, "Download in Mbit/s", "Of each volunteer.", 1e6, 0.001)
-    round_trip: float = number(100.0, "Round trip in ms", "To another volunteer and back.", 60_000)
+    up: float = number(50.0, "Upload in Mbit/s", "Upload rate of each volunteer.", 1e6, 0.001)
+    down: float = number(50.0, "Download in Mbit/s", "Download rate of each volunteer.", 1e6, 0.001)
+    round_trip: float = number(
+        100.0, "Round trip in ms", "Time to another volunteer and back.", 60_000
+    )
     way: Way = choice(
         Way.ALL_REDUCE,
         "Way of exchange",
-        "How gradients reach the others.",
+        "How gradients reach the other volunteers.",
         {
             Way.ALL_REDUCE: "all-reduce: each averages a part, as hivemind does",
-            Way.ALL_GATHER: "all-gather: each sends its own to all",
-            Way.STORE: "store: each uploads once, and loads the others'",
+            Way.ALL_GATHER: "all-gather: each sends its gradients to all others",
+            Way.STORE: "store: each uploads once and downloads the others'",
         },
     )
     target_batch: int = integer(
-        4096, "Target batch", "Sequences of all volunteers in one step.", 10**8
+        4096, "Target batch", "Sequences per step, of all volunteers together.", 10**8
     )
     local_steps: int = integer(
-        1, "Local steps", "Steps that each takes before an exchange, as DiLoCo does.", 100_000
+        1,
+        "Local steps",
+        "Steps that each volunteer takes before an exchange, as in DiLoCo.",
+        100_000,
     )
     compression: Compression = choice(
         Compression.EIGHT,
@@ -103,20 +112,20 @@ class Run:
             Compression.SPARSE: "sparse: the largest of each block",
         },
     )
-    rank: int = integer(4, "Rank", "Of PowerSGD's two matrices.", 65_536)
-    kept: int = integer(64, "Kept elements", "Of each block, the largest.", 10**6)
-    block: int = integer(4096, "Block", "Elements of which those are kept.", 10**6)
+    rank: int = integer(4, "Rank", "Rank of PowerSGD's two matrices.", 65_536)
+    kept: int = integer(64, "Kept elements", "The largest elements of each block are kept.", 10**6)
+    block: int = integer(4096, "Block", "Elements per block.", 10**6)
     value_bits: int = integer(2, "Bits of a kept value", "Its place in the block comes on top.", 32)
-    overlap: bool = flag(False, "Overlap", "Compute on while gradients are exchanged.")
-    watts: float | None = number(None, "Power in W", "Of one GPU.", 1e5)
+    overlap: bool = flag(False, "Overlap", "Keep computing while gradients are exchanged.")
+    watts: float | None = number(None, "Power in W", "Power of one GPU.", 1e5)
     overhead: float = number(
         1.1, "Energy overhead", "Energy of the site over that of its GPUs (PUE).", 10, 1
     )
     kilograms_per_kwh: float = number(
-        0.385, "CO2 in kg per kWh", "Of the grid; 0.385 is the mean of the US.", 10
+        0.385, "CO2 in kg per kWh", "Carbon intensity of the grid; 0.385 is the US average.", 10
     )
     dollars_per_hour: float = number(
-        0.0, "Price of a GPU hour", "In dollars; 0 where volunteers give it.", 1e4
+        0.0, "Price of a GPU hour", "In dollars; 0 where volunteers donate it.", 1e4
     )
     failures: float = number(
         1.4,

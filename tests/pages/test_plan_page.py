@@ -74,5 +74,5 @@ def test_no_measured_exchange_was_faster_than_planned() -> None:
 def test_one_volunteer_at_a_time_exchanges_nothing() -> None:
     value = plan_run({"volunteers": "1"})
     assert value["figures"]["sent"] == "0 B"
-    assert "nothing is exchanged" in value["figures"]["sum"]
+    assert "Nothing is exchanged" in value["figures"]["sum"]
     assert value["figures"]["share"] == "100%"

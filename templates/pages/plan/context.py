@@ -73,12 +73,12 @@ SLIDERS = {
 }
 # each speed-up's name, and what it does, in the paper's order
 STAIRS = {
-    "plain": ("None of them", "an exchange of 32 bits each 512 sequences"),
-    "target_batch": ("Large batches", "exchange more rarely"),
-    "compression": ("Compression", "send fewer bits"),
-    "sharing_groups": ("Shared layers", "exchange fewer parameters; another model"),
-    "local_steps": ("Local steps", "exchange after several steps; other training"),
-    "overlap": ("Overlap", "compute on meanwhile"),
+    "plain": ("None of them", "an exchange in 32 bits every 512 sequences"),
+    "target_batch": ("Large batches", "fewer exchanges"),
+    "compression": ("Compression", "fewer bits per parameter"),
+    "sharing_groups": ("Shared layers", "fewer parameters; makes another model"),
+    "local_steps": ("Local steps", "several steps per exchange; changes training"),
+    "overlap": ("Overlap", "compute during exchanges"),
 }
 
 

@@ -96,7 +96,7 @@ def test_a_preset_says_what_is_printed_and_what_is_ours(name: str) -> None:
     preset = PRESETS[name]
     assert preset.source in SOURCES or name == "ours"
     assert preset.published
-    assert preset.assumed.startswith("Ours: ")
+    assert preset.assumed.startswith("Assumed: ")
 
 
 @settings(deadline=None, max_examples=40)
