@@ -205,10 +205,14 @@ class Run:
     def cells(self) -> list[str]:
         """The row of a table."""
         verdict = "possible" if self.share is not None else Outcome.IMPOSSIBLE.value
-        figures = [f"{self.parameters / 1e9:g}", f"{self.tokens / 1e9:,.0f}"]
-        time = f"{self.chips:,} for {self.days:.3g} days"
         verdict = f"{verdict}. {self.note}".removesuffix(". ")
-        return [self.words, *figures, time, f"{self.needed:.1%}", verdict]
+        return [
+            f"{self.words}: {self.chips:,} for {self.days:.3g} days",
+            f"{self.parameters / 1e9:g}",
+            f"{self.tokens / 1e9:,.0f}",
+            f"{self.needed:.1%}",
+            verdict,
+        ]
 
 
 # Zhao et al., table 1: the rows that have size, tokens, chips and time
@@ -245,14 +249,7 @@ def survey() -> Topic:
         "printed: 312 TFLOP/s an A100 or A800, 123 a TPU v3, 275 a TPU v4, 256 an Ascend 910.",
         (),
         tuple(run.cells for run in SURVEY),
-        (
-            "Model and chip",
-            "Billion parameters",
-            "Billion tokens",
-            "Chips",
-            "Of the peak",
-            "Verdict",
-        ),
+        ("Model, chips and time", "Billion parameters", "Billion tokens", "Of the peak", "Verdict"),
     )
 
 
