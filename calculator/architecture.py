@@ -7,7 +7,7 @@ from functools import lru_cache
 
 
 class Family(StrEnum):
-    """The classes whose training step the calculator knows operation by operation."""
+    """The model types whose training step the calculator knows operation by operation."""
 
     BERT = "bert"  # transformers' BertForMaskedLM
     T5 = "t5"  # transformers' T5ForConditionalGeneration, version 1.0 (ReLU, tied)
@@ -24,8 +24,8 @@ class Architecture:
     `vocabulary_size` V, `positions` learned position embeddings (0 for none). T5 has `layers`
     encoder layers and `decoder_layers` decoder layers. DALL-E reads `text_length` text tokens and
     `image_side` squared image codes, has `image_vocabulary_size` codes, and may have a last layer
-    of its own that sharing leaves alone. `pattern` names the kinds of layers that stand in
-    turn. `more` has the numbers, and flags as 0 and 1, of a type that others do not have.
+    that is never shared. `pattern` names the kinds of layers, in their repeating order. `more` has
+    the numbers, and flags as 0 and 1, that only this type has.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The options on the command line, and how they are read."""
+"""The command line's options, and their parser."""
 
 import argparse
 from collections.abc import Iterable
@@ -33,13 +33,13 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
     """The plan that the command line asks for.
 
     Raises:
-        InputError: for a value that its option does not take.
+        InputError: if an option does not accept its value.
     """
     return Plan.parse(given_options(arguments))
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, object]:
-    """The options of a plan that the command line names, as it has them."""
+    """The plan's options that the command line names, with their values."""
     return options_in(arguments, Plan.options())
 
 

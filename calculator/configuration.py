@@ -36,8 +36,8 @@ HARMLESS: Final = frozenset(_HARMLESS.split())
 class Configuration:
     """A config.json's keys and values; null stands for a key that is absent.
 
-    Whoever reads a value says what it must be. Once all is read, `check_all_understood` refuses
-    what nobody asked for. `dropouts` has the keys that a plan's dropout stands for.
+    Each reader of a value states its rule. Once all is read, `check_all_understood` rejects
+    keys that no one has read. `dropouts` has the keys that a plan's dropout replaces.
 
     >>> config = Configuration({"model_type": "gpt2", "n_layer": 6, "n_inner": None})
     >>> config.size("n_layer", 12), config.size("n_inner", 3072)
@@ -54,7 +54,7 @@ class Configuration:
         """The value at a key or one of its other names; None if it is null or absent.
 
         Raises:
-            InputError: where two of the names have different values.
+            InputError: if two of the names have different values.
         """
         found = {
             name: self._values[name]
@@ -101,7 +101,7 @@ class Configuration:
         return float(value)
 
     def dropout(self, key: str, default: float, *others: str) -> float:
-        """One probability for all dropouts, where all of them are zero or none is."""
+        """One probability for all dropouts, if all of them are zero or none is."""
         self.dropouts |= {key, *others}
         first = self.probability(key, default)
         for other in others:
@@ -130,18 +130,18 @@ class Configuration:
         return value
 
     def only(self, key: str, counted: object, *aliases: str) -> None:
-        """Refuse any value but the one that is counted; absent stands for it."""
+        """Reject any value except the one that is counted, which is also the default."""
         value = self.value(key, *aliases)
         if value is not None and (type(value), value) != (type(counted), counted):
             rule = f"must be {json.dumps(counted)} or absent: the calculator counts nothing else"
             raise InputError(key, value, rule)
 
     def ignore(self, *keys: str) -> None:
-        """Keys that a model's class declares and that change nothing of what is counted."""
+        """Keys that a model's class declares and that do not affect the result."""
         self._understood |= {*keys}
 
     def check_all_understood(self) -> None:
-        """Refuse, by name, a key that may change the computation and that nobody asked for.
+        """Reject, by name, an unread key that may change the computation.
 
         Raises:
             InputError: for the first such key.

@@ -23,7 +23,7 @@ ONLY = "layers"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One operation, and what lives on the GPU at its highest.
+    """One operation, and the memory on the GPU at its peak.
 
     Attributes:
         number: of the operation, from 0.
@@ -31,7 +31,7 @@ class Point:
         layer: where it runs, in words; empty outside of all layers.
         operation: what runs, in words.
         memory: bytes by part.
-        largest: the tensors of the step that take most, by kind; weights and states are not
+        largest: the largest tensors of the step, by kind; weights and states are not
             among them.
     """
 
@@ -73,7 +73,7 @@ class StepCurve:
 
     @property
     def peak(self) -> Point:
-        """The first point at which most lives."""
+        """The first point with the most memory."""
         return max(self.points, key=lambda point: point.memory.total)
 
     def as_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class StepCurve:
         }
 
     def as_csv(self) -> str:
-        """A line for each point, sizes in bytes."""
+        """One line per point, with sizes in bytes."""
         parts = [part.key for part in Part]
         lines = [",".join(["operation", "phase", "layer", "name", "gpu", *parts])]
         for point in self.points:
@@ -105,10 +105,10 @@ def curve(
     Args:
         architecture: the model.
         plan: how it is trained.
-        most: about as many points as are wanted at most; every phase's highest is among them.
+        most: approximate maximum number of points; every phase's peak is among them.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan or Plan())
     static, *_ = static_of(architecture, resolved)

@@ -14,12 +14,12 @@ _NESTED.maxlist = _NESTED.maxdict = _NESTED.maxtuple = 4
 
 
 class InputError(ValueError):
-    """A value that cannot be computed with. Its message is one line of bounded length.
+    """An invalid value. The message is one line of limited length.
 
     Attributes:
         field: the option's name as in `Plan`, for example ``batch_size``.
-        value: what was given, as text; a long one is cut in the middle.
-        rule: what a good value looks like.
+        value: the given value as text; a long one is cut in the middle.
+        rule: a description of valid values.
     """
 
     def __init__(self, field: str, value: object, rule: str) -> None:

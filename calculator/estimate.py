@@ -21,10 +21,10 @@ from calculator.states import Statics, statics
 
 
 def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
-    """The memory that one training step needs, after the first (when states exist).
+    """The memory that one training step needs, after the first one, when states exist.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan or Plan())
     static, parameters, trainable = static_of(architecture, resolved)
@@ -60,7 +60,7 @@ def least(architecture: Architecture, plan: Plan) -> int:
     Found without recording the step, so a search that asks first saves most of its time.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     static, *_ = static_of(architecture, resolve(architecture, plan))
     return static.weights + static.gradients + static.optimizer + static.update

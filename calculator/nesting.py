@@ -1,6 +1,6 @@
 """The nesting depth of JSON text, found without parsing it.
 
-A parser calls itself for each level. In the browser that can use up the stack, which ends Python;
+A parser calls itself for each level. In the browser, that can exhaust the stack and end Python;
 no limit of Python's own comes before it.
 """
 

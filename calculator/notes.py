@@ -1,4 +1,4 @@
-"""Sentences that a reader of the figures should know."""
+"""Caveats shown beside a result."""
 
 from collections.abc import Iterator
 

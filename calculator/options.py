@@ -21,10 +21,10 @@ class Option:
 
     Attributes:
         values: for a choice, each value that it takes and its words for people.
-        explained: for a choice, words that people type for another thing, and what they mean.
+        explained: for a choice, common words for something else, and their meanings.
         negative: a flag's opposite on the command line, without dashes.
-        technique: whether it saves memory at a price.
-        warning: what to know before it is used, shown beside it.
+        technique: true if it saves memory at a price.
+        warning: a caveat, shown beside the option.
         field: its name in `Plan`.
     """
 
@@ -73,7 +73,7 @@ class Option:
         """The value as `Plan` holds it.
 
         Raises:
-            InputError: for a value that this option does not take.
+            InputError: if the option does not accept the value.
         """
         if not isinstance(value, str | int | float):
             raise InputError(self.field, value, "must be one value: text, a number, true or false")
@@ -162,7 +162,7 @@ def flag(default: bool | None, label: str, text: str, **more: Any) -> Any:
 
 
 def names(default: str | None, label: str, text: str, most: int, **more: Any) -> Any:
-    """A field that takes names with commas between them, of at most so many characters."""
+    """A field that takes comma-separated names, with a limit on its characters."""
     return _field(default, Option(label, text, "names", maximum=most, **more))
 
 

@@ -20,7 +20,7 @@ SLACK_LOW, SLACK_TYPICAL, SLACK_HIGH = 6, 50, 100
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Bytes on top of what tensors take, and how few or many they may be."""
+    """Estimated bytes beyond those of tensors, with a lower and an upper bound."""
 
     context: int
     workspace: int

@@ -32,12 +32,12 @@ class ParameterTensor:
 
     @property
     def gradient_elements(self) -> int:
-        """Numbers that one gradient keeps alive."""
+        """Number of elements that one gradient keeps alive."""
         return prod(self.inside or self.shape)
 
     @property
     def elements(self) -> int:
-        """Numbers in one of them."""
+        """Number of elements in one of them."""
         return prod(self.shape)
 
 
@@ -93,7 +93,7 @@ def _counted(model: Model, groups: int, own_last: bool) -> Counted:
 
 
 def count_parameters(architecture: Architecture, plan: Plan) -> int:
-    r"""Numbers in all weights.
+    r"""Number of elements in all weights.
 
     $$P = \sum_i \prod_j n_{ij}$$
 
@@ -112,7 +112,7 @@ def count_parameters(architecture: Architecture, plan: Plan) -> int:
 
 
 def count_active(architecture: Architecture, plan: Plan) -> int:
-    r"""Numbers in the weights that one token meets: all but those of experts not chosen for it.
+    r"""Number of elements in the weights used by one token: all except those of other experts.
 
     $$P - \sum_e n_e \left(1 - \frac{k}{E}\right)$$
 

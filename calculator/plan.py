@@ -227,7 +227,7 @@ class Plan:
         """A plan from texts or values by field name; absent, None and '' mean the default.
 
         Raises:
-            InputError: for a field that does not exist or a value out of its range.
+            InputError: if a field does not exist or a value is out of range.
         """
         for name in options:
             if name not in _OPTIONS:
@@ -252,12 +252,12 @@ class Plan:
 
     @property
     def trained_bytes(self) -> int:
-        """Bytes of one number of what the optimizer updates: adapters are in 32 bits always."""
+        """Bytes per element that the optimizer updates; adapters are always in 32 bits."""
         return 2 if self.precision is Precision.HALF and not self.lora else 4
 
     @property
     def own_bits(self) -> int:
-        """Bits of an optimizer state when nothing is asked: those of what it updates."""
+        """Default bits of an optimizer state: those of the tensors that it updates."""
         return 8 * self.trained_bytes
 
     @property

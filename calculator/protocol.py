@@ -1,4 +1,4 @@
-"""The page's only door: a question as JSON text in, an answer as JSON text out.
+"""The page's only interface: a request as JSON text in, an answer as JSON text out.
 
 A question is ``{"id", "method", "params"}``; the answer is ``{"id", "kind": "result", "value"}`` or
 ``{"id", "kind": "error", "error": {"type", "field", "message"}}``; the error of a bad value
@@ -29,7 +29,7 @@ LONGEST_ID: Final = 100
 
 
 def handle(request: str) -> str:
-    """Answer one question; a question that cannot be answered gets an error, never a trace.
+    """Answer one request; a request that cannot be answered gets an error, never a traceback.
 
     A mistake in the question is an ``InputError``; a mistake of ours is an ``InternalError``, whose
     trace goes to standard error.

@@ -12,7 +12,7 @@ from calculator.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes in one place, by what they are for; the total is the sum of the parts."""
+    """Bytes in one place, by purpose; the total is the sum of the parts."""
 
     weights: int = 0
     gradients: int = 0
@@ -32,7 +32,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A training step's memory: the GPU's in each phase, RAM, and what crosses the bus.
+    """A training step's memory: the GPU's in each phase, RAM, and transfers over the bus.
 
     `trainable_parameters` are those that get a gradient and are updated.
     """
@@ -50,7 +50,7 @@ class Report:
 
     @property
     def peak_phase(self) -> Phase:
-        """The phase that needs most."""
+        """The phase that needs the most memory."""
         return max(self.phases, key=lambda phase: self.phases[phase].total)
 
     @property

@@ -1,4 +1,4 @@
-"""A plan made complete for a model: what was left open filled in, what cannot be refused."""
+"""A plan completed for a model: open options are filled in, unsupported ones rejected."""
 
 from dataclasses import fields, replace
 
@@ -21,7 +21,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     """Fill in the model's own values and check the plan against the model.
 
     Raises:
-        InputError: for a value that this model cannot have.
+        InputError: if the model does not support a value.
     """
     _check_lengths(architecture, plan)
     _check_attention(architecture, plan)
@@ -85,7 +85,7 @@ def _check_attention(architecture: Architecture, plan: Plan) -> None:
 def attention_kernels(
     architecture: Architecture, precision: Precision, length: int | None = None
 ) -> list[Attention]:
-    """The kernels that a model's class can run at a length, its own where there is none.
+    """The kernels that a model's class can run at a length; default: its own length.
 
     `sdpa` is always taken: a class without it (GPT-J) runs its eager code, as a note says. Flash
     wants 16 bits.
@@ -119,7 +119,7 @@ def _check_optimizer(plan: Plan) -> None:
     if plan.optimizer is not Optimizer.ADAFACTOR:
         return
     if plan.optimizer_bits == 8:
-        rule = "Adafactor's states are factored, not quantised: must be 32 or 16"
+        rule = "Adafactor's states are factored, not quantized: must be 32 or 16"
         raise InputError("optimizer_bits", plan.optimizer_bits, rule)
     if plan.update is Update.FUSED:
         raise InputError("update", plan.update, "PyTorch's Adafactor has foreach and loop only")
@@ -141,7 +141,7 @@ def _resolve_groups(architecture: Architecture, plan: Plan) -> int:
 
 
 def without_techniques(architecture: Architecture, plan: Plan) -> Plan:
-    """The same plan at the plain value of each technique: the page's baseline."""
+    """The same plan without any technique: the page's baseline."""
     plain = {option.field: plain_value(architecture, option.field) for option in techniques()}
     return replace(plan, **plain)  # type: ignore[arg-type]  # field names and values match
 

@@ -1,6 +1,6 @@
 """Bytes of weights, gradients and optimizer states, and what the update adds while it runs.
 
-All of them are exact to the byte: each tensor is rounded to the allocator's blocks by itself.
+All of them are exact to the byte: each tensor is rounded up to the allocator's blocks.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ QUANTISATION_MAP_BYTES: Final = 256 * 4
 
 
 def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
-    """Bytes of one copy of all tensors at `item` bytes a number, unless they have their own."""
+    """Bytes of one copy of all tensors at `item` bytes per element, unless they have their own."""
     return sum(each.copies * round_block(each.elements * (each.width or item)) for each in tensors)
 
 
 def state_count(optimizer: Optimizer) -> int:
-    """Numbers that an optimizer keeps for each weight; for Adafactor see `adafactor_bytes`."""
+    """Number of values that an optimizer keeps per weight; for Adafactor see `adafactor_bytes`."""
     match optimizer:
         case Optimizer.ADAM | Optimizer.LAMB:
             return 2
@@ -42,7 +42,7 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     $$\sum_i s \, n_i \, b / 8$$
 
-    with s states of b bits for each of the n_i numbers of tensor i. At 8 bits a tensor of at least
+    with s states of b bits for each of the n_i elements of tensor i. At 8 bits a tensor of at least
     4,096 numbers has one byte a state and an fp32 scale for each 256 of them, a smaller one has 32
     bits; LAMB adds one norm per tensor, PyTorch's fused Adam a step counter.
 

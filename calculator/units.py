@@ -1,4 +1,4 @@
-"""Sizes and counts as people read them. Sizes are integers of bytes until they come here."""
+"""Sizes and counts as text. Sizes are integers of bytes until they come here."""
 
 KiB = 2**10
 MiB = 2**20

@@ -1,4 +1,4 @@
-"""Tensors without numbers and the graph that autograd would build of them.
+"""Tensors without values, and the graph that autograd would build from them.
 
 A tensor's life has meaning here as it has in PyTorch: its bytes die with the last Python name, and
 the last node of the graph, that holds them. So a `del x` in a model's code, or a name that is held
@@ -25,7 +25,7 @@ class Recomputed(Protocol):
     """A part of the model whose kept tensors are thrown away and computed again."""
 
     def pack(self) -> int:
-        """Throw a tensor away, but remember its place."""
+        """Discard a tensor, but remember its place."""
 
     def unpack(self) -> None:
         """Make sure that all places are filled again."""
@@ -86,13 +86,13 @@ class Recorder(Protocol):
         whole: bool = False,
         saves: "Sequence[Tensor]" = (),
     ) -> "Node | None":
-        """A node of the graph, or None where nothing needs a gradient."""
+        """A node of the graph, or None if nothing needs a gradient."""
 
     def weight(self, parameter: "Parameter") -> "Weight":
         """A parameter as a tensor."""
 
     def constant(self, shape: Shape, dtype: DType) -> "Tensor":
-        """A tensor whose bytes live through the whole step and are counted with the weights."""
+        """A tensor that exists throughout the step and is counted with the weights."""
 
     def lower(self, tensor: "Tensor") -> "Tensor":
         """The tensor that autocast passes to a matrix product."""

@@ -1,4 +1,4 @@
-"""Births and deaths of bytes on the GPU, with sizes as values, and what the bytes are for."""
+"""Births and deaths of bytes on the GPU, with sizes as values, and the purpose of the bytes."""
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.sizes import Size
@@ -33,7 +33,7 @@ class Ledger:
         self.part_events.append((len(self.events), part, signed_id))
 
     def move(self, size_id: int, source: Part, target: Part) -> None:
-        """Living bytes that from now on are there for something else."""
+        """Bytes that change their purpose from now on."""
         now = len(self.events)
         self.part_events.append((now, source, -size_id))
         self.part_events.append((now, target, size_id))
@@ -84,7 +84,7 @@ class Storage:
         self.release()
 
     def become(self, part: Part) -> None:
-        """From now on these bytes are there for something else."""
+        """These bytes change their purpose from now on."""
         if self.size_id and self.part is not part:
             self.ledger.move(self.size_id, self.part, part)
         self.part = part

@@ -1,4 +1,4 @@
-"""All that a plan decides about the operations of a step; sizes stay names."""
+"""All effects of a plan on the operations of a step; sizes stay names."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from calculator.autograd.sizes import ONE, Size, size
 
 
 class Attention(StrEnum):
-    """The attention kernel; `sdpa` is what PyTorch picks on a GPU."""
+    """The attention kernel; `sdpa` is PyTorch's choice on a GPU."""
 
     EAGER = "eager"
     SDPA = "sdpa"

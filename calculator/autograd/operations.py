@@ -1,7 +1,7 @@
-"""PyTorch's operations as the models' code writes them: what each allocates, keeps and frees.
+"""PyTorch's operations as the models' code uses them, with the tensors that each one keeps.
 
 Results and broadcasts follow from shapes; a shape that does not fit raises `ShapeError`. What an
-operation keeps for its backward formula, and what the formula makes, stand inside it.
+operation keeps for its backward formula, and the formula's results, are in its code.
 
 Source: torch (tools/autograd/derivatives.yaml), autocast.
 """
@@ -22,12 +22,12 @@ from calculator.autograd.sizes import ONE, Shape, ShapeError, Size, broadcast, c
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """x in another number format; itself where it already has it."""
+    """x in another number format; x itself if it already has it."""
     return x if x.dtype is dtype else x.tape.operation([x], x.shape, dtype)
 
 
 def widened(x: Tensor) -> Tensor:
-    """x as autocast hands it to an operation that it runs in 32 bits."""
+    """x as autocast passes it to an operation in 32 bits."""
     return cast(x, FLOAT32) if x.tape.autocast else x
 
 
@@ -96,7 +96,7 @@ def gelu_new(x: Tensor) -> Tensor:
 
 
 def dropout(x: Tensor) -> Tensor:
-    """Keeps a mask of one byte an element; at probability 0 PyTorch returns its input."""
+    """Keeps a mask of one byte per element; at probability 0, PyTorch returns its input."""
     return always_dropout(x) if x.tape.mode.dropout else x
 
 
@@ -147,7 +147,7 @@ def add_in_place(a: Tensor, b: Tensor) -> Tensor:
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
-    """a - b: keeps nothing; the second gradient is negated in full before it is summed up."""
+    """a - b: keeps nothing; the second gradient is negated in full before it is summed."""
     out = Made(broadcast(a.shape, b.shape), wider(a.dtype, b.dtype))
     rules = [_passed_on(a, out), Made(b.shape, b.dtype)]
     return a.tape.operation([a, b], out.shape, out.dtype, rules=rules, product=out)
@@ -171,7 +171,7 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 
 
 def clamp(x: Tensor, bounds: int) -> Tensor:
-    """x between so many bounds: keeps it; backward marks what is inside of each."""
+    """x clamped to a number of bounds: keeps x; backward marks the elements inside each bound."""
     scratch = [Made((), x.dtype), *[Made(x.shape, BOOL)] * bounds]
     return x.tape.operation([x], x.shape, x.dtype, saves=[x], scratch=scratch)
 
@@ -261,7 +261,7 @@ def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def convolution(x: Tensor, weight: Weight, bias: Weight, places: Size, turned: bool) -> Tensor:
-    """A convolution with so many places in its output; the bias is added in place.
+    """A convolution with the given output positions; the bias is added in place.
 
     Keeps input and weight as they go in. A gradient whose axes are `turned` is copied.
 
@@ -369,7 +369,7 @@ def embedding(indices: Tensor, weight: Weight, turned: bool = False) -> Tensor:
 
 
 def layer_norm(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
-    """LayerNorm, in 32 bits under autocast: keeps its input, and a mean and deviation a row.
+    """LayerNorm, in 32 bits under autocast: keeps its input, and one mean and deviation per row.
 
     Raises:
         ShapeError: for an input of another width than the weight's.
@@ -388,8 +388,8 @@ def flash_attention(
     """One kernel: keeps q, k, v, the output, one logarithm per row and the random state.
 
     Backward adds up dq in 32 bits and one number per row, for lengths rounded up to 128 (`rows`)
-    and heads rounded up to 32 (`width`); both are thrown away at once. So many of output and
-    gradient are `copied`: those whose tokens are not side by side. Keys and values may have fewer
+    and heads rounded up to 32 (`width`); both are thrown away at once. The output and gradients
+    whose tokens are not adjacent are `copied`. Keys and values may have fewer
     heads.
 
     Source: torch (transformers/cuda/flash_attn/flash_api.cpp, mha_bwd)

@@ -1,6 +1,6 @@
 """Sizes as values: named dimensions, their products, and shapes.
 
-A dimension has a name and no number, so that one recorded step serves every model of the same
+A dimension has a name but no number, so that one recorded step serves every model of the same
 structure; `number_of` gives a product's number for a mapping of names to numbers. Dimensions and
 products are interned: two that are equal are the same object.
 """
@@ -57,7 +57,7 @@ Shape = tuple[Size, ...]
 
 
 class ShapeError(Exception):
-    """Tensors whose shapes do not fit: a mistake in a model's code, never in a reader's input."""
+    """Shapes that do not fit: a bug in a model's code, never in a user's input."""
 
 
 @cache
@@ -142,7 +142,7 @@ def number_of(one: Size, numbers: Numbers) -> int:
 
 @cache
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape that tensors of several shapes have together: 1 becomes what the others have.
+    """The broadcast shape of several tensors: 1 becomes the others' size.
 
     Raises:
         ShapeError: for shapes that do not fit.

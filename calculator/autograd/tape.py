@@ -1,6 +1,6 @@
-"""A training step on tensors that have shapes but no numbers: what lives when.
+"""A training step on tensors that have shapes but no values.
 
-PyTorch's autograd in small. Each operation allocates its output and keeps the tensors that its
+PyTorch's autograd in small: each operation allocates its output and keeps the tensors that its
 backward formula needs; a tensor dies with the last Python variable that holds it and the last
 graph node that needs it, just as PyTorch's do, so a layer's forward reads like the model's own
 code. The ledger notes every birth and death, and `calculator.peaks` adds them up.
@@ -37,7 +37,7 @@ class StopRecomputationError(Exception):
 
 
 class Frame:
-    """A checkpointed part of the model: keeps its inputs, computes the rest again when asked."""
+    """A checkpointed part of the model: keeps its inputs and recomputes the rest on demand."""
 
     def __init__(
         self, tape: "Tape", function: Callable[..., object], inputs: Sequence[Tensor]
@@ -58,12 +58,12 @@ class Frame:
             tensor.storage.unsave()
 
     def pack(self) -> int:
-        """Throw a tensor away, but remember its place."""
+        """Discard a tensor, but remember its place."""
         self.packed += 1
         return self.packed - 1
 
     def keep(self, storage: Storage) -> None:
-        """The tensor of the next place, computed again; after the last one the forward stops."""
+        """The next place's tensor, recomputed; after the last one, the forward pass stops."""
         assert self.kept is not None
         if len(self.kept) in self.dropped:
             self.kept.append(None)
@@ -74,7 +74,7 @@ class Frame:
             raise StopRecomputationError
 
     def unpack(self) -> None:
-        """Run the forward again, the first time that one of its tensors is wanted."""
+        """Run the forward pass again, the first time that one of its tensors is needed."""
         if self.kept is None:
             self.kept = []
             self.tape.recompute(self)
@@ -192,14 +192,14 @@ class Tape:
         self.leaves.pop(id(leaf.node), None)
 
     def input(self, shape: Shape, dtype: DType = INT64) -> Tensor:
-        """Token ids or the like, which the training loop holds through the step."""
+        """An input such as token ids, which the training loop holds throughout the step."""
         size_id = self.ledger.size_id(elements_of(shape), dtype)
         storage = Storage(self.ledger, size_id, Part.ACTIVATIONS, fixed=True)
         self.inputs.append(Tensor(self, storage, shape, dtype))
         return self.inputs[-1]
 
     def constant(self, shape: Shape, dtype: DType) -> Tensor:
-        """A tensor whose bytes live through the whole step and are counted with the weights."""
+        """A tensor that exists throughout the step and is counted with the weights."""
         return Tensor(self, self._static, shape, dtype)
 
     # -- operations --------------------------------------------------------------------------
@@ -220,9 +220,9 @@ class Tape:
             inputs: tensors that may need a gradient.
             shape: the output's.
             dtype: the output's.
-            saves: what its backward formula needs that is there before the output is.
-            keeps: whether the formula needs the output too.
-            beside: what the formula needs that is made beside the output.
+            saves: tensors that its backward formula needs and that exist before the output.
+            keeps: true if the formula also needs the output.
+            beside: tensors that the formula needs and that are made along with the output.
             node: `rules`, `scratch`, `product` and the others of `graph.Node`.
         """
         made = self.record(inputs, saves=saves, **node)
@@ -245,7 +245,7 @@ class Tape:
         whole: bool = False,
         saves: Sequence[Tensor] = (),
     ) -> Node | None:
-        """A node of the graph, or None where nothing needs a gradient."""
+        """A node of the graph, or None if nothing needs a gradient."""
         if not self.recording:
             return None
         edges = [None if x.node is None else (x.node, x.index) for x in inputs]
@@ -283,7 +283,7 @@ class Tape:
     # -- autocast ----------------------------------------------------------------------------
 
     def cast(self, tensor: Tensor, dtype: DType) -> Tensor:
-        """The tensor in another number format; itself where it already has it."""
+        """The tensor in another number format; the tensor itself if it already has it."""
         return tensor if tensor.dtype is dtype else self.operation([tensor], tensor.shape, dtype)
 
     def lower(self, tensor: Tensor) -> Tensor:
@@ -316,7 +316,7 @@ class Tape:
         return self._frame is None
 
     def recompute(self, frame: Frame) -> None:
-        """Run a checkpointed forward again until all that was thrown away is back."""
+        """Rerun a checkpointed forward pass until all discarded tensors are back."""
         again = self.setting(_casts={}, _recomputing=frame, layer=frame.layer, recording=True)
         with again, suppress(StopRecomputationError):
             frame.function(*frame.inputs)

@@ -1,6 +1,6 @@
 """The models, GPUs and sources that the calculator knows by name.
 
-The published checkpoints are read when somebody asks for one: most visits do without.
+The published checkpoints are loaded on first use, because most visits do not need them.
 """
 
 from functools import lru_cache
@@ -73,7 +73,7 @@ def _is_counted(checkpoint: "Checkpoint") -> bool:
 
 @lru_cache(maxsize=1)
 def groups() -> dict[str, list[Architecture]]:
-    """The models that can be counted, by their groups: the six of old first."""
+    """The models that can be counted, by group: the six original families first."""
     from calculator.catalog.checkpoints import CHECKPOINTS
 
     found = {group: [MODELS[name] for name in names] for group, names in GROUPS.items()}

@@ -1,7 +1,7 @@
 """Published checkpoints by their names on the Hugging Face Hub: data only.
 
 Each is a model type and the keys of its config.json that differ from the type's defaults and
-decide what is computed. The parameters are those of transformers' class, which a test builds.
+affect the computation. The parameters are those of transformers' class, which a test builds.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ class Checkpoint:
 
     Attributes:
         name: as on the Hub.
-        group: what the page lists it under.
+        group: its heading in the page's list.
         kind: the ``model_type`` of its config.json.
-        parameters: elements in all weights of the class that people train, tied ones once.
+        parameters: elements of all weights in the usual class for training, tied ones once.
         config: the keys of its config.json that differ from the type's defaults.
     """
 

@@ -14,7 +14,7 @@ class Gpu:
         memory: bytes, as its driver reports them.
         teraflops: peak rate of products of 16-bit matrices, sums in 32 bits, without sparsity, in
             TFLOP/s; of cards without tensor cores, the best rate that training reaches for.
-        watts: what its maker lets it draw.
+        watts: its maker's power limit.
     """
 
     name: str

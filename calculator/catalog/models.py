@@ -1,4 +1,4 @@
-"""The models that the project grew up with, by short names of their own: data only."""
+"""The project's original models, by their short names: data only."""
 
 from typing import Final
 

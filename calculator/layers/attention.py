@@ -32,7 +32,7 @@ def joined(x: Tensor) -> Tensor:
 
 
 def selectively(core: Core, q: Tensor, k: Tensor, v: Tensor) -> Attended:
-    """Under selective checkpointing the core's own tensors are computed again.
+    """The core with its own tensors recomputed, under selective checkpointing.
 
     Source: korthikanti
     """
@@ -81,7 +81,7 @@ def _with_handed(
 
 
 def without_dropout(core: Core) -> Core:
-    """The core with nothing dropped, whatever the rest of the model does."""
+    """The core without dropout, regardless of the rest of the model."""
 
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Attended:
         with q.tape.setting(mode=replace(q.tape.mode, dropout=False)):
@@ -91,7 +91,7 @@ def without_dropout(core: Core) -> Core:
 
 
 def fused_core(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Flash in 16 bits without a mask, else the memory-efficient kernel."""
+    """Flash in 16 bits without a mask, otherwise the memory-efficient kernel."""
     wants_flash = q.tape.mode.attention in (Attention.SDPA, Attention.FLASH)
     if wants_flash and bias is None and q.dtype is not FLOAT32:
         if q.tape.mode.padded_heads:
@@ -101,7 +101,7 @@ def fused_core(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> T
 
 
 def padded_flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Flash wants heads that are multiples of 8: they are padded, and the output is cut down again.
+    """Flash needs head widths that are multiples of 8: it pads them and trims the output.
 
     Source: torch (aten/src/ATen/native/transformers/attention.cpp, pad_last_dim)
     """

@@ -86,7 +86,7 @@ class Adapter(Layer):
 
 @dataclass(eq=False)
 class Conv1D(Projection):
-    """GPT-2's linear layer, whose weight stands the other way round."""
+    """GPT-2's linear layer, whose weight is transposed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -57,7 +57,7 @@ class Layer:
         )
 
     def altered(self, **values: Any) -> Self:
-        """The same layer with other values of its fields, changed as this one is."""
+        """The same layer with other field values and the same changes."""
         made = replace(self, **values)
         for change in self.changes:
             rewrite(made, change)

@@ -59,7 +59,7 @@ class Model(Layer, ABC):
         """The architecture that a config.json describes; every key that matters is asked for.
 
         Raises:
-            InputError: for a value that cannot be counted.
+            InputError: if a value cannot be counted.
         """
         raise InputError("model_type", name, f"{cls.__name__} is not read from a config.json")
 

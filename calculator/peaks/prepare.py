@@ -1,4 +1,4 @@
-"""From a model and a plan to a recorded step and the numbers for its sizes."""
+"""A recorded step for a model and a plan, and the numbers for its sizes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
 
 
 def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
-    """All that the plan decides about operations; plans of one mode share a recorded step."""
+    """All effects of the plan on operations; plans of one mode share a recorded step."""
     wide = plan.precision in (Precision.FP32, Precision.AMP)
     lengths = {SEQUENCE: plan.sequence_length, TARGET: plan.target_length or 0}
     return Mode(

@@ -1,4 +1,4 @@
-"""The phases of a step and what lives at each: a trace's sizes turned into bytes."""
+"""The phases of a step and the memory in each: a trace's sizes turned into bytes."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from calculator.peaks.trace import Bytes, Trace
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most bytes that live in one phase, by part."""
+    """Peak bytes in one phase, by part."""
 
     phase: Phase
     parts: tuple[int, ...]

@@ -78,7 +78,7 @@ class Adviser:
         """Begin; nothing is searched yet.
 
         Raises:
-            InputError: for a plan that this model cannot have.
+            InputError: if the model does not support the plan.
         """
         resolve(architecture, plan)
         self._steps = advise_in_steps(architecture, plan, gpu)
@@ -98,7 +98,7 @@ def advise_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterato
     """The advice as it grows, after each estimate; the last one is done.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     report = estimate(architecture, plan, gpu.generation)
     if need_of(report).fits(gpu.memory):

@@ -56,7 +56,7 @@ def sparse_bits(kept: int, block: int, value_bits: int) -> float:
     $$\frac{k}{b} \left(v + \lceil \log_2 b \rceil\right)$$
 
     with k of b elements kept, v bits per value, and a place within the block for each; the scales
-    of the blocks come on top.
+    of the blocks are extra.
 
     >>> sparse_bits(64, 4096, 2)  # Covenant-72B: 32 bits are 146 times as many
     0.21875
@@ -83,7 +83,7 @@ def low_rank_elements(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
     Source: powersgd (section 3)
 
     Raises:
-        InputError: for a rank below 1.
+        InputError: if the rank is below 1.
     """
     check_count(rank=rank)
     total = 0
@@ -108,7 +108,7 @@ def ramp_seconds(bits_per_second: float, round_trip: float) -> float:
     Source: rfc6928
 
     Raises:
-        InputError: for a rate that is not above 0 or a negative time.
+        InputError: if the rate is not above 0 or the time is negative.
     """
     check_positive(bits_per_second=bits_per_second)
     check_not_negative(round_trip=round_trip)
@@ -119,7 +119,7 @@ def ramp_seconds(bits_per_second: float, round_trip: float) -> float:
 
 
 def shares(connections: Sequence[Connection]) -> list[float]:
-    r"""The share of the message that each volunteer averages, so that all end soonest.
+    r"""The fraction of the message that each volunteer averages, so that all finish soonest.
 
     $$\min_w \max_i \frac{1 + (n - 2) w_i}{b_i}$$
 
@@ -130,7 +130,7 @@ def shares(connections: Sequence[Connection]) -> list[float]:
     Source: hivemind (averaging/load_balancing.py)
 
     Raises:
-        InputError: for no volunteer.
+        InputError: if there is no volunteer.
     """
     count = len(connections)
     if not count:
@@ -166,7 +166,7 @@ def loads(message_bytes: float, connections: Sequence[Connection], way: Way) -> 
         way: how the messages reach the others.
 
     Raises:
-        InputError: for a negative size, or no volunteer.
+        InputError: if the size is negative or there is no volunteer.
     """
     check_not_negative(message_bytes=message_bytes)
     count = len(connections)
@@ -190,11 +190,11 @@ def loads(message_bytes: float, connections: Sequence[Connection], way: Way) -> 
 def exchange_seconds(message_bytes: float, connections: Sequence[Connection], way: Way) -> float:
     """Seconds of one exchange: the slowest volunteer's transfer, and TCP's start.
 
-    What is left out makes a real exchange longer: finding a group, compressing, averaging, and
+    A real exchange takes longer, because it also has to find a group, compress, average, and
     packets lost. `benchmarks/slow-links.json` has measured ones.
 
     Raises:
-        InputError: for a negative size, or no volunteer.
+        InputError: if the size is negative or there is no volunteer.
     """
     return max(
         _transfer(load, connection)

@@ -23,7 +23,7 @@ class Work:
     Attributes:
         weights: products with weights, forward and backward.
         attention: products of queries with keys and of probabilities with values.
-        recomputed: what checkpointing computes a second time.
+        recomputed: FLOPs that checkpointing repeats.
     """
 
     weights: int
@@ -52,7 +52,7 @@ def work_per_token(
 
     $$6 N + 12 \, l \, d \, s$$
 
-    with N the parameters that a token meets (of a mixture of experts: the active ones), l the
+    with N the parameters used per token (of a mixture of experts: the active ones), l the
     layers, d the width of all heads together and s the sequence length: 2 FLOPs per parameter
     forward, 4 backward, and the same for both products of attention, of which none is left out for
     the causal mask. Full recomputation adds a third: one more forward pass.
@@ -69,7 +69,7 @@ def work_per_token(
     Source: llm-foundry (scripts/train/benchmarking, 'MFU')
 
     Raises:
-        InputError: for a value that is not a whole number of at least 1.
+        InputError: if a value is not a whole number of at least 1.
     """
     check_count(parameters=parameters, layers=layers, width=width, sequence_length=sequence_length)
     weights = 6 * parameters
@@ -83,7 +83,7 @@ def work_per_token(
 
 
 def utilization(flops_per_token: float, tokens_per_second: float, peak_flops: float) -> float:
-    r"""The share of a GPU's peak rate that useful FLOPs take.
+    r"""The fraction of a GPU's peak rate that useful FLOPs take.
 
     $$F \, t / p$$
 
@@ -113,7 +113,7 @@ def utilization(flops_per_token: float, tokens_per_second: float, peak_flops: fl
 def utilization_of_run(
     total_flops: float, gpus: int, days: float, peak_flops: float, *, field: str = "days"
 ) -> float:
-    """The share of the peak rate that a whole run took.
+    """The fraction of the peak rate that a whole run used.
 
     Args:
         total_flops: FLOPs of all tokens.
@@ -147,7 +147,7 @@ def training_days(total_flops: float, gpus: int, flops_per_second: float) -> flo
         flops_per_second: achieved rate of one GPU in FLOP/s.
 
     Raises:
-        InputError: for values that are not above 0.
+        InputError: if a value is not above 0.
     """
     check_positive(total_flops=total_flops, flops_per_second=flops_per_second)
     check_count(gpus=gpus)
@@ -167,7 +167,7 @@ def megatron_parameters(layers: int, width: int, vocabulary: int, sequence_lengt
     Source: narayanan (equation 2)
 
     Raises:
-        InputError: for a value that is not a whole number of at least 1.
+        InputError: if a value is not a whole number of at least 1.
     """
     check_count(layers=layers, width=width, vocabulary=vocabulary, sequence_length=sequence_length)
     return 12 * layers * width**2 + 13 * layers * width + (vocabulary + sequence_length) * width
@@ -192,7 +192,7 @@ def megatron_flops(
     Source: narayanan (equation 3)
 
     Raises:
-        InputError: for a value that is not a whole number of at least 1.
+        InputError: if a value is not a whole number of at least 1.
     """
     check_count(sequences=sequences, sequence_length=sequence_length)
     check_count(layers=layers, width=width, vocabulary=vocabulary)
@@ -213,7 +213,7 @@ def energy_mwh(gpu_hours: float, watts: float, overhead: float = 1.1) -> float:
     Source: llama (table 15)
 
     Raises:
-        InputError: for values below 0 and an overhead below 1.
+        InputError: if a value is below 0 or the overhead below 1.
     """
     check_not_negative(gpu_hours=gpu_hours, watts=watts)
     if not overhead >= 1:
@@ -256,7 +256,7 @@ def daily_failure_rate(monthly: float, convention: FailureRate = FailureRate.COM
         convention: how a month becomes days; the results differ in the third digit.
 
     Raises:
-        InputError: for a rate that is not between 0 and 1.
+        InputError: if the rate is not between 0 and 1.
     """
     check_share(monthly=monthly)
     match convention:
@@ -364,7 +364,7 @@ def run_cost(
         kilograms_per_kwh: intensity of the grid.
 
     Raises:
-        InputError: for no crowd, or a value that is not above 0.
+        InputError: if there is no crowd or a value is not above 0.
     """
     check_positive(total_flops=total_flops)
     if not crowds:

@@ -84,7 +84,7 @@ def proposals(
         most: changes at once.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     *_, found = proposals_in_steps(architecture, plan, memory, generation, most)
     return found
@@ -100,7 +100,7 @@ def proposals_in_steps(
     """After each estimate, what `proposals` has found so far.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     before = need_of(estimate(architecture, plan, generation))
     found: list[Proposal] = []
@@ -130,7 +130,7 @@ def least_changes(
     step's peak is the same on each.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     peak = estimate(architecture, plan).gpu.total
     left = [gpu for gpu in gpus if not need_on(peak, gpu).fits(gpu.memory)]
@@ -227,7 +227,7 @@ def largest_batch(
     """The most sequences in a micro-batch that fit; None where not even one does.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     return _end_of(largest_batch_in_steps(architecture, plan, memory, generation))
 
@@ -252,7 +252,7 @@ def longest_sequence(
     only has this one or none.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     return _end_of(longest_sequence_in_steps(architecture, plan, memory, generation))
 

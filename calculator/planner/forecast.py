@@ -81,7 +81,7 @@ class Forecast:
 
     @property
     def optimum(self) -> Optimum:
-        """Sizes and tokens that published fits advise for the same FLOPs."""
+        """Sizes and tokens that published fits recommend for the same FLOPs."""
         return compute_optimal(6 * self.subject.computed * self.run.billion_tokens * 1e9)
 
     def as_json(self) -> dict[str, Any]:

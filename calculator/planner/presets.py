@@ -9,7 +9,7 @@ from calculator.planner.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A run to begin with.
+    """An example run.
 
     Attributes:
         title: its name.

@@ -1,4 +1,4 @@
-"""A run of volunteers: who computes, on what, and how they exchange gradients -> Run.
+"""A run of volunteers: their GPUs, their model and their exchange of gradients -> Run.
 
 Each option is declared once, at its field in `Run`.
 """
@@ -158,7 +158,7 @@ class Run:
         """A run from texts or values by field name; absent, None and '' mean the default.
 
         Raises:
-            InputError: for a field that does not exist or a value out of its range.
+            InputError: if a field does not exist or a value is out of range.
         """
         for name in options:
             if name not in _OPTIONS:
@@ -181,7 +181,7 @@ class Run:
 
     @property
     def gpu_watts(self) -> float:
-        """Power of one GPU: what was given, else what the card may draw."""
+        """Power of one GPU: the given value, or else the card's limit."""
         card = GPUS.get(self.gpu)
         return self.watts if self.watts is not None else float(card.watts if card else 0)
 

@@ -39,7 +39,7 @@ class LossSurface:
         """Predicted loss in nats per token.
 
         Raises:
-            InputError: for values that are not above 0.
+            InputError: if a value is not above 0.
         """
         check_positive(parameters=parameters, tokens=tokens)
         of_size = self.parameter_factor / parameters**self.parameter_exponent
@@ -53,7 +53,7 @@ class LossSurface:
         \left(\frac{C}{6}\right)^{\frac{\beta}{\alpha + \beta}}$$
 
         Raises:
-            InputError: for a budget that is not above 0.
+            InputError: if the budget is not above 0.
         """
         check_positive(flops=flops)
         both = self.parameter_exponent + self.token_exponent
@@ -96,7 +96,7 @@ def size_by_ratio(flops: float, ratio: float = TOKENS_PER_PARAMETER) -> Size:
     Source: chinchilla (section 3)
 
     Raises:
-        InputError: for values that are not above 0.
+        InputError: if a value is not above 0.
     """
     check_positive(flops=flops, ratio=ratio)
     parameters = (flops / 6 / ratio) ** 0.5
@@ -119,18 +119,18 @@ class Optimum:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """The fewest and the most parameters that any of them advises."""
+        """The fewest and the most parameters that any of them recommends."""
         sizes = [self.by_ratio.parameters, *(size.parameters for size in self.by_fit.values())]
         return min(sizes), max(sizes)
 
 
 def compute_optimal(flops: float) -> Optimum:
-    """Size and tokens for a budget, by every published fit.
+    """Model size and tokens for a budget, by every published fit.
 
     Source: chinchilla (section 3.3); besiroglu (table 1)
 
     Raises:
-        InputError: for a budget that is not above 0.
+        InputError: if the budget is not above 0.
     """
     fits = {fit.source: fit.optimum(flops) for fit in (HOFFMANN, BESIROGLU)}
     return Optimum(flops, size_by_ratio(flops), fits)
@@ -147,7 +147,7 @@ def cerebras_loss(flops: float) -> float:
     Source: cerebras-gpt (section 3.1)
 
     Raises:
-        InputError: for a budget that is not above 0.
+        InputError: if the budget is not above 0.
     """
     check_positive(flops=flops)
     return float((flops / 5.984e22) ** -0.0737 + 0.5066)

@@ -51,7 +51,7 @@ def subject_of(model: str, run: Run) -> Subject:
     """The model of that name, or for an empty name the one that the run's own numbers describe.
 
     Raises:
-        InputError: for a name that nobody knows, or numbers that are missing.
+        InputError: if the name is unknown or numbers are missing.
     """
     return _named(model, run.sequence_length, run.sharing_groups) if model else _described(run)
 
@@ -105,7 +105,7 @@ def message_bytes(subject: Subject, run: Run) -> float:
     Source: together (section 3.3); powersgd (section 3); sparseloco
 
     Raises:
-        InputError: for PowerSGD on a model whose matrices are unknown.
+        InputError: if PowerSGD is used on a model whose matrices are unknown.
     """
     match run.compression:
         case Compression.NONE | Compression.HALF | Compression.EIGHT:

@@ -33,7 +33,7 @@ def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str
     """Output of `fit`: the verdict and advice for one GPU, or a line per GPU.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     if gpu is None:
         return "\n".join(
@@ -48,7 +48,7 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
     """Output of `fit --json`; sizes are integers of bytes.
 
     Raises:
-        InputError: for a plan that this model cannot have.
+        InputError: if the model does not support the plan.
     """
     if gpu is None:
         verdicts = [

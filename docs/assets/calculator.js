@@ -201,7 +201,7 @@ function mount(form) {
     try {
       text.value = await unpack(location.hash, Number(text.dataset.longest));
     } catch {
-      const rule = "was cut or changed on its way here: paste the config.json itself";
+      const rule = "was cut or changed in the link: paste the config.json itself";
       return refuse({ type: "InputError", field: "config", message: rule, value: "in this address", rule }, true);
     }
     /** @type {HTMLDetailsElement} */ (text.closest("details")).open = true;

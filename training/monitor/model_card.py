@@ -35,7 +35,7 @@ A text-to-image transformer that volunteers trained together over the internet.
 | contributors so far | {len(contributors):,}, {samples:,} sequences |
 | time | {entry.time} |
 | SHA-256 of `model.safetensors` | `{entry.sha256}` |
-| license | {run.license or "the organisers have named none"} |
+| license | {run.license or "the organizers have not named one"} |
 
 ## Draw with it
 
@@ -43,13 +43,14 @@ A text-to-image transformer that volunteers trained together over the internet.
 $ python -m training generate {repository} "a caption" --output pictures.png
 ```
 
-Captions become ids by the tokenizer `{recipe.data.tokenizer}`; the codes that the model draws
-become pixels by the VQ-GAN `{recipe.data.codes or "that the run's organisers name"}`.
+The tokenizer `{recipe.data.tokenizer}` turns captions into ids; the VQ-GAN
+`{recipe.data.codes or "named by the run's organizers"}` turns the model's codes into pixels.
 
 ## Limits
 
-A checkpoint is published while its run goes on: it is as good as its loss. It knows what its data
-shows, with all that is missing or wrong there, and nobody has tested it for other use.
+This checkpoint was published during the run and is only as good as its loss. It reflects its
+training data, including everything that is missing or wrong there, and no one has tested it for any
+other use.
 
 ## Shape
 

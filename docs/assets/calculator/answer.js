@@ -77,7 +77,7 @@ export function showRefused(reason) {
   showStale();
   const place = find("#calculator-refused");
   const none = "none" in find("#calculator-answer").dataset;
-  place.textContent = none ? `There are no figures for these choices. ${reason}` : `These are not the figures of your choices. ${reason}`;
+  place.textContent = none ? `There are no figures for these choices. ${reason}` : `These figures are not for your choices. ${reason}`;
   place.hidden = false;
 }
 

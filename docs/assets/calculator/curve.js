@@ -61,7 +61,7 @@ export function mountCurve(place, ask) {
     fill(".curve__limit", drawn.limit ? [drawn.limit] : [], (line) => labelled(line.text, { "--y": line.y }));
     fill(".curve__phases", drawn.phases, (phase) => labelled(phase.label, { "--start": phase.start, "--end": phase.end }));
     fill(".curve__summary", drawn.summary, (words) => labelled(words, {}, "li"));
-    const thinned = drawn.is_thinned ? " Of neighbouring operations the highest and the lowest are drawn." : "";
+    const thinned = drawn.is_thinned ? " The curve shows only the highest and the lowest of neighboring operations." : "";
     say(`${drawn.operations} operations.${thinned}`);
     slider.setAttribute("aria-valuemax", String(drawn.points.length - 1));
     find(".curve__body").hidden = false;

@@ -3,8 +3,8 @@
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
 
-const NOT_ALL = "Choices in grey do not go with this model and the other options.";
-const FIXED = "This model leaves no choice here.";
+const NOT_ALL = "Choices in gray do not work with this model and the other options.";
+const FIXED = "This model allows only one choice here.";
 
 /** @param {Control} control */
 const fieldOf = (control) => control.dataset.for ?? control.name;

@@ -32,7 +32,7 @@ export const LIVE = new URL("../../live/", import.meta.url);
  * @property {string} join
  * @property {Record<string, string>} links
  * @property {string | null} finished
- * @property {string} [notice] What its organisers have to say, such as that nobody can be called.
+ * @property {string} [notice] The organizers' notice, such as that no volunteer accepts connections.
  */
 /**
  * @typedef {object} Contributor
