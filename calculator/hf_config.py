@@ -28,6 +28,12 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
             rule = "only its text model can be counted: give the object at text_config instead"
         raise InputError("model_type", kind, rule)
     values = Configuration(config)
+    if (found := values.value("quantization_config")) is not None:
+        rule = (
+            "quantized weights cannot be trained, and QLoRA, which trains adapters beside them, is "
+            "not counted: remove this key to count the weights in the plan's precision"
+        )
+        raise InputError("quantization_config", found, rule)
     values.only("output_attentions", False)
     values.only("output_hidden_states", False)
     values.only("chunk_size_feed_forward", 0)

@@ -49,6 +49,10 @@ def _check_lengths(architecture: Architecture, plan: Plan) -> None:
     if plan.target_length is not None and not model.has_target:
         rule = f"{architecture.name} has no decoder of its own; only T5 has a target length"
         raise InputError("target_length", plan.target_length, rule)
+    most = architecture.numbers.get("target_positions")
+    if most and plan.target_length and plan.target_length > most:
+        rule = f"must be at most {most:,}: {architecture.name}'s decoder has no more positions"
+        raise InputError("target_length", plan.target_length, rule)
     model.check_length(architecture, plan.sequence_length)
 
 

@@ -135,6 +135,20 @@ def test_of_a_model_of_pictures_and_text_the_text_model_is_asked_for() -> None:
         from_config({"model_type": "qwen3_5", "text_config": text}, "q")
 
 
+def test_quantized_weights_are_refused_with_what_to_do() -> None:
+    with pytest.raises(InputError, match="QLoRA") as caught:
+        from_config({"model_type": "llama", **SMALL, "quantization_config": {"bits": 4}}, "q")
+    assert caught.value.field == "quantization_config"
+
+
+def test_whisper_has_no_target_longer_than_its_positions() -> None:
+    # transformers' WhisperConfig: max_target_positions is 448
+    model = from_config({"model_type": "whisper"}, "w")
+    assert resolve(model, Plan(target_length=448)).target_length == 448
+    with pytest.raises(InputError, match="target_length = '449': must be at most 448"):
+        resolve(model, Plan(target_length=449))
+
+
 def test_linear_attention_records_no_more_for_longer_sequences() -> None:
     # its loop over chunks of 64 tokens is put on the tape for at most four of them
     model = from_config({"model_type": "qwen3_5_text", **SMALL}, "q")
