@@ -51,7 +51,7 @@ class Recorder(Protocol):
 
     @property
     def keeps(self) -> bool:
-        """Whether what nodes save is kept, not thrown away to be computed again."""
+        """True if nodes keep their saved tensors instead of recomputing them."""
 
     def empty(self, shape: Shape, dtype: DType, is_view: bool = False) -> "Tensor":
         """New bytes."""

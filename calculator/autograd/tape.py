@@ -312,7 +312,7 @@ class Tape:
 
     @property
     def keeps(self) -> bool:
-        """Whether what nodes save is kept, not thrown away to be computed again."""
+        """True if nodes keep their saved tensors instead of recomputing them."""
         return self._frame is None
 
     def recompute(self, frame: Frame) -> None:

@@ -311,7 +311,7 @@ def _fresh(new: Tensor, known: Tensor, more: Sequence[Tensor]) -> Tensor:
 
 
 def _more(wanted: bool, state: Tensor, copied: int) -> list[Tensor]:
-    """What the chunks keep that are left out: each as much as the second, and all of it at once.
+    """Tensors kept by the left-out chunks: each as much as the second, all at once.
 
     In the backward pass they are done after the last two, in which most is alive.
     """

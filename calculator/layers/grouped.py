@@ -77,7 +77,7 @@ class Shared:
 
 
 class Mixer(Layer, ABC):
-    """What a layer mixes its tokens with; a `local` one looks back no further than a window."""
+    """The part of a layer that mixes tokens; a `local` one looks back no further than a window."""
 
     local: bool
 
@@ -86,7 +86,7 @@ class Mixer(Layer, ABC):
         """(batch, length, hidden) -> the same and, in eager code, the probabilities."""
 
     def handed(self, shared: Shared) -> Held:
-        """What it needs of what all layers share."""
+        """The part that it needs of the tensors that all layers share."""
         return shared.of(self.local)
 
 

@@ -62,7 +62,7 @@ class PowerNorm(RMSNorm):
 
 @dataclass(frozen=True, slots=True)
 class Given(Held):
-    """What a layer is handed: also its own inputs, and keys and values that layers share."""
+    """Inputs of a layer: also its own inputs, and keys and values that layers share."""
 
     own: Tensor | None
     kept: dict[bool, tuple[Tensor, Tensor]]
@@ -70,13 +70,13 @@ class Given(Held):
 
 @dataclass(frozen=True, slots=True)
 class Together(Shared):
-    """What all layers share: also the inputs of each, and keys and values by kind."""
+    """Tensors that all layers share: also the inputs of each, and keys and values by kind."""
 
     inputs: Tensor | None
     kept: dict[bool, tuple[Tensor, Tensor]]
 
     def of(self, local: bool) -> Given:
-        """What a layer with a window, or without, is handed: a slice of the inputs is its own."""
+        """Inputs of a layer with or without a window: a slice of the inputs is its own."""
         x = self.inputs
         own = None if x is None else op.part(x, *x.shape[:2], x.shape[3])
         return Given(self.positions, self.tables[local], self.masks[local], own, self.kept)
@@ -346,7 +346,7 @@ class Gemma4(Gemma2):
 
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:
-        """Whether a sequence is so long that a layer with a window masks more than the future."""
+        """True if the sequence is long enough that a window masks more than the future."""
         local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
         return local and architecture.numbers["window"] <= length
 

@@ -1,4 +1,4 @@
-"""What causal language models with linear and gated attention in turn share.
+"""Common parts of causal language models that alternate linear and gated attention.
 
 Source: transformers (models/qwen3_next/modeling_qwen3_next.py).
 """

@@ -83,7 +83,7 @@ class SparseDecoder(Decoder):
 
 
 def experts_of(c: Configuration, keys: ExpertKeys) -> Mapping[str, int]:
-    """How many experts there are, how many a token meets, and their width."""
+    """Number of experts, number of experts per token, and their width."""
     experts, active, inner = (c.size(key, default, *others) for key, default, others in keys)
     if active > experts:
         raise InputError(keys[1][0], active, f"must be at most the {experts} experts")
