@@ -83,6 +83,22 @@ def test_every_page_of_the_first_level_has_a_share_picture(site: Path) -> None:
 
 
 def test_every_style_and_script_of_ours_is_loaded(site: Path) -> None:
-    page = (site / "index.html").read_text("utf-8")
-    styles = {path.name for path in (ROOT / "docs" / "assets" / "styles").glob("*.css")}
-    assert styles == set(re.findall(r'href="assets/styles/([\w-]+\.css)"', page))
+    sources = ROOT / "docs" / "assets"
+    styles = {path.name for path in (sources / "styles").glob("*.css")}
+    entry = (sources / "styles" / "site.css").read_text("utf-8")
+    assert styles == {"site.css", *re.findall(r'@import "\./([\w-]+\.css)";', entry)}
+    pages = [path.read_text("utf-8") for path in site.rglob("index.html")]
+    for script in (sources / "pages").glob("*.js"):
+        assert any(f'assets/{script.name}"></script>' in page for page in pages), script.name
+    assert all('assets/styles/site.css"' in page and "assets/site.js" in page for page in pages)
+
+
+def test_bundled_scripts_and_styles_have_their_source_maps_beside_them(site: Path) -> None:
+    scripts = [path for path in (site / "assets").glob("*.js") if ".min." not in path.name]
+    bundled = [*scripts, site / "assets" / "styles" / "site.css"]
+    for path in bundled:
+        beside = json.loads(path.with_name(f"{path.name}.map").read_text("utf-8"))
+        assert all(text for text in beside["sourcesContent"])
+        assert not any(source.startswith("/") for source in beside["sources"])
+    # One instance of the page's one Python, however many pages ask it.
+    assert sum("./worker.js" in path.read_text("utf-8") for path in scripts) == 1

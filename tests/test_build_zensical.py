@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.pages.visible import VisibleText
-from tools.addresses import ADDRESS_IN_SITEMAP, BUNDLE, pages_of
+from tools.addresses import pages_of
 from tools.console import ROOT
+from tools.theme_script import ADDRESS_IN_SITEMAP, BUNDLE
 from tools.website import STAGING
 
 # What no page is made of: the largest part of the staged files.
@@ -61,7 +62,7 @@ def test_every_page_has_the_same_words(site: Path, other_site: Path) -> None:
 
 
 def test_every_page_has_our_policy_styles_and_scripts(site: Path, other_site: Path) -> None:
-    ours = re.compile(r'assets/(?!javascripts|stylesheets|_)[\w/-]+\.(?:js|css)"')
+    ours = re.compile(r'assets/(?:styles/)?site\.(?:js|css)"|data-script="[\w-]+"')
     for name in pages_of(site):
         text = (other_site / name / "index.html").read_text("utf-8")
         here = (site / name / "index.html").read_text("utf-8")

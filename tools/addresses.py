@@ -5,7 +5,6 @@ address in the pages is relative, also those of the sitemap, which instant navig
 """
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,9 +17,6 @@ WITHOUT_SITE_URL = (
     "  search engines get no sitemap, and the page for wrong addresses expects the site at the\n"
     "  root. Before publishing, name its address: SITE_URL=https://... python3 build.py build"
 )
-BUNDLE = "assets/javascripts/bundle.*.min.js"
-# Where the theme reads a page's address in the sitemap, with its root in the second name.
-ADDRESS_IN_SITEMAP = re.compile(r"new URL\((?P<text>\w+\.textContent)\),(?P<root>\w+)\)")
 
 
 def site_url() -> str:
@@ -61,22 +57,3 @@ def pages_of(site: Path) -> Iterator[str]:
     for page in sorted(site.rglob("index.html")):
         folder = page.parent.relative_to(site).as_posix()
         yield "./" if folder == "." else f"{folder}/"
-
-
-def read_relative_sitemap(site: Path) -> None:
-    """Let the theme's script understand relative addresses in the sitemap.
-
-    It makes each a whole address without a base, which only works where the sitemap has the host,
-    port and path that the site is looked at under.
-
-    Raises BuildError when the script is not as expected.
-    """
-    (bundle,) = sorted(site.glob(BUNDLE)) or (None,)
-    text = bundle.read_text("utf-8") if bundle else ""
-    changed, count = ADDRESS_IN_SITEMAP.subn(r"new URL(\g<text>,\g<root>),\g<root>)", text)
-    if bundle is None or count != 1:
-        raise BuildError(
-            f"{BUNDLE}: must read the sitemap in one place, has {count}. The theme has changed; "
-            "look at ADDRESS_IN_SITEMAP in tools/addresses.py."
-        )
-    bundle.write_text(changed, "utf-8")

@@ -31,15 +31,18 @@ def stage_browser_python(assets: Path, node: Node, node_modules: Path) -> None:
     folder.mkdir(parents=True)
     for name in RUNTIME_FILES:
         shutil.copyfile(pyodide / name, folder / name)
-    # An empty list of packages: we use none, and the full one is 119 kB of every first visit.
-    info = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))["info"]
-    lock = json.dumps({"info": info, "packages": {}})
-    (folder / "pyodide-lock.json").write_text(lock, "utf-8")
+    (folder / "pyodide-lock.json").write_text(package_lock(node_modules), "utf-8")
     calculator = _packed_calculator(pyodide, node)
     shutil.copyfile(calculator, assets / "calculator.zip")
     library = _compiled_library(pyodide, node)
     library = library and (_imported_part(library, calculator, pyodide, node) or library)
     shutil.copyfile(library or pyodide / "python_stdlib.zip", folder / "python_stdlib_bytecode.zip")
+
+
+def package_lock(node_modules: Path) -> str:
+    """An empty list of packages: we use none, and the full one is 119 kB of every first visit."""
+    full = (node_modules / "pyodide" / "pyodide-lock.json").read_text("utf-8")
+    return json.dumps({"info": json.loads(full)["info"], "packages": {}})
 
 
 def _compiled_library(pyodide: Path, node: Node) -> Path | None:

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from tools.console import BuildError
 
-MOST_REQUESTS = 64
-MOST_BYTES = 330_000
+MOST_REQUESTS = 14
+MOST_BYTES = 200_000
 
 LOADED = {"stylesheet", "icon", "preload", "modulepreload"}
 IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
@@ -82,12 +82,22 @@ def loaded_files(page: Path, site: Path) -> list[Path]:
 
 def _add(path: Path, found: list[Path]) -> None:
     """Add a file and, where it is a script, what it imports before it runs."""
-    if path in found or not path.is_file():  # a link that leads nowhere is found by tools/links.py
+    if not path.is_file():  # a link that leads nowhere is found by tools/links.py
         return
-    found.append(path)
-    if path.suffix == ".js":
-        for address in IMPORTED.findall(path.read_text("utf-8")):
-            _add((path.parent / address).resolve(), found)
+    for one in (path, *(imported_by(path) if path.suffix == ".js" else ())):
+        if one not in found:
+            found.append(one)
+
+
+def imported_by(script: Path) -> list[Path]:
+    """The modules that a script needs before it runs, those that they need included."""
+    found = [script]
+    for module in found:
+        for address in IMPORTED.findall(module.read_text("utf-8")):
+            path = (module.parent / address).resolve()
+            if path not in found and path.is_file():
+                found.append(path)
+    return found[1:]
 
 
 def _compressed_size(path: Path) -> int:

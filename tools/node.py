@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tools.console import ROOT, run, step
 from tools.environment import Group, ensure
-from tools.files import only_one
+from tools.files import only_one, write_atomically
 
 NODE_MODULES = ROOT / "node_modules"
 OLDEST_NODE = (20, 19)
@@ -22,8 +22,8 @@ _STAMP = NODE_MODULES / ".complete"
 class Packages(enum.StrEnum):
     """Installed sets of packages from package.json; the value is shown in the terminal."""
 
-    SITE = "Pyodide and plotly.js"
-    ALL = "Pyodide, plotly.js and the tools of the tests and checks"
+    SITE = "Pyodide, plotly.js and esbuild"
+    ALL = "Pyodide, plotly.js, esbuild and the tools of the tests and checks"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def install_node_packages(node: Node, packages: Packages = Packages.SITE) -> Pat
         if not (_STAMP.is_file() and _STAMP.read_text() in enough):
             options = ["--omit=dev"] if packages is Packages.SITE else []
             _fetch(node, ROOT, packages, options)
-            _STAMP.write_text(f"{pins} {packages}")
+            write_atomically(_STAMP, f"{pins} {packages}".encode())
     return NODE_MODULES
 
 
@@ -70,7 +70,7 @@ def install_lighthouse(node: Node) -> Path:
     with only_one():
         if not (stamp.is_file() and stamp.read_text() == pins):
             _fetch(node, folder, "Lighthouse")
-            stamp.write_text(pins)
+            write_atomically(stamp, pins.encode())
     return folder / "node_modules" / "lighthouse" / "cli" / "index.js"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from tools.addresses import (
     WITHOUT_SITE_URL,
     path_of,
-    read_relative_sitemap,
     site_url,
     write_relative_sitemap,
 )
-from tools.browser_python import stage_browser_python
+from tools.browser_python import package_lock, stage_browser_python
 from tools.budget import check_budget
+from tools.bundle import BUNDLED, bundle_assets, load_page_scripts, merge_generated_styles
 from tools.citations import link_cited_files
 from tools.compression import compress_site
 from tools.console import ROOT, BuildError, run, say, step
@@ -24,6 +24,7 @@ from tools.landmarks import unnest_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
+from tools.theme_script import read_relative_sitemap, search_when_opened
 
 SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
@@ -45,9 +46,9 @@ def build_site(to_publish: bool) -> Path:
     node_modules = install_node_packages(node)
     with only_one():
         fresh(STAGING)
-        shutil.copytree(ROOT / "docs", STAGING, dirs_exist_ok=True)
+        shutil.copytree(ROOT / "docs", STAGING, ignore=BUNDLED, dirs_exist_ok=True)
         assets = STAGING / "assets"
-        assets.mkdir(exist_ok=True)
+        bundle_assets(assets, node, package_lock(node_modules))
         stage_browser_python(assets, node, node_modules)
         _stage_plotly(assets, node_modules)
         fill_notebooks(STAGING / "notebooks", source)
@@ -59,8 +60,11 @@ def build_site(to_publish: bool) -> Path:
             _run_mkdocs(address, source)
         link_cited_files(UNFINISHED, source)
         read_relative_sitemap(UNFINISHED)
+        search_when_opened(UNFINISHED)
         if not address:
             write_relative_sitemap(UNFINISHED)
+        load_page_scripts(UNFINISHED)
+        merge_generated_styles(UNFINISHED)
         unnest_navigation(UNFINISHED)
         pin_inline_scripts(UNFINISHED)
         _check_links(address)

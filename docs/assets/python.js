@@ -44,8 +44,13 @@ const watchers = new Set();
 export function ask(method, params, deliver) {
   waiting.delete(method);
   waiting.set(method, { method, params, deliver });
-  if (!worker && !broken) startWorker();
+  warm();
   sendNext();
+}
+
+/** Start Python before anything is asked. */
+export function warm() {
+  if (!worker && !broken) startWorker();
 }
 
 /** Whether Python is there and answers within a few milliseconds. */

@@ -28,7 +28,9 @@ async function start() {
   const { loadPyodide } = await import(`${here}pyodide.mjs`);
   const archive = fetchBytes(new URL("./calculator.zip", import.meta.url).href);
   archive.catch(() => {}); // reported below, when it is awaited
-  const options = { indexURL: here, packageBaseUrl: here };
+  // Which packages there are (none): the build writes it here, which saves a request.
+  const lockFileContents = /** @type {any} */ (globalThis).PYODIDE_LOCK;
+  const options = { indexURL: here, packageBaseUrl: here, lockFileContents };
   const withoutWasm = failureOfWasm();
   let python;
   try {

@@ -15,6 +15,7 @@ SET = """(input, value) => {
   input.value = value;
   input.dispatchEvent(new Event("input", {bubbles: true}));
 }"""
+METERED = "Object.defineProperty(navigator, 'connection', {value: {saveData: true}})"
 SEGMENTS = """(root) => [...root.querySelectorAll("[data-lane]")].map((lane) =>
   [...lane.querySelectorAll("rect")].map((rect) =>
     [rect.getAttribute("class"), rect.getAttribute("x"), rect.getAttribute("width")]))"""
@@ -48,7 +49,7 @@ def test_the_plane_follows_buttons_sliders_mouse_and_keys(visit: Visitor) -> Non
     visitor = visit(viewport={"width": 1280, "height": 1000})
     page = visitor.open("security/")
     page.wait_for_load_state("networkidle")
-    assert not any("pyodide" in url for url in visitor.requests), "nobody has touched it yet"
+    assert any("pyodide" in url for url in visitor.requests), "Python comes before the first touch"
     root = root_of(page, "plane")
     bad = root.locator("[data-bad]")
 
@@ -111,8 +112,12 @@ def test_a_tap_moves_the_chosen_point_and_a_finger_can_drag_it(visit: Visitor) -
 
 def test_the_race_follows_its_sliders(visit: Visitor) -> None:
     visitor = visit()
+    visitor.page.add_init_script(METERED)
     page = visitor.open("how-it-works/")
     root = root_of(page, "race")
+    root.scroll_into_view_if_needed()
+    page.wait_for_load_state("networkidle")
+    assert not any("pyodide" in url for url in visitor.requests), "each byte is paid for"
     for speeds in (["20", "0.5", "7.5"], ["8", "4", "0"]):
         for index, speed in enumerate(speeds):
             root.locator(f"#race-{index}").evaluate(SET, speed)
@@ -155,12 +160,31 @@ def test_without_javascript_the_first_state_is_there_and_the_form_is_not(
     expect(page.locator("noscript .notice, .notice").first).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "method", "button", "params"),
+    [
+        ("security/", "plane", "aggregate", "[data-attack=scale].button", {"attack": "scale"}),
+        ("how-it-works/", "race", "pace", "[data-speeds='4 4 4']", {"speeds": ["4", "4", "4"]}),
+    ],
+)
+def test_before_python_is_there_a_script_answers_as_it_would(
+    visit: Visitor, path: str, name: str, method: str, button: str, params: dict[str, Any]
+) -> None:
+    visitor = visit()
+    visitor.page.route("**/pyodide.asm.wasm", lambda route: None)
+    root = root_of(visitor.open(path), name)
+    root.locator(button).click()
+    assert_figures(root, method, params)
+    expect(root.locator("[data-status]")).to_contain_text("Loading Python")
+    assert visitor.errors == []
+
+
 def test_without_pyodide_the_picture_stays_and_says_so(visit: Visitor) -> None:
     visitor = visit()
     visitor.page.route("**/pyodide/*", lambda route: route.fulfill(status=404, body="gone"))
     page = visitor.open("security/")
     root = root_of(page, "plane")
-    root.locator("[data-attack=scale].button").click()
+    root.scroll_into_view_if_needed()
     expect(root.locator("[data-status]")).to_contain_text("Python could not be loaded")
     expect(root.locator("[name=radius]")).to_be_disabled()
     value = python_answers("aggregate", {})["value"]

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from templates.pieces.recorded_run import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE
 from tests.browser.visits import Visitor
 from tests.browser.written_run import serving, write_crowd
+from tools.console import ROOT
 from training.optimizer.lamb import learning_rate_factor
 from training.run.recipes import find_recipe
 
@@ -124,6 +125,12 @@ def test_one_step_is_read_by_keyboard_and_all_in_a_table(charts: Page) -> None:
     assert rows.count() <= 60
 
 
+def serve_source(route: Route) -> None:
+    """A script as it is written, before it is bundled."""
+    path = route.request.url.partition("/sources/")[2]
+    route.fulfill(path=ROOT / "docs" / "assets" / path)
+
+
 def test_the_schedule_drawn_is_the_one_that_volunteers_follow(archive: Page) -> None:
     recipe = find_recipe("rehearsal")
     peak, schedule = recipe.optimizer.learning_rate, recipe.schedule
@@ -132,13 +139,14 @@ def test_the_schedule_drawn_is_the_one_that_volunteers_follow(archive: Page) -> 
         "warmup_steps": schedule.warmup_steps,
         "learning_rate": peak,
     }
+    archive.route("**/sources/**", serve_source)
     drawn = archive.evaluate(
         """async (schedule) => {
-          const { scheduleCorners, interpolate } = await import("../assets/live/series.js");
+          const { scheduleCorners, interpolate } = await import("../sources/live/series.js");
           const { steps, rates } = scheduleCorners(schedule);
           const all = Array.from({ length: schedule.total_steps }, (_, index) => index + 1);
           return all.map((step) => interpolate(steps, rates, step));
-        }""".replace("../assets", archive.url.replace("/live/", "/assets")),
+        }""".replace("../sources", archive.url.replace("/live/", "/sources")),
         card,
     )
     # the page counts steps from 1, the schedule from 0

@@ -57,7 +57,7 @@ def test_wasm_of_the_wrong_type_runs_all_the_same(visit: Visitor) -> None:
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
 
 
-@pytest.mark.parametrize("script", ["calculator.js", "calculator/form.js"])
+@pytest.mark.parametrize("script", ["calculator.js", "chunk-*.js"])
 def test_a_script_that_does_not_load_is_reported_with_a_way_to_try_again(
     visit: Visitor, script: str
 ) -> None:

@@ -1,23 +1,26 @@
 // @ts-check
 /*
  * Shared by the demonstrations: sends the state of the controls to Python and shows the texts that
- * Python returns. Python is loaded at the first touch, not before.
+ * Python returns. Python starts before the first touch, unless the connection is metered; what is
+ * touched before it is there, a script computes.
  */
 
-import { ask } from "../python.js";
+import { ask, isReady, warm } from "../python.js";
 import { showPythonStatus } from "../python-status.js";
 
 const QUIET_MS = 500;
 
 /**
  * @param {HTMLElement} root The figure: has elements [data-figure], [data-status], [data-summary].
+ * @template S
  * @param {string} method The Python method to call.
- * @param {() => object} state The current state of the controls.
- * @param {(value: any, newest: boolean) => void} draw Shows Python's answer, for the newest state
- *   or an earlier one.
+ * @param {(state: S) => any} compute Answers as Python does; nothing where Python refuses the state.
+ * @param {() => S} state What the controls say now.
+ * @param {(value: any, newest: boolean) => void} draw Shows an answer, for the newest state or an
+ *   earlier one.
  * @returns {() => void} Asks again, after the state has changed.
  */
-export function demonstrate(root, method, state, draw) {
+export function demonstrate(root, method, compute, state, draw) {
   const words = find(root, "[data-status] [data-words]");
   const summary = find(root, "[data-summary]");
   let asked = 0;
@@ -26,19 +29,29 @@ export function demonstrate(root, method, state, draw) {
 
   function request() {
     const number = ++asked;
-    root.setAttribute("aria-busy", "true");
-    ask(method, state(), (answer) => {
+    const now = state();
+    const first = isReady() ? undefined : compute(now);
+    if (first) show(first, true);
+    root.setAttribute("aria-busy", String(!first));
+    ask(method, /** @type {object} */ (now), (answer) => {
       if (!root.isConnected) return;
       if (number === asked) root.setAttribute("aria-busy", "false");
       words.textContent = answer.kind === "error" ? answer.error.message : "";
-      if (answer.kind === "error") return;
-      draw(answer.value, number === asked);
-      showTexts(root, answer.value.figures);
-      root.dataset.answerId = String(Number(root.dataset.answerId ?? 0) + 1);
-      // Screen readers announce the result when the hand rests, not at each movement.
-      clearTimeout(telling);
-      telling = setTimeout(() => (summary.textContent = answer.value.figures.summary), QUIET_MS);
+      if (answer.kind === "result") show(answer.value, number === asked);
     });
+  }
+
+  /**
+   * @param {any} value
+   * @param {boolean} newest
+   */
+  function show(value, newest) {
+    draw(value, newest);
+    showTexts(root, value.figures);
+    root.dataset.answerId = String(Number(root.dataset.answerId ?? 0) + 1);
+    // Screen readers announce the result when the hand rests, not at each movement.
+    clearTimeout(telling);
+    telling = setTimeout(() => (summary.textContent = value.figures.summary), QUIET_MS);
   }
 
   showPythonStatus(root, find(root, "[data-status]"), "", (isBroken) => {
@@ -46,7 +59,27 @@ export function demonstrate(root, method, state, draw) {
     if (isBroken) root.setAttribute("aria-busy", "false");
   });
   for (const kind of ["pointerenter", "focusin"]) root.addEventListener(kind, request, { once: true });
+  warmInTime(root);
   return request;
+}
+
+/**
+ * Start Python when the figure comes near, or when the page has nothing else to do.
+ *
+ * @param {HTMLElement} root
+ */
+function warmInTime(root) {
+  const { saveData = false, type = "" } = /** @type {any} */ (navigator).connection ?? {};
+  if (saveData || type === "cellular") return;
+  const start = () => {
+    near.disconnect();
+    if (root.isConnected) warm();
+  };
+  const near = new IntersectionObserver(([entry]) => entry.isIntersecting && start(), { rootMargin: "50%" });
+  near.observe(root);
+  const whenIdle = () => (globalThis.requestIdleCallback ?? setTimeout)(start);
+  if (document.readyState === "complete") whenIdle();
+  else addEventListener("load", whenIdle, { once: true });
 }
 
 /**

@@ -1,9 +1,10 @@
 // @ts-check
 /*
- * The plane of gradients on 'Security': drags points and draws Python's answers. Places are
- * percentages of the picture's width and height, so no formula lives here.
+ * The plane of gradients on 'Security': drags points and draws answers. Places are percentages of
+ * the picture's width and height, so no formula lives here.
  */
 
+import { aggregate } from "./aggregate.js";
 import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
 
 /** @typedef {{left: number, top: number}} Place */
@@ -28,11 +29,13 @@ function mount(root) {
 
   const field = (/** @type {string} */ name) =>
     /** @type {HTMLInputElement} */ (controls.elements.namedItem(name));
-  const request = demonstrate(root, "aggregate", () => ({
+  const request = demonstrate(root, "aggregate", aggregate, () => ({
     attack,
     bad,
+    bad_count: field("bad_count").value,
+    radius: field("radius").value,
+    iterations: field("iterations").value,
     start: field("start").value,
-    ...Object.fromEntries(NUMBERS.map((name) => [name, field(name).value])),
   }), draw);
 
   /** @param {any} value @param {boolean} newest */

@@ -1,6 +1,7 @@
 // @ts-check
 /* The three volunteers on 'How it works': sets their speeds and draws the segments from Python. */
 
+import { pace } from "./pace.js";
 import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -9,7 +10,7 @@ const SVG = "http://www.w3.org/2000/svg";
 function mount(root) {
   const controls = /** @type {HTMLFormElement} */ (find(root, "form"));
   const speeds = /** @type {HTMLInputElement[]} */ (findAll(controls, "input[type=range]"));
-  const request = demonstrate(root, "pace", () => ({ speeds: speeds.map((speed) => speed.value) }), draw);
+  const request = demonstrate(root, "pace", pace, () => ({ speeds: speeds.map((speed) => speed.value) }), draw);
 
   /** @param {any} value */
   function draw(value) {

@@ -1,6 +1,7 @@
 // @ts-check
 /* The figures of the run on the home page, as its live data say now. */
 
+import { LIVE } from "../live/data.js";
 import { describe } from "../live/status.js";
 import { fileOf } from "../live/valid.js";
 
@@ -64,19 +65,20 @@ function showPictures(place, { samples, folder }) {
   const list = place.querySelector("[data-run-pictures]");
   const newest = samples.checkpoints.at(-1);
   if (!list || !newest) return;
-  const items = samples.prompts.map((prompt, index) => {
+  const addresses = samples.prompts.map((_, index) => fileOf(newest.images[index]?.[0], folder) ?? "");
+  const shown = [...list.querySelectorAll("img")].map(({ src, dataset }) => (dataset.address ? new URL(`../${dataset.address}`, LIVE).href : src));
+  if (shown.join() === addresses.join()) return;
+  list.replaceChildren(...samples.prompts.map((prompt, index) => {
     const item = document.createElement("li");
     const image = document.createElement("img");
-    image.src = fileOf(newest.images[index]?.[0], folder) ?? "";
+    image.src = addresses[index];
     image.alt = `Drawn for: ${prompt}`;
     image.width = image.height = 128;
     const words = document.createElement("span");
     words.textContent = prompt;
     item.append(image, words);
     return item;
-  });
-  const shown = [...list.querySelectorAll("img")].map((image) => image.src).join();
-  if (shown !== items.map((item) => item.querySelector("img")?.src).join()) list.replaceChildren(...items);
+  }));
 }
 
 /** @param {HTMLElement} place @param {string} selector @param {string} text */

@@ -18,7 +18,7 @@ import { describe, median } from "./status.js";
 import * as valid from "./valid.js";
 
 /** The folder of all runs. */
-export const LIVE = new URL("../../live/", import.meta.url);
+export const LIVE = new URL("../live/", import.meta.url); // bundled, this is in assets/
 
 /** @typedef {{name: string, title: string, note: string}} Entry A run in runs.json, the one to show first at the top. */
 /**

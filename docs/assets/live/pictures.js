@@ -25,6 +25,7 @@ export class Pictures {
     this.slider = /** @type {HTMLInputElement} */ (find("#live-checkpoint"));
     this.when = find("[data-live=pictures-when]");
     this.grid = find("[data-live=pictures-grid]");
+    for (const kind of ["pointerenter", "focus"]) this.slider.addEventListener(kind, () => this.#fetchNear());
     this.slider.addEventListener("input", () => {
       const at = Number(this.slider.value);
       const newest = at === this.#samples.checkpoints.length - 1;
@@ -74,6 +75,13 @@ export class Pictures {
     if (key === this.#drawn) return;
     this.#drawn = key;
     this.#drawRows(prompts, checkpoint);
+    if (this.slider.matches(":focus, :hover")) this.#fetchNear();
+  }
+
+  /** Have the pictures of the checkpoints beside the present one before the slider is moved there. */
+  #fetchNear() {
+    const { checkpoints } = this.#samples;
+    const at = Number(this.slider.value);
     for (const near of [checkpoints[at - 1], checkpoints[at + 1]]) {
       for (const path of near?.images.flat() ?? []) new Image().src = this.#addressOf(path);
     }

@@ -4,10 +4,10 @@
  * figure and the figures were drawn when the site was built; nothing here is needed to read them.
  */
 
-import { follow, listRuns } from "./live/data.js";
-import { Replay } from "./home/replay.js";
-import { showRun } from "./home/run.js";
-import { Swarm } from "./home/swarm.js";
+import { follow, listRuns } from "../live/data.js";
+import { Replay } from "../home/replay.js";
+import { showRun } from "../home/run.js";
+import { Swarm } from "../home/swarm.js";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 

@@ -7,22 +7,22 @@
  *     live/?run=NAME&who=KEY  a contributor's page
  */
 
-import { Charts } from "./live/charts.js";
-import { Checkpoints } from "./live/checkpoints.js";
-import { ContributorPage } from "./live/contributor.js";
-import { follow, listRuns } from "./live/data.js";
-import { Leaderboard } from "./live/leaderboard.js";
-import { copy, make, write } from "./live/markup.js";
-import { Overview } from "./live/overview.js";
-import { Pictures } from "./live/pictures.js";
-import { Reader } from "./live/reader.js";
+import { Charts } from "../live/charts.js";
+import { Checkpoints } from "../live/checkpoints.js";
+import { ContributorPage } from "../live/contributor.js";
+import { follow, listRuns } from "../live/data.js";
+import { Leaderboard } from "../live/leaderboard.js";
+import { copy, make, write } from "../live/markup.js";
+import { Overview } from "../live/overview.js";
+import { Pictures } from "../live/pictures.js";
+import { Reader } from "../live/reader.js";
 
-/** @typedef {import("./live/data.js").RunData} RunData */
+/** @typedef {import("../live/data.js").RunData} RunData */
 
 class LivePage {
   /** @type {ReturnType<typeof follow> | undefined} */
   #feed;
-  /** @type {import("./live/data.js").Entry[]} */
+  /** @type {import("../live/data.js").Entry[]} */
   #entries = [];
   #run = "";
   #who = "";

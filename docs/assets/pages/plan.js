@@ -5,10 +5,10 @@
  * where the address already asks for something.
  */
 
-import { clearErrors, edit, fillFor, hasField, showError } from "./calculator/form.js";
-import { find, findAll, mountEach } from "./demonstration/demonstration.js";
-import { ask } from "./python.js";
-import { showPythonStatus } from "./python-status.js";
+import { clearErrors, edit, fillFor, hasField, showError } from "../calculator/form.js";
+import { find, findAll, mountEach } from "../demonstration/demonstration.js";
+import { ask } from "../python.js";
+import { showPythonStatus } from "../python-status.js";
 
 /** @typedef {Record<string, string>} State What was chosen, by option, as in the address. */
 
@@ -44,7 +44,7 @@ function mount(root) {
     });
   }
 
-  /** @param {import("./python.js").Failure} failure */
+  /** @param {import("../python.js").Failure} failure */
   function refuse(failure) {
     clearErrors(form);
     refused.textContent = showError(form, failure);

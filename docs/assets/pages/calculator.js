@@ -5,16 +5,16 @@
  * model's default state is shown as it was computed when the site was built.
  */
 
-import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "./calculator/advice.js";
-import { showAnswer, showBusy, showNone, showRefused, showStale } from "./calculator/answer.js";
-import { mountChooser } from "./calculator/chooser.js";
-import { hasConfig, mountConfig, pack, unpack } from "./calculator/config.js";
-import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "./calculator/form.js";
-import { mountCurve } from "./calculator/curve.js";
-import { mountFrontier } from "./calculator/frontier.js";
-import { mountMessage } from "./calculator/message.js";
-import { ask, drop, isReady } from "./python.js";
-import { showPythonStatus } from "./python-status.js";
+import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "../calculator/advice.js";
+import { showAnswer, showBusy, showNone, showRefused, showStale } from "../calculator/answer.js";
+import { mountChooser } from "../calculator/chooser.js";
+import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
+import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "../calculator/form.js";
+import { mountCurve } from "../calculator/curve.js";
+import { mountFrontier } from "../calculator/frontier.js";
+import { mountMessage } from "../calculator/message.js";
+import { ask, drop, isReady } from "../python.js";
+import { showPythonStatus } from "../python-status.js";
 
 /** @typedef {Record<string, string>} State What was chosen, by option, as in the address. */
 
@@ -212,7 +212,7 @@ function mount(form) {
   }
 
   /**
-   * @param {import("./python.js").Failure} failure
+   * @param {import("../python.js").Failure} failure
    * @param {boolean} newest
    */
   function refuse(failure, newest) {

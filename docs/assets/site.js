@@ -1,0 +1,49 @@
+// @ts-check
+/*
+ * On every page: loads the scripts that the page's elements name, and does what the theme's own
+ * scripts leave undone for screen readers.
+ */
+
+/** @type {Set<string | undefined>} */
+const loaded = new Set();
+
+/**
+ * Load the script of each element `data-script`. A page that was loaded has them in its head
+ * already, and a module that is asked for twice runs once. Those in the head that instant navigation
+ * brings do not run.
+ */
+function loadScripts() {
+  for (const element of document.querySelectorAll("[data-script]")) {
+    const name = /** @type {HTMLElement} */ (element).dataset.script;
+    if (loaded.has(name)) continue;
+    loaded.add(name);
+    const script = document.createElement("script");
+    script.type = "module";
+    script.src = new URL(`./${name}.js`, import.meta.url).href;
+    document.head.append(script);
+  }
+}
+
+/** The theme wraps the button of each code block into a `nav`: a landmark for a button. */
+function demote() {
+  for (const place of document.querySelectorAll("nav.md-code__nav:not([role])")) place.setAttribute("role", "none");
+}
+
+/** The buttons come after the page. */
+function watchCode() {
+  const watch = new MutationObserver(demote);
+  for (const block of document.querySelectorAll("pre")) {
+    watch.observe(block.parentElement ?? block, { childList: true, subtree: true });
+  }
+  demote();
+}
+
+function mount() {
+  loadScripts();
+  watchCode();
+}
+
+// Material's instant navigation replaces the content and emits each new document.
+const documents = /** @type {any} */ (globalThis).document$;
+if (documents) documents.subscribe(mount);
+else mount();

@@ -1,0 +1,97 @@
+"""What the scripts compute before Python is there is what Python computes."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calculator.protocol import handle
+from calculator.swarm.attacks import Attack
+from tools.console import ROOT
+from tools.node import find_node
+
+FOLDER = ROOT / "docs" / "assets" / "demonstration"
+COUNT = 400
+
+
+def computed(script: str, name: str, states: list[dict[str, Any]], folder: Path) -> list[Any]:
+    """What a script answers to each state, in Node."""
+    for source in FOLDER.glob("*.js"):
+        (folder / source.name).write_text(source.read_text("utf-8"), "utf-8")
+    (folder / "package.json").write_text('{"type": "module"}', "utf-8")
+    (folder / "ask.js").write_text(
+        f'import {{ {name} }} from "./{script}";\n'
+        'import { readFileSync } from "node:fs";\n'
+        'const states = JSON.parse(readFileSync(0, "utf8"));\n'
+        f"console.log(JSON.stringify(states.map((state) => {name}(state) ?? null)));\n",
+        "utf-8",
+    )
+    command = [find_node().node, folder / "ask.js"]
+    text = json.dumps(states)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def python(method: str, state: dict[str, Any]) -> Any:
+    """What Python answers; None where it refuses the state."""
+    return json.loads(handle(json.dumps({"id": 1, "method": method, "params": state}))).get("value")
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Every number and text of an answer, by its place."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return {k: v for name, one in items for k, v in flat(one, f"{path}/{name}").items()}
+    return {path: value}
+
+
+def assert_alike(found: Any, expected: Any, state: dict[str, Any]) -> None:
+    """The same texts, and numbers but for the last digits of floating point."""
+    if expected is None:
+        assert found is None, state
+        return
+    one, other = flat(found), flat(expected)
+    assert one.keys() == other.keys(), state
+    numbers = {k for k, v in other.items() if isinstance(v, float | int) and v is not True}
+    assert {k: one[k] for k in numbers} == pytest.approx(
+        {k: other[k] for k in numbers}, rel=1e-9, abs=1e-9
+    ), state
+    texts = other.keys() - numbers
+    assert {k: one[k] for k in texts} == {k: other[k] for k in texts}, state
+
+
+def test_the_race_of_the_script_is_pythons(tmp_path: Path) -> None:
+    draw = random.Random(16)
+    states: list[dict[str, Any]] = [
+        {"speeds": [f"{draw.randrange(0, 41) / 2:g}" for _ in range(3)]} for _ in range(COUNT)
+    ]
+    states += [{"speeds": speeds.split()} for speeds in ("0 0 0", "0 0 8", "4 4 4", "20 20 20")]
+    for state, found in zip(states, computed("pace.js", "pace", states, tmp_path), strict=True):
+        assert_alike(found, python("pace", state), state)
+
+
+def test_the_plane_of_the_script_is_pythons(tmp_path: Path) -> None:
+    draw = random.Random(16)
+    states: list[dict[str, Any]] = [
+        {
+            "attack": draw.choice([*Attack, "hand"]),
+            "bad": [
+                {"left": draw.uniform(1, 99), "top": draw.uniform(1, 99)}
+                if draw.random() < 0.5
+                else {"x": draw.uniform(-9, 9), "y": draw.uniform(-1e4, 9)}
+                for _ in range(draw.randrange(8))
+            ],
+            "bad_count": str(draw.randrange(11)),
+            "radius": f"{draw.randrange(1, 60) / 10:g}",
+            "iterations": str(draw.randrange(1, 30)),
+            "start": draw.choice(["zero", "median"]),
+        }
+        for _ in range(COUNT)
+    ]
+    answers = computed("aggregate.js", "aggregate", states, tmp_path)
+    for state, found in zip(states, answers, strict=True):
+        assert_alike(found, python("aggregate", state), state)

@@ -1,0 +1,80 @@
+"""One script and one style a page: what lies in docs/assets in many files is bundled by esbuild.
+
+A page's element names the script that it needs: ``data-script="calculator"`` is
+docs/assets/pages/calculator.js. The built page loads it from its head, with the modules that it
+shares with others; after instant navigation docs/assets/site.js does.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.budget import imported_by
+from tools.console import ROOT, BuildError, run
+from tools.node import Node
+
+SOURCES = ROOT / "docs" / "assets"
+SCRIPT = Path(__file__).with_name("bundle.mjs")
+BUNDLED = shutil.ignore_patterns("*.js", "*.css")  # what is not copied, since it is bundled
+NAMED = re.compile(r'\bdata-script="?([\w-]+)')
+HEAD = "</head>"
+# What mkdocstrings writes for the pages it fills.
+GENERATED = "assets/_mkdocstrings.css"
+GENERATED_LINK = re.compile(rf'\s*<link rel="stylesheet" href="[^"]*{GENERATED}">')
+END_OF_STYLES = "/*# sourceMappingURL="
+
+
+def bundle_assets(assets: Path, node: Node, lock: str) -> None:
+    """Write the scripts and styles of all pages into `assets`, their source maps beside them.
+
+    Args:
+        assets: where they go.
+        node: what runs esbuild.
+        lock: Pyodide's list of packages, as JSON.
+
+    Raises:
+        BuildError: when one names what is not there.
+    """
+    # Relative, as the source maps should be: the same bytes in any folder.
+    folders = [os.path.relpath(folder, ROOT) for folder in (SOURCES, assets)]
+    run([node.node, SCRIPT, *folders, lock], "The pages' scripts and styles could not be bundled.")
+
+
+def merge_generated_styles(site: Path) -> None:
+    """Put the styles that MkDocs's plugin wrote at the end of ours: one file less on every page."""
+    generated, styles = site / GENERATED, site / "assets" / "styles" / "site.css"
+    ours, mark, end = styles.read_text("utf-8").rpartition(END_OF_STYLES)
+    styles.write_text(f"{ours}{generated.read_text('utf-8')}{mark}{end}", "utf-8")
+    generated.unlink()
+    for page in sorted(site.rglob("*.html")):
+        text = page.read_text("utf-8")
+        page.write_text(GENERATED_LINK.sub("", text), "utf-8")
+
+
+def load_page_scripts(site: Path) -> None:
+    """Let each page's head load the scripts that its elements name.
+
+    Raises:
+        BuildError: when there is no such script.
+    """
+    for page in sorted(site.rglob("*.html")):
+        text = page.read_text("utf-8")
+        names = list(dict.fromkeys(NAMED.findall(text)))
+        if names:
+            tags = "".join(_tags(names, page, site))
+            page.write_text(text.replace(HEAD, tags + HEAD, 1), "utf-8")
+
+
+def _tags(names: list[str], page: Path, site: Path) -> Iterator[str]:
+    scripts = [site / "assets" / f"{name}.js" for name in names]
+    for script in scripts:
+        if not script.is_file():
+            where = page.relative_to(site)
+            raise BuildError(f'{where}: data-script="{script.stem}": docs/assets/pages has none.')
+    shared = dict.fromkeys(path for script in scripts for path in imported_by(script))
+    for path in shared:
+        yield f'<link rel="modulepreload" href="{os.path.relpath(path, page.parent)}">'
+    for path in scripts:
+        yield f'<script type="module" src="{os.path.relpath(path, page.parent)}"></script>'
