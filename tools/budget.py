@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from tools.console import BuildError
 
 MOST_REQUESTS = 14
-MOST_BYTES = 200_000
+MOST_BYTES = 230_000
 
 LOADED = {"stylesheet", "icon", "preload", "modulepreload"}
 IMPORTED = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
