@@ -15,8 +15,8 @@ Measure = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="session")
 def measure() -> Iterator[Measure]:
     """One row, measured in another process: the counter wants to be there before torch."""
-    if not all(find_spec(name) for name in ("torch", "transformers", "bitsandbytes")):
-        pytest.skip("the oracle needs torch, transformers and bitsandbytes")
+    if not all(find_spec(name) for name in ("torch", "transformers", "bitsandbytes", "peft")):
+        pytest.skip("the oracle needs torch, transformers, bitsandbytes and peft")
     if which("g++") is None:
         pytest.skip("the counting device needs a C++ compiler")
     measurers: dict[str, subprocess.Popen[str]] = {}
