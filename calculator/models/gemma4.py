@@ -142,7 +142,7 @@ class NormedRouter(Router):
     """Scores of normed tokens; each expert scales its shares."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        self.product = Linear(self.hidden, self.choice.experts, biased=False, name="proj")
         self.scale = Parameter((self.hidden,))
         self.each = Parameter((self.choice.experts,))
 
@@ -151,7 +151,7 @@ class NormedRouter(Router):
         weight = x.tape.weight
         x = op.cast(normed(x), x.dtype)
         x = op.scale(op.multiply(x, weight(self.scale)))
-        scores = op.linear(x, weight(self.weight))
+        scores = self.product(x)
         probabilities = op.softmax(op.cast(scores, FLOAT32))
         shares, chosen = pick.largest(probabilities, self.choice.chosen)
         shares = pick.divide(shares, pick.sum_of_rows(shares))

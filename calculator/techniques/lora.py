@@ -60,6 +60,8 @@ _EXPERTS = ("gate", "gate_proj", "up_proj", "down_proj")
 FUSED_EXPERTS: Final[dict[str, tuple[str, ...]]] = {
     "mixtral": ("gate", "w1", "w2", "w3"),
     "qwen3_moe": _EXPERTS,
+    "qwen3_next": _EXPERTS,
+    "qwen3_5_moe_text": _EXPERTS,
     "glm4_moe": _EXPERTS,
     "deepseek_v2": _EXPERTS,
     "deepseek_v3": _EXPERTS,
