@@ -87,11 +87,11 @@ class GPT2Block(Block):
         normed = self.norm_2(x)
         return op.add(x, self.feed_forward(normed))
 
-    def couplings(self, t: Recorder, mask: Tensor | None, positions: Tensor) -> Sequence[Coupling]:
+    def couplings(self, t: Recorder, mask: Tensor | None, _positions: Tensor) -> Sequence[Coupling]:
         """Attention and feed-forward, each with its norm."""
         return [
             Coupling(
-                lambda x: self.attention(self.norm_1(x), mask, (positions,))[0],
+                lambda x: self.attention(self.norm_1(x), mask, ())[0],
                 weights_of(t, self.norm_1, self.attention),
             ),
             Coupling(
