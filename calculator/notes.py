@@ -77,7 +77,7 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
     if not plan.lora:
         return
     yield (
-        f"Adapters beside: {plan.lora_targets.replace(',', ', ')}. As in peft they, their "
+        f"Adapters on {plan.lora_targets.replace(',', ', ')}. As in peft, the adapters, their "
         "gradients and their states are in 32 bits, whatever the model's weights are in."
     )
     if plan.checkpointing is Checkpointing.FULL:

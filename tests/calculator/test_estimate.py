@@ -220,7 +220,7 @@ def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(name: s
                 for checkpointing in (Checkpointing.FULL, Checkpointing.SELECTIVE):
                     report = estimate(model, replace(plan, checkpointing=checkpointing))
                     said = any("checkpointing changes nothing" in note for note in report.notes)
-                    acts = any("checkpointing acts within" in note for note in report.notes)
+                    acts = any("checkpointing acts only" in note for note in report.notes)
                     assert (said, acts) == ((checkpointing is Checkpointing.FULL), not said)
                     assert report.phases == plain.phases or acts
 
