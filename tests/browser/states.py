@@ -25,7 +25,8 @@ def _random_state(chance: random.Random) -> dict[str, str]:
     else:
         state["gpu"] = chance.choice(list(GPUS))
     for option in Plan.options().values():
-        if chance.random() < 0.4:
+        # adapters go with few of the other options
+        if chance.random() < (0.05 if option.field.startswith(("lora", "quanti")) else 0.4):
             state[option.field] = _random_value(option, chance)
     return state
 
@@ -40,3 +41,5 @@ def _random_value(option: Option, chance: random.Random) -> str:
             return chance.choice(["0", "0.05", "0.1"])
         case "integer":
             return str(chance.choice([1, 2, 3, 4, 8, 17, 64]))
+        case "text":
+            return chance.choice(["all-linear", "q_proj"])

