@@ -82,6 +82,7 @@ STATIC_OPTIONS: Final = (
     "lora",
     "lora_targets",
     "lora_dropout",
+    "quantization",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]

@@ -7,6 +7,7 @@ from calculator.models.registry import type_of
 from calculator.parameters import count_active, count_parameters
 from calculator.plan import (
     Attention,
+    BaseBits,
     Checkpointing,
     Offload,
     Optimizer,
@@ -80,7 +81,15 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
         f"Adapters on {plan.lora_targets.replace(',', ', ')}. As in peft, the adapters, their "
         "gradients and their states are in 32 bits, whatever the model's weights are in."
     )
-    if plan.checkpointing is Checkpointing.FULL:
+    if plan.quantization is not BaseBits.NONE:
+        yield (
+            "Packed are the linear layers but the output layer; the rest is in "
+            f"{plan.weight_bytes * 8} bits"
+            + (", as prepare_model_for_kbit_training casts it." if plan.weight_bytes > 2 else ".")
+            + " Each product makes its weight again whole; for 1,536 tokens and fewer bitsandbytes "
+            "may take a kernel that does not."
+        )
+    elif plan.checkpointing is Checkpointing.FULL:
         yield (
             "With checkpointing peft asks for a gradient of the input's embeddings "
             "(enable_input_require_grads), which is counted."

@@ -25,6 +25,7 @@ class Option:
         negative: a flag's opposite on the command line, without dashes.
         technique: true if it saves memory at a price.
         warning: a caveat, shown beside the option.
+        needs: the option without which this one cannot be used.
         field: its name in `Plan`.
     """
 
@@ -38,6 +39,7 @@ class Option:
     explained: tuple[tuple[str, str], ...] = ()
     negative: str = ""
     warning: str = ""
+    needs: str = ""
     field: str = ""
 
     @property

@@ -12,6 +12,7 @@ from calculator.layers.layer import Buffer
 from calculator.models.model import Model
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import Plan
+from calculator.techniques.quantization import SHARED_BYTES
 from calculator.techniques.registry import changed_model
 
 
@@ -20,7 +21,8 @@ class ParameterTensor:
     """`copies` tensors of the same shape; one that is not `trained` never gets a gradient.
 
     A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
-    a `width`, an element has so many bytes, whatever the plan's weights have.
+    a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
+    are `packed` share them.
     """
 
     name: str
@@ -29,6 +31,7 @@ class ParameterTensor:
     trained: bool = True
     inside: tuple[int, ...] | None = None
     width: int | None = None
+    packed: int = 1
 
     @property
     def gradient_elements(self) -> int:
@@ -56,6 +59,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             item.trained,
             shape(item.inside) if item.inside and plan.batch_size == 1 else None,
             None if item.dtype is None else item.dtype.width,
+            item.packed,
         )
         for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Parameter)
@@ -65,7 +69,8 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
 def buffer_bytes(architecture: Architecture, plan: Plan) -> int:
     """Tables that belong to the model and are not trained, counted with the weights."""
     numbers, weights = numbers_of(architecture, plan), mode_of(plan).weights
-    return sum(
+    shared = SHARED_BYTES if plan.quantization.is_double else 0
+    return shared + sum(
         copies
         * round_block(
             prod(number_of(size, numbers) for size in item.shape) * (item.dtype or weights).width

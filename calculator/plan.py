@@ -54,6 +54,21 @@ class Offload(StrEnum):
     OPTIMIZER = "optimizer"
 
 
+class BaseBits(StrEnum):
+    """How a frozen model's linear layers are kept."""
+
+    NONE = "none"
+    NF4 = "nf4"
+    NF4_DOUBLE = "nf4-double"
+    FP4 = "fp4"
+    FP4_DOUBLE = "fp4-double"
+
+    @property
+    def is_double(self) -> bool:
+        """Whether the scales are in 8 bits too."""
+        return self in (BaseBits.NF4_DOUBLE, BaseBits.FP4_DOUBLE)
+
+
 _SIXTEEN_BITS = (
     "what Trainer calls fp16=True or bf16=True is amp; weights that are themselves in 16 bits are "
     "half, or mixed with fp32 masters"
@@ -209,6 +224,21 @@ class Plan:
         "LoRA dropout",
         "Probability in the adapters; above zero each keeps a mask. Used with a LoRA rank.",
         below=1,
+    )
+
+    quantization: BaseBits = choice(
+        BaseBits.NONE,
+        "Frozen weights",
+        "Bits of the frozen linear layers under LoRA; with 4 it is QLoRA.",
+        {
+            BaseBits.NONE: "none: as the precision has them",
+            BaseBits.NF4: "nf4: 4 bits, a scale for each 64",
+            BaseBits.NF4_DOUBLE: "nf4-double: the same, the scales in 8 bits",
+            BaseBits.FP4: "fp4: 4 bits, a scale for each 64",
+            BaseBits.FP4_DOUBLE: "fp4-double: the same, the scales in 8 bits",
+        },
+        technique=True,
+        needs="lora",
     )
 
     def __post_init__(self) -> None:

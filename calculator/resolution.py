@@ -7,6 +7,7 @@ from calculator.errors import InputError
 from calculator.models.registry import build, type_of
 from calculator.plan import (
     Attention,
+    BaseBits,
     Checkpointing,
     Optimizer,
     Plan,
@@ -15,6 +16,7 @@ from calculator.plan import (
     techniques,
 )
 from calculator.techniques.lora import find_targets
+from calculator.techniques.quantization import check_quantization
 
 
 def resolve(architecture: Architecture, plan: Plan) -> Plan:
@@ -100,6 +102,8 @@ def attention_kernels(
 
 
 def _check_lora(architecture: Architecture, plan: Plan) -> None:
+    if plan.quantization is not BaseBits.NONE:
+        check_quantization(plan.quantization, plan.lora, architecture.family)
     if not plan.lora:
         return
     if plan.reversible or (architecture.reversible and plan.reversible is None):

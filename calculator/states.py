@@ -21,7 +21,10 @@ QUANTISATION_MAP_BYTES: Final = 256 * 4
 
 def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
     """Bytes of one copy of all tensors at `item` bytes per element, unless they have their own."""
-    return sum(each.copies * round_block(each.elements * (each.width or item)) for each in tensors)
+    return sum(
+        each.copies * round_block(-(-each.elements * (each.width or item) // each.packed))
+        for each in tensors
+    )
 
 
 def state_count(optimizer: Optimizer) -> int:

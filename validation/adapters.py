@@ -1,8 +1,15 @@
 """LoRA by peft itself."""
 
+import gc
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
-from calculator.plan import Plan
+import torch
+from torch import nn
+
+from calculator.plan import BaseBits, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, split
 from validation.models import Task, watcher_of
 
@@ -16,7 +23,78 @@ def add_adapters(task: Task, plan: Plan) -> Task:
         return task
     import peft
 
+    if plan.quantization is not BaseBits.NONE:
+        _pack(task.model, plan)
+
     targets = ALL_LINEAR if plan.lora_targets == ALL_LINEAR else [*split(plan.lora_targets)]
     config = peft.LoraConfig(r=plan.lora, target_modules=targets, lora_dropout=plan.lora_dropout)
     model = peft.get_peft_model(task.model, config)
     return replace(task, model=model, watch=watcher_of(model.get_base_model()))
+
+
+def _pack(model: Any, plan: Plan) -> None:
+    """What `from_pretrained` makes of linear layers with a BitsAndBytesConfig, and peft's casts."""
+    import bitsandbytes
+    import peft
+    from transformers.pytorch_utils import Conv1D
+
+    _count_products()
+    bitsandbytes.functional.name2qmap.pop("dynamic", None)  # a table of this model's own
+    kind = plan.quantization.partition("-")[0]
+    dtype = torch.float32 if plan.precision is Precision.FP32 else torch.bfloat16
+    for path, module in list(model.named_modules()):
+        turned = isinstance(module, Conv1D)
+        if module is model.get_output_embeddings() or not (turned or type(module) is nn.Linear):
+            continue
+        shape = module.weight.T.shape if turned else module.weight.shape
+        made = bitsandbytes.nn.Linear4bit(
+            shape[1], shape[0], module.bias is not None, dtype, plan.quantization.is_double, kind
+        )
+        made.weight = bitsandbytes.nn.Params4bit(
+            torch.zeros(shape, dtype=dtype, device="cpu"),
+            requires_grad=False,
+            compress_statistics=plan.quantization.is_double,
+            quant_type=kind,
+        )
+        made.bias = None
+        made.to(module.weight.device)
+        made.bias = module.bias
+        parent, _, name = path.rpartition(".")
+        setattr(model.get_submodule(parent), name, made)
+    del module, made
+    gc.collect()  # the modules that were replaced
+    model.is_loaded_in_4bit = model.is_quantized = True
+    if plan.precision in (Precision.FP32, Precision.AMP):
+        peft.prepare_model_for_kbit_training(
+            model, use_gradient_checkpointing=False, auto_clear_cache=False
+        )
+
+
+@cache
+def _count_products() -> torch.library.Library:
+    """Let the counting device see what a product allocates; the library lives as long as this."""
+    library = torch.library.Library("bitsandbytes", "IMPL")
+    library.impl("gemm_4bit", _whole_product, "CUDA")
+    return library
+
+
+def _whole_product(
+    x: torch.Tensor,
+    packed: torch.Tensor,
+    shape: Sequence[int],
+    absmax: torch.Tensor,
+    blocksize: int,
+    kind: str,
+    bias: torch.Tensor | None = None,
+    absmax_8bit: torch.Tensor | None = None,
+    absmax_code: torch.Tensor | None = None,
+    absmax_offset: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """What bitsandbytes allocates for a product of many tokens on CUDA (`gemm_4bit`)."""
+    if absmax_8bit is not None and absmax_offset is not None:
+        wide = torch.empty_like(absmax_8bit, dtype=torch.float32)
+        absmax = wide + absmax_offset  # held to the end, as `wide` is
+    weight = torch.empty(shape, dtype=x.dtype, device=x.device)
+    out = nn.functional.linear(x, weight, bias)
+    del absmax
+    return out

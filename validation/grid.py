@@ -135,6 +135,20 @@ ADAPTERS: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 256, 5, {"lora": 4, "precision": "half", "attention": "eager", "lora_dropout": 0.05}),
     (2, 160, 4, {"lora": 32, "optimizer_bits": 8, "checkpointing": "selective"}),
 )
+# QLoRA: models, and what each is measured with; more than 1,536 tokens, for which bitsandbytes
+# makes whole weights on every card.
+PACKED: Final = (
+    *("HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B", "validation/configs/mistral.json"),
+    "validation/configs/mixtral.json",
+    *("google/gemma-3-270m", "meta-llama/Llama-3.1-8B"),
+)
+PACKINGS: Final[tuple[dict[str, Any], ...]] = (
+    {"quantization": "nf4", "precision": "half"},
+    {"quantization": "nf4-double", "checkpointing": "full"},
+    {"quantization": "fp4", "precision": "fp32", "lora_dropout": 0.1},
+    {"quantization": "fp4-double", "precision": "half", "checkpointing": "full"},
+    {"quantization": "nf4-double", "optimizer_bits": 8},
+)
 
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
@@ -179,7 +193,16 @@ TECHNIQUES: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 
 def grid() -> list[Configuration]:
     """All configurations, each once, in an order that never changes and soon shows all kinds."""
-    listed = (*_models(), *_alone(), *_shapes(), *_drawn(), *_listed(), *_crossed(), *_adapted())
+    listed = (
+        *_models(),
+        *_alone(),
+        *_shapes(),
+        *_drawn(),
+        *_listed(),
+        *_crossed(),
+        *_adapted(),
+        *_packed(),
+    )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
     random.Random(SEED).shuffle(configurations)
@@ -239,6 +262,17 @@ def _adapted() -> Iterator[Configuration]:
         yield from next(
             filter(None, (_valid(name, options | more, layers) for more in choices)), []
         )
+
+
+def _packed() -> Iterator[Configuration]:
+    """Models with adapters beside frozen weights in 4 bits."""
+    for name, mixed in product(PACKED, PACKINGS):
+        options = {"batch_size": 8, "sequence_length": 256, "lora": 16, **mixed}
+        choices: tuple[dict[str, str], ...] = (
+            {"lora_targets": "all-linear"},
+            {"lora_targets": "o_proj"},
+        )
+        yield from next(filter(None, (_valid(name, options | more, 4) for more in choices)), [])
 
 
 def _lengths(name: str, length: int) -> dict[str, int]:

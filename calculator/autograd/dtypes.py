@@ -21,6 +21,7 @@ FLOAT16: Final = DType("float16", 2)
 INT64: Final = DType("int64", 8)
 INT32: Final = DType("int32", 4)
 BOOL: Final = DType("bool", 1)
+UINT8: Final = DType("uint8", 1)
 
 
 def wider(one: DType, other: DType) -> DType:

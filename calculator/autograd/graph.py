@@ -119,10 +119,11 @@ class Parameter:
     Its identity is the weight's: a parameter that stands in two places is shared. With one
     sequence, its gradient is a part of a tensor of the shape `inside`, where it has one: PyTorch
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
-    as are `chosen`. Without a `dtype` it is in the mode's format for weights.
+    as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
+    format may hold several numbers, `packed`.
     """
 
-    __slots__ = ("chosen", "dtype", "inside", "name", "shape", "trained")
+    __slots__ = ("chosen", "dtype", "inside", "name", "packed", "shape", "trained")
 
     def __init__(
         self,
@@ -132,8 +133,10 @@ class Parameter:
         inside: Shape | None = None,
         chosen: Size | None = None,
         dtype: DType | None = None,
+        packed: int = 1,
     ) -> None:
         self.dtype = dtype
+        self.packed = packed
         self.inside = inside
         self.chosen = chosen
         self.shape = shape

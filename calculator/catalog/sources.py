@@ -111,6 +111,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Hu et al., 2021. LoRA: Low-Rank Adaptation of Large Language Models",
         "https://arxiv.org/abs/2106.09685",
     ),
+    "qlora": Source(
+        "Dettmers et al., 2023. QLoRA: Efficient Finetuning of Quantized LLMs",
+        "https://arxiv.org/abs/2305.14314",
+    ),
     "peft": Source(
         "Hugging Face. PEFT: Parameter-Efficient Fine-Tuning",
         "https://github.com/huggingface/peft",

@@ -12,11 +12,12 @@ from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.sizes import Size
 from calculator.layers.layer import Layer, Unary
+from calculator.layers.packed import Packed
 
 
 @dataclass(eq=False)
 class Projection(Layer):
-    """A matrix product by a weight, to which a technique may add an `adapter`.
+    """A matrix product by a weight, which a technique may pack or put an `adapter` beside.
 
     `name` ends the path of the class's module, as far as that needs to be known from others.
     """
@@ -28,9 +29,12 @@ class Projection(Layer):
 
     def __post_init__(self) -> None:
         self.adapter: Adapter | None = None
+        self.packed: Packed | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
+        if self.packed is not None:
+            return self.packed_product(x, self.packed)
         out = self.product(x)
         if self.adapter is None:
             return out
@@ -38,6 +42,21 @@ class Projection(Layer):
         given = self.adapter.cast(x)
         out = op.add(out, op.scale(self.adapter(given)))
         return op.cast(out, dtype)
+
+    def packed_product(self, x: Tensor, packed: Packed) -> Tensor:
+        """The same by a packed weight; under autocast an adapter takes its input as it is.
+
+        Source: peft (tuners/lora/bnb.py, Linear4bit)
+        """
+        out = packed(x)
+        if self.adapter is None:
+            return out
+        out = op.copy(out)
+        given = x if x.tape.autocast else self.adapter.cast(x)
+        added = op.scale(self.adapter(given))
+        if not x.tape.autocast:
+            added = op.cast(added, out.dtype)
+        return op.add(out, added)
 
     @abstractmethod
     def product(self, x: Tensor) -> Tensor:

@@ -114,7 +114,9 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
 
 
 def _replace(plan: Plan, field: str, value: object) -> Plan:
-    return Plan.parse({**asdict(plan), field: value})
+    """The plan with another value, and without what needs the option's own."""
+    without = {option.field: None for option in techniques() if option.needs == field}
+    return Plan.parse({**asdict(plan), field: value, **without})
 
 
 def _available(architecture: Architecture, report: Report) -> dict[str, list[Any]]:

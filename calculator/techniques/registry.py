@@ -6,8 +6,9 @@ from calculator.architecture import Architecture
 from calculator.layers.layer import Change, rewrite
 from calculator.models.model import Model
 from calculator.models.registry import type_of
-from calculator.plan import Checkpointing, Plan
+from calculator.plan import BaseBits, Checkpointing, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
+from calculator.techniques.quantization import Quantization
 
 
 def changes_of(plan: Plan) -> tuple[Change, ...]:
@@ -15,8 +16,14 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     if not plan.lora:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
-    asked = plan.checkpointing is Checkpointing.FULL
-    return (Lora(targets, plan.lora_dropout > 0, asked),)
+    # of a quantised model peft asks for none
+    packed = plan.quantization is not BaseBits.NONE
+    asked = plan.checkpointing is Checkpointing.FULL and not packed
+    adapters = Lora(targets, plan.lora_dropout > 0, asked)
+    if not packed:
+        return (adapters,)
+    narrow = plan.precision is not Precision.FP32
+    return (Quantization(plan.quantization.is_double, narrow), adapters)
 
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:

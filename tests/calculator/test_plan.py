@@ -251,6 +251,7 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "sharing_groups",
         "reversible",
         "lora",
+        "quantization",
     }
     for name, value in asdict(plain).items():
         expected = (

@@ -66,7 +66,11 @@ GROUPS = (
     Group(
         "Saving memory", ("checkpointing", "offload", "sharing_groups", "reversible"), folded=True
     ),
-    Group("Training adapters (LoRA)", ("lora", "lora_targets", "lora_dropout"), folded=True),
+    Group(
+        "Training adapters (LoRA)",
+        ("lora", "lora_targets", "lora_dropout", "quantization"),
+        folded=True,
+    ),
     Group(
         "More options",
         ("attention", "update", "dropout", "accumulation", "tied_embeddings"),

@@ -1,0 +1,59 @@
+"""A frozen base in 4 bits: QLoRA, with bitsandbytes' nf4 or fp4.
+
+Packed are the linear layers but the output layer. What is left, embeddings, norms and the output
+layer, is in 32 bits under `fp32` and `amp`, as peft's `prepare_model_for_kbit_training` casts it,
+and in 16 bits under `half` and `mixed`, as without it. Experts are no linear layers, and stay.
+
+Source: qlora, bitsandbytes, peft (utils/other.py)
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from calculator.autograd.dtypes import FLOAT16
+from calculator.errors import InputError
+from calculator.layers.basic import Conv1D, Linear
+from calculator.layers.layer import Layer
+from calculator.layers.packed import Packed
+
+# bitsandbytes' own table of 256 values for scales in 8 bits, of which each layer has a copy
+SHARED_BYTES: Final = 256 * 4
+# the types whose steps were measured with packed weights
+MEASURED: Final = (
+    *("llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2"),
+    *("gemma", "gemma2", "gemma3_text", "cohere2", "olmo2", "mixtral"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """Linear layers with packed weights, their scales perhaps in 8 bits too (`double`).
+
+    Products are in 16 bits where they are `narrow`, which bitsandbytes brings biases into.
+    """
+
+    double: bool
+    narrow: bool
+
+    def rewrite(self, layer: Layer) -> None:
+        """Pack the weight of a linear layer of transformers' own kinds."""
+        if type(layer) in (Linear, Conv1D):
+            assert isinstance(layer, Linear | Conv1D)
+            layer.packed = Packed(layer.inputs, layer.outputs, self.double)
+            del layer.weight
+            if layer.bias is not None and self.narrow:
+                layer.bias.dtype = FLOAT16
+
+
+def check_quantization(value: str, rank: int, family: str) -> None:
+    """Refuse what is not counted.
+
+    Raises:
+        InputError: without adapters, and for types that were not measured.
+    """
+    if not rank:
+        rule = "4-bit weights cannot be trained: must be none without a LoRA rank"
+        raise InputError("quantization", value, rule)
+    if family not in MEASURED:
+        rule = f"was measured for {', '.join(MEASURED)}, not for {family}: must be none"
+        raise InputError("quantization", value, rule)
