@@ -32,6 +32,17 @@ def add_adapters(task: Task, plan: Plan) -> Task:
     return replace(task, model=model, watch=watcher_of(model.get_base_model()))
 
 
+def make_tables(plan: Plan, device: str) -> None:
+    """Let bitsandbytes make the tables that it keeps for all models of a process."""
+    if plan.quantization is BaseBits.NONE:
+        return
+    import bitsandbytes
+
+    kind = plan.quantization.partition("-")[0]
+    weight = torch.zeros((64, 64), dtype=torch.bfloat16, device=device)
+    bitsandbytes.functional.quantize_4bit(weight, compress_statistics=True, quant_type=kind)
+
+
 def _pack(model: Any, plan: Plan) -> None:
     """What `from_pretrained` makes of linear layers with a BitsAndBytesConfig, and peft's casts."""
     import bitsandbytes

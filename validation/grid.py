@@ -138,9 +138,15 @@ ADAPTERS: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
 # QLoRA: models, and what each is measured with; more than 1,536 tokens, for which bitsandbytes
 # makes whole weights on every card.
 PACKED: Final = (
-    *("HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B", "validation/configs/mistral.json"),
-    "validation/configs/mixtral.json",
-    *("google/gemma-3-270m", "meta-llama/Llama-3.1-8B"),
+    *("HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B", "google/gemma-3-270m"),
+    "meta-llama/Llama-3.1-8B",
+    *(
+        f"validation/configs/{kind}.json"
+        for kind in (
+            *("mistral", "ministral3", "qwen2", "phi3", "smollm3", "starcoder2", "gemma"),
+            *("gemma2", "cohere2", "olmo2", "mixtral"),
+        )
+    ),
 )
 PACKINGS: Final[tuple[dict[str, Any], ...]] = (
     {"quantization": "nf4", "precision": "half"},

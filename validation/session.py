@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import torch
 
-from validation.adapters import add_adapters
+from validation.adapters import add_adapters, make_tables
 from validation.configuration import Configuration
 from validation.counting_device import RAM_DEVICE, Place, counting_gpu
 from validation.ledger import Ledger, Step
@@ -80,7 +80,10 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
 
     `device` is ``counting`` or ``cpu``.
     """
-    optimizer_for(configuration.resolved)  # a library makes tables of its own when it is imported
+    # libraries make tables of their own when they are imported or first used
+    optimizer_for(configuration.resolved)
+    with _setting(device):
+        make_tables(configuration.resolved, "cuda" if device == "counting" else device)
     ledger = Ledger(Place.CPU if device == "cpu" else Place.GPU)
     with training(configuration, device) as made:
         ledger.enter(made.task.model.parameters(), Part.WEIGHTS)
