@@ -55,7 +55,7 @@ class Offload(StrEnum):
 
 
 class BaseBits(StrEnum):
-    """How a frozen model's linear layers are kept."""
+    """Number format of a frozen model's linear layers."""
 
     NONE = "none"
     NF4 = "nf4"
@@ -65,7 +65,7 @@ class BaseBits(StrEnum):
 
     @property
     def is_double(self) -> bool:
-        """Whether the scales are in 8 bits too."""
+        """True if the scales are in 8 bits too."""
         return self in (BaseBits.NF4_DOUBLE, BaseBits.FP4_DOUBLE)
 
 

@@ -44,7 +44,7 @@ def make_tables(plan: Plan, device: str) -> None:
 
 
 def _pack(model: Any, plan: Plan) -> None:
-    """What `from_pretrained` makes of linear layers with a BitsAndBytesConfig, and peft's casts."""
+    """Replace linear layers as `from_pretrained` would for a BitsAndBytesConfig; cast as peft does."""
     import bitsandbytes
     import peft
     from transformers.pytorch_utils import Conv1D
@@ -101,7 +101,7 @@ def _whole_product(
     absmax_code: torch.Tensor | None = None,
     absmax_offset: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """What bitsandbytes allocates for a product of many tokens on CUDA (`gemm_4bit`)."""
+    """Allocate as bitsandbytes does for a product of many tokens on CUDA (`gemm_4bit`)."""
     if absmax_8bit is not None and absmax_offset is not None:
         wide = torch.empty_like(absmax_8bit, dtype=torch.float32)
         absmax = wide + absmax_offset  # held to the end, as `wide` is

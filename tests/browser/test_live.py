@@ -196,7 +196,7 @@ def test_an_unknown_run_is_told_with_those_that_are_here(
 ) -> None:
     visitor = look(visit, server, f"?run={name}")
     figure(visitor.page, "title", "No such run")
-    figure(visitor.page, "detail", re.compile("Runs that are here: watched"))
+    figure(visitor.page, "detail", re.compile("Available runs: watched"))
     asked = [path for path, _ in server.asked if path.endswith("/run.json")]
     assert set(asked) <= {"/live/nowhere/run.json"}
     assert visitor.errors == []

@@ -1,4 +1,4 @@
-"""What the scripts compute before Python is there is what Python computes."""
+"""Before Python has started, the scripts compute the same figures as Python."""
 
 import json
 import random
@@ -18,7 +18,7 @@ COUNT = 400
 
 
 def computed(script: str, name: str, states: list[dict[str, Any]], folder: Path) -> list[Any]:
-    """What a script answers to each state, in Node."""
+    """The answers of a script to each state, in Node."""
     for source in FOLDER.glob("*.js"):
         (folder / source.name).write_text(source.read_text("utf-8"), "utf-8")
     (folder / "package.json").write_text('{"type": "module"}', "utf-8")
@@ -37,7 +37,7 @@ def computed(script: str, name: str, states: list[dict[str, Any]], folder: Path)
 
 
 def python(method: str, state: dict[str, Any]) -> Any:
-    """What Python answers; None where it refuses the state."""
+    """The answer of Python; None where it refuses the state."""
     return json.loads(handle(json.dumps({"id": 1, "method": method, "params": state}))).get("value")
 
 

@@ -147,7 +147,7 @@ function angle(one, other) {
   return (Math.min(turn, 2 * Math.PI - turn) * 180) / Math.PI;
 }
 
-/** @param {Vector} vector Where it is drawn, in per cent of the picture. */
+/** @param {Vector} vector Where it is drawn, in percent of the picture. */
 function place([x, y]) {
   const reach = Math.max(Math.abs(x) / HALF_WIDTH, Math.abs(y) / HALF_HEIGHT);
   const outside = reach > MARGIN;

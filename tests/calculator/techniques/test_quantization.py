@@ -19,7 +19,7 @@ def packed(quantization: BaseBits, precision: Precision = Precision.HALF) -> Rep
 
 
 def test_double_quantisation_saves_the_bits_that_the_paper_says() -> None:
-    # Dettmers et al., 2023, section 3: 32/64 bits a parameter become 8/64 + 32/(64 * 256); every
+    # Dettmers et al., 2023, section 3: 32/64 bits per parameter become 8/64 + 32/(64 * 256); every
     # layer gets tables of 1 KiB and two small tensors more, the model one table
     saved = packed(BaseBits.NF4).gpu.weights - packed(BaseBits.NF4_DOUBLE).gpu.weights
     tables = 32 * 7 * (1024 + 512) + 1024
