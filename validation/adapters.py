@@ -44,7 +44,7 @@ def make_tables(plan: Plan, device: str) -> None:
 
 
 def _pack(model: Any, plan: Plan) -> None:
-    """Replace linear layers as `from_pretrained` would for a BitsAndBytesConfig; cast as peft does."""
+    """Replace linear layers as `from_pretrained` with a BitsAndBytesConfig does; cast as peft."""
     import bitsandbytes
     import peft
     from transformers.pytorch_utils import Conv1D
