@@ -181,7 +181,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 def test_a_ban_ends_a_volunteer_cleanly_and_tells_the_reason(scene: Scene) -> None:
     assert scene.seen["exit code of mallory"] == supervisor.NOT_ADMITTED
     terminal = scene.terminal("mallory")
-    assert f"excluded this user or this device ({REASON})" in terminal
+    assert f"banned this user or this device ({REASON})" in terminal
     assert "leaving the run" in terminal
     assert "Traceback" not in terminal
     assert "mallory is banned, with the devices of the account (1)" in scene.seen["ban"]

@@ -74,7 +74,7 @@ def test_whoever_has_no_grant_is_refused_and_told_what_it_means(
     with pytest.raises(AccessRefusedError) as caught:
         Network(RUN, Identity.read(tmp_path), entry.addresses(), HERE)
     assert caught.value.cause is Cause.NETWORK_REFUSED
-    assert "admits nobody who comes without its grant" in str(caught.value)
+    assert "admits no one without its grant" in str(caught.value)
     assert "initial_peers" not in str(caught.value)
 
 
