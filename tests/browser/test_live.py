@@ -306,7 +306,7 @@ def test_what_the_organisers_say_of_the_run_stands_beside_its_state(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:
     run.add(5)
-    run.live.notify("all 2 volunteers are behind routers: the organisers average for them")
+    run.live.notify("all 2 volunteers are behind routers: the organizers average for them")
     page = look(visit, server).page
     detail = page.locator("[data-live=detail]")
     expect(detail).to_contain_text("All 2 volunteers are behind routers")

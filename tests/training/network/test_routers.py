@@ -22,7 +22,7 @@ pytestmark = pytest.mark.swarm
 
 PORT = "31337"
 STEPS = 6  # seen before something else happens
-HELPED = "all 2 volunteers are behind routers: the organisers average for them"
+HELPED = "all 2 volunteers are behind routers: the organizers average for them"
 MOST_STARTS = 3  # of a member: more are no bad luck
 
 
