@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as TimeoutExpired
 
-from tests.browser.visits import Visitor, open_calculator, settled, unfold
+from tests.browser.visits import Visit, Visitor, open_calculator, settled, unfold
 from tools.console import ROOT
 
 pytestmark = pytest.mark.browser
@@ -89,14 +89,11 @@ def test_a_page_loads_from_its_own_origin_and_stays_still(
     visit: Visitor, site: Path, width: int
 ) -> None:
     for path in pages_of(site):
-        visitor = visit(viewport={"width": width, "height": 900})
-        visitor.page.add_init_script(NOTE_SHIFTS)
-        page = visitor.open(path)
-        page.wait_for_load_state("networkidle")
-        if path == "calculator/":
-            settled(page)
-        shifts = page.evaluate("() => window.shifts")
+        visitor, shifts = load(visit, path, width)
+        if shifts:  # a busy machine may paint a page before its style; what moves, moves again
+            visitor, shifts = load(visit, path, width)
         assert sum(value for value, _ in shifts) < MOST_SHIFT, (path, shifts)
+        page = visitor.page
         own = (visitor.address, "data:", "blob:")
         assert [url for url in visitor.requests if not url.startswith(own)] == [], path
         if width == WIDTHS[1]:  # a phone's
@@ -108,6 +105,17 @@ def test_a_page_loads_from_its_own_origin_and_stays_still(
             assert page.evaluate(CROOKED) == [], path
             assert page.evaluate(CUT) == [], path
             assert_never_too_wide(page, path)
+
+
+def load(visit: Visitor, path: str, width: int) -> tuple[Visit, list[tuple[float, list[str]]]]:
+    """A first visit to a page, once nothing more comes, and what moved meanwhile."""
+    visitor = visit(viewport={"width": width, "height": 900})
+    visitor.page.add_init_script(NOTE_SHIFTS)
+    page = visitor.open(path)
+    page.wait_for_load_state("networkidle")
+    if path == "calculator/":
+        settled(page)
+    return visitor, page.evaluate("() => window.shifts")
 
 
 def test_the_longest_figures_fit_the_window(visit: Visitor) -> None:
