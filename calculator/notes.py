@@ -83,11 +83,11 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
     )
     if plan.quantization is not BaseBits.NONE:
         yield (
-            "Packed are the linear layers but the output layer; the rest is in "
+            "Every linear layer except the output layer is packed into 4 bits; the rest is in "
             f"{plan.weight_bytes * 8} bits"
             + (", as prepare_model_for_kbit_training casts it." if plan.weight_bytes > 2 else ".")
-            + " Each product makes its weight again whole; for 1,536 tokens and fewer bitsandbytes "
-            "may take a kernel that does not."
+            + " Each product unpacks its whole weight; for 1,536 tokens or fewer, bitsandbytes may "
+            "use a kernel that does not."
         )
     elif plan.checkpointing is Checkpointing.FULL:
         yield (

@@ -29,6 +29,7 @@ HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY = (
         *("decoder_feed_forward_size", "vocabulary_size"),
     )
 )
+DROPOUTS = ("attention_dropout", "activation_dropout")  # those that a layer may leave out
 UNUSED = 2  # the first rows of both tables of positions
 POSITIONS = plus(at_least(size("positions"), at_least(SEQUENCE, TARGET)), UNUSED)
 
@@ -175,17 +176,12 @@ class Bart(Model):
         c.ignore("add_bias_logits", "classif_dropout", "extra_pos_embeddings", "scale_embedding")
         c.ignore("force_bos_token_to_be_generated", "save_step")
         hidden = c.size("d_model", 1024, "hidden_size")
-        heads = c.size("encoder_attention_heads", 16, "num_attention_heads")
-        if c.size("decoder_attention_heads", 16) != heads:
-            rule = f"must be the encoder's {heads}: no other number is counted"
-            raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
-        dropped = [
-            key for key in ("attention_dropout", "activation_dropout") if c.probability(key, 0.0)
-        ]
+        heads = read_heads(c, 16)
+        dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
         length = c.size("max_position_embeddings", 1024, most=LONGEST_SEQUENCE)
         more = {
             "decoder_feed_forward_size": c.size("decoder_ffn_dim", 4096),
-            **{key: int(key in dropped) for key in ("attention_dropout", "activation_dropout")},
+            **{key: int(key in dropped) for key in DROPOUTS},
         }
         return Architecture(
             name=name,
@@ -210,7 +206,7 @@ class Bart(Model):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bart":
         """The tree for an architecture."""
-        dropped = [architecture.has(key) for key in ("attention_dropout", "activation_dropout")]
+        dropped = [architecture.has(key) for key in DROPOUTS]
         encoder, decoder = (BartBlock(decoder, *dropped) for decoder in (False, True))
         return cls(
             BartStack((encoder,), architecture.layers),
@@ -233,3 +229,16 @@ class Bart(Model):
         t.ledger.begin(Phase.LOSS)
         logits = op.add(logits, t.constant((ONE, VOCABULARY), t.mode.weights))
         return op.cross_entropy(logits, labels)
+
+
+def read_heads(c: Configuration, default: int) -> int:
+    """The heads of both stacks, `default` where a config.json names none.
+
+    Raises:
+        InputError: for a decoder that has another number of them.
+    """
+    heads = c.size("encoder_attention_heads", default, "num_attention_heads")
+    if c.size("decoder_attention_heads", default) != heads:
+        rule = f"must be the encoder's {heads}: no other number is counted"
+        raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
+    return heads

@@ -30,7 +30,7 @@ from calculator.layers.grouped import head_by_head
 from calculator.layers.layer import Counted
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Stack
-from calculator.models.bart import BartAttention, BartBlock
+from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, read_heads
 from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY, MELS, POSITIONS = (
@@ -234,18 +234,14 @@ class Whisper(Model):
         c.ignore("use_weighted_layer_sum", "classifier_proj_size", "scale_embedding")
         c.ignore("forced_decoder_ids", "suppress_ids", "begin_suppress_ids", "alignment_heads")
         hidden = c.size("d_model", 384, "hidden_size")
-        heads = c.size("encoder_attention_heads", 6, "num_attention_heads")
-        if c.size("decoder_attention_heads", 6) != heads:
-            rule = f"must be the encoder's {heads}: no other number is counted"
-            raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
-        keys = ("attention_dropout", "activation_dropout")
-        dropped = [key for key in keys if c.probability(key, 0.0)]
+        heads = read_heads(c, 6)
+        dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
         positions = c.size("max_target_positions", 448, most=LONGEST_SEQUENCE)
         more = {
             "decoder_feed_forward_size": c.size("decoder_ffn_dim", 1536),
             "mel_bins": c.size("num_mel_bins", 80),
             "target_positions": positions,
-            **{key: int(key in dropped) for key in keys},
+            **{key: int(key in dropped) for key in DROPOUTS},
         }
         return Architecture(
             name=name,
@@ -272,7 +268,7 @@ class Whisper(Model):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Whisper":
         """The tree for an architecture."""
-        dropped = [architecture.has(key) for key in ("attention_dropout", "activation_dropout")]
+        dropped = [architecture.has(key) for key in DROPOUTS]
         encoder, decoder = (WhisperBlock(decoder, *dropped) for decoder in (False, True))
         return cls(
             Encoder((encoder,), architecture.layers),

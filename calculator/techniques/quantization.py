@@ -1,8 +1,8 @@
 """A frozen base in 4 bits: QLoRA, with bitsandbytes' nf4 or fp4.
 
-Packed are the linear layers but the output layer. What is left, embeddings, norms and the output
+Every linear layer except the output layer is packed. The rest, embeddings, norms and the output
 layer, is in 32 bits under `fp32` and `amp`, as peft's `prepare_model_for_kbit_training` casts it,
-and in 16 bits under `half` and `mixed`, as without it. Experts are no linear layers, and stay.
+and in 16 bits under `half` and `mixed`, as without it. Experts are not linear layers, and stay.
 
 Source: qlora, bitsandbytes, peft (utils/other.py)
 """

@@ -95,7 +95,7 @@ def test_who_has_not_told_of_a_step_is_awaited_and_counted_when_late() -> None:
     assert not tally.lacks_reports(1)
     look(tally, now + 5, a=report(2, time=now + 5), b=report(2, name="bob", time=now + 5))
     assert not tally.lacks_reports(2)
-    assert {who.name: who.samples for who in tally.contributors()} == {"alice": 64, "bob": 64}
+    assert {one.name: one.samples for one in tally.contributors()} == {"alice": 64, "bob": 64}
 
 
 def test_clocks_that_disagree_make_no_pace() -> None:
@@ -293,7 +293,7 @@ def test_steps_that_each_made_alone_earn_nothing() -> None:
     tally.observe({"a": report(1), "b": report(1, name="bob")}, START)
     (line,) = tally.finished_lines(START)
     assert line.samples == 0
-    assert {who.samples for who in tally.contributors()} == {0}
+    assert {one.samples for one in tally.contributors()} == {0}
 
 
 def test_the_only_volunteer_of_a_run_is_credited() -> None:
@@ -316,5 +316,5 @@ def test_a_helper_is_a_witness_and_earns_nothing() -> None:
     (line,) = tally.finished_lines(START)
     assert line.samples == 48 + 16
     assert line.training == 2
-    credited = {who.name: who.samples for who in tally.contributors()}
+    credited = {one.name: one.samples for one in tally.contributors()}
     assert credited == {"alice": 48, "bob": 16, "carol": 0}
