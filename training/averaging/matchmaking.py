@@ -6,14 +6,18 @@ each round here expects as many as there are, and the time is only for those who
 many for one group meet in the groups of `groups`.
 """
 
+import asyncio
 import multiprocessing
 from collections.abc import Iterable
 from typing import Any
 
 from hivemind.averaging import DecentralizedAverager
+from hivemind.averaging.control import StepControl
 from hivemind.utils import get_dht_time
 
 from training.averaging.groups import MOST_BITS, meet
+
+CANCELLING_SECONDS = 0.005  # between two looks at whether a cancelled round is marked
 
 
 def least_group(expected: int, needs_majority: bool) -> int:
@@ -63,7 +67,7 @@ class ExpectantAverager(DecentralizedAverager):
         group, self.expected_peers = meet(own, others, round_name)
         self._group.value = group.encode()
 
-    async def _step(self, **options: Any) -> None:
+    async def _step(self, *, step: StepControl, **options: Any) -> None:
         self._matchmaking.group_key_manager.group_bits = self._group.value.decode()
         expected, fixed = self.expected_peers, self.matchmaking_kwargs["target_group_size"]
         if fixed is None:
@@ -71,7 +75,8 @@ class ExpectantAverager(DecentralizedAverager):
         self._matchmaking.min_group_size = self.least_peers
         if self.client_mode:
             self._be_patient()
-        await super()._step(**options)
+        _notice_every_cancellation(step)
+        await super()._step(step=step, **options)
 
     def _be_patient(self) -> None:
         """Accept a leader that begins a little later than we would.
@@ -87,3 +92,20 @@ class ExpectantAverager(DecentralizedAverager):
             return float(min(latest, matchmaking.potential_leaders.search_end_time))
 
         matchmaking.get_request_expiration_time = expiration
+
+
+def _notice_every_cancellation(step: StepControl) -> None:
+    """Report a round as cancelled only once it is marked so.
+
+    The library announces a cancellation first and marks the round afterwards. Its own process may
+    look in between, find a round that goes on, and search for its group until the deadline; every
+    later round waits for that search to end.
+    """
+    announced = step.wait_for_cancel
+
+    async def wait_for_cancel() -> None:
+        await announced()
+        while not step.done():
+            await asyncio.sleep(CANCELLING_SECONDS)
+
+    step.wait_for_cancel = wait_for_cancel

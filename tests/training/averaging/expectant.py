@@ -1,20 +1,41 @@
 """Two averagers that expect each other: `python expectant.py EXPECTED` prints what came of it.
 
-A group may wait for ten minutes; the process ends after one, so it must have closed before.
+A group may wait for ten minutes; the process ends after one, so it must have closed before. With
+`--cancel` one of them begins with a round that it cancels, slowly.
 """
 
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import hivemind
 import torch
+from hivemind.averaging.control import AveragingStage
+from hivemind.utils import MPFuture
 
 from training.averaging.matchmaking import ExpectantAverager
 
 MATCHMAKING_SECONDS = 600.0
 PATIENCE = 60.0
+
+
+def cancel_a_round_slowly(averager: ExpectantAverager) -> None:
+    """Cancel a round that looks for a group; its own process sees each part of it separately."""
+    control = averager.step(wait=False, timeout=MATCHMAKING_SECONDS)
+    while control.stage is not AveragingStage.LOOKING_FOR_GROUP:
+        time.sleep(0.01)
+    cancel = MPFuture.cancel
+
+    def slowly(future: MPFuture) -> bool:
+        time.sleep(0.5)
+        return bool(cancel(future))
+
+    MPFuture.cancel = slowly
+    control.cancel()
+    MPFuture.cancel = cancel
+
 
 if __name__ == "__main__":
     expected = int(sys.argv[1])
@@ -34,6 +55,8 @@ if __name__ == "__main__":
     ]
     for averager in averagers:
         averager.expected_peers = expected
+    if "--cancel" in sys.argv:
+        cancel_a_round_slowly(averagers[0])
     rounds = [averager.step(wait=False, timeout=MATCHMAKING_SECONDS) for averager in averagers]
     try:
         for control in rounds:
