@@ -5,11 +5,15 @@ backward, is added for each unit that was left out; inside the run the total the
 or down, so no layer left out can be the peak.
 """
 
+import gc
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 
 from calculator.autograd import backward as engine
 from calculator.autograd.dtypes import DType
@@ -85,7 +89,20 @@ def run_step(step: Step, tape: Tape | None = None) -> Tape:
 @lru_cache(maxsize=256)
 def record(step: Step) -> Trace:
     """Run a step once; sizes stay names."""
-    return _chunked(run_step(step).ledger, step)
+    with _no_collection():
+        return _chunked(run_step(step).ledger, step)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Put off Python's search for cycles: a step makes none, and its many tuples set it off."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +160,12 @@ def _late_deaths(
     Such bytes (autocast's copies) die for each left-out layer too; `sizes` gains one for each, and
     the result gives its number by event.
     """
-    inside = [range(start, end) for start, end in _layer_spans(marks)]
+    inside = bytearray(len(ledger.events))
+    for start, end in _layer_spans(marks):
+        inside[start:end] = b"\1" * (end - start)
     late: dict[int, int] = {}
     for at, (signed, birth) in enumerate(zip(ledger.events, ledger.births, strict=True)):
-        if signed > 0 or any(at in span for span in inside):
+        if signed > 0 or inside[at]:
             continue
         for start, end, run in repeats.values():
             if start <= birth < end:
@@ -168,14 +187,14 @@ def _events(
     """The events of a chunk and their parts, with late deaths of left-out layers put in."""
     events: list[int] = []
     parts: list[tuple[int, int, int]] = []
-    part_events = [event for event in ledger.part_events if start < event[0] <= end]
+    first, last = (bisect_right(ledger.part_events, at, key=itemgetter(0)) for at in (start, end))
     shifts = []
     for at in range(start, end):
         events.append(ledger.events[at])
         if at in late:
             events.append(-late[at])
         shifts.append(len(events))
-    for at, part, size in part_events:
+    for at, part, size in ledger.part_events[first:last]:
         position = shifts[at - start - 1]
         parts.append((position, part, size))
         if size < 0 and at - 1 in late and size == ledger.events[at - 1]:

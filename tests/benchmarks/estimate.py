@@ -7,7 +7,8 @@ from tests.benchmarks import timing
 from tests.benchmarks.chromium import BARE_ANSWERED, fresh_visit, site_with_bare_pages
 from tests.benchmarks.figures import Figure, Table
 
-TARGET_MILLISECONDS = 1.0
+# of a structure met before, and of a new one
+TARGET_MILLISECONDS = {"estimate": 1.0, "first estimate": 50.0}
 
 
 def run(_quick: bool) -> Table:
@@ -23,7 +24,7 @@ def run(_quick: bool) -> Table:
                     f"Chromium  {name}",
                     1e3 * s,
                     "ms",
-                    TARGET_MILLISECONDS if name.startswith("estimate") else None,
+                    TARGET_MILLISECONDS.get(name.rpartition(" ")[0]),
                 )
                 for name, s in browser.items()
             ),
