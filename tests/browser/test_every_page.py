@@ -15,6 +15,10 @@ pytestmark = pytest.mark.browser
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 # The size of targets belongs to WCAG 2.2 and is off by default.
 RUN_AXE = "() => axe.run({rules: {'target-size': {enabled: true}}})"
+# On a phone, without what is alike: a table's later rows and the words of a listing.
+RUN_AXE_ON_A_PHONE = """() => axe.run(
+  {exclude: ["main tbody tr:nth-child(n + 5)", "main .highlight code > *"]},
+  {rules: {"target-size": {enabled: true}}})"""
 RUN_AXE_ON_CONTRAST = "() => axe.run({runOnly: ['color-contrast']})"
 # The other scheme has the same markup, so only its colours are looked at.
 DARKEN = "() => document.body.setAttribute('data-md-color-scheme', 'slate')"
@@ -145,8 +149,10 @@ def test_axe_finds_nothing(visit: Visitor, site: Path, width: int) -> None:
         unfold(page)
         page.add_style_tag(content=WITHOUT_TRANSITIONS)
         page.add_script_tag(path=AXE)
-        assert findings(page, RUN_AXE) == [], path
-        if width == WIDTHS[-1]:
+        if width < WIDTHS[-1]:
+            assert findings(page, RUN_AXE_ON_A_PHONE) == [], path
+        else:
+            assert findings(page, RUN_AXE) == [], path
             page.evaluate(DARKEN)
             assert findings(page, RUN_AXE_ON_CONTRAST) == [], f"{path} in the dark"
 

@@ -146,6 +146,10 @@ CHAOS = {
     "loss_calm": 1.5,
     "loss": 1.515,
     "loss_ratio": 1.01,
+    "sequences_calm": 20_000,
+    "sequences": 12_000,
+    "loss_by_sequences_calm": 1.7,
+    "loss_by_sequences": 1.55,
     "pictures_right_calm": 0.9,
     "pictures_right": 0.875,
     "liar_claimed": 12_000,
@@ -165,6 +169,8 @@ def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None
     assert found.rows == [
         ["Steps", "240", "200"],
         ["Loss, mean of 10 steps to step 200", "1.500", "1.515"],
+        ["Sequences counted", "20,000", "12,000"],
+        ["Loss, mean of 10 steps to sequence 12,000", "1.700", "1.550"],
         ["Pictures that match their captions, at the end", "90.0%", "87.5%"],
     ]
     assert found.curve.count("<polyline") == 2

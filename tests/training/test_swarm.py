@@ -107,6 +107,8 @@ def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Scenario)
     lines = swarm.lines()
     assert lines[: len(down)] == down
     assert all(later["step"] > earlier["step"] for earlier, later in pairwise(lines))
+    since = [line["step"] for line in lines[len(down) :]]
+    assert since == list(range(down[-1]["step"] + 1, TOTAL_STEPS + 1)), "no step is lost"
     identity = (swarm.folder / "monitor" / "identity.key").read_bytes()
     assert identity == swarm.seen["identity"]
 

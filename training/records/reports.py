@@ -1,9 +1,10 @@
 """Volunteers' reports of their work, sent to the run's monitor by call.
 
 A report tells totals since the volunteer's start and its last few steps, so that a reader who
-missed some still counts everything. With each step goes what the volunteer saw of the others in
-the averaging, so that nobody's word is taken for its own work alone. The call is answered, so that
-whoever leaves knows that its last step has arrived.
+missed some still counts everything; after the monitor was away, also the steps that it missed.
+With each step goes what the volunteer saw of the others in the averaging, so that nobody's word is
+taken for its own work alone. The call is answered, so that whoever leaves knows that its last step
+has arrived.
 """
 
 import asyncio
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 LONGEST_NAME = 40  # characters of what a volunteer wants to be called
 RECENT_STEPS = 8  # a reader may look as rarely as once in this many global steps
+MOST_STEPS = 64  # in a report after the monitor was away
 MOST_SEEN = 16  # others that a record names: enough for each to have several witnesses
 EXPIRATION_SECONDS = 600.0
 MOST = 2**53  # counts that a float holds exactly
@@ -86,7 +88,7 @@ class PeerReport(BaseModel):
     samples_per_second: _Amount  # type: ignore[valid-type]
     steps: _Count  # type: ignore[valid-type]
     rejected: _Count  # type: ignore[valid-type]
-    recent: conlist(StepReport, max_items=RECENT_STEPS)  # type: ignore[valid-type]
+    recent: conlist(StepReport, max_items=MOST_STEPS)  # type: ignore[valid-type]
     milestones: dict[_Milestone, _Amount] = {}  # type: ignore[valid-type]
 
 
@@ -167,6 +169,8 @@ def hand_in(
 ) -> "MPFuture[bool]":
     """Send a report to the monitors; the future tells whether one of them has it.
 
+    A report that is too long goes without its oldest steps.
+
     Args:
         monitors: identities; whichever of them takes no reports is left alone.
         membership: our access, in a run with an authority.
@@ -175,10 +179,18 @@ def hand_in(
     if membership is not None:
         with contextlib.suppress(GrantError):  # then it is refused, until access is renewed
             token = membership.token
-    content = MSGPackSerializer.dumps([token, MSGPackSerializer.dumps(report.dict())])
-    call = partial(_hand_in, monitors=tuple(monitors), content=content)
+    call = partial(_hand_in, monitors=tuple(monitors), content=letter(report, token))
     sent: MPFuture[bool] = dht.run_coroutine(call, return_future=True)
     return sent
+
+
+def letter(report: PeerReport, token: bytes) -> bytes:
+    """A report with its sender's grant, without the oldest steps that make it too long."""
+    while True:
+        content: bytes = MSGPackSerializer.dumps([token, MSGPackSerializer.dumps(report.dict())])
+        if len(content) <= MOST_BYTES or not report.recent:
+            return content
+        report = report.copy(update={"recent": report.recent[1:]})
 
 
 async def _serve(_dht: DHT, node: DHTNode) -> None:

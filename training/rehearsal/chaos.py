@@ -14,6 +14,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,8 @@ def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
     lines = _read_lines(chaos.live.path)
     last = min(lines[-1]["step"], calm_lines[-1]["step"])
     losses = [_loss_at(each, last) for each in (calm_lines, lines)]
+    totals = [sum(line["samples"] for line in each) for each in (calm_lines, lines)]
+    by_sequences = [_loss_at(each, _step_of(each, min(totals))) for each in (calm_lines, lines)]
     made = {line["step"] for line in lines}
     board = {who.name: who for who in chaos.live.read_peers()}
     liar = board.get(LIAR)
@@ -154,6 +157,10 @@ def compare(calm: Path, chaos: Chaos) -> dict[str, Any]:
         "loss_calm": round(losses[0], 4),
         "loss": round(losses[1], 4),
         "loss_ratio": round(losses[1] / losses[0], 4),
+        "sequences_calm": totals[0],
+        "sequences": totals[1],
+        "loss_by_sequences_calm": round(by_sequences[0], 4),
+        "loss_by_sequences": round(by_sequences[1], 4),
         "pictures_right_calm": _share_right(calm / "live", recipe),
         "pictures_right": _share_right(chaos.live.path, recipe),
         "liar_claimed": int(own.get("samples", 0)),
@@ -172,6 +179,15 @@ def _loss_at(lines: list[dict[str, Any]], step: int) -> float:
     """The mean loss of the last steps up to one, where it was reported."""
     known = [line["loss"] for line in lines if line["step"] <= step and line["loss"] is not None]
     return statistics.fmean(known[-SMOOTHED:])
+
+
+def _step_of(lines: list[dict[str, Any]], sequences: int) -> int:
+    """The step at which so many sequences had been counted."""
+    totals = accumulate(line["samples"] for line in lines)
+    reached = (
+        line["step"] for line, total in zip(lines, totals, strict=True) if total >= sequences
+    )
+    return int(next(reached))
 
 
 def _share_right(live: Path, recipe: Recipe) -> float:

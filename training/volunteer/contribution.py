@@ -1,6 +1,7 @@
 """A volunteer's work since it started, and the report that it publishes."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hivemind.utils import get_dht_time
@@ -8,11 +9,7 @@ from hivemind.utils import get_dht_time
 from training.averaging.reduction import Round
 from training.averaging.testimony import witnesses
 from training.network.traffic import Traffic
-from training.records.reports import (
-    RECENT_STEPS,
-    PeerReport,
-    StepReport,
-)
+from training.records.reports import MOST_STEPS, RECENT_STEPS, PeerReport, StepReport
 from training.run import milestones
 from training.run.live import PeerState
 
@@ -27,6 +24,8 @@ class Contribution:
         steps: global steps to which they went.
         rejected: micro-batches left out because their loss was not finite.
         loss: mean loss of the last global step's own micro-batches, None before the first.
+        recent: the last steps, in every report.
+        untold: steps that the monitor may not have, in the next report too.
     """
 
     name: str
@@ -36,6 +35,8 @@ class Contribution:
     rejected: int = 0
     loss: float | None = None
     recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
+    untold: deque[StepReport] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
+    _taken: Sequence[StepReport] = ()
     _samples: int = 0
     _loss: float = 0.0
     _mini_steps: int = 0
@@ -69,6 +70,7 @@ class Contribution:
             )
             self._traffic = traffic
             self.recent.append(report)
+            self.untold.append(report)
             self.samples += self._samples
             self.steps += 1
             self.loss = self._loss / self._mini_steps
@@ -76,6 +78,7 @@ class Contribution:
 
     def report(self, state: PeerState, step: int, samples_per_second: float) -> PeerReport:
         """Make the record to publish."""
+        earlier = [step for step in self.untold if step not in self.recent]
         return PeerReport(
             name=self.name,
             state=state.value,
@@ -86,9 +89,18 @@ class Contribution:
             samples_per_second=samples_per_second,
             steps=self.steps,
             rejected=self.rejected,
-            recent=list(self.recent),
+            recent=[*earlier, *self.recent][-MOST_STEPS:],
             milestones=milestones.reached(),
         )
+
+    def note_taken(self, steps: Sequence[StepReport]) -> None:
+        """Note that the monitor took a report of these steps.
+
+        It has for certain what two reports in turn told: it may have read only the newer one.
+        """
+        certain = [step for step in steps if step in self._taken]
+        self.untold = deque((s for s in self.untold if s not in certain), maxlen=MOST_STEPS)
+        self._taken = steps
 
     @property
     def pending_samples(self) -> int:

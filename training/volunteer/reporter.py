@@ -16,6 +16,7 @@ from training.network import traffic
 from training.network.connection import Network
 from training.records import orders, reports
 from training.records.orders import RollbackOrder
+from training.records.reports import StepReport
 from training.run.live import PeerState
 from training.run.recipes import Recipe
 from training.run.status import Stage, StatusBoard
@@ -61,6 +62,7 @@ class Reporter:
         self._stage = Stage.CONNECTING
         self._received_before = 0
         self._checkpoint_percent: int | None = None
+        self._sent: tuple[MPFuture[bool], list[StepReport]] | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -103,11 +105,23 @@ class Reporter:
 
     def publish(self, state: PeerState) -> "MPFuture[bool]":
         """Send the figures so far to the monitor."""
+        self._note_taken()
         rate = float(self.optimizer.tracker.performance_ema.samples_per_second)
         step = self.optimizer.local_epoch
         report = self.contribution.report(state, step, rate)
         network = self.network
-        return reports.hand_in(network.dht, self.moderators, report, network.membership)
+        sent = reports.hand_in(network.dht, self.moderators, report, network.membership)
+        self._sent = sent, report.recent
+        return sent
+
+    def _note_taken(self) -> None:
+        """Look whether the monitor took the last report; if not, the next tells its steps again."""
+        if self._sent is None:
+            return
+        answer, steps = self._sent
+        with contextlib.suppress(TimeoutError, OSError, P2PDaemonError):
+            if answer.done() and answer.result():
+                self.contribution.note_taken(steps)
 
     def show(self) -> None:
         """Bring the board up to date."""

@@ -31,11 +31,18 @@ def read(path: Path = PATH) -> Chaos | None:
     if not path.exists():
         return None
     figures = json.loads(path.read_text("utf-8"))
+    least = min(figures["sequences_calm"], figures["sequences"])
     rows = [
         [words, form.format(figures[f"{key}_calm"]), form.format(figures[key])]
         for words, key, form in (
             ("Steps", "steps", "{:,}"),
             (f"Loss, mean of 10 steps to step {figures['compared_at_step']:,}", "loss", "{:.3f}"),
+            ("Sequences counted", "sequences", "{:,}"),
+            (
+                f"Loss, mean of 10 steps to sequence {least:,}",
+                "loss_by_sequences",
+                "{:.3f}",
+            ),
             ("Pictures that match their captions, at the end", "pictures_right", "{:.1%}"),
         )
     ]

@@ -17,7 +17,7 @@ from training.access.grants import GrantError
 from training.network.traffic import Traffic
 from training.records import reports
 from training.records.owners import contributor_id
-from training.records.reports import RECENT_STEPS
+from training.records.reports import MOST_STEPS, RECENT_STEPS, StepReport
 from training.run.live import PeerState
 from training.volunteer.contribution import Contribution
 
@@ -177,13 +177,54 @@ def test_a_step_made_without_us_is_no_contribution() -> None:
     assert (contribution.steps, list(contribution.recent)) == (0, [])
 
 
-def test_a_report_tells_the_last_few_steps() -> None:
+def contribution_of(steps: int) -> Contribution:
     contribution = Contribution("alice")
-    for step in range(1, 2 * RECENT_STEPS):
+    for step in range(1, steps + 1):
         contribution.add(16, 4.0)
         contribution.finish_step(step, Traffic(0, 0))
-    steps = [entry.step for entry in contribution.report(PeerState.TRAINING, step, 1.0).recent]
+    return contribution
+
+
+def told_by(contribution: Contribution) -> list[StepReport]:
+    return list(contribution.report(PeerState.TRAINING, 1, 1.0).recent)
+
+
+def test_a_report_tells_the_last_few_steps_taken_or_not() -> None:
+    contribution = contribution_of(2 * RECENT_STEPS - 1)
+    for _ in range(3):
+        contribution.note_taken(told_by(contribution))
+    steps = [entry.step for entry in told_by(contribution)]
     assert steps == list(range(RECENT_STEPS, 2 * RECENT_STEPS))
+
+
+def test_after_a_monitor_was_away_a_report_tells_the_steps_that_it_missed() -> None:
+    contribution = contribution_of(3 * RECENT_STEPS)
+    assert [entry.step for entry in told_by(contribution)] == list(range(1, 3 * RECENT_STEPS + 1))
+    contribution.note_taken(told_by(contribution))
+    assert len(told_by(contribution)) == 3 * RECENT_STEPS, "it may have read only a newer one"
+    contribution.note_taken(told_by(contribution))
+    assert len(told_by(contribution)) == RECENT_STEPS
+
+
+def test_a_report_after_a_day_without_a_monitor_keeps_the_newest_steps() -> None:
+    contribution = contribution_of(2 * MOST_STEPS)
+    told = told_by(contribution)
+    assert [entry.step for entry in told] == list(range(MOST_STEPS + 1, 2 * MOST_STEPS + 1))
+
+
+def test_a_report_that_is_too_long_goes_without_its_oldest_steps() -> None:
+    contribution = contribution_of(MOST_STEPS)
+    crowd = [reports.Witness(contributor=f"{n:012x}", weight=1.0) for n in range(reports.MOST_SEEN)]
+    for step in contribution.untold:
+        step.seen = crowd
+    report = contribution.report(PeerState.TRAINING, MOST_STEPS, 1.0)
+    content = reports.letter(report, b"grant" * 100)
+    assert len(content) <= reports.MOST_BYTES
+    read = reports.parse(MSGPackSerializer.loads(MSGPackSerializer.loads(content)[1]))
+    steps = [entry.step for entry in read.recent]
+    assert RECENT_STEPS < len(steps) < MOST_STEPS
+    assert steps[-1] == MOST_STEPS
+    assert read.samples == report.samples
 
 
 def test_contributors_are_told_apart_by_their_keys() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from training.data import streaming
-from training.rehearsal.chaos import BROKEN_SHARD, SMOOTHED, _loss_at, break_shard
+from training.rehearsal.chaos import BROKEN_SHARD, SMOOTHED, _loss_at, _step_of, break_shard
 from training.run.recipes import CHAOS, REHEARSAL, TINY
 
 
@@ -29,6 +29,11 @@ def test_losses_are_compared_at_the_same_step() -> None:
     expected = [100.0 - n for n in range(40 - SMOOTHED, 40)]
     assert _loss_at(lines, 40) == pytest.approx(sum(expected) / SMOOTHED)
     assert json.dumps(lines)
+
+
+def test_losses_are_compared_after_the_same_number_of_sequences() -> None:
+    lines = [{"step": n, "samples": 0 if n == 3 else 32} for n in range(1, 10)]
+    assert [_step_of(lines, count) for count in (1, 32, 33, 64, 65, 256)] == [1, 1, 2, 2, 4, 9]
 
 
 def test_the_chaotic_recipe_differs_in_the_way_of_averaging_alone() -> None:

@@ -35,10 +35,10 @@ def monitor(tmp_path: Path) -> Iterator[Network]:
     network.close()
 
 
-def reporter_of(network: Network, folder: Path, monitor: Network) -> Reporter:
-    """The reporter of a volunteer that has just made its third step."""
+def reporter_of(network: Network, folder: Path, monitor: Network, steps: int = 3) -> Reporter:
+    """The reporter of a volunteer that has just made its third step, or another."""
     contribution = Contribution("guest")
-    for step in (1, 2, 3):
+    for step in range(1, steps + 1):
         contribution.add(160, 4.0)
         contribution.finish_step(step, SimpleNamespace(sent=0, received=0))  # type: ignore[arg-type]
     tracker = SimpleNamespace(
@@ -59,6 +59,24 @@ def test_the_last_step_arrives_before_the_network_is_left(monitor: Network, tmp_
     guest.close()  # at once
     told = reports.collect(monitor.dht, 10.0)[contributor_id(identity.subkey)]
     assert (told.state, told.samples, told.recent[-1].step) == (PeerState.LEFT.value, 480, 3)
+
+
+def test_a_monitor_that_comes_back_hears_of_all_steps(monitor: Network, tmp_path: Path) -> None:
+    """As of one that was away for half a minute, which lacked five steps for ever."""
+    identity = Identity.read(tmp_path / "guest")
+    guest = Network("leaving", identity, monitor.addresses(), Endpoint("127.0.0.1"))
+    steps = 2 * reports.RECENT_STEPS
+    reporter = reporter_of(guest, tmp_path, monitor, steps)
+    assert not reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
+    reports.serve(monitor.dht)
+    heard = []
+    for _ in range(3):
+        assert reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
+        told = reports.collect(monitor.dht, 10.0)[contributor_id(identity.subkey)]
+        heard.append([step.step for step in told.recent])
+    guest.close()
+    everything = list(range(1, steps + 1))
+    assert heard == [everything, everything, everything[-reports.RECENT_STEPS :]]
 
 
 def test_a_monitor_that_is_gone_does_not_keep_a_volunteer(monitor: Network, tmp_path: Path) -> None:
