@@ -67,3 +67,23 @@ def format_traffic(size: float) -> str:
         if size >= power * 0.9995:
             return f"{_three_digits(size / power)} {unit}"
     return f"{size:.0f} B"
+
+
+def format_energy(megawatt_hours: float) -> str:
+    """Energy in kWh or MWh.
+
+    >>> format_energy(0.01712), format_energy(88.57), format_energy(1234)
+    ('17.1 kWh', '88.6 MWh', '1,234 MWh')
+    """
+    if megawatt_hours < 1:
+        return f"{1000 * megawatt_hours:,.3g} kWh"
+    return f"{megawatt_hours:,.1f} MWh" if megawatt_hours < 1000 else f"{megawatt_hours:,.0f} MWh"
+
+
+def format_mass(tonnes: float) -> str:
+    """A mass in kg or t.
+
+    >>> format_mass(0.006591), format_mass(34.1)
+    ('6.59 kg', '34.1 t')
+    """
+    return f"{1000 * tonnes:,.3g} kg" if tonnes < 1 else f"{tonnes:,.1f} t"

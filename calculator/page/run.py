@@ -14,7 +14,13 @@ from calculator.planner.presets import PRESETS
 from calculator.planner.run import Compression, Run
 from calculator.planner.scale import cerebras_loss
 from calculator.planner.subject import Subject
-from calculator.units import format_count, format_seconds, format_traffic
+from calculator.units import (
+    format_count,
+    format_energy,
+    format_mass,
+    format_seconds,
+    format_traffic,
+)
 
 DEFAULT_MODEL: Final = "gpt2-l"
 UNKNOWN: Final = "unknown (no power given)"
@@ -142,8 +148,8 @@ def _figures(found: Forecast) -> Iterator[tuple[str, str]]:
     yield "model_utilization", f"{run.utilization:g}%"
     yield "hardware_utilization", f"{100 * found.hardware_utilization:.3g}%"
     yield "gpu_hours", f"{cost.gpu_hours:,.0f}"
-    yield "energy", _energy(cost.megawatt_hours) if run.gpu_watts else UNKNOWN
-    yield "carbon", _mass(cost.carbon_tonnes) if run.gpu_watts else UNKNOWN
+    yield "energy", format_energy(cost.megawatt_hours) if run.gpu_watts else UNKNOWN
+    yield "carbon", format_mass(cost.carbon_tonnes) if run.gpu_watts else UNKNOWN
     yield "money", f"${cost.dollars:,.0f}" if cost.dollars else "$0 (no price given)"
     yield "quiet", f"{found.chance_of_a_quiet_day:.1%}"
     yield "online", format_count(run.online)
@@ -201,16 +207,6 @@ def _count(number: float) -> str:
         if number >= scale:
             return f"{number / scale:.3g} {words}"
     return f"{number:,.0f}"
-
-
-def _energy(megawatt_hours: float) -> str:
-    if megawatt_hours < 1:
-        return f"{1000 * megawatt_hours:,.3g} kWh"
-    return f"{megawatt_hours:,.1f} MWh" if megawatt_hours < 1000 else f"{megawatt_hours:,.0f} MWh"
-
-
-def _mass(tonnes: float) -> str:
-    return f"{1000 * tonnes:,.3g} kg" if tonnes < 1 else f"{tonnes:,.1f} t"
 
 
 def _stairs(model: str, first: Forecast, ups: list[SpeedUp]) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from calculator.planner.compute import Crowd, Recomputation, run_cost, work_per_
 from calculator.planner.forecast import forecast
 from calculator.planner.run import Run
 from calculator.planner.scale import cerebras_loss, compute_optimal
-from calculator.units import format_count
+from calculator.planner.words import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,7 @@ def run_planner(arguments: argparse.Namespace) -> str:
     answer = COMMANDS[arguments.command](given)
     if arguments.json:
         return json.dumps(answer)
-    width = max(len(name) for name in answer)
-    return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in answer.items())
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, int):
-        return format_count(value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "\n".join(in_words(answer))
 
 
 def _read(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 import json
+import re
 
 import pytest
 
 from calculator.__main__ import main
+from calculator.planner.words import WORDS
 
 Captured = pytest.CaptureFixture[str]
 
@@ -90,14 +92,29 @@ def test_a_budget_of_chinchilla(capsys: Captured) -> None:
     assert figures["tokens_at_20_tokens_each"] == pytest.approx(1.4e12)
 
 
-@pytest.mark.parametrize("command", ["compute", "communicate", "scale"])
+@pytest.mark.parametrize("command", ["plan", "compute", "communicate", "scale"])
 def test_the_text_names_every_figure_of_the_json(command: str, capsys: Captured) -> None:
     words = {
+        "plan": "plan gpt2-l",
         "compute": f"{MPT} --tokens 1e12",
         "communicate": "communicate --parameters 1e8",
         "scale": "scale --flops 1e21",
     }[command]
     figures = answer(words, capsys)
     assert main(words.split()) == 0
-    printed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert printed == list(figures)
+    printed = [line.partition("  ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(printed) == sorted(WORDS[key][0] for key in figures)
+
+
+def test_the_text_has_a_unit_beside_each_figure_that_has_one(capsys: Captured) -> None:
+    words = "plan gpt2-l --billion-tokens 1 --volunteers 20 --up 50 --down 50"
+    figures = answer(words, capsys)
+    assert main(words.split()) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^Time of the run +22\.2 h$", printed, re.MULTILINE), printed
+    assert re.search(r"^Time of an exchange +3\.7 min$", printed, re.MULTILINE), printed
+    assert re.search(r"^Sent in one exchange +1\.39 GB$", printed, re.MULTILINE), printed
+    assert figures["days"] == pytest.approx(22.2 / 24, abs=0.05 / 24)
+    assert figures["exchange_seconds"] == pytest.approx(3.7 * 60, abs=3)
+    assert figures["sent_bytes"] == pytest.approx(1.39e9, abs=5e6)
+    assert re.search(r"^Money +no price given$", printed, re.MULTILINE), printed
