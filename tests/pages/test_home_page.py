@@ -3,15 +3,37 @@
 import itertools
 import math
 import re
+from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 import pytest
 
+from calculator.catalog import GPUS, find_model
+from calculator.estimate import estimate
+from calculator.page.states import read_state
+from calculator.planner.need import Verdict, need_of, need_on
+from calculator.planner.presets import PRESETS
+from calculator.units import format_bytes
+from templates.pages.index import run_of_2021
 from templates.pages.index.context import (
     LARGE_GPU_FLOP_PER_SECOND,
     LARGE_MODEL_FLOP,
     large_model,
     stairs,
+)
+from templates.pages.index.fit import (
+    ANSWERS,
+    BATCHES,
+    CARDS,
+    FIRST_MODEL,
+    MODELS,
+    NEVER,
+    UNSURE,
+    WAYS,
+    answer,
+    cells,
+    first_rows,
+    table,
 )
 from templates.pages.index.swarm_figure import (
     HEIGHT,
@@ -118,3 +140,90 @@ def test_the_large_model_takes_a_gpu_decades() -> None:
 def test_each_technique_needs_less_than_the_one_before() -> None:
     sizes = [stair.bytes for stair in stairs()]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def queries(model: str) -> list[tuple[str, list[object], str, int]]:
+    """Each state of a model in the table: its address, its way's entry, and its card and place."""
+    whole = table()
+    entry = whole["models"][model]
+    return [
+        (f"{entry['query']}&gpu={card}&batch_size={batch}&{way}", found, card, place)
+        for batch, ways in zip(BATCHES, entry["ways"], strict=True)
+        for way, found in zip(whole["ways"], ways, strict=True)
+        if found
+        for place, card in enumerate(CARDS)
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_small_calculator_says_what_the_full_one_says(model: str) -> None:
+    for query, (*parts, text, verdicts), card, place in queries(model)[:: len(CARDS) - 1]:
+        architecture, plan, gpu = read_state(dict(parse_qsl(query)))
+        assert (architecture.name, gpu) == (model, GPUS[card])
+        report = estimate(architecture, plan, gpu.generation)
+        need = need_of(report)
+        assert parts[:5] == list(report.gpu.as_json().values())
+        assert sum(parts) == need.typical
+        assert text == format_bytes(need.typical)
+        assert list(Verdict)[int(str(verdicts)[place])] is need.verdict(gpu.memory), query
+
+
+def test_a_need_is_the_same_on_all_cards_of_the_small_calculator() -> None:
+    assert len({need_on(2**34, GPUS[card]) for card in CARDS}) == 1
+
+
+def test_the_first_model_of_the_small_calculator_can_be_trained_in_every_way() -> None:
+    assert None not in cells(FIRST_MODEL, 1)
+    assert len(first_rows()) == len(WAYS)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_answer_is_the_least_change_that_fits(model: str) -> None:
+    for batch, card in itertools.product(BATCHES, CARDS):
+        found = answer(model, batch, GPUS[card])
+        kinds = [cell.verdict(GPUS[card]) for cell in cells(model, batch) if cell]
+        if found < len(WAYS):
+            assert kinds.index(Verdict.FITS) == found
+        else:
+            assert Verdict.FITS not in kinds
+            assert (found == UNSURE) is (Verdict.MAY_NOT_FIT in kinds)
+    assert len(ANSWERS) == NEVER + 1
+
+
+def test_more_memory_never_takes_a_larger_change() -> None:
+    by_memory = sorted(CARDS, key=lambda card: GPUS[card].memory)
+    for model, batch in itertools.product(MODELS, BATCHES):
+        places = [answer(model, batch, GPUS[card]) for card in by_memory]
+        assert places == sorted(places, reverse=True), (model, batch)
+
+
+def test_without_javascript_a_table_names_every_model_of_the_small_calculator() -> None:
+    (text,) = re.findall(r"<noscript>\s*<div.*?</noscript>", render_page("index"), re.S)
+    titles = re.findall(r'<th scope="row">([^<]+)</th>', text)
+    assert titles == [find_model(model).title for model in MODELS]
+
+
+def test_the_2021_run_is_as_published() -> None:
+    # Borzunov et al., 2022, section 3.3: "31250 steps (the first 10% is the warm-up)", "peak
+    # learning rate of 2.5e-3"; 3.4: "2.5 months and passed about 80% of the training schedule";
+    # 3.1: "1.1B parameters in total", with sharing "about 8x fewer".
+    found = run_of_2021.figures(find_model("dalle-together"))
+    assert (found["done"], found["steps"], found["share"]) == ("25,000", "31,250", "80 %")
+    assert (found["months"], found["volunteers"]) == ("2.5 months", "37")
+    assert (found["unshared"], found["shared"]) == ("1.1 billion", "126 million")
+    assert run_of_2021.rate(3_125) == 2.5e-3 == max(map(run_of_2021.rate, range(31_251)))
+    tokens = PRESETS["2021"].options["billion_tokens"]
+    assert round(0.8 * 31_250) * 4_096 * 1_280 == pytest.approx(tokens * 1e9)  # type: ignore[operator]
+    assert found["sequences"] == "102 million"
+
+
+def test_the_drawn_schedule_is_filled_up_to_the_runs_end() -> None:
+    drawing = ElementTree.fromstring(run_of_2021.draw_schedule())
+    area, _, rest, line = (path.get("d", "") for path in drawing.iter("path"))
+    points = [tuple(map(float, point.split())) for point in re.split("[ML]", line) if point]
+    (left, ground), (warm, top), (end, _) = points
+    across = (warm - left) / 0.1
+    assert end == pytest.approx(left + 0.8 * across, abs=0.2)
+    assert top == min(y for _, y in points) < ground
+    assert area.endswith(f"{end} {ground:g}Z")
+    assert float(rest.split("L")[1].split()[0]) == pytest.approx(left + across, abs=1)

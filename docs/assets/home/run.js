@@ -26,6 +26,7 @@ export function showRun(data, now) {
     badge.textContent = `${state.sentence}. ${state.detail}`;
   }
   write(place, "[data-run-title]", data.card.title);
+  write(place, "[data-run-kind]", data.card.finished ? "A recorded run" : "A run in progress");
   for (const [name, text] of Object.entries(figures(data))) write(place, `[data-run-figure="${name}"]`, text);
   if (!data.card.finished) write(place, "[data-run-note]", "");
   showPictures(place, data);

@@ -1,9 +1,11 @@
 // @ts-check
 /*
- * The home page's swarm: a run that is on is followed, one that is over is played again. The
- * figure and the figures were drawn when the site was built; nothing here is needed to read them.
+ * The home page's small calculator, and its swarm: a run in progress is followed, a recorded one is
+ * played again. All figures are in the page since the site was built; nothing here is needed to
+ * read them.
  */
 
+import { mountFit } from "../home/fit.js";
 import { follow, listRuns } from "../live/data.js";
 import { Replay } from "../home/replay.js";
 import { showRun } from "../home/run.js";
@@ -33,6 +35,11 @@ async function mount(figure) {
 }
 
 function mountIfHere() {
+  const fit = document.querySelector("[data-fit-calculator]:not([data-mounted])");
+  if (fit instanceof HTMLElement) {
+    fit.dataset.mounted = "";
+    void mountFit(fit);
+  }
   const figure = document.querySelector("[data-swarm]:not([data-mounted])");
   if (!(figure instanceof HTMLElement)) return;
   figure.dataset.mounted = "";

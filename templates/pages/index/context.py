@@ -1,13 +1,17 @@
-"""Data for the home page: a run's swarm, a large model's cost, and how a model gets small."""
+"""Data for the home page: what fits, the 2021 run, a recorded one, and how a model gets small."""
 
 import base64
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from calculator.catalog import GPUS, SOURCES, Source, find_gpu, find_model, groups
 from calculator.report import Part
 from calculator.units import format_bytes
 from templates.pages.calculator.context import ask
+from templates.pages.index import run_of_2021
+from templates.pages.index.fit import fit, table
 from templates.pages.index.swarm_figure import draw_loss, draw_swarm
 from templates.pages.numbers.context import accuracy
 from templates.pieces.recorded_run import LIVE, Run, first_run
@@ -116,6 +120,7 @@ def run_figures(run: Run) -> dict[str, object]:
     prompt, picture = max(run.pictures, key=lambda pair: len(pair[0]))
     return {
         "title": run.card["title"],
+        "kind": "A recorded run" if run.card["finished"] else "A run in progress",
         "name": run.name,
         "note": run.note,
         "day": run.day,
@@ -138,11 +143,14 @@ def run_figures(run: Run) -> dict[str, object]:
     }
 
 
+def write_assets(assets: Path) -> None:
+    """Write the table that the page's small calculator looks its answers up in."""
+    (assets / "fit.json").write_text(json.dumps(table(), separators=(",", ":")), "utf-8")
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     bars = stairs()
-    parameters = ask("answer", **PLAIN)["report"]["parameters"]
-    shared = ask("answer", model=MODEL.name)["report"]["parameters"]
     measured = accuracy()[0]
     return {
         "stairs": bars,
@@ -150,8 +158,8 @@ def context() -> dict[str, object]:
         "gpu": GPU,
         "gpu_memory": format_bytes(GPU.memory),
         "parts": list(Part),
-        "unshared": f"{parameters / 1e9:.1f} billion",
-        "shared": f"{shared / 1e6:.0f} million",
+        "fit": fit(),
+        "past": run_of_2021.figures(MODEL),
         "measured": measured.rows[0],
         "measured_on": measured.device,
         "large": large_model(),

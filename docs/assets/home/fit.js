@@ -1,0 +1,104 @@
+// @ts-check
+/*
+ * The small calculator: looks up what templates/pages/index/fit.py computed when the site was built.
+ */
+
+const TABLE = new URL("./fit.json", import.meta.url);
+
+/**
+ * A way's needs: bytes of each part and of the overhead, the need in words, and a verdict's digit
+ * for each GPU. Null where the calculator does not count the model that way.
+ *
+ * @typedef {[number, number, number, number, number, number, string, string] | null} Way
+ */
+
+/**
+ * @typedef {object} Table
+ * @property {Record<string, [number, string]>} cards memory of each GPU, in bytes and in words
+ * @property {number[]} batches
+ * @property {number} longest the longest bar that is drawn whole, in the GPU's memory
+ * @property {string[]} ways their part of the calculator's address
+ * @property {string[]} verdicts
+ * @property {string[]} answers
+ * @property {Record<string, {about: string, query: string, ways: Way[][], answers: string[]}>} models
+ */
+
+/** @param {HTMLElement} root */
+export async function mountFit(root) {
+  const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
+  const form = /** @type {HTMLFormElement} */ (find("form"));
+  const answer = find("[data-fit-answer]");
+  try {
+    const response = await fetch(TABLE);
+    if (!response.ok) throw new Error(`${TABLE}: ${response.status}`);
+    const table = /** @type {Table} */ (await response.json());
+    const show = () => showState(find, table, new FormData(form));
+    form.addEventListener("input", show);
+    // The browser may have kept the choices of an earlier visit, or one was made meanwhile.
+    if (isChanged(form)) show();
+  } catch (error) {
+    console.warn("The table of answers could not be read.", error);
+    const tell = () => (answer.textContent = "These figures did not load. The full calculator has them.");
+    form.addEventListener("input", tell);
+    if (isChanged(form)) tell();
+  }
+}
+
+/** @param {HTMLFormElement} form */
+const isChanged = (form) =>
+  [...form.querySelectorAll("option")].some((option) => option.selected !== option.defaultSelected);
+
+/**
+ * @param {(selector: string) => HTMLElement} find
+ * @param {Table} table
+ * @param {FormData} chosen
+ */
+function showState(find, table, chosen) {
+  const [name, gpu, place] = ["model", "gpu", "batch_size"].map((field) => String(chosen.get(field)));
+  const batch = Number(place);
+  const model = table.models[name];
+  const card = Object.keys(table.cards).indexOf(gpu);
+  const [memory, words] = table.cards[gpu];
+  const list = find("ol");
+  const rows = /** @type {HTMLLIElement[]} */ ([...list.children]);
+  const verdicts = model.ways[batch].map((way, index) => {
+    const start = [model.query, `gpu=${gpu}`, `batch_size=${table.batches[batch]}`];
+    return showRow(rows[index], way, card, table.verdicts, [...start, table.ways[index]].filter(Boolean).join("&"));
+  });
+  const needs = model.ways[batch].map((way) => (way ? bytesOf(way).reduce((sum, size) => sum + size, 0) : 0));
+  rows.forEach((row, index) => row.toggleAttribute("data-beyond", needs[index] > table.longest * memory));
+  list.style.setProperty("--memory", String(memory));
+  list.style.setProperty("--largest", String(Math.max(...needs)));
+  find("[data-fit-memory]").textContent = words;
+  find("[data-fit-about]").textContent = model.about;
+  find("[data-fit-answer]").textContent = table.answers[Number(model.answers[batch][card])];
+  find(".fit__answer").dataset.fit = table.verdicts[Math.min(...verdicts)];
+}
+
+/** @param {NonNullable<Way>} way */
+const bytesOf = (way) => /** @type {number[]} */ (way.slice(0, 6));
+
+/**
+ * Show a way in its row, and return its verdict's place.
+ *
+ * @param {HTMLLIElement} row
+ * @param {Way} way
+ * @param {number} card
+ * @param {string[]} verdicts
+ * @param {string} query
+ */
+function showRow(row, way, card, verdicts, query) {
+  row.hidden = !way;
+  if (!way) return verdicts.length - 1;
+  const verdict = Number(way[7][card]);
+  row.dataset.fit = verdicts[verdict];
+  const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (row.querySelector(selector));
+  find("[data-fit-need]").textContent = way[6];
+  find("[data-fit-verdict]").textContent = verdicts[verdict];
+  const link = /** @type {HTMLAnchorElement} */ (find("a"));
+  link.search = query;
+  bytesOf(way).forEach((size, index) => {
+    /** @type {HTMLElement} */ (find(".bar").children[index]).style.setProperty("--bytes", String(size));
+  });
+  return verdict;
+}
