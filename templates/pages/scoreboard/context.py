@@ -1,0 +1,136 @@
+"""Data for 'Scoreboard': published measurements on real GPUs beside the calculator's answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from validation.causes import CAUSES, Cause
+from validation.error_figure import draw
+from validation.scoreboard import (
+    TARGET_MEDIAN,
+    TARGET_MOST,
+    Score,
+    Source,
+    median,
+    most,
+    scores,
+    sources,
+)
+
+LEAST_SHOWN = 0.005  # a known difference below this share of the figure is left out of its cell
+SIMUMAX = (
+    "https://github.com/MooreThreads/SimuMax/blob/4dcaae513ba7679d56c116a17cd4a691ec41e252/"
+    "docs/b200/b200_release_v1.2_summary.md"
+)
+COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One source with its rows as cells, and the commands for ours."""
+
+    source: Source
+    rows: list[list[str]]
+    summary: "Summary"
+    worst: str
+
+    @property
+    def commands(self) -> list[str]:
+        """One command per row."""
+        return [row.command for row in self.source.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Errors of some rows: how many, median, and what 90 % do not exceed."""
+
+    count: int
+    median: str
+    most: str
+    within_median: int
+    within_most: int
+
+
+def summary(errors: Sequence[float]) -> Summary:
+    """The errors in words."""
+    return Summary(
+        len(errors),
+        _percent(median(errors)),
+        _percent(most(errors)),
+        sum(abs(error) <= TARGET_MEDIAN for error in errors),
+        sum(abs(error) <= TARGET_MOST for error in errors),
+    )
+
+
+def boards() -> list[Board]:
+    """All sources."""
+    found = []
+    for source in sources():
+        own = [score for score in scores() if score.source is source]
+        rows = [_cells(score) for score in own]
+        errors = [score.error for score in own]
+        worst = _signed(max(errors, key=abs))
+        found.append(Board(source, rows, summary(errors), worst))
+    return found
+
+
+def _cells(score: Score) -> list[str]:
+    return [
+        score.row.words,
+        score.row.shown(score.row.bytes),
+        score.row.shown(score.ours),
+        _signed(score.error),
+        "; ".join(_reasons(score)) or "\N{EN DASH}",
+        _signed(score.left),
+    ]
+
+
+def _reasons(score: Score) -> Iterator[str]:
+    """Known differences with their shares; those without one; and if much remains, that it does."""
+    for key, share in score.differences.items():
+        if abs(share) >= LEAST_SHOWN:
+            yield f"{CAUSES[key].title} {_signed(share)}"
+    if score.beyond:
+        yield f"{CAUSES['reserved'].title} {_signed(-score.beyond / score.row.bytes)}"
+    if not score.is_explained:
+        unsized = [key for key in score.row.causes if key != "reserved"]
+        yield from [CAUSES[key].title for key in unsized] or ["unknown"]
+
+
+def causes() -> list[Cause]:
+    """The causes that a row names."""
+    used = {key for source in sources() for key in source.differs}
+    used |= {key for source in sources() for row in source.rows for key in row.causes}
+    return [cause for key, cause in CAUSES.items() if key in used]
+
+
+def figure() -> str:
+    """The errors as a drawing, one strip per source."""
+    groups = {
+        board.title: [(s.row.words, s.error) for s in scores() if s.source is board]
+        for board in sources()
+    }
+    return draw(groups, TARGET_MEDIAN, TARGET_MOST)
+
+
+def _percent(error: float, digits: int = 1) -> str:
+    return f"{100 * error:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def _signed(error: float) -> str:
+    return f"{100 * error:+.1f}\N{NO-BREAK SPACE}%"
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    allocated = [score for score in scores() if score.source.figure.is_allocated]
+    return {
+        "boards": boards(),
+        "causes": causes(),
+        "columns": COLUMNS,
+        "figure": figure(),
+        "allocated": summary([score.error for score in allocated]),
+        "allocated_left": summary([score.left for score in allocated]),
+        "everything": summary([score.error for score in scores()]),
+        "simumax": SIMUMAX,
+        "targets": (_percent(TARGET_MEDIAN, 0), _percent(TARGET_MOST, 0)),
+    }

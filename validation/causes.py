@@ -1,0 +1,196 @@
+"""Known differences between the code of a published measurement and what the calculator counts.
+
+Each was read in the code that measured. If it is a single term, its bytes are computed too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.estimate import estimate
+from calculator.plan import BaseBits, Plan
+from calculator.report import Phase
+from calculator.techniques.lora import ALL_LINEAR
+
+HALF: Final = 2  # bytes of a 16-bit element
+CHUNK: Final = 128  # tokens of a sample
+# a 4-bit weight with its block's scale: 32 bits, or 8 with a 32-bit scale for 256 of them
+NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
+
+_LITGPT = "https://github.com/Lightning-AI/litgpt/blob/26857050fe3ff627cd714fe92f5838f51a3d5efa/"
+_TUNE = "https://github.com/pytorch/torchtune/blob/1814feb17/torchtune/modules/"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A difference: a name for a cell, a sentence, and where to read it.
+
+    `size` gives the bytes that the code that measured holds beyond ours at the peak.
+    """
+
+    title: str
+    words: str
+    address: str = ""
+    size: Callable[[Architecture, Plan], int] | None = None
+
+
+def tokens_of(plan: Plan) -> int:
+    """Tokens of a micro-batch."""
+    return plan.batch_size * plan.sequence_length
+
+
+def kept_inputs(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the inputs of all 4-bit layers of a gated decoder that nothing else keeps.
+
+    In each layer: both norms' outputs and the down projection's input. The output projection's
+    input is attention's output, which attention keeps in any case.
+    """
+    if plan.quantization is BaseBits.NONE:
+        return 0
+    widths = 2 * architecture.hidden_size + architecture.feed_forward_size
+    return HALF * tokens_of(plan) * widths * architecture.layers
+
+
+def packed_head(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of an output layer in 4 bits, unpacked to fp16 and then bf16, beyond one in 16 bits."""
+    if plan.quantization is BaseBits.NONE:
+        return 0
+    packed = NF4_DOUBLE if plan.quantization.is_double else NF4
+    weights = architecture.vocabulary_size * architecture.hidden_size
+    return round(weights * (packed + 2 * HALF - HALF))
+
+
+def repeated_keys(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of keys and values that are copied for every head of their group."""
+    groups = architecture.numbers.get("key_value_heads", architecture.heads)
+    width = 2 * (architecture.heads - groups) * architecture.head_size
+    return HALF * tokens_of(plan) * width * architecture.layers
+
+
+def whole_queries(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of queries and keys that stay because the values are a view of the same product.
+
+    Only without groups: with groups, the values are copied out of it.
+    """
+    if architecture.numbers.get("key_value_heads", architecture.heads) != architecture.heads:
+        return 0
+    width = 2 * architecture.attention_size
+    return HALF * tokens_of(plan) * width * architecture.layers
+
+
+def wide_adapters(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the dropped-out inputs of adapters, in 16 bits beyond ours in 32.
+
+    Each adapter keeps its input and a mask of a byte. peft has one for each of transformers'
+    layers, LitGPT one for queries, keys and values together.
+    """
+    if not plan.lora:
+        return 0
+    theirs, ours = adapted(architecture, plan.lora_targets)
+    elements = tokens_of(plan) * architecture.layers
+    return elements * (theirs * (HALF + 1) - ours * (4 + 1))
+
+
+def adapted(architecture: Architecture, targets: str) -> tuple[int, int]:
+    """Widths of the adapters' inputs in a layer, together: LitGPT's, and those of peft."""
+    width = architecture.hidden_size
+    if targets != ALL_LINEAR:
+        return width, width * len(targets.split(","))
+    end = architecture.attention_size + architecture.feed_forward_size
+    theirs = width * (3 if architecture.gated else 2) + end
+    fused = architecture.family == "phi3"  # one layer for queries, keys, values; one for gate, up
+    return theirs, theirs - width if fused else theirs + 2 * width
+
+
+def gelu_steps(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of one tensor per layer instead of the four that `gelu_new` keeps: x, x/2, tanh, +1."""
+    if architecture.family != "phi":
+        return 0
+    return -3 * HALF * tokens_of(plan) * architecture.feed_forward_size * architecture.layers
+
+
+def chunked_loss(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of scores and their logarithms in 16 bits, beyond ours in 32 bits.
+
+    In 16 bits there are also the gradients of one chunk, twice. The peak cannot fall below that
+    of backward or update.
+    """
+    report = estimate(architecture, plan)
+    small = estimate(replace(architecture, vocabulary_size=2), plan)
+    loss, without = report.phases[Phase.LOSS], small.phases[Phase.LOSS]
+    own = loss.activations + loss.temporaries - without.activations - without.temporaries
+    chunk = min(tokens_of(plan), CHUNK * plan.batch_size)
+    theirs = 2 * HALF * (tokens_of(plan) + chunk) * architecture.vocabulary_size
+    others = (report.phases[phase].total for phase in (Phase.BACKWARD, Phase.UPDATE))
+    return max(loss.total + theirs - own, *others) - report.gpu.total
+
+
+CAUSES: Final = {
+    "kept-inputs": Cause(
+        "Inputs kept",
+        "Until version 0.43.2, bitsandbytes kept the input of every 4-bit layer for backward; "
+        "LitGPT pins an earlier one. We count today's, which keeps none.",
+        "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1270",
+        kept_inputs,
+    ),
+    "packed-head": Cause(
+        "Output layer in 4 bits",
+        "LitGPT packs the output layer too. Each product first unpacks it whole, to fp16 and then "
+        "to bf16. transformers leaves it in 16 bits, as we count.",
+        f"{_LITGPT}litgpt/finetune/lora.py",
+        packed_head,
+    ),
+    "repeated-keys": Cause(
+        "Keys repeated",
+        "LitGPT and torchtune copy keys and values for every head of their group, and attention "
+        "keeps the copies. Flash attention in the class that we count reads the groups as they "
+        "are.",
+        f"{_TUNE}attention.py",
+        repeated_keys,
+    ),
+    "whole-queries": Cause(
+        "One product kept",
+        "LitGPT's queries, keys and values are views of one product, and attention's values keep "
+        "all three. In the class in transformers they are tensors of their own.",
+        f"{_LITGPT}litgpt/model.py",
+        whole_queries,
+    ),
+    "wide-adapters": Cause(
+        "Adapters in 32 bits",
+        "peft's adapters are in 32 bits, and so are the copies of their inputs that each keeps. "
+        "LitGPT's are in 16 bits.",
+        f"{_LITGPT}litgpt/lora.py",
+        wide_adapters,
+    ),
+    "gelu": Cause(
+        "GELU in steps",
+        "Phi's class in transformers computes GELU in separate operations, each of which keeps a "
+        "tensor four times as wide as the model. LitGPT uses one kernel.",
+        f"{_LITGPT}litgpt/model.py",
+        gelu_steps,
+    ),
+    "mask": Cause(
+        "Mask",
+        "Falcon's class in transformers always passes a mask, so attention keeps its scores. "
+        "LitGPT passes none and takes flash attention.",
+        f"{_LITGPT}litgpt/model.py",
+    ),
+    "chunked-loss": Cause(
+        "Loss in chunks",
+        "LitGPT computes output layer and loss for 128 tokens at a time, in 16 bits. The class in "
+        "transformers widens all scores to 32 bits.",
+        f"{_LITGPT}litgpt/utils.py",
+        chunked_loss,
+    ),
+    "reserved": Cause(
+        "Rest, as estimated",
+        "The figure holds, or may hold, free space that the allocator reserved, libraries' "
+        "workspaces and CUDA's context. We estimate them for every step.",
+    ),
+    "scores": Cause(
+        "Other scores",
+        "Most of this memory is attention scores. The file does not name the class that it "
+        "measured; one that keeps fewer bytes per score would explain the difference.",
+    ),
+}
