@@ -35,6 +35,16 @@ class Figure(StrEnum):
     NOT_SAID = "not said"
 
     @property
+    def words(self) -> str:
+        """A sentence that says it."""
+        return {
+            Figure.ALLOCATED: "The figures are bytes allocated by PyTorch, as our peak is.",
+            Figure.ACTIVE: "The figures are PyTorch's active bytes, almost what our peak is.",
+            Figure.RESERVED: "The figures are nvidia-smi's, which are more than our peak is.",
+            Figure.NOT_SAID: "The source does not say what was read.",
+        }[self]
+
+    @property
     def is_allocated(self) -> bool:
         """True if it is the figure that our peak is."""
         return self in (Figure.ALLOCATED, Figure.ACTIVE)
@@ -230,7 +240,7 @@ def _site() -> Source:
         for row in SITE.rows
         for why in [("scores",) if row.plan.sequence_length >= LONG else ()]
     )
-    machine = "a card that the file does not name"
+    machine = "not named"
     return _earlier("site", SITE, machine, Figure.ALLOCATED, assumed, tuple(rows))
 
 

@@ -113,6 +113,11 @@ def test_torchaos_figures_cannot_be_in_units_of_a_thousand() -> None:
     assert least(find_model(LLAMA), plan) > 51.6e9
 
 
+def test_torchtunes_baseline_needs_most_of_its_memory_without_activations() -> None:
+    plan = Plan.parse({"precision": "half", "update": "fused"})
+    assert round(least(find_model("meta-llama/Llama-3.2-3B"), plan) / 2**30, 1) == 23.9
+
+
 def resolved(model: str, **options: object) -> Plan:
     return resolve(find_model(model), Plan.parse(options))
 
