@@ -129,7 +129,7 @@ def chunked_loss(architecture: Architecture, plan: Plan) -> int:
 CAUSES: Final = {
     "kept-inputs": Cause(
         "Inputs kept",
-        "Until version 0.43.2, bitsandbytes kept the input of every 4-bit layer for backward; "
+        "Before version 0.43.2, bitsandbytes kept the input of every 4-bit layer for backward; "
         "LitGPT pins an earlier one. We count today's, which keeps none.",
         "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1270",
         kept_inputs,

@@ -59,7 +59,8 @@ def _axis(scale: _Scale, height: int) -> Iterator[str]:
         kind = "errors__zero" if tick == 0 else "errors__line"
         yield f'<line class="{kind}" x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{height - 6}"/>'
         words = f"{100 * tick * STEP:+.0f}\N{NO-BREAK SPACE}%" if tick else "0"
-        yield f'<text x="{x}" y="{TOP - 14}" text-anchor="middle">{words}</text>'
+        anchor = {scale.ticks[0]: "start", scale.ticks[-1]: "end"}.get(tick, "middle")
+        yield f'<text x="{x}" y="{TOP - 14}" text-anchor="{anchor}">{words}</text>'
 
 
 def _strip(scale: _Scale, y: int, name: str, points: Sequence[Point]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import statistics
 
-from templates.pages.scoreboard.context import COLUMNS, boards, figure
+from templates.pages.scoreboard.context import COLUMNS, UNKNOWN, boards, figure
 from templates.render import render_page
 from tests.pages.tables import rows_of
 from validation.causes import CAUSES
@@ -39,9 +39,9 @@ def test_every_miss_has_a_reason_or_is_said_to_be_unknown() -> None:
                 for r in ROWS
                 if r[0] == score.row.words and score.row.printed in r[1].replace(",", "")
             )
-            assert any(title in row[4] for title in titles) or row[4] == "unknown"
+            assert any(title in row[4] for title in titles) or row[4] == UNKNOWN
             if not score.is_explained:
-                assert "unknown" in row[4] or "Mask" in row[4] or "Other scores" in row[4]
+                assert UNKNOWN in row[4] or "Mask" in row[4] or "Other scores" in row[4]
 
 
 def test_every_reason_is_explained_with_its_address() -> None:
@@ -49,7 +49,7 @@ def test_every_reason_is_explained_with_its_address() -> None:
         for row in board.rows:
             for reason in row[4].split("; "):
                 title = reason.rpartition(" ")[0] if reason.endswith("%") else reason
-                assert title in ("\N{EN DASH}", "unknown") or f"**{title}.**" in PAGE
+                assert title in ("\N{EN DASH}", UNKNOWN) or f"**{title}.**" in PAGE
     for cause in CAUSES.values():
         assert cause.words in PAGE
         assert cause.address in PAGE
@@ -68,3 +68,12 @@ def test_the_page_says_that_the_targets_are_missed() -> None:
 def test_every_figure_is_a_point() -> None:
     assert figure().count("<circle") == len(scores())
     assert figure() in PAGE
+
+
+def test_every_source_has_a_row_with_its_largest_error() -> None:
+    for board in boards():
+        (row,) = (row for row in rows_of(PAGE) if f'href="#{board.source.key}"' in row[0])
+        errors = [s.error for s in scores() if s.source is board.source]
+        assert row[1] == str(len(errors))
+        assert row[3] == f"{100 * max(errors, key=abs):+.1f}\N{NO-BREAK SPACE}%"
+        assert f"{{ #{board.source.key} }}" in PAGE

@@ -21,6 +21,7 @@ SIMUMAX = (
     "https://github.com/MooreThreads/SimuMax/blob/4dcaae513ba7679d56c116a17cd4a691ec41e252/"
     "docs/b200/b200_release_v1.2_summary.md"
 )
+UNKNOWN = "the rest unknown"
 COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Left"]
 
 
@@ -32,6 +33,14 @@ class Board:
     rows: list[list[str]]
     summary: "Summary"
     worst: str
+    left: "Summary"
+
+    @property
+    def cells(self) -> list[object]:
+        """A row of the table of sources."""
+        own = self.summary
+        link = f'<a href="#{self.source.key}">{self.source.title}</a>'
+        return [link, own.count, own.median, self.worst, self.left.median]
 
     @property
     def commands(self) -> list[str]:
@@ -69,7 +78,7 @@ def boards() -> list[Board]:
         rows = [_cells(score) for score in own]
         errors = [score.error for score in own]
         worst = _signed(max(errors, key=abs))
-        found.append(Board(source, rows, summary(errors), worst))
+        found.append(Board(source, rows, summary(errors), worst, summary([s.left for s in own])))
     return found
 
 
@@ -93,7 +102,7 @@ def _reasons(score: Score) -> Iterator[str]:
         yield f"{CAUSES['reserved'].title} {_signed(-score.beyond / score.row.bytes)}"
     if not score.is_explained:
         unsized = [key for key in score.row.causes if key != "reserved"]
-        yield from [CAUSES[key].title for key in unsized] or ["unknown"]
+        yield from [CAUSES[key].title for key in unsized] or [UNKNOWN]
 
 
 def causes() -> list[Cause]:
