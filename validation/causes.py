@@ -15,6 +15,8 @@ from calculator.techniques.lora import ALL_LINEAR
 
 HALF: Final = 2  # bytes of a 16-bit element
 CHUNK: Final = 128  # tokens of a sample
+# types whose class in transformers computes queries, keys and values at once
+ONE_PRODUCT: Final = ("gpt_neox", "phi3")
 # a 4-bit weight with its block's scale: 32 bits, or 8 with a 32-bit scale for 256 of them
 NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 
@@ -71,9 +73,11 @@ def repeated_keys(architecture: Architecture, plan: Plan) -> int:
 def whole_queries(architecture: Architecture, plan: Plan) -> int:
     """Bytes of queries and keys that stay because the values are a view of the same product.
 
-    Only without groups: with groups, the values are copied out of it.
+    Only without groups: with groups, the values are copied out of it. Some classes of transformers
+    have one product too, and we count it.
     """
-    if architecture.numbers.get("key_value_heads", architecture.heads) != architecture.heads:
+    grouped = architecture.numbers.get("key_value_heads", architecture.heads) != architecture.heads
+    if grouped or architecture.family in ONE_PRODUCT:
         return 0
     width = 2 * architecture.attention_size
     return HALF * tokens_of(plan) * width * architecture.layers
@@ -99,7 +103,7 @@ def adapted(architecture: Architecture, targets: str) -> tuple[int, int]:
         return width, width * len(targets.split(","))
     end = architecture.attention_size + architecture.feed_forward_size
     theirs = width * (3 if architecture.gated else 2) + end
-    fused = architecture.family == "phi3"  # one layer for queries, keys, values; one for gate, up
+    fused = architecture.family == "phi3"  # gate and up are one layer too
     return theirs, theirs - width if fused else theirs + 2 * width
 
 
@@ -110,18 +114,30 @@ def gelu_steps(architecture: Architecture, plan: Plan) -> int:
     return -3 * HALF * tokens_of(plan) * architecture.feed_forward_size * architecture.layers
 
 
-def chunked_loss(architecture: Architecture, plan: Plan) -> int:
-    """Bytes of scores and their logarithms in 16 bits, beyond ours in 32 bits.
+def scattered_product(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the product of adapters on queries and values, which `index_copy` keeps.
 
-    In 16 bits there are also the gradients of one chunk, twice. The peak cannot fall below that
-    of backward or update.
+    With adapters on the keys too, nothing is scattered.
+    """
+    if not plan.lora or plan.lora_targets == ALL_LINEAR:
+        return 0
+    groups = architecture.numbers.get("key_value_heads", architecture.heads)
+    width = (architecture.heads + groups) * architecture.head_size
+    return HALF * tokens_of(plan) * width * architecture.layers
+
+
+def chunked_loss(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of scores and their logarithms, beyond ours.
+
+    Both are in 32 bits, and so are the gradients of one chunk, twice. The peak cannot fall below
+    that of backward or update.
     """
     report = estimate(architecture, plan)
     small = estimate(replace(architecture, vocabulary_size=2), plan)
     loss, without = report.phases[Phase.LOSS], small.phases[Phase.LOSS]
     own = loss.activations + loss.temporaries - without.activations - without.temporaries
     chunk = min(tokens_of(plan), CHUNK * plan.batch_size)
-    theirs = 2 * HALF * (tokens_of(plan) + chunk) * architecture.vocabulary_size
+    theirs = 2 * 4 * (tokens_of(plan) + chunk) * architecture.vocabulary_size
     others = (report.phases[phase].total for phase in (Phase.BACKWARD, Phase.UPDATE))
     return max(loss.total + theirs - own, *others) - report.gpu.total
 
@@ -152,9 +168,16 @@ CAUSES: Final = {
     "whole-queries": Cause(
         "One product kept",
         "LitGPT's queries, keys and values are views of one product, and attention's values keep "
-        "all three. In the class in transformers they are tensors of their own.",
+        "all three. In most classes of transformers they are tensors of their own.",
         f"{_LITGPT}litgpt/model.py",
         whole_queries,
+    ),
+    "scattered-product": Cause(
+        "Product scattered",
+        "LitGPT spreads the product of its adapters over queries, keys and values with index_copy, "
+        "which keeps it for backward.",
+        f"{_LITGPT}litgpt/lora.py",
+        scattered_product,
     ),
     "wide-adapters": Cause(
         "Adapters in 32 bits",
@@ -178,8 +201,9 @@ CAUSES: Final = {
     ),
     "chunked-loss": Cause(
         "Loss in chunks",
-        "LitGPT computes output layer and loss for 128 tokens at a time, in 16 bits. The class in "
-        "transformers widens all scores to 32 bits.",
+        "LitGPT computes the loss for 128 tokens at a time, so the gradients of all scores never "
+        "exist together, and its 16-bit scores die once they are widened. In the class in "
+        "transformers they stay.",
         f"{_LITGPT}litgpt/utils.py",
         chunked_loss,
     ),
