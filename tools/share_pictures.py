@@ -21,7 +21,15 @@ SITE_NAME = "Training Transformers Together"
 PAPER, LINE, INK, MUTED, LIMIT = "#fbfcfe", "#cdd7e4", "#12203a", "#4a5972", "#c92a2a"
 PARTS = ("#2f5fd0", "#12897a", "#bf7b00", "#8b48c9", "#6b7890")
 # Pages about memory show bars in a box; the others volunteers in a ring.
-ABOUT_MEMORY = {"calculator", "numbers", "accuracy", "models-on-gpus", "tutorial", "reference"}
+ABOUT_MEMORY = {
+    "calculator",
+    "numbers",
+    "accuracy",
+    "scoreboard",
+    "models-on-gpus",
+    "tutorial",
+    "reference",
+}
 # Shares of the box, bar by bar, as memory-saving techniques are added.
 BARS = ((0.28, 0.0, 0.56, 0.46), (0.03, 0.0, 0.07, 0.34), (0.03, 0.02, 0.06, 0.02), (0.03, 0.02))
 DISCS = (34, 20, 27, 15, 30, 18, 24, 13, 22, 16)

@@ -90,7 +90,13 @@ def test_scripts_start_on_pages_that_are_navigated_to(visit: Visitor, deep_addre
         ),
         (
             "numbers/",
-            ["How the numbers are made", "How accurate is it?", "Models on GPUs", "Reference"],
+            [
+                "How the numbers are made",
+                "How accurate is it?",
+                "Scoreboard",
+                "Models on GPUs",
+                "Reference",
+            ],
         ),
     ],
 )
