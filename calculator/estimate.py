@@ -69,7 +69,6 @@ def least(architecture: Architecture, plan: Plan) -> int:
 # the options that weights, gradients, states and the update depend on; a search tries many plans
 # that differ in others only
 STATIC_OPTIONS: Final = (
-    "batch_size",
     "sequence_length",
     "target_length",
     "precision",
@@ -91,7 +90,9 @@ _statics: dict[tuple[object, ...], Static] = {}
 
 def static_of(architecture: Architecture, plan: Plan) -> Static:
     """Weights, gradients and states of a resolved plan; parameters, and how many are trained."""
-    key = (architecture, *(getattr(plan, name) for name in STATIC_OPTIONS))
+    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`
+    single = plan.batch_size == 1
+    key = (architecture, single, *(getattr(plan, name) for name in STATIC_OPTIONS))
     found = _statics.get(key)
     if found is None:
         tensors = parameter_tensors(architecture, plan)
