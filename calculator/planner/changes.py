@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from calculator.plan import Attention, Checkpointing, Offload, Optimizer, Plan, Precision, Update
+from calculator.plan import (
+    Attention,
+    BaseBits,
+    Checkpointing,
+    Offload,
+    Optimizer,
+    Plan,
+    Precision,
+    Update,
+)
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
@@ -79,6 +88,13 @@ def _adapters(plan: Plan) -> Plan | None:
     if plan.lora:
         return None
     return replace(plan, lora=USUAL_RANK, lora_targets=plan.lora_targets or ALL_LINEAR)
+
+
+def _four_bits(plan: Plan) -> Plan | None:
+    """The frozen linear layers packed, where adapters are trained beside them."""
+    if not plan.lora or plan.quantization is not BaseBits.NONE:
+        return None
+    return replace(plan, quantization=BaseBits.NF4_DOUBLE)
 
 
 CHANGES: Final = (
@@ -165,6 +181,13 @@ CHANGES: Final = (
         "Trains adapters only; the model's own weights stay as they are.",
         _adapters,
         "LoRA",
+    ),
+    Change(
+        "Keep the frozen linear layers in 4 bits (QLoRA)",
+        Cost.OTHER_TRAINING,
+        "Stores the frozen weights more coarsely, and unpacks them for each product.",
+        _four_bits,
+        "QLoRA",
     ),
     Change(
         "Make the layers reversible",

@@ -1,4 +1,4 @@
-"""The table of models and GPUs: sorted by pointer, keyboard and list, and read without script."""
+"""The tables of models and GPUs: sorted by pointer, keyboard and list, and read without script."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,10 +10,13 @@ pytestmark = pytest.mark.browser
 PAGE = "models-on-gpus/"
 
 
-def column(page: Page, place: int) -> list[int]:
+FULL, LORA = ".switched__table--full", ".switched__table--lora"
+
+
+def column(page: Page, place: int, table: str = FULL) -> list[int]:
     """Sort values of a column, from top to bottom."""
     found: list[int] = page.eval_on_selector_all(
-        f"table.sortable tbody tr > :nth-child({place + 1})",
+        f"{table} tbody tr > :nth-child({place + 1})",
         "(cells) => cells.map((cell) => Number(cell.dataset.value))",
     )
     return found
@@ -22,7 +25,7 @@ def column(page: Page, place: int) -> list[int]:
 def test_a_heading_sorts_and_turns_round(visit: Visitor) -> None:
     visitor = visit()
     page = visitor.open(PAGE)
-    heading = page.locator("table.sortable thead th").nth(3)
+    heading = page.locator(f"{FULL} thead th").nth(3)
     button = heading.get_by_role("button")
     button.click()
     expect(heading).to_have_attribute("aria-sort", "ascending")
@@ -31,7 +34,7 @@ def test_a_heading_sorts_and_turns_round(visit: Visitor) -> None:
     page.keyboard.press("Enter")
     expect(heading).to_have_attribute("aria-sort", "descending")
     assert column(page, 3) == sorted(column(page, 3), reverse=True)
-    expect(page.locator("[aria-sort]")).to_have_count(1)
+    expect(page.locator(f"{FULL} [aria-sort]")).to_have_count(1)
     assert visitor.errors == []
 
 
@@ -45,3 +48,27 @@ def test_on_a_phone_a_list_sorts(visit: Visitor) -> None:
     assert column(page, 1) == sorted(column(page, 1), reverse=True)
     width = page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_switch_shows_the_table_of_adapters(visit: Visitor, script: bool) -> None:
+    page = visit(java_script_enabled=script).open(PAGE)
+    expect(page.locator(FULL)).to_be_visible()
+    expect(page.locator(LORA)).to_be_hidden()
+    page.get_by_label("LoRA", exact=True).focus()
+    page.keyboard.press("Space")
+    expect(page.locator(LORA)).to_be_visible()
+    expect(page.locator(FULL)).to_be_hidden()
+    page.get_by_label("LoRA", exact=True).press("ArrowLeft")
+    expect(page.locator(FULL)).to_be_visible()
+
+
+def test_the_table_of_adapters_sorts_alone(visit: Visitor) -> None:
+    page = visit().open(PAGE)
+    before = column(page, 3)
+    page.get_by_text("LoRA", exact=True).first.click()
+    button = page.locator(f"{LORA} thead th").nth(3).get_by_role("button")
+    button.click()
+    button.click()
+    assert column(page, 3, LORA) == sorted(column(page, 3, LORA), reverse=True)
+    assert column(page, 3) == before

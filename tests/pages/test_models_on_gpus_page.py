@@ -9,10 +9,18 @@ from calculator.catalog import GPUS
 from calculator.estimate import estimate
 from calculator.page.states import read_state
 from calculator.planner.need import need_of
-from templates.pages.models_on_gpus.context import NOTHING, SHOWN, Row, rows
+from templates.pages.models_on_gpus.context import (
+    NOTHING,
+    SHOWN,
+    TRAININGS,
+    Row,
+    rows,
+    without,
+)
 from templates.render import render_page
 
-ROWS = list(rows())
+FULL, LORA = (list(rows(training)) for training in TRAININGS)
+ROWS = [*FULL, *LORA]
 
 
 def test_every_cell_opens_a_state_that_it_describes() -> None:
@@ -34,7 +42,7 @@ def test_a_change_is_named_only_where_the_step_does_not_fit() -> None:
             assert fits is (cell.kind == "fits") is (cell.rank == 0)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.query)
 def test_more_memory_never_takes_more_changes(row: Row) -> None:
     by_memory = sorted(zip(SHOWN, row.cells, strict=True), key=lambda one: GPUS[one[0]].memory)
     counts = [99 if cell.kind == "no" else cell.rank // 10 for _, cell in by_memory]
@@ -43,5 +51,34 @@ def test_more_memory_never_takes_more_changes(row: Row) -> None:
 
 def test_the_page_has_every_cell_with_what_it_sorts_by() -> None:
     page = render_page("models-on-gpus")
-    assert page.count('<tr role="row">') == len(ROWS) + 1
+    assert page.count('<tr role="row">') == len(ROWS) + len(TRAININGS)
     assert len(re.findall(r'<td [^>]*data-value="\d+"', page)) == len(ROWS) * (3 + len(SHOWN))
+
+
+def test_adapters_are_those_that_the_page_names() -> None:
+    page = render_page("models-on-gpus")
+    assert "adapters of rank 16 beside all linear layers" in page
+    for row in LORA:
+        _, plan, _ = read_state(dict(parse_qsl(row.query)))
+        assert (plan.lora, plan.lora_targets, plan.precision) == (16, "all-linear", "half")
+
+
+def test_adapters_never_take_more_than_the_whole_model() -> None:
+    whole = {row.title: row for row in FULL}
+    for row in LORA:
+        assert row.peak < whole[row.title].peak
+        assert row.parameters >= whole[row.title].parameters
+
+
+def test_a_model_that_peft_does_not_adapt_is_named() -> None:
+    titles = list(without(TRAININGS[1]))
+    assert {row.title for row in FULL} - {row.title for row in LORA} == set(titles) != set()
+    assert all(f": {title}." in render_page("models-on-gpus") for title in titles)
+    assert not list(without(TRAININGS[0]))
+
+
+def test_four_bits_fit_a_large_model_where_sixteen_do_not() -> None:
+    # Dettmers et al., 2023, finetune 65 billion parameters on one GPU of 48 GB
+    row = next(row for row in LORA if "70B" in row.title)
+    cells = dict(zip(SHOWN, row.cells, strict=True))
+    assert "QLoRA" in cells["a100-80"].words

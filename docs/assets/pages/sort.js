@@ -1,7 +1,7 @@
 // @ts-check
 /*
- * Tables that can be sorted by their columns: the page has a button in each heading, and above the
- * table a list for narrow screens, where rows are blocks without headings; here they begin to work.
+ * Tables that can be sorted by their columns: each has a button in each heading, and above it a list
+ * for narrow screens, where rows are blocks without headings; here they begin to work.
  * What sorts is a cell's `data-value`.
  */
 
@@ -10,7 +10,7 @@ function mount(table) {
   table.dataset.mounted = "";
   const headings = [...table.tHead?.rows[0].cells ?? []];
   const body = table.tBodies[0];
-  const sorter = document.querySelector(".sorter");
+  const sorter = table.closest("[data-sorted]")?.querySelector(".sorter");
   const list = sorter?.querySelector("select");
   const turn = sorter?.querySelector("button");
   let by = 0;
@@ -52,8 +52,9 @@ function mount(table) {
 const valueOf = (row, column) => Number(row.cells[column].dataset.value);
 
 function mountIfHere() {
-  const table = document.querySelector("table.sortable:not([data-mounted])");
-  if (table instanceof HTMLTableElement) mount(table);
+  for (const table of document.querySelectorAll("table.sortable:not([data-mounted])")) {
+    if (table instanceof HTMLTableElement) mount(table);
+  }
 }
 
 // Material's instant navigation replaces the content and emits each new document.

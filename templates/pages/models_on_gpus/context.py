@@ -1,18 +1,24 @@
-"""Data for 'Models on GPUs': for each model and GPU, whether a step fits and what would help."""
+"""Data for 'Models on GPUs': for each model and GPU, whether a step fits and what would help.
+
+One table is for training the whole model, the other for adapters beside it.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from calculator.architecture import Architecture
 from calculator.catalog import GPUS, MODELS, Gpu, find_model
+from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.states import chosen
-from calculator.plan import Plan
-from calculator.planner.changes import USUAL_LENGTH, Cost
+from calculator.plan import Plan, Precision
+from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK, Cost
 from calculator.planner.fit import Proposal, least_changes
 from calculator.planner.need import Verdict, need_on
 from calculator.report import Report
+from calculator.resolution import resolve
+from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
 
 # popular models besides those in `MODELS`
@@ -78,21 +84,53 @@ class Row:
         return format_count(self.parameters), format_count(self.tokens), format_bytes(self.peak)
 
 
-def plan_for(architecture: Architecture) -> Plan:
-    """The default plan, with at most 2,048 tokens."""
-    longer = architecture.sequence_length > USUAL_LENGTH
-    return Plan(sequence_length=USUAL_LENGTH) if longer else Plan()
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A table: what is trained, and the plan for it without a length."""
+
+    name: str
+    title: str
+    plan: Plan
+
+    def plan_for(self, architecture: Architecture) -> Plan:
+        """The plan with at most 2,048 tokens."""
+        longer = architecture.sequence_length > USUAL_LENGTH
+        return replace(self.plan, sequence_length=USUAL_LENGTH) if longer else self.plan
 
 
-def rows() -> Iterator[Row]:
-    """One row per model."""
+TRAININGS = (
+    Training("full", "Full training", Plan()),
+    Training(
+        "lora", "LoRA", Plan(precision=Precision.HALF, lora=USUAL_RANK, lora_targets=ALL_LINEAR)
+    ),
+)
+
+
+def rows(training: Training) -> Iterator[Row]:
+    """One row per model that can be trained so."""
     gpus = [GPUS[name] for name in SHOWN]
-    for name in (*MODELS, *CHECKPOINTS):
-        yield _row(find_model(name), gpus)
+    for architecture in map(find_model, (*MODELS, *CHECKPOINTS)):
+        if can_train(architecture, training):
+            yield _row(architecture, training.plan_for(architecture), gpus)
 
 
-def _row(architecture: Architecture, gpus: list[Gpu]) -> Row:
-    plan = plan_for(architecture)
+def without(training: Training) -> Iterator[str]:
+    """Titles of the models that cannot be trained so."""
+    for architecture in map(find_model, (*MODELS, *CHECKPOINTS)):
+        if not can_train(architecture, training):
+            yield architecture.title
+
+
+def can_train(architecture: Architecture, training: Training) -> bool:
+    """True if the model can be trained so; peft adapts no reversible layers."""
+    try:
+        resolve(architecture, training.plan)
+    except InputError:
+        return False
+    return True
+
+
+def _row(architecture: Architecture, plan: Plan, gpus: list[Gpu]) -> Row:
     report = estimate(architecture, plan)
     least = least_changes(architecture, plan, gpus)
     return Row(
@@ -125,7 +163,9 @@ def _query(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     return {
-        "rows": list(rows()),
+        "tables": [(training, list(rows(training))) for training in TRAININGS],
+        "without": {training.name: list(without(training)) for training in TRAININGS},
+        "rank": USUAL_RANK,
         "gpus": [(gpu, format_bytes(gpu.memory)) for gpu in (GPUS[name] for name in SHOWN)],
         "usual_length": format_count(USUAL_LENGTH),
     }
