@@ -75,12 +75,15 @@ STATIC_OPTIONS: Final = (
     "optimizer",
     "optimizer_bits",
     "update",
+    "update_in_backward",
     "offload",
     "sharing_groups",
     "tied_embeddings",
     "lora",
     "lora_targets",
     "lora_dropout",
+    "lora_bias",
+    "lora_modules",
     "quantization",
 )
 MOST_STATICS: Final = 512

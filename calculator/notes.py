@@ -9,6 +9,7 @@ from calculator.plan import (
     Attention,
     BaseBits,
     Checkpointing,
+    LoraBias,
     Offload,
     Optimizer,
     Plan,
@@ -68,6 +69,11 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
         )
     if plan.update is not Update.FOREACH and not from_torch(plan):
         yield "This optimizer comes from bitsandbytes, whose kernels need no temporaries."
+    if plan.update_in_backward:
+        yield (
+            "Counted with one optimizer for each weight, called as soon as its gradient exists "
+            "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total norm."
+        )
     if plan.optimizer is Optimizer.SGD:
         yield "Plain SGD keeps no states."
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
@@ -81,6 +87,13 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
         f"Adapters on {plan.lora_targets.replace(',', ', ')}. As in peft, the adapters, their "
         "gradients and their states are in 32 bits, whatever the model's weights are in."
     )
+    if plan.lora_bias is not LoraBias.NONE:
+        yield f"Trained biases, and their states, are in {plan.weight_bytes * 8} bits."
+    if plan.lora_modules:
+        yield (
+            f"Trained whole: {plan.lora_modules.replace(',', ', ')}, as copies in "
+            f"{plan.weight_bytes * 8} bits beside the frozen originals, which stay in memory."
+        )
     if plan.quantization is not BaseBits.NONE:
         yield (
             "Every linear layer except the output layer is packed into 4 bits; the rest is in "

@@ -58,12 +58,19 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             copies,
             item.trained,
             shape(item.inside) if item.inside and plan.batch_size == 1 else None,
-            None if item.dtype is None else item.dtype.width,
+            _width(item, plan),
             item.packed,
         )
         for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Parameter)
     ]
+
+
+def _width(item: Parameter, plan: Plan) -> int | None:
+    """Bytes of one element, where not all weights have the same."""
+    if item.dtype is None:
+        return plan.weight_bytes if plan.lora else None
+    return item.dtype.width
 
 
 def buffer_bytes(architecture: Architecture, plan: Plan) -> int:

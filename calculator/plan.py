@@ -69,6 +69,14 @@ class BaseBits(StrEnum):
         return self in (BaseBits.NF4_DOUBLE, BaseBits.FP4_DOUBLE)
 
 
+class LoraBias(StrEnum):
+    """Biases that are trained beside LoRA's adapters."""
+
+    NONE = "none"
+    ALL = "all"
+    LORA_ONLY = "lora_only"
+
+
 _SIXTEEN_BITS = (
     "what Trainer calls fp16=True or bf16=True is amp; weights that are themselves in 16 bits are "
     "half, or mixed with fp32 masters"
@@ -140,6 +148,13 @@ class Plan:
             Update.FUSED: "fused: one kernel, no temporaries",
             Update.LOOP: "loop: one tensor after another",
         },
+    )
+    update_in_backward: bool = flag(
+        False,
+        "Update in backward",
+        "Update each weight as soon as its gradient exists, and free the gradient. Leaves no "
+        "gradients to accumulate or to clip.",
+        technique=True,
     )
     attention: Attention = choice(
         Attention.SDPA,
@@ -224,6 +239,24 @@ class Plan:
         "LoRA dropout",
         "Probability in the adapters; above zero each keeps a mask. Used with a LoRA rank.",
         below=1,
+    )
+
+    lora_bias: LoraBias = choice(
+        LoraBias.NONE,
+        "LoRA biases",
+        "Biases that are trained too (peft's bias). Used with a LoRA rank.",
+        {
+            LoraBias.NONE: "none",
+            LoraBias.ALL: "all: every bias of the model",
+            LoraBias.LORA_ONLY: "lora_only: those of the layers with adapters",
+        },
+    )
+    lora_modules: str = names(
+        None,
+        "LoRA whole modules",
+        "Modules of which a whole copy is trained (peft's modules_to_save): embed_tokens, lm_head, "
+        "or both with a comma between them, as for new tokens. Used with a LoRA rank.",
+        LONGEST_NAMES,
     )
 
     quantization: BaseBits = choice(

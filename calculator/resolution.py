@@ -9,13 +9,15 @@ from calculator.plan import (
     Attention,
     BaseBits,
     Checkpointing,
+    LoraBias,
     Optimizer,
     Plan,
     Precision,
     Update,
     techniques,
 )
-from calculator.techniques.lora import find_targets
+from calculator.techniques.in_backward import check_in_backward
+from calculator.techniques.lora import check_trained, find_targets
 from calculator.techniques.quantization import check_quantization
 
 
@@ -43,7 +45,10 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     left_open = {name: value for name, value in own.items() if getattr(plan, name) is None}
     groups = _resolve_groups(architecture, plan)
     adapted = _resolve_lora(architecture, plan)
-    return replace(plan, sharing_groups=groups, **left_open, **adapted)  # type: ignore[arg-type]
+    found = replace(plan, sharing_groups=groups, **left_open, **adapted)  # type: ignore[arg-type]
+    if found.update_in_backward:
+        check_in_backward(found, found.reversible)
+    return found
 
 
 def _check_lengths(architecture: Architecture, plan: Plan) -> None:
@@ -106,6 +111,7 @@ def _check_lora(architecture: Architecture, plan: Plan) -> None:
         check_quantization(plan.quantization, plan.lora, architecture.family)
     if not plan.lora:
         return
+    check_trained(plan, architecture.family)
     if plan.reversible or (architecture.reversible and plan.reversible is None):
         raise InputError("lora", plan.lora, "peft adapts no reversible layers: must be 0")
     groups = plan.sharing_groups or architecture.sharing_groups
@@ -115,9 +121,10 @@ def _check_lora(architecture: Architecture, plan: Plan) -> None:
 
 
 def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:
-    """Targets and dropout of the adapters; without adapters neither means anything."""
+    """The adapters' targets and dropout; without adapters none of their options means anything."""
     if not plan.lora:
-        return {"lora_targets": None, "lora_dropout": None}
+        without: dict[str, object] = dict.fromkeys(("lora_targets", "lora_dropout", "lora_modules"))
+        return {**without, "lora_bias": LoraBias.NONE}
     model = build(architecture, architecture.tied_embeddings)
     targets = find_targets(plan.lora_targets, architecture.family, model)
     return {"lora_targets": targets, "lora_dropout": plan.lora_dropout or 0.0}

@@ -47,7 +47,8 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     with s states of b bits for each of the n_i elements of tensor i. At 8 bits a tensor of at least
     4,096 numbers has one byte a state and an fp32 scale for each 256 of them, a smaller one has 32
-    bits; LAMB adds one norm per tensor, PyTorch's fused Adam a step counter.
+    bits; LAMB adds one norm per tensor, PyTorch's fused Adam a step counter. An update inside the
+    backward pass has an optimizer for each tensor, with tables of its own.
 
     Source: bitsandbytes
     """
@@ -59,14 +60,22 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         extra = round_block(4)
     if plan.optimizer is Optimizer.ADAM and plan.update is Update.FUSED and from_torch(plan):
         extra = round_block(4)
-    total = _each(tensors, lambda item: states * _one_state(item, plan.optimizer_bits) + extra)
-    if plan.optimizer_bits == 8 and any(item.elements >= SMALLEST_QUANTISED for item in tensors):
-        total += states * QUANTISATION_MAP_BYTES
+    total = _each(tensors, lambda item: states * _one_state(item, _bits(item, plan)) + extra)
+    if plan.optimizer_bits == 8:
+        quantised = sum(item.copies for item in tensors if item.elements >= SMALLEST_QUANTISED)
+        optimizers = quantised if plan.update_in_backward else min(quantised, 1)
+        total += states * QUANTISATION_MAP_BYTES * optimizers
     return total
 
 
 def _each(tensors: Sequence[ParameterTensor], size: Callable[[ParameterTensor], int]) -> int:
     return sum(item.copies * size(item) for item in tensors)
+
+
+def _bits(item: ParameterTensor, plan: Plan) -> int:
+    """Bits of a state: torch.optim's are in the format of the weight, where it has its own."""
+    own = plan.optimizer_bits == plan.own_bits and from_torch(plan)
+    return 8 * item.width if own and item.width else plan.optimizer_bits
 
 
 def _one_state(item: ParameterTensor, bits: int) -> int:
@@ -131,7 +140,7 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
 def _loop_bytes(tensors: Sequence[ParameterTensor], item: int, temporaries: int) -> int:
     """The most that a tensor's temporaries and the one left over from the tensor before take."""
-    sizes = [round_block(tensor.elements * item) for tensor in tensors]
+    sizes = [round_block(tensor.elements * (tensor.width or item)) for tensor in tensors]
     return max(temporaries * size + before for before, size in pairwise([0, *sizes]))
 
 
@@ -188,7 +197,8 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
 
     `mixed` keeps fp32 master weights with the optimizer and widens the gradients for the update.
     Offload keeps the updated weights, their gradients and the states in RAM: each step moves
-    every gradient there and every weight back.
+    every gradient there and every weight back. An update inside the backward pass leaves no
+    gradients, and its temporaries belong to that pass.
 
     Source: mixed, offload
     """
@@ -202,6 +212,8 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
     )
     widened = tensors_bytes(trained, plan.trained_bytes)
     states = state_bytes(trained, plan)
+    if plan.update_in_backward:
+        return Statics(weights=weights, gradients=0, optimizer=states)
     temporaries = update_bytes(trained, plan)
     match plan.offload:
         case Offload.OPTIMIZER:

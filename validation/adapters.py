@@ -27,7 +27,13 @@ def add_adapters(task: Task, plan: Plan) -> Task:
         _pack(task.model, plan)
 
     targets = ALL_LINEAR if plan.lora_targets == ALL_LINEAR else [*split(plan.lora_targets)]
-    config = peft.LoraConfig(r=plan.lora, target_modules=targets, lora_dropout=plan.lora_dropout)
+    config = peft.LoraConfig(
+        r=plan.lora,
+        target_modules=targets,
+        lora_dropout=plan.lora_dropout,
+        bias=plan.lora_bias.value,
+        modules_to_save=[*split(plan.lora_modules)] if plan.lora_modules else None,
+    )
     model = peft.get_peft_model(task.model, config)
     return replace(task, model=model, watch=watcher_of(model.get_base_model()))
 

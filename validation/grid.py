@@ -135,6 +135,49 @@ ADAPTERS: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 256, 5, {"lora": 4, "precision": "half", "attention": "eager", "lora_dropout": 0.05}),
     (2, 160, 4, {"lora": 32, "optimizer_bits": 8, "checkpointing": "selective"}),
 )
+# Biases and whole modules trained beside adapters: models, and what each is measured with.
+BIASED: Final = (
+    *("gpt2-s", "bert-base", "FacebookAI/roberta-base", "facebook/opt-125m", "microsoft/phi-1_5"),
+    *("Qwen/Qwen2.5-0.5B", "validation/configs/starcoder2.json", "EleutherAI/pythia-160m"),
+)
+BIASES: Final[tuple[dict[str, Any], ...]] = (
+    {"lora_bias": "all"},
+    {"lora_bias": "lora_only", "precision": "half", "update": "loop"},
+    {"lora_bias": "all", "precision": "half", "checkpointing": "full", "lora_dropout": 0.1},
+    {"lora_bias": "all", "precision": "fp32", "optimizer_bits": 8},
+)
+COPIED: Final = (
+    *("HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B"),
+    *(
+        f"validation/configs/{kind}.json"
+        for kind in (
+            *("llama", "mistral", "ministral3", "qwen2", "phi3", "smollm3", "olmo2", "granite"),
+        )
+    ),
+)
+COPIES: Final[tuple[dict[str, Any], ...]] = (
+    {"lora_modules": "embed_tokens,lm_head"},
+    {"lora_modules": "embed_tokens", "precision": "half", "checkpointing": "full"},
+    {"lora_modules": "lm_head", "checkpointing": "full", "update": "loop"},
+    {"lora_modules": "embed_tokens,lm_head", "precision": "half", "update": "loop"},
+)
+# The update inside the backward pass: models, and what each is measured with.
+UPDATED: Final = (
+    *("gpt2-s", "bert-base", "t5-small", "Qwen/Qwen3-0.6B", "google/gemma-3-270m"),
+    *("validation/configs/llama.json", "validation/configs/mixtral.json", "facebook/opt-125m"),
+    *("validation/configs/gpt_oss.json", "openai/whisper-tiny", "meta-llama/Llama-3.1-8B"),
+)
+UPDATES: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"precision": "half", "update": "loop", "checkpointing": "full"},
+    {"precision": "fp32", "update": "fused"},
+    {"optimizer_bits": 8, "checkpointing": "full"},
+    {"optimizer": "momentum", "precision": "half"},
+    {"optimizer": "lion", "optimizer_bits": 32, "batch_size": 1},
+    {"optimizer": "sgd", "sharing_groups": 2},
+    {"optimizer": "lamb", "optimizer_bits": 8, "precision": "half"},
+    {"lora": 8, "lora_targets": "all-linear"},
+)
 # QLoRA: models, and what each is measured with; more than 1,536 tokens, for which bitsandbytes
 # makes whole weights on every card.
 PACKED: Final = (
@@ -208,6 +251,8 @@ def grid() -> list[Configuration]:
         *_crossed(),
         *_adapted(),
         *_packed(),
+        *_trained_beside(),
+        *_updated(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
@@ -279,6 +324,21 @@ def _packed() -> Iterator[Configuration]:
             {"lora_targets": "o_proj"},
         )
         yield from next(filter(None, (_valid(name, options | more, 4) for more in choices)), [])
+
+
+def _trained_beside() -> Iterator[Configuration]:
+    """Models with adapters, and biases or whole modules trained beside them."""
+    listed = [*product(BIASED, BIASES), *product(COPIED, COPIES)]
+    for name, mixed in listed:
+        sizes = {"batch_size": 2, **_lengths(name, 120), "lora": 8, "lora_targets": "all-linear"}
+        yield from _valid(name, sizes | mixed, DEPTHS[2])
+
+
+def _updated() -> Iterator[Configuration]:
+    """Models whose weights are updated in the backward pass."""
+    for name, mixed in product(UPDATED, UPDATES):
+        sizes = {"batch_size": 2, **_lengths(name, 120), "update_in_backward": True}
+        yield from _valid(name, sizes | mixed, DEPTHS[2])
 
 
 def _lengths(name: str, length: int) -> dict[str, int]:

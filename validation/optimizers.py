@@ -63,6 +63,9 @@ class Updater(Protocol):
     to_ram: int
     to_gpu: int
 
+    def gradient_made(self, parameter: torch.Tensor) -> None:
+        """A gradient is complete."""
+
     def step(self) -> None:
         """Update the weights; their gradients stay."""
 
@@ -70,7 +73,14 @@ class Updater(Protocol):
         """Every tensor that lives from step to step for the update's sake."""
 
 
-class PlainUpdater:
+class AtTheEnd:
+    """An updater that waits for all gradients."""
+
+    def gradient_made(self, parameter: torch.Tensor) -> None:
+        """A gradient is complete."""
+
+
+class PlainUpdater(AtTheEnd):
     """The optimizer updates the model's own weights."""
 
     to_ram = 0
@@ -88,7 +98,33 @@ class PlainUpdater:
         return states(self.optimizer)
 
 
-class MasterUpdater:
+class InBackwardUpdater:
+    """An optimizer for each weight, which updates it once its gradient exists and frees this."""
+
+    to_ram = 0
+    to_gpu = 0
+
+    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan) -> None:
+        make = optimizer_for(plan)
+        self.optimizers: dict[torch.Tensor, torch.optim.Optimizer] = {
+            parameter: make([parameter]) for parameter in parameters
+        }
+
+    def gradient_made(self, parameter: torch.Tensor) -> None:
+        """Update the weight, and free its gradient."""
+        optimizer = self.optimizers[parameter]
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def step(self) -> None:
+        """All is done."""
+
+    def state(self) -> list[torch.Tensor]:
+        """The optimizers' states."""
+        return [item for optimizer in self.optimizers.values() for item in states(optimizer)]
+
+
+class MasterUpdater(AtTheEnd):
     """The optimizer updates fp32 masters of 16-bit weights, which are then copied back."""
 
     to_ram = 0
@@ -115,7 +151,7 @@ class MasterUpdater:
         return self.masters + states(self.optimizer)
 
 
-class OffloadUpdater:
+class OffloadUpdater(AtTheEnd):
     """Weights, states and the update in RAM; the GPU sends gradients and gets weights.
 
     The copy in RAM is fp32, but 16-bit where everything is 16-bit.
@@ -158,6 +194,8 @@ def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updat
     parameters = list(model.parameters())
     if plan.lora:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]
+    if plan.update_in_backward:
+        return InBackwardUpdater(parameters, plan)
     match plan.offload:
         case Offload.OPTIMIZER:
             return OffloadUpdater(parameters, plan, host)

@@ -38,7 +38,7 @@ class Watcher(Protocol):
 
 def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
     """Forward, loss and backward for each micro-batch, then the update; gradients are freed."""
-    with _followed(task, watcher):
+    with _followed(task, watcher, updater):
         for _ in range(plan.accumulation):
             watcher.start_micro_step()
             with autocast():
@@ -53,8 +53,15 @@ def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: W
 
 
 @contextmanager
-def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
-    """Tell the watcher when the logits exist, when their gradient does, and each weight's."""
+def _followed(task: Task, watcher: Watcher, updater: Updater) -> Iterator[None]:
+    """Tell the watcher when the logits exist, when their gradient does, and each weight's.
+
+    The updater hears of each weight's gradient after it, and may update the weight.
+    """
+
+    def gradient_made(parameter: torch.Tensor) -> None:
+        watcher.gradient(parameter)
+        updater.gradient_made(parameter)
 
     def logits_made(logits: torch.Tensor) -> None:
         if watcher.phase is Phase.FORWARD:  # two heads: the loss begins with the first
@@ -66,7 +73,7 @@ def _followed(task: Task, watcher: Watcher) -> Iterator[None]:
             watcher.start_phase(Phase.BACKWARD)
 
     handles = [
-        parameter.register_post_accumulate_grad_hook(watcher.gradient)
+        parameter.register_post_accumulate_grad_hook(gradient_made)
         for parameter in task.model.parameters()
         if parameter.requires_grad
     ]

@@ -377,3 +377,11 @@ class Weight(Leaf):
         super().accumulate(gradient)
         if self.gradient is not None:
             self.gradient.storage.become(Part.GRADIENTS)
+            if self.tape.mode.updates is not None:
+                self.update(self.tape.mode.updates)
+
+    def update(self, temporaries: int) -> None:
+        """Update the weight inside the backward pass; then its gradient goes."""
+        made = [self.tape.empty(self.shape, self.dtype) for _ in range(temporaries)]
+        del made  # die here
+        self.gradient = None

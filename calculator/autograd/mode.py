@@ -47,9 +47,11 @@ class Mode:
     `gradients_exist` is set in every micro-step but the first. `batch` is the number 1 for one
     sequence, for which shapes broadcast and matmul copies no heads. `aligned` has the lengths that
     are multiples of what the efficient kernel wants of a mask's rows; `padded_heads` are no
-    multiple of 8, to which flash pads them, and `odd_heads` none of 4. A sequence is `windowed`
-    that is at least as long as the window of layers that have one, which then need a mask. Linear
-    attention has so many `chunks`, at most those put on the tape, and the last may not be whole.
+    multiple of 8, to which flash pads them, and `odd_heads` none of 4. Where gradients are freed in
+    the backward pass, `updates` is the number of temporaries in the update of a weight. A sequence
+    is `windowed` that is at least as long as the window of layers that have one, which then need a
+    mask. Linear attention has so many `chunks`, at most those put on the tape, and the last may not
+    be whole.
     """
 
     weights: DType = FLOAT32
@@ -64,6 +66,7 @@ class Mode:
     padded_heads: bool = False
     odd_heads: bool = False
     windowed: bool = False
+    updates: int | None = None
     chunks: int = 0
     whole_chunks: bool = True
 

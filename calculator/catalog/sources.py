@@ -115,6 +115,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Dettmers et al., 2023. QLoRA: Efficient Finetuning of Quantized LLMs",
         "https://arxiv.org/abs/2305.14314",
     ),
+    "inbackward": Source(
+        "PyTorch tutorials: How to save memory by fusing the optimizer step into the backward pass",
+        "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
+    ),
     "peft": Source(
         "Hugging Face. PEFT: Parameter-Efficient Fine-Tuning",
         "https://github.com/huggingface/peft",

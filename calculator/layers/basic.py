@@ -128,19 +128,23 @@ class Embedding(Layer):
     def __post_init__(self) -> None:
         self.weight = Parameter((self.rows, self.width))
         self.asked = False  # whether a frozen table's rows ask for a gradient all the same
+        self.copy: Parameter | None = None  # a trained copy that rows are read from
 
     def __call__(self, indices: Tensor, scaled: bool = False) -> Tensor:
         """(...) -> (..., width); a class may multiply them by a number itself."""
         t = indices.tape
-        rows = op.embedding(indices, t.weight(self.weight))
+        rows = op.embedding(indices, t.weight(self.copy or self.weight))
         if scaled:
             rows = op.scale(rows)
         return t.leaf(rows) if self.asked else rows
 
-    def unembed(self, x: Tensor, bias: Parameter | None = None) -> Tensor:
-        """x W^T + b with the same table: (..., width) -> (..., rows)."""
+    def unembed(
+        self, x: Tensor, bias: Parameter | None = None, copy: Parameter | None = None
+    ) -> Tensor:
+        """x W^T + b with the same table or a trained `copy`: (..., width) -> (..., rows)."""
         t = x.tape
-        return op.linear(x, t.weight(self.weight), None if bias is None else t.weight(bias))
+        weight = t.weight(copy or self.weight)
+        return op.linear(x, weight, None if bias is None else t.weight(bias))
 
 
 @dataclass(eq=False)

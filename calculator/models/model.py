@@ -120,10 +120,12 @@ class CausalModel(Model, ABC):
     Attributes:
         head: the output layer's table, which may be the token embeddings'.
         head_bias: what the output layer adds.
+        head_copy: a trained copy of the output layer's table.
     """
 
     head: Embedding
     head_bias: Parameter | None = None
+    head_copy: Parameter | None = None
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
@@ -138,7 +140,7 @@ class CausalModel(Model, ABC):
     def logits(self, hidden: Tensor) -> Tensor:
         """The output layer's product; what a type does to it belongs to the loss."""
         with hidden.tape.in_layer("head", 0):
-            return self.head.unembed(hidden, self.head_bias)
+            return self.head.unembed(hidden, self.head_bias, self.head_copy)
 
 
 def heads_fit(architecture: Architecture, narrow: bool) -> bool:

@@ -107,7 +107,7 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return plan.optimizer_bits == 8
         case "sharing_groups":
             return plan.sharing_groups < architecture.shared_layers
-        case "reversible" | "lora":
+        case "reversible" | "lora" | "update_in_backward":
             return bool(getattr(plan, field))
         case _:
             return str(getattr(plan, field)) != "none"

@@ -23,6 +23,7 @@ from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.trace import Step
 from calculator.plan import Plan, Precision
+from calculator.techniques.in_backward import temporaries
 from calculator.techniques.registry import changed_model
 
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
@@ -78,6 +79,7 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         padded_heads=head_size % NARROW_MULTIPLE > 0,
         odd_heads=head_size % WIDE_MULTIPLE > 0,
         windowed=windowed,
+        updates=temporaries(plan) if plan.update_in_backward else None,
         aligned=frozenset(name for name, length in lengths.items() if not length % MASK_MULTIPLE),
     )
 

@@ -8,12 +8,17 @@ Under gradient checkpointing peft asks for the gradient of the token embeddings
 (`enable_input_require_grads`), which reentrant checkpointing would be lost without; it is made and
 kept to the end of the backward pass.
 
-Source: lora, peft (tuners/lora/layer.py, tuners/tuners_utils.py, peft_model.py, utils/constants.py)
+Trained beside them may be biases, and whole copies of the token embeddings and the output layer,
+whose frozen originals stay in memory; all of these in the format of the model's weights. Embeddings
+that were tied are two tables then.
+
+Source: lora, peft (tuners/lora/layer.py, tuners/tuners_utils.py, peft_model.py, utils/constants.py,
+utils/other.py)
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from calculator.autograd.graph import Parameter
 from calculator.autograd.sizes import size
@@ -21,7 +26,8 @@ from calculator.errors import InputError
 from calculator.layers.basic import Adapter, Embedding, Projection
 from calculator.layers.convolution import Convolution
 from calculator.layers.layer import Layer
-from calculator.models.model import Model
+from calculator.models.model import CausalModel, Model
+from calculator.plan import BaseBits, LoraBias, Offload, Optimizer, Plan
 
 RANK: Final = size("lora_rank")
 ALL_LINEAR: Final = "all-linear"
@@ -68,27 +74,57 @@ FUSED_EXPERTS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+# Layers of which a whole copy can be trained, and the types whose copies and biases were measured.
+EMBEDDINGS: Final = "embed_tokens"
+HEAD: Final = "lm_head"
+WITH_COPIES: Final = (
+    *("llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "olmo2", "granite"),
+)
+WITH_BIASES: Final = ("gpt2", "bert", "roberta", "opt", "phi", "qwen2", "starcoder2", "gpt_neox")
+
+
 @dataclass(frozen=True, slots=True)
 class Lora:
     """Adapters beside the layers whose names end in one of the `targets`, all others frozen.
 
     Without targets it is all linear layers but the output layer. Adapters may have `dropout`. The
-    gradient of the token embeddings is `asked` for or not.
+    gradient of the token embeddings is `asked` for or not. Some biases are trained, and copies of
+    `whole` layers.
     """
 
     targets: tuple[str, ...]
     dropout: bool
     asked: bool
+    bias: LoraBias = LoraBias.NONE
+    whole: tuple[str, ...] = ()
 
     def rewrite(self, layer: Layer) -> None:
         """Freeze a layer's weights, and put an adapter beside one that is meant."""
-        for value in vars(layer).values():
-            if isinstance(value, Parameter) and not isinstance(layer, Adapter):
-                value.trained = False
+        if isinstance(layer, Adapter):
+            return
+        for name, value in vars(layer).items():
+            if isinstance(value, Parameter):
+                value.trained = value.trained and self.trains(layer, name)
         if isinstance(layer, Projection) and self.means(layer.name):
             layer.adapter = Adapter(layer.inputs, RANK, layer.outputs, self.dropout)
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
-            layer.asked = self.asked
+            layer.asked = self.asked and EMBEDDINGS not in self.whole
+        if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
+            layer.copy = Parameter(layer.weight.shape)
+        if isinstance(layer, CausalModel) and HEAD in self.whole:
+            layer.head_copy = Parameter(layer.head.weight.shape)
+
+    def trains(self, layer: Layer, name: str) -> bool:
+        """True if a weight of that name stays trained in a layer: some are biases."""
+        match self.bias:
+            case LoraBias.NONE:
+                return False
+            case LoraBias.ALL:
+                return name in ("bias", "head_bias")
+            case LoraBias.LORA_ONLY:
+                return name == "bias" and isinstance(layer, Projection) and self.means(layer.name)
+            case other:
+                assert_never(other)
 
     def means(self, name: str) -> bool:
         """True if a linear layer of that name is adapted, by peft's rule."""
@@ -119,6 +155,38 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
             rule = f"must be {ALL_LINEAR} or end names of linear layers: {', '.join(names)}"
             raise InputError("lora_targets", target, rule)
     return ",".join(targets)
+
+
+def check_trained(plan: Plan, family: str) -> None:
+    """Refuse biases and whole modules that were not measured.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    if plan.lora_bias is not LoraBias.NONE:
+        _check_measured("lora_bias", plan.lora_bias, plan, family, WITH_BIASES)
+    if plan.lora_modules:
+        _check_measured("lora_modules", plan.lora_modules, plan, family, WITH_COPIES)
+        for name in split(plan.lora_modules):
+            if name not in (EMBEDDINGS, HEAD):
+                rule = f"must be of: {EMBEDDINGS}, {HEAD}; others were not measured"
+                raise InputError("lora_modules", name, rule)
+
+
+def _check_measured(
+    field: str, value: str, plan: Plan, family: str, types: tuple[str, ...]
+) -> None:
+    rule = ""
+    if family not in types:
+        rule = f"was measured for {', '.join(types)}, not for {family}"
+    elif plan.quantization is not BaseBits.NONE:
+        rule = "was not measured with weights in 4 bits"
+    elif plan.offload is not Offload.NONE:
+        rule = "was not measured with offload"
+    elif plan.optimizer is Optimizer.ADAFACTOR:
+        rule = "was not measured with Adafactor"
+    if rule:
+        raise InputError(field, value, f"{rule}: leave it out")
 
 
 def split(targets: str) -> tuple[str, ...]:

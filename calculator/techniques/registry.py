@@ -19,7 +19,8 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     # of a quantised model peft asks for none
     packed = plan.quantization is not BaseBits.NONE
     asked = plan.checkpointing is Checkpointing.FULL and not packed
-    adapters = Lora(targets, plan.lora_dropout > 0, asked)
+    whole = split(plan.lora_modules) if plan.lora_modules else ()
+    adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole)
     if not packed:
         return (adapters,)
     narrow = plan.precision is not Precision.FP32

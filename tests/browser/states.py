@@ -41,5 +41,5 @@ def _random_value(option: Option, chance: random.Random) -> str:
             return chance.choice(["0", "0.05", "0.1"])
         case "integer":
             return str(chance.choice([1, 2, 3, 4, 8, 17, 64]))
-        case "text":
+        case "names":
             return chance.choice(["all-linear", "q_proj"])

@@ -64,11 +64,13 @@ GROUPS = (
     Group("Batch", ("batch_size", "sequence_length", "target_length")),
     Group("Precision and optimizer", ("precision", "optimizer", "optimizer_bits"), folded=True),
     Group(
-        "Saving memory", ("checkpointing", "offload", "sharing_groups", "reversible"), folded=True
+        "Saving memory",
+        ("checkpointing", "offload", "update_in_backward", "sharing_groups", "reversible"),
+        folded=True,
     ),
     Group(
         "Training adapters (LoRA)",
-        ("lora", "lora_targets", "lora_dropout", "quantization"),
+        ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
         folded=True,
     ),
     Group(

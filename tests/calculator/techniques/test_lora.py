@@ -16,7 +16,7 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.parts import Part
-from calculator.plan import Checkpointing, Offload, Plan, Precision
+from calculator.plan import Checkpointing, LoraBias, Offload, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
 from tests.calculator.living import living_as
@@ -113,3 +113,53 @@ def test_a_larger_rank_never_needs_less_and_offload_moves_adapters_alone() -> No
     assert small.gpu.total < large.gpu.total
     offloaded = estimate(model, replace(plan, offload=Offload.OPTIMIZER))
     assert offloaded.to_ram == offloaded.to_gpu == 4 * small.trainable_parameters
+
+
+def test_biases_are_trained_beside_the_adapters_in_the_weights_format() -> None:
+    model = find_model("gpt2-s")
+    plan = Plan(lora=8, lora_targets="c_attn", sequence_length=64, precision=Precision.HALF)
+    none, only, every = (
+        estimate(model, replace(plan, lora_bias=bias))
+        for bias in (LoraBias.NONE, LoraBias.LORA_ONLY, LoraBias.ALL)
+    )
+    # 12 layers of 768: biases of queries, keys and values; the other products', and the norms'
+    attention, others = 3 * 768, 768 + 4 * 768 + 768 + 2 * 768
+    assert only.trainable_parameters - none.trainable_parameters == 12 * attention
+    assert every.trainable_parameters - none.trainable_parameters == 12 * (attention + others) + 768
+    update, before = (each.phases[Phase.UPDATE] for each in (only, none))
+    assert update.gradients - before.gradients == 12 * 2 * attention
+    assert update.optimizer - before.optimizer == 12 * 2 * 2 * attention
+
+
+def test_whole_modules_are_copies_beside_the_frozen_ones_even_where_those_are_tied() -> None:
+    model = find_model("HuggingFaceTB/SmolLM2-135M")  # its embeddings are tied
+    plan = Plan(lora=8, sequence_length=64)
+    table = 49_152 * 576
+    before = estimate(model, plan)
+    for names, copies in (("embed_tokens", 1), ("lm_head", 1), ("embed_tokens,lm_head", 2)):
+        report = estimate(model, replace(plan, lora_modules=names))
+        assert report.parameters - before.parameters == copies * table
+        assert report.trainable_parameters - before.trainable_parameters == copies * table
+        assert report.gpu.weights - before.gpu.weights == 4 * copies * table
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "rule"),
+    [
+        ("t5-small", {"lora_bias": "all"}, "lora_bias.*not for t5"),
+        ("gpt2-s", {"lora_modules": "lm_head"}, "lora_modules.*not for gpt2"),
+        ("Qwen/Qwen3-0.6B", {"lora_modules": "norm"}, "must be of: embed_tokens, lm_head"),
+        ("gpt2-s", {"lora_bias": "all", "offload": "optimizer"}, "not measured with offload"),
+        ("gpt2-s", {"lora_bias": "all", "optimizer": "adafactor"}, "not measured with Adafactor"),
+        (
+            "Qwen/Qwen3-0.6B",
+            {"lora_modules": "lm_head", "quantization": "nf4"},
+            "not measured with weights in 4 bits",
+        ),
+    ],
+)
+def test_what_was_not_measured_beside_adapters_is_refused(
+    model: str, options: dict[str, str], rule: str
+) -> None:
+    with pytest.raises(InputError, match=rule):
+        resolve(find_model(model), Plan.parse({"lora": 4, "lora_targets": "all-linear", **options}))

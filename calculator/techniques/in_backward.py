@@ -1,0 +1,48 @@
+"""The update inside the backward pass: each weight is updated once its gradient exists.
+
+Counted is one optimizer for each weight, called by PyTorch's `register_post_accumulate_grad_hook`;
+then the gradient is freed. So it can neither be added up over micro-batches nor clipped by the norm
+of all gradients.
+
+Source: torch (torch/csrc/autograd/functions/accumulate_grad.h), inbackward
+"""
+
+from typing import assert_never
+
+from calculator.errors import InputError
+from calculator.plan import Offload, Optimizer, Plan, Update
+
+
+def temporaries(plan: Plan) -> int:
+    """Temporaries, each as large as the weight, that the update of one weight makes."""
+    if plan.optimizer is not Optimizer.ADAM or plan.optimizer_bits != plan.own_bits:
+        return 0
+    match plan.update:
+        case Update.FOREACH:
+            return 1
+        case Update.LOOP:
+            return 2
+        case Update.FUSED:
+            return 0
+        case other:
+            assert_never(other)
+
+
+def check_in_backward(plan: Plan, reversible: bool) -> None:
+    """Refuse what needs all gradients at once, and what was not measured.
+
+    Raises:
+        InputError: naming the rule; `plan` has its optimizer bits.
+    """
+    rules = {
+        "gradient accumulation needs the gradients that this frees": plan.accumulation > 1,
+        "offload updates all weights at the end": plan.offload is not Offload.NONE,
+        "fp32 master weights are updated at the end": plan.has_master_weights,
+        "reversible layers were not measured with it": reversible,
+        "Adafactor was not measured with it": plan.optimizer is Optimizer.ADAFACTOR,
+        "16-bit states of these weights were not measured with it": plan.optimizer_bits == 16
+        and plan.own_bits != 16,
+    }
+    for rule, broken in rules.items():
+        if broken:
+            raise InputError("update_in_backward", True, f"{rule}: must be false")
