@@ -74,6 +74,11 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
             "Counted with one optimizer for each weight, called as soon as its gradient exists "
             "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total norm."
         )
+    if plan.optimizer is Optimizer.MUON:
+        yield (
+            "torch.optim.Muon updates the matrices of hidden layers, one after the other; AdamW "
+            "updates embeddings, the output layer, and everything that is not a matrix."
+        )
     if plan.optimizer is Optimizer.SGD:
         yield "Plain SGD keeps no states."
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:

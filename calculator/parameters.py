@@ -22,7 +22,7 @@ class ParameterTensor:
 
     A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
     a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
-    are `packed` share them.
+    are `packed` share them. A `table` is that of an embedding or output layer.
     """
 
     name: str
@@ -32,6 +32,7 @@ class ParameterTensor:
     inside: tuple[int, ...] | None = None
     width: int | None = None
     packed: int = 1
+    table: bool = False
 
     @property
     def gradient_elements(self) -> int:
@@ -60,6 +61,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             shape(item.inside) if item.inside and plan.batch_size == 1 else None,
             _width(item, plan),
             item.packed,
+            item.table,
         )
         for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Parameter)

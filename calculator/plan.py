@@ -37,6 +37,7 @@ class Optimizer(StrEnum):
     MOMENTUM = "momentum"
     ADAFACTOR = "adafactor"
     LION = "lion"
+    MUON = "muon"
 
 
 class Update(StrEnum):
@@ -130,6 +131,7 @@ class Plan:
             Optimizer.MOMENTUM: "SGD with momentum",
             Optimizer.ADAFACTOR: "Adafactor",
             Optimizer.LION: "Lion",
+            Optimizer.MUON: "Muon for hidden layers' matrices, AdamW for the rest",
         },
     )
     optimizer_bits: int = choice(

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.registry import build, type_of
+from calculator.muon import check_muon
 from calculator.plan import (
     Attention,
     BaseBits,
@@ -46,6 +47,8 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     groups = _resolve_groups(architecture, plan)
     adapted = _resolve_lora(architecture, plan)
     found = replace(plan, sharing_groups=groups, **left_open, **adapted)  # type: ignore[arg-type]
+    if found.optimizer is Optimizer.MUON:
+        check_muon(found)
     if found.update_in_backward:
         check_in_backward(found, found.reversible)
     return found

@@ -4,11 +4,12 @@ All of them are exact to the byte: each tensor is rounded up to the allocator's 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, assert_never
 
 from calculator.allocator import round_block
+from calculator.muon import iteration_bytes, momentum_bytes, split_by_optimizer
 from calculator.parameters import ParameterTensor
 from calculator.plan import Offload, Optimizer, Plan, Update
 
@@ -28,9 +29,12 @@ def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
 
 
 def state_count(optimizer: Optimizer) -> int:
-    """Number of values that an optimizer keeps per weight; for Adafactor see `adafactor_bytes`."""
+    """Number of values that an optimizer keeps per weight.
+
+    For Adafactor see `adafactor_bytes`; of Muon it is the Adam beside it.
+    """
     match optimizer:
-        case Optimizer.ADAM | Optimizer.LAMB:
+        case Optimizer.ADAM | Optimizer.LAMB | Optimizer.MUON:
             return 2
         case Optimizer.MOMENTUM | Optimizer.LION:
             return 1
@@ -54,18 +58,25 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     """
     if plan.optimizer is Optimizer.ADAFACTOR:
         return _each(tensors, lambda item: adafactor_bytes(item, plan.optimizer_bits // 8))
+    hidden, tensors = split_by_optimizer(tensors, plan)
+    momentum = momentum_bytes(hidden, plan.optimizer_bits // 8)
     states = state_count(plan.optimizer)
     extra = 0
     if plan.optimizer is Optimizer.LAMB:
         extra = round_block(4)
-    if plan.optimizer is Optimizer.ADAM and plan.update is Update.FUSED and from_torch(plan):
+    if is_adam(plan.optimizer) and plan.update is Update.FUSED and from_torch(plan):
         extra = round_block(4)
     total = _each(tensors, lambda item: states * _one_state(item, _bits(item, plan)) + extra)
     if plan.optimizer_bits == 8:
         quantised = sum(item.copies for item in tensors if item.elements >= SMALLEST_QUANTISED)
         optimizers = quantised if plan.update_in_backward else min(quantised, 1)
         total += states * QUANTISATION_MAP_BYTES * optimizers
-    return total
+    return total + momentum
+
+
+def is_adam(optimizer: Optimizer) -> bool:
+    """True if Adam updates all weights, or those that Muon leaves to it."""
+    return optimizer in (Optimizer.ADAM, Optimizer.MUON)
 
 
 def _each(tensors: Sequence[ParameterTensor], size: Callable[[ParameterTensor], int]) -> int:
@@ -103,7 +114,7 @@ def from_torch(plan: Plan) -> bool:
     match plan.optimizer:
         case Optimizer.LAMB | Optimizer.LION:
             return False
-        case Optimizer.SGD | Optimizer.ADAFACTOR:
+        case Optimizer.SGD | Optimizer.ADAFACTOR | Optimizer.MUON:
             return True
         case Optimizer.ADAM | Optimizer.MOMENTUM:
             return plan.optimizer_bits == plan.own_bits
@@ -116,11 +127,16 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     foreach makes one list of temporaries as large as all weights for Adam (the square roots); loop
     makes them one tensor at a time, two for Adam (the root and its quotient), while the last
-    tensor's is still there. Fused kernels, SGD and bitsandbytes make none.
+    tensor's is still there. Fused kernels, SGD and bitsandbytes make none. Muon comes before the
+    Adam beside it, and its temporaries are gone then.
 
     Source: torch
     """
     item = plan.trained_bytes
+    if plan.optimizer is Optimizer.MUON:
+        hidden, others = split_by_optimizer(tensors, plan)
+        beside = update_bytes(others, replace(plan, optimizer=Optimizer.ADAM)) if others else 0
+        return max(iteration_bytes(hidden, item), beside)
     largest = max(tensor.elements for tensor in tensors)
     if not from_torch(plan):
         widened = plan.optimizer_bits == 16 and state_count(plan.optimizer) > 0

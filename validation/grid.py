@@ -178,6 +178,19 @@ UPDATES: Final[tuple[dict[str, Any], ...]] = (
     {"optimizer": "lamb", "optimizer_bits": 8, "precision": "half"},
     {"lora": 8, "lora_targets": "all-linear"},
 )
+# Muon: one model of each type at least, and several with what it is measured with.
+MATRICES: Final = (
+    *REPRESENTATIVES,
+    *(names[0] for names in LISTED.values()),
+    *("Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B"),
+)
+MIXES: Final[tuple[dict[str, Any], ...]] = (
+    {"precision": "half", "update": "loop"},
+    {"precision": "mixed", "update": "fused"},
+    {"precision": "fp32", "offload": "optimizer"},
+    {"precision": "fp32", "update": "fused", "sharing_groups": 2},
+    {"lora": 8, "lora_targets": "all-linear"},
+)
 # QLoRA: models, and what each is measured with; more than 1,536 tokens, for which bitsandbytes
 # makes whole weights on every card.
 PACKED: Final = (
@@ -253,6 +266,7 @@ def grid() -> list[Configuration]:
         *_packed(),
         *_trained_beside(),
         *_updated(),
+        *_orthogonal(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
@@ -339,6 +353,14 @@ def _updated() -> Iterator[Configuration]:
     for name, mixed in product(UPDATED, UPDATES):
         sizes = {"batch_size": 2, **_lengths(name, 120), "update_in_backward": True}
         yield from _valid(name, sizes | mixed, DEPTHS[2])
+
+
+def _orthogonal() -> Iterator[Configuration]:
+    """Every type under Muon, some in other formats too."""
+    listed: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in MATRICES]
+    for name, mixed in [*listed, *product((*SMALL, *MATRICES[-2:]), MIXES)]:
+        sizes = {"optimizer": "muon", **_lengths(name, 48)}
+        yield from _valid(name, sizes | mixed, DEPTHS[1])
 
 
 def _lengths(name: str, length: int) -> dict[str, int]:

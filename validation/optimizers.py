@@ -10,7 +10,7 @@ from calculator.errors import InputError
 from calculator.plan import Offload, Optimizer, Plan, Precision, Update
 
 RATE: Final = 1e-4  # no size depends on it
-Make = Callable[[Sequence[torch.Tensor]], torch.optim.Optimizer]
+Make = Callable[[Sequence[torch.Tensor]], Any]
 
 
 def optimizer_for(plan: Plan) -> Make:
@@ -28,6 +28,10 @@ def optimizer_for(plan: Plan) -> Make:
             return partial(torch.optim.SGD, lr=RATE, **_implementation(plan))
         case Optimizer.MOMENTUM if own:
             return partial(torch.optim.SGD, lr=RATE, momentum=0.9, **_implementation(plan))
+        case Optimizer.MUON if own:
+            return partial(MuonAndAdamW, **_implementation(plan))
+        case Optimizer.MUON:
+            raise InputError("optimizer_bits", bits, "PyTorch's Muon follows the weights' own")
         case Optimizer.ADAFACTOR if own and plan.update is not Update.FUSED:
             foreach = plan.update is Update.FOREACH
             return partial(torch.optim.Adafactor, lr=RATE, foreach=foreach)
@@ -55,6 +59,40 @@ def _bitsandbytes(optimizer: Optimizer, bits: int) -> Make:
     names = {"adam": "Adam", "lamb": "LAMB", "lion": "Lion", "momentum": "SGD"}
     options = {"momentum": 0.9} if optimizer is Optimizer.MOMENTUM else {}
     return partial(getattr(optim, f"{names[optimizer]}{bits}bit"), lr=RATE, **options)
+
+
+class MuonAndAdamW:
+    """PyTorch's Muon for the matrices of hidden layers, then its AdamW for all else."""
+
+    def __init__(
+        self, tensors: Sequence[torch.Tensor], hidden: Sequence[bool], **options: Any
+    ) -> None:
+        matrices = [each for each, inside in zip(tensors, hidden, strict=True) if inside]
+        others = [each for each, inside in zip(tensors, hidden, strict=True) if not inside]
+        self.optimizers: list[torch.optim.Optimizer] = []
+        if matrices:
+            self.optimizers.append(torch.optim.Muon(matrices, lr=RATE))
+        if others:
+            self.optimizers.append(torch.optim.AdamW(others, lr=RATE, **options))
+
+    def step(self) -> None:
+        """Update all weights."""
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        """The states of both."""
+        return {key: value for each in self.optimizers for key, value in each.state.items()}
+
+
+def hidden_matrices(model: Any, parameters: Sequence[torch.nn.Parameter]) -> list[bool]:
+    """For each parameter, true if it is a matrix of neither an embedding nor the output layer."""
+    tables = [item.weight for item in model.modules() if isinstance(item, torch.nn.Embedding)]
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    head = base.get_output_embeddings()
+    known = {id(item) for item in [*tables, *([head.weight] if head is not None else [])]}
+    return [item.ndim == 2 and id(item) not in known for item in parameters]
 
 
 class Updater(Protocol):
@@ -86,8 +124,8 @@ class PlainUpdater(AtTheEnd):
     to_ram = 0
     to_gpu = 0
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan) -> None:
-        self.optimizer = optimizer_for(plan)(parameters)
+    def __init__(self, parameters: list[torch.nn.Parameter], make: Make) -> None:
+        self.optimizer = make(parameters)
 
     def step(self) -> None:
         """Update the weights."""
@@ -104,8 +142,7 @@ class InBackwardUpdater:
     to_ram = 0
     to_gpu = 0
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan) -> None:
-        make = optimizer_for(plan)
+    def __init__(self, parameters: list[torch.nn.Parameter], make: Make) -> None:
         self.optimizers: dict[torch.Tensor, torch.optim.Optimizer] = {
             parameter: make([parameter]) for parameter in parameters
         }
@@ -130,10 +167,10 @@ class MasterUpdater(AtTheEnd):
     to_ram = 0
     to_gpu = 0
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan) -> None:
+    def __init__(self, parameters: list[torch.nn.Parameter], make: Make) -> None:
         self.parameters = parameters
         self.masters = [parameter.detach().float() for parameter in parameters]
-        self.optimizer = optimizer_for(plan)(self.masters)
+        self.optimizer = make(self.masters)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -157,7 +194,9 @@ class OffloadUpdater(AtTheEnd):
     The copy in RAM is fp32, but 16-bit where everything is 16-bit.
     """
 
-    def __init__(self, parameters: list[torch.nn.Parameter], plan: Plan, host: str = "cpu") -> None:
+    def __init__(
+        self, parameters: list[torch.nn.Parameter], make: Make, plan: Plan, host: str = "cpu"
+    ) -> None:
         self.parameters = parameters
         self.host = host
         half = plan.precision is Precision.HALF
@@ -165,7 +204,7 @@ class OffloadUpdater(AtTheEnd):
             parameter.detach().to(host, None if half else torch.float32, copy=True)
             for parameter in parameters
         ]
-        self.optimizer = optimizer_for(plan)(self.masters)
+        self.optimizer = make(self.masters)
         self.to_ram = self.to_gpu = 0
 
     @torch.no_grad()
@@ -189,25 +228,34 @@ class OffloadUpdater(AtTheEnd):
         return self.masters + states(self.optimizer)
 
 
+def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> Make:
+    """Makes the plan's optimizer; Muon is told which of the parameters are its own."""
+    if plan.optimizer is not Optimizer.MUON:
+        return optimizer_for(plan)
+    hidden = hidden_matrices(model, parameters)
+    return partial(MuonAndAdamW, hidden=hidden, **_implementation(plan))
+
+
 def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
     """The updater of this plan and model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
     if plan.lora:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]
+    make = _maker(model, parameters, plan)
     if plan.update_in_backward:
-        return InBackwardUpdater(parameters, plan)
+        return InBackwardUpdater(parameters, make)
     match plan.offload:
         case Offload.OPTIMIZER:
-            return OffloadUpdater(parameters, plan, host)
+            return OffloadUpdater(parameters, make, plan, host)
         case Offload.NONE if plan.has_master_weights:
-            return MasterUpdater(parameters, plan)
+            return MasterUpdater(parameters, make)
         case Offload.NONE:
-            return PlainUpdater(parameters, plan)
+            return PlainUpdater(parameters, make)
         case other:
             assert_never(other)
 
 
-def states(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+def states(optimizer: Any) -> list[torch.Tensor]:
     """The optimizer's tensors that live from step to step."""
     kept: list[Any] = [value for state in optimizer.state.values() for value in state.values()]
     kept += getattr(optimizer, "name2qmap", {}).values()

@@ -120,10 +120,10 @@ class Parameter:
     sequence, its gradient is a part of a tensor of the shape `inside`, where it has one: PyTorch
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
     as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
-    format may hold several numbers, `packed`.
+    format may hold several numbers, `packed`. A `table` is that of an embedding or output layer.
     """
 
-    __slots__ = ("chosen", "dtype", "inside", "name", "packed", "shape", "trained")
+    __slots__ = ("chosen", "dtype", "inside", "name", "packed", "shape", "table", "trained")
 
     def __init__(
         self,
@@ -134,7 +134,9 @@ class Parameter:
         chosen: Size | None = None,
         dtype: DType | None = None,
         packed: int = 1,
+        table: bool = False,
     ) -> None:
+        self.table = table
         self.dtype = dtype
         self.packed = packed
         self.inside = inside

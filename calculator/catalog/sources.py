@@ -119,6 +119,10 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch tutorials: How to save memory by fusing the optimizer step into the backward pass",
         "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
     ),
+    "muon": Source(
+        "Jordan et al., 2024. Muon: An optimizer for hidden layers in neural networks",
+        "https://kellerjordan.github.io/posts/muon/",
+    ),
     "peft": Source(
         "Hugging Face. PEFT: Parameter-Efficient Fine-Tuning",
         "https://github.com/huggingface/peft",

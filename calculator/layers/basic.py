@@ -126,7 +126,7 @@ class Embedding(Layer):
     reads_input: bool = False
 
     def __post_init__(self) -> None:
-        self.weight = Parameter((self.rows, self.width))
+        self.weight = Parameter((self.rows, self.width), table=True)
         self.asked = False  # whether a frozen table's rows ask for a gradient all the same
         self.copy: Parameter | None = None  # a trained copy that rows are read from
 

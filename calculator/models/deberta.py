@@ -185,7 +185,7 @@ class Deberta(Model):
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.word_norm = LayerNorm(HIDDEN)
         self.position_indices = Buffer((ONE, POSITIONS), INT64)
-        self.distances = Parameter((DISTANCES, HIDDEN))
+        self.distances = Parameter((DISTANCES, HIDDEN), table=True)
         self.distance_norm = LayerNorm(HIDDEN)
         self.dense = Linear(HIDDEN, HIDDEN, name="transform.dense")
         self.norm = LayerNorm(HIDDEN)

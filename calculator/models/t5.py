@@ -236,7 +236,7 @@ class T5Stack(Stack[T5Block]):
     """Embedding, all layers, norm."""
 
     def __post_init__(self) -> None:
-        self.table = Parameter((BUCKETS, HEADS))
+        self.table = Parameter((BUCKETS, HEADS), table=True)
         self.norm = T5Norm(HIDDEN)
 
     def walk(self) -> Counted:

@@ -171,7 +171,7 @@ class Decoder(Stack[WhisperBlock]):
     """Words and positions, all layers and a norm."""
 
     def __post_init__(self) -> None:
-        self.positions = Parameter((POSITIONS, HIDDEN))
+        self.positions = Parameter((POSITIONS, HIDDEN), table=True)
         self.norm = LayerNorm(HIDDEN)
 
     def walk(self) -> Counted:

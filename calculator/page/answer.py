@@ -123,6 +123,8 @@ def _available(architecture: Architecture, report: Report) -> dict[str, list[Any
     """Values that this model can take, for options where it cannot take them all."""
     kernels = [str(kernel) for kernel in attention_kernels(architecture, report.plan.precision)]
     bits = ["32", "16"] if report.plan.optimizer == "adafactor" else ["32", "16", "8"]
+    if report.plan.optimizer == "muon":
+        bits = [str(report.plan.own_bits)]
     updates = (
         ["foreach", "loop"]
         if report.plan.optimizer == "adafactor"

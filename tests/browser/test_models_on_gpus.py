@@ -42,9 +42,9 @@ def test_on_a_phone_a_list_sorts(visit: Visitor) -> None:
     visitor = visit()
     visitor.page.set_viewport_size({"width": 390, "height": 800})
     page = visitor.open(PAGE)
-    page.get_by_label("Sort by").select_option(label="Parameters")
+    page.locator(FULL).get_by_label("Sort by").select_option(label="Parameters")
     assert column(page, 1) == sorted(column(page, 1))
-    page.get_by_role("button", name="Reverse the order").click()
+    page.locator(FULL).get_by_role("button", name="Reverse the order").click()
     assert column(page, 1) == sorted(column(page, 1), reverse=True)
     width = page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390

@@ -65,6 +65,7 @@ def cases(draw: st.DrawFn, catalog_only: bool = False, **fixed: Any) -> Case:
     return Case(model, Plan(**options))
 
 
+BITS = [None, 32, 16, 8]
 _FREE = ("precision", "checkpointing", "offload")
 
 
@@ -85,7 +86,8 @@ def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
     """An optimizer with bits and an implementation that it has."""
     chosen = Optimizer(optimizer or draw(st.sampled_from(names("optimizer"))))
     factored = chosen is Optimizer.ADAFACTOR
-    bits = draw(st.sampled_from([None, 32, 16] if factored else [None, 32, 16, 8]))
+    choices = [None] if chosen is Optimizer.MUON else [None, 32, 16] if factored else BITS
+    bits = draw(st.sampled_from(choices))
     update = draw(st.sampled_from(["foreach", "loop"] if factored else names("update")))
     return {"optimizer": chosen, "optimizer_bits": bits, "update": update}
 

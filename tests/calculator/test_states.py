@@ -188,7 +188,7 @@ def test_8_bit_states_of_the_run_take_a_quarter_of_the_32_bit_ones() -> None:
 @given(cases(catalog_only=True))
 @examples(60)
 def test_fewer_bits_never_take_more(case: Case) -> None:
-    if case.plan.optimizer == "adafactor":
+    if case.plan.optimizer in ("adafactor", "muon"):  # in the weights' own format only
         return
     sizes = []
     for bits in (8, 16, 32):

@@ -1,0 +1,66 @@
+"""Muon beside AdamW; measured rows hold whole steps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.muon import iteration_bytes, split_by_optimizer
+from calculator.parameters import ParameterTensor, parameter_tensors
+from calculator.plan import Optimizer, Plan, Precision
+from calculator.report import Phase
+from calculator.resolution import resolve
+
+PLAN = Plan(sequence_length=64, optimizer=Optimizer.MUON)
+GPT2 = find_model("gpt2-s")
+# 12 layers of 768: queries, keys and values, output, and a feed-forward layer of four times as many
+MATRICES = 12 * (3 + 1 + 4 + 4) * 768 * 768
+# transformers' GPT2LMHeadModel
+ALL = 124_439_808
+
+
+def test_one_state_for_a_hidden_layers_matrix_and_two_for_the_rest() -> None:
+    states = estimate(GPT2, PLAN).phases[Phase.UPDATE].optimizer
+    assert states == 4 * MATRICES + 2 * 4 * (ALL - MATRICES)
+
+
+def test_embeddings_positions_norms_and_biases_are_left_to_adam() -> None:
+    plan = resolve(GPT2, PLAN)
+    hidden, others = split_by_optimizer(parameter_tensors(GPT2, plan), plan)
+    assert sum(item.elements * item.copies for item in hidden) == MATRICES
+    tables = sum(item.elements for item in others if item.table)
+    assert tables == (50_257 + 1024) * 768
+    adam = split_by_optimizer(hidden, replace(plan, optimizer=Optimizer.ADAM))
+    assert adam == ([], hidden)
+
+
+def test_the_iteration_holds_two_matrices_and_two_products_in_16_bits() -> None:
+    wide, tall = ParameterTensor("wide", (256, 1024)), ParameterTensor("tall", (1024, 256))
+    expected = 256 * 1024 * (4 + 2 + 2) + 2 * 2 * 256**2
+    assert iteration_bytes([wide], 4) == iteration_bytes([tall], 4) == expected
+    assert iteration_bytes([], 4) == 0
+
+
+def test_the_update_takes_what_the_greater_of_both_does() -> None:
+    # foreach makes the square roots of all that AdamW updates: more than a matrix's iteration
+    update = estimate(GPT2, PLAN).phases[Phase.UPDATE]
+    assert update.temporaries == 4 * (ALL - MATRICES)
+    fused = estimate(GPT2, replace(PLAN, update="fused")).phases[Phase.UPDATE]  # type: ignore[arg-type]
+    assert fused.temporaries == 4 * 768 * 768 * 8 + 2 * 2 * 768**2
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"optimizer_bits": 8}, "optimizer_bits = '8'.*own format: must be 32"),
+        ({"optimizer_bits": 32, "precision": Precision.HALF}, "must be 16"),
+        ({"update_in_backward": True}, "not measured with Muon"),
+        ({"lora": 8, "lora_modules": "lm_head"}, "not measured with Muon"),
+    ],
+)
+def test_what_was_not_measured_with_muon_is_refused(options: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InputError, match=rule):
+        resolve(find_model("Qwen/Qwen3-0.6B"), replace(PLAN, **options))
