@@ -66,7 +66,7 @@ def test_a_switch_shows_the_table_of_adapters(visit: Visitor, script: bool) -> N
 def test_the_table_of_adapters_sorts_alone(visit: Visitor) -> None:
     page = visit().open(PAGE)
     before = column(page, 3)
-    page.get_by_text("LoRA", exact=True).first.click()
+    page.get_by_label("LoRA", exact=True).check()
     button = page.locator(f"{LORA} thead th").nth(3).get_by_role("button")
     button.click()
     button.click()

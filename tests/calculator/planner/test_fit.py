@@ -9,7 +9,7 @@ from calculator.__main__ import main
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.plan import Plan
+from calculator.plan import LARGEST_BATCH, Plan
 from calculator.planner.changes import CHANGES
 from calculator.planner.fit import largest_batch, least_changes, longest_sequence, proposals
 from calculator.planner.need import Need, Verdict, need_of
@@ -88,7 +88,8 @@ def test_more_memory_never_fits_less(case: Case, memory: int, more: int) -> None
 @given(cases(), memories)
 def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -> None:
     most = largest_batch(case.architecture, case.plan, memory)
-    assert verdict_of(case.but(batch_size=(most or 0) + 1), memory) is not Verdict.FITS
+    if most != LARGEST_BATCH:  # no plan has a larger one
+        assert verdict_of(case.but(batch_size=(most or 0) + 1), memory) is not Verdict.FITS
     if most is not None:
         assert verdict_of(case.but(batch_size=most), memory) is Verdict.FITS
 
