@@ -25,8 +25,10 @@ def _random_state(chance: random.Random) -> dict[str, str]:
     else:
         state["gpu"] = chance.choice(list(GPUS))
     for option in Plan.options().values():
-        # adapters go with few of the other options
-        if chance.random() < (0.05 if option.field.startswith(("lora", "quanti")) else 0.4):
+        # these go with few of the other options
+        if chance.random() < (
+            0.05 if option.field.startswith(("lora", "quanti", "update_in")) else 0.4
+        ):
             state[option.field] = _random_value(option, chance)
     return state
 
