@@ -215,7 +215,7 @@ def test_instant_navigation_keeps_one_python_for_all_pages(visit: Visitor) -> No
     for _ in range(2):
         page.locator(".site-footer").get_by_role("link", name="Home").click()
         page.wait_for_selector(".hero")
-        page.locator(".hero a.action").click()
+        page.get_by_role("link", name="full calculator").click()
         page.wait_for_selector("#calculator-form[data-mounted]")
         settled(page)
     page.locator("#batch_size").fill("2")

@@ -181,7 +181,7 @@ def test_the_site_works_under_any_path(
     try:
         visitor = visit(f"http://127.0.0.1:{server.server_port}/deep/er/")
         page = visitor.open()
-        page.locator(".hero a.action").click()
+        page.get_by_role("link", name="full calculator").click()
         settled(page)
         assert "/deep/er/calculator/" in page.url
         strays = [url for url in visitor.requests if not url.startswith(visitor.address)]
