@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.visits import Visit, Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
+from training.run.live import timestamp
 
 pytestmark = pytest.mark.browser
 
@@ -72,6 +73,22 @@ def test_a_new_step_appears_and_only_its_bytes_are_asked_for(
     assert starts
     assert min(starts) >= before - 2 * line
     assert visitor.errors == []
+
+
+def test_the_time_left_is_told_until_the_run_is_over(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(15, ago=25)
+    page = look(visit, server).page
+    figure(page, "step", "15")
+    figure(page, "left", "")  # too few steps to tell
+    run.add(25)
+    # 960 steps of a second each, but for the pause in which the page was opened
+    soon = "1[56] minutes"
+    words = rf"About {soon} left: {soon} at the fastest pace so far, \d+ \w+ at the slowest\."
+    figure(page, "left", re.compile(words))
+    run.live.finish(timestamp(time.time()))
+    figure(page, "left", re.compile(r"It took 1 h 0 min\."))
 
 
 def test_a_half_written_line_counts_once_it_is_whole(

@@ -62,7 +62,8 @@ def test_the_script_writes_what_the_page_was_built_with(visit: Visitor, archive:
     before = built.open("live/").locator("#live")
     rows = before.locator(".board__table tbody tr").all_inner_texts()
     figures = ("step", "loss", "loss_before", "working", "others", "samples_per_second", "samples")
-    figures += ("traffic", "traffic_step", "state", "title", "note", "pictures-when", "join")
+    figures += ("traffic", "traffic_step", "left", "state", "title", "note", "pictures-when")
+    figures += ("join",)
     after = archive.evaluate(WRITTEN)
     for name in figures:
         text = " ".join(before.locator(f"[data-live={name}]").inner_text().split())

@@ -48,6 +48,12 @@ def test_every_listed_run_is_there_with_its_note() -> None:
         assert entry["note"]
 
 
+def test_only_a_finished_run_says_how_long_it_took(young: Run) -> None:
+    assert describe(young)["left"] == ""
+    young.card["finished"] = "2026-11-22T11:20:35.297Z"
+    assert describe(young)["left"] == "It took 1 d 2 h."
+
+
 def test_the_page_says_what_the_files_say() -> None:
     run, page = first_run(), describe(first_run())
     last = run.steps[-1]

@@ -1,11 +1,12 @@
 // @ts-check
 /* A run in a few figures and sentences, at the top of its page and in its last section. */
 
+import { timeLeft } from "./forecast.js";
 import { make, write } from "./markup.js";
 import { describe } from "./status.js";
-import { cumulative } from "./series.js";
+import { cumulative, growing } from "./series.js";
 import { webPage } from "./valid.js";
-import { ageInWords, bytes, count, decimal, momentInWords } from "./words.js";
+import { ageInWords, bytes, count, decimal, duration, momentInWords } from "./words.js";
 
 /** @typedef {import("./data.js").RunData} RunData */
 
@@ -56,7 +57,7 @@ export class Overview {
     const place = /** @type {HTMLElement} */ (this.root.querySelector(".live__state"));
     place.dataset.state = state?.kind ?? "unknown";
     const sentence = state?.sentence ?? "Unknown";
-    this.#write({ state: sentence, detail: state?.detail ?? "" });
+    this.#write({ state: sentence, detail: state?.detail ?? "", left: lengthInWords(data, state?.kind) });
     /** @type {HTMLElement} */ (this.#find("state")).dataset.state = state?.kind ?? "";
     this.#announce(state?.kind === "silent" ? "The run is silent." : data.outage ? "The server does not respond." : `${sentence}.`);
     this.#showProblems(data);
@@ -146,6 +147,21 @@ export class Overview {
     );
     this.#write({ join: card.join, "join-heading": card.finished ? "Do the same yourself" : "Join this run" });
   }
+}
+
+/**
+ * The time that a run took, or the time that one in progress still needs; empty if neither is known.
+ *
+ * @param {RunData} data
+ * @param {import("./status.js").Kind} [kind]
+ */
+function lengthInWords({ card, progress }, kind) {
+  if (card?.finished) return `It took ${duration((Date.parse(card.finished) - Date.parse(card.start)) / 1000)}.`;
+  if (!card || kind !== "running") return "";
+  const found = timeLeft(growing(progress.time), card.schedule.total_steps - progress.step[progress.length - 1]);
+  if (!found) return "";
+  const [about, low, high] = [found.seconds, found.low, found.high].map(ageInWords);
+  return `About ${about} left: ${low} at the fastest pace so far, ${high} at the slowest.`;
 }
 
 /**

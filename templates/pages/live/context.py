@@ -50,6 +50,7 @@ def describe(run: Run) -> dict[str, Any]:
         "sentence": f"Finished on {moment(finished)}"
         if finished
         else "Running when this page was built",
+        "left": _length(run),
         "curve": draw([(line["step"], line["loss"]) for line in run.steps]),
         "contributors": _contributors(run),
         "checkpoints": [_checkpoint(entry) for entry in reversed(run.checkpoints[-MOST_ROWS:])],
@@ -61,6 +62,14 @@ def describe(run: Run) -> dict[str, Any]:
         "join_heading": "Do the same yourself" if finished else "Join this run",
         **_figures(run),
     }
+
+
+def _length(run: Run) -> str:
+    """The time that a finished run took; the script forecasts the end of one in progress."""
+    if not run.card.get("finished"):
+        return ""
+    start, end = (datetime.fromisoformat(run.card[name]) for name in ("start", "finished"))
+    return f"It took {duration((end - start).total_seconds())}."
 
 
 def _use(run: Run) -> dict[str, str]:
