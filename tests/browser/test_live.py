@@ -274,6 +274,22 @@ def test_a_run_that_goes_back_to_a_checkpoint_shows_its_new_steps(
     expect(page.locator("[data-live=problems]")).to_contain_text("returned from step 9")
 
 
+def test_a_stall_and_a_return_are_events(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(30, ago=400)
+    run.add(9, ago=30)
+    run.step = 35
+    run.add(4)
+    page = look(visit, server).page
+    page.get_by_text("The events as a list").click()
+    events = page.locator(".events li")
+    expect(events.filter(has_text="No step for 6 minutes")).to_have_count(1)
+    expect(events.filter(has_text="Went back from step 39 to before step 36")).to_have_count(1)
+    expect(page.locator(".key--event-stalled")).to_be_visible()
+    expect(page.locator(".key--event-joined")).to_be_hidden()
+
+
 def test_other_runs_are_listed_and_have_addresses(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:

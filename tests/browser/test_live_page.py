@@ -100,6 +100,25 @@ def test_the_charts_follow_the_controls_and_the_scheme(charts: Page) -> None:
     charts.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
 
 
+def test_the_charts_mark_what_happened_and_a_list_says_it(charts: Page) -> None:
+    left = [peer for peer in RUN.peers if peer["state"] == "left"]
+    shapes = f"() => {PLOT}._fullLayout.shapes.length"
+    assert charts.evaluate(shapes) == len(RUN.peers) + len(left) + len(RUN.checkpoints)
+    charts.get_by_text("The events as a list").click()
+    events = charts.locator(".events li")
+    expect(events).to_have_count(len(RUN.peers) + len(left) + len(RUN.checkpoints))
+    for peer in RUN.peers:
+        expect(events.filter(has_text=f"{peer['name']} joined")).to_have_count(1)
+    for peer in left:
+        expect(events.filter(has_text=f"{peer['name']} left")).to_have_count(1)
+    first = RUN.checkpoints[0]["step"]
+    expect(events.filter(has_text=re.compile(rf"Checkpoint at step {first}\b"))).to_have_count(1)
+    expect(charts.locator(".key--event-left")).to_be_visible()
+    expect(charts.locator(".key--event-stalled")).to_be_hidden()
+    charts.get_by_label("Events").uncheck()
+    charts.wait_for_function(f"() => ({shapes})() === 0")
+
+
 def test_without_the_charts_library_the_page_says_so_and_keeps_the_curve(visit: Visitor) -> None:
     visitor = visit()
     visitor.page.route("**/plotly-basic.min.js", lambda route: route.fulfill(status=404))

@@ -4,6 +4,7 @@
  * axis across, and one cursor, which the range field under them moves.
  */
 
+import { shapesOf } from "./events.js";
 import * as lines from "./lines.js";
 import { loadPlotly } from "./plotly.js";
 import { firstAtLeast } from "./progress.js";
@@ -19,7 +20,9 @@ const DRAWERS = { loss: lines.loss, volunteers: lines.volunteers, speed: lines.s
 /** All charts of the page. */
 export class Charts {
   /** @type {lines.View} */
-  view = { across: "step", part: 1, smoothing: 0.6, log: false, schedule: false, total: false, zoom: undefined };
+  view = { across: "step", part: 1, smoothing: 0.6, log: false, schedule: false, total: false, events: true, zoom: undefined };
+  /** @type {import("./events.js").Event[]} */
+  events = [];
   /** The time that is set off, say a contributor's, in milliseconds since 1970. @type {[number, number] | undefined} */
   marked;
   /** @type {Chart[]} */
@@ -70,7 +73,17 @@ export class Charts {
     if (!this.#progress?.length) return undefined;
     const progress = this.#progress;
     const { places, range } = lines.across(progress, this.#card, this.view);
-    return { progress, card: this.#card, view: this.view, places, range, marked: this.#markedPlaces(progress, places) };
+    return { progress, card: this.#card, view: this.view, places, range, marked: this.#markedPlaces(progress, places), events: this.#eventPlaces(progress, places) };
+  }
+
+  /**
+   * @param {import("./progress.js").Progress} progress
+   * @param {number[]} places
+   */
+  #eventPlaces(progress, places) {
+    const place = (/** @type {number} */ time) =>
+      this.view.across === "time" ? time : places[Math.min(firstAtLeast(progress.time, time), places.length - 1)];
+    return this.view.events ? this.events.map(({ kind, time, end }) => ({ kind, from: place(time), to: place(end) })) : [];
   }
 
   /**
@@ -195,7 +208,7 @@ class Chart {
    * @param {(name: string) => string} colour
    * @param {number} width
    */
-  #layout({ view, range, marked }, axes, colour, width) {
+  #layout({ view, range, marked, events }, axes, colour, width) {
     const axis = { gridcolor: colour("line"), linecolor: colour("line-strong"), zeroline: false, fixedrange: true, nticks: 5, automargin: false };
     const time = view.across === "time";
     const named = Object.fromEntries(Object.entries(axes).map(([name, own]) => [name, { ...axis, ...own }]));
@@ -207,7 +220,7 @@ class Chart {
       dragmode: matchMedia("(pointer: fine)").matches ? "zoom" : false,
       hovermode: false, selectdirection: "h",
       xaxis: { ...axis, range, type: time ? "date" : "linear", fixedrange: false, showgrid: false, showline: true, ticks: "outside", ticklen: 4, nticks: width < 500 ? 4 : 8, ...(time ? {} : { tickformat: ",d" }) },
-      shapes: marked ? [{ type: "rect", layer: "below", yref: "paper", x0: marked[0], x1: marked[1], y0: 0, y1: 1, line: { width: 0 }, fillcolor: colour("panel") }] : [],
+      shapes: [...(marked ? [{ type: "rect", layer: "below", yref: "paper", x0: marked[0], x1: marked[1], y0: 0, y1: 1, line: { width: 0 }, fillcolor: colour("panel") }] : []), ...shapesOf(events, colour)],
       ...named,
     };
   }

@@ -12,6 +12,7 @@ import { bytes, count, decimal } from "./words.js";
  * @property {boolean} log
  * @property {boolean} schedule whether the axis goes to the end of the schedule
  * @property {boolean} total
+ * @property {boolean} events whether to mark what happened
  * @property {[number, number] | undefined} zoom
  */
 /**

@@ -76,5 +76,12 @@ function whoIsThere(peers, newest, now) {
 function patience(progress) {
   const times = progress.time.slice(-20);
   const gaps = times.slice(1).map((time, index) => (time - times[index]) / 1000);
-  return Math.max(SILENT_SECONDS, SILENT_STEPS * (median(gaps) || 0));
+  return longestGap(gaps);
 }
+
+/**
+ * Seconds between two steps above which a run stalls.
+ *
+ * @param {number[]} gaps seconds between steps
+ */
+export const longestGap = (gaps) => Math.max(SILENT_SECONDS, SILENT_STEPS * (median(gaps) || 0));

@@ -10,6 +10,7 @@
 import { Charts } from "../live/charts.js";
 import { Checkpoints } from "../live/checkpoints.js";
 import { ContributorPage } from "../live/contributor.js";
+import { eventsOf, listEvents } from "../live/events.js";
 import { follow, listRuns } from "../live/data.js";
 import { Leaderboard } from "../live/leaderboard.js";
 import { copy, make, write } from "../live/markup.js";
@@ -134,6 +135,8 @@ class LivePage {
     this.overview.show(data, now);
     const found = this.#who ? this.contributor.show(data, this.#who) : undefined;
     this.charts.marked = found?.between;
+    this.charts.events = eventsOf(data);
+    listEvents(this.root, this.charts.events);
     this.#showTitle(data, found?.person.name || found?.person.id);
     this.#look();
     this.pictures.show(data, found?.between);
@@ -175,6 +178,7 @@ class LivePage {
       log: chosen.has("log"),
       schedule: chosen.has("schedule"),
       total,
+      events: chosen.has("events"),
       zoom: undefined,
     };
     this.find("zoom-out").hidden = true;
