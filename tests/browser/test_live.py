@@ -274,6 +274,20 @@ def test_a_run_that_goes_back_to_a_checkpoint_shows_its_new_steps(
     expect(page.locator("[data-live=problems]")).to_contain_text("returned from step 9")
 
 
+def test_a_runs_milestones_can_be_followed_as_a_feed(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(3)
+    run.write_checkpoints(2)
+    page = look(visit, server).page
+    figure(page, "step", "3")
+    link = page.get_by_role("link", name="Atom feed")
+    answer = page.request.get(link.evaluate("(link) => link.href"))
+    assert answer.ok
+    assert "xml" in answer.headers["content-type"]
+    assert "<title>Checkpoint at step 2, loss" in answer.text()
+
+
 def test_a_stall_and_a_return_are_events(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:

@@ -5,6 +5,7 @@
     peers.json        the contributors
     checkpoints.json  the published checkpoints
     samples.json      the fixed prompts and what was drawn from them, in samples/
+    feed.xml          an Atom feed: start, checkpoints, end
 
 Any static host can carry the folder; every address in it is relative to it, but for those of
 checkpoints that are on the Hub.
@@ -20,7 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from training.run import atomic
+from training.run import atomic, feed
 
 VERSION = 1
 
@@ -171,6 +172,7 @@ class LiveFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = threading.Lock()  # of the list of checkpoints, which two threads change
+        self._feed_lock = threading.Lock()  # both threads write it
         self.progress = atomic.AppendOnlyLines(path / "progress.jsonl")
 
     def start(self, card: RunCard) -> None:
@@ -179,11 +181,13 @@ class LiveFolder:
         if before is not None:
             card = replace(card, start=before["start"])
         atomic.write_json(self.path / "run.json", asdict(card))
+        self.write_feed()
 
     def finish(self, time: str) -> None:
         """Note in `run.json` that the run is over: the page becomes an archive."""
         card = atomic.read_json(self.path / "run.json")
         atomic.write_json(self.path / "run.json", card | {"finished": time})
+        self.write_feed()
 
     def notify(self, notice: str) -> None:
         """Put a sentence into `run.json`, or take it out with an empty one."""
@@ -211,10 +215,19 @@ class LiveFolder:
     def write_checkpoints(self, entries: list[CheckpointEntry]) -> None:
         """Replace `checkpoints.json`."""
         atomic.write_json(self.path / "checkpoints.json", [asdict(entry) for entry in entries])
+        self.write_feed()
 
     def read_checkpoints(self) -> list[CheckpointEntry]:
         """The checkpoints of `checkpoints.json`, oldest first."""
         return atomic.read_objects(self.path / "checkpoints.json", CheckpointEntry.read)
+
+    def write_feed(self) -> None:
+        """Replace `feed.xml`, once the run has a `run.json`."""
+        with self._feed_lock:
+            card = atomic.read_json(self.path / "run.json")
+            if card is not None:
+                checkpoints = [asdict(entry) for entry in self.read_checkpoints()]
+                atomic.write_bytes(self.path / "feed.xml", feed.atom(card, checkpoints))
 
     def add_samples(
         self, step: int, time: str, prompts: Sequence[str], pictures: Sequence[Sequence[bytes]]

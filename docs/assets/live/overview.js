@@ -126,8 +126,9 @@ export class Overview {
   }
 
   /** @param {RunData} data */
-  #showCard({ card, name }) {
+  #showCard({ card, name, folder }) {
     if (!card) return;
+    /** @type {HTMLAnchorElement} */ (this.#find("feed")).href = new URL("feed.xml", folder).href;
     const { schedule } = card;
     const rows = [
       ["Recipe", card.recipe],

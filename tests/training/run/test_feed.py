@@ -1,0 +1,92 @@
+"""The feed of a run's milestones, held against RFC 4287, which defines Atom."""
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+from templates.pieces.recorded_run import LIVE, first_run
+from training.run.feed import ATOM, MOST_CHECKPOINTS
+from training.run.live import CheckpointEntry, LiveFolder, RunCard
+
+CARD = RunCard("a run", "A <run> & more", "tiny", {}, 100, {}, "2026-01-01T00:00:00.000Z", "join")
+
+
+def entry(step: int, loss: float | None = 1.5) -> CheckpointEntry:
+    """A checkpoint, a minute after the one before."""
+    time = f"2026-01-01T{step // 60:02d}:{step % 60:02d}:00.000Z"
+    return CheckpointEntry(step, loss, time, None, "0" * 64)
+
+
+def read(folder: Path) -> ElementTree.Element:
+    """The feed's root."""
+    return ElementTree.fromstring((folder / "feed.xml").read_bytes())
+
+
+def texts(root: ElementTree.Element, path: str) -> list[str]:
+    """The texts at a path, whose names are Atom's."""
+    return [str(found.text) for found in root.findall(path, {"": ATOM})]
+
+
+def test_start_checkpoints_and_end_are_in_the_feed_newest_first(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    live.write_checkpoints([entry(1), entry(1_000, None)])
+    live.finish("2026-01-02T00:00:00.000Z")
+    root = read(tmp_path)
+    steps = ["Checkpoint at step 1,000", "Checkpoint at step 1, loss 1.500"]
+    assert texts(root, "entry/title") == ["Finished", *steps, "Started"]
+    assert texts(root, "title") == [CARD.title]
+    assert texts(root, "updated") == ["2026-01-02T00:00:00.000Z"]
+
+
+def test_a_feed_and_its_entries_have_what_atom_asks_for(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    live.write_checkpoints([entry(step) for step in range(1, 4)])
+    root = read(tmp_path)
+    assert root.tag == f"{{{ATOM}}}feed"
+    for part in (root, *root.findall("entry", {"": ATOM})):
+        for name in ("id", "title", "updated"):
+            assert len(texts(part, name)) == 1
+        (link,) = part.findall("link", {"": ATOM})
+        assert link.get("href") == "../?run=a+run"
+    assert len(texts(root, "author/name")) == 1
+    names = texts(root, "entry/id")
+    assert len(set(names)) == len(names)
+
+
+def test_an_entry_keeps_its_name_when_others_come(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    live.write_checkpoints([entry(1)])
+    before = texts(read(tmp_path), "entry/id")
+    live.write_checkpoints([entry(1), entry(2)])
+    assert texts(read(tmp_path), "entry/id")[1:] == before
+
+
+def test_a_long_run_lists_its_newest_checkpoints(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    live.write_checkpoints([entry(step) for step in range(1, 200)])
+    titles = texts(read(tmp_path), "entry/title")
+    assert len(titles) == MOST_CHECKPOINTS + 1
+    assert "step 199," in titles[0]
+
+
+def test_a_title_with_control_characters_stays_xml(tmp_path: Path) -> None:
+    LiveFolder(tmp_path).start(replace(CARD, title="a\0b\x1b[31m"))
+    assert texts(read(tmp_path), "title") == ["ab[31m"]
+
+
+def test_without_a_run_there_is_no_feed(tmp_path: Path) -> None:
+    LiveFolder(tmp_path).write_checkpoints([entry(1)])
+    assert not (tmp_path / "feed.xml").exists()
+
+
+def test_the_recorded_run_has_its_feed(tmp_path: Path) -> None:
+    run = first_run()
+    for name in ("run.json", "checkpoints.json"):
+        (tmp_path / name).write_bytes((run.folder / name).read_bytes())
+    LiveFolder(tmp_path).write_feed()
+    assert (run.folder / "feed.xml").read_bytes() == (tmp_path / "feed.xml").read_bytes()
+    assert LIVE in run.folder.parents
