@@ -10,13 +10,14 @@ export default [
   js.configs.recommended,
   {
     files: ["docs/assets/**/*.js"],
-    ignores: ["docs/assets/worker.js"],
+    ignores: ["docs/assets/worker.js", "docs/assets/service-worker.js"],
     languageOptions: { ...ours, globals: globals.browser },
   },
   {
     files: ["docs/assets/worker.js", "tests/benchmarks/pages/worker.js"],
     languageOptions: { ...ours, globals: globals.worker },
   },
+  { files: ["docs/assets/service-worker.js"], languageOptions: { ...ours, globals: globals.serviceworker } },
   { files: ["**/*.mjs"], languageOptions: { ...ours, globals: globals.node } },
   {
     rules: {

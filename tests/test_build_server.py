@@ -140,3 +140,29 @@ def test_a_file_changed_after_it_was_compressed_is_sent_as_it_is(
     with urllib.request.urlopen(request) as response:
         assert response.read() == b""
         assert response.headers["Content-Encoding"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "caching"),
+    [
+        ("page.html", "no-cache"),
+        ("assets-0123456789ab/site.js", "public, max-age=31536000, immutable"),
+        ("assets/page.js", "no-cache"),
+    ],
+)
+def test_what_is_named_by_its_content_is_kept_and_nothing_else(
+    address: str, tmp_path: Path, path: str, caching: str
+) -> None:
+    for folder in ("assets", "assets-0123456789ab"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "assets" / "page.js").touch()
+    (tmp_path / "assets-0123456789ab" / "site.js").touch()
+    with get(address + path) as answer:
+        assert answer.headers["Cache-Control"] == caching
+
+
+def test_a_file_that_is_missing_now_is_asked_for_again(address: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as found:
+        get(f"{address}assets-0123456789ab/gone.js")
+    assert found.value.headers["Cache-Control"] == "no-cache"
+    found.value.close()

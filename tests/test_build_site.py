@@ -10,6 +10,7 @@ import pytest
 from tools.browser_python import RUNTIME_FILES
 from tools.console import ROOT
 from tools.links import broken_links
+from tools.versions import folder_of
 
 
 def modules(archive: Path, suffix: str) -> set[str]:
@@ -20,11 +21,11 @@ def modules(archive: Path, suffix: str) -> set[str]:
 @pytest.mark.parametrize("name", RUNTIME_FILES)
 def test_pyodide_is_served_as_published(site: Path, name: str) -> None:
     published = ROOT / "node_modules" / "pyodide" / name
-    assert (site / "assets" / "pyodide" / name).read_bytes() == published.read_bytes()
+    assert (folder_of(site, "pyodide") / name).read_bytes() == published.read_bytes()
 
 
 def test_the_compiled_library_has_or_names_every_module_of_the_stock_one(site: Path) -> None:
-    folder = site / "assets" / "pyodide"
+    folder = folder_of(site, "pyodide")
     library = folder / "python_stdlib_bytecode.zip"
     compiled = modules(library, ".pyc") - {"left_out"}
     stock = modules(folder / "python_stdlib.zip", ".py")
@@ -45,11 +46,11 @@ def test_every_module_of_calculator_is_packed(site: Path) -> None:
         path.relative_to(ROOT).with_suffix("").as_posix()
         for path in (ROOT / "calculator").rglob("*.py")
     }
-    assert modules(site / "assets" / "calculator.zip", ".pyc") == sources
+    assert modules(folder_of(site, "assets") / "calculator.zip", ".pyc") == sources
 
 
 def test_the_lock_lists_no_packages_since_none_are_served(site: Path) -> None:
-    lock = json.loads((site / "assets" / "pyodide" / "pyodide-lock.json").read_text("utf-8"))
+    lock = json.loads((folder_of(site, "pyodide") / "pyodide-lock.json").read_text("utf-8"))
     assert lock["packages"] == {}
     assert lock["info"]["arch"] == "wasm32"
 
@@ -88,14 +89,17 @@ def test_every_style_and_script_of_ours_is_loaded(site: Path) -> None:
     entry = (sources / "styles" / "site.css").read_text("utf-8")
     assert styles == {"site.css", *re.findall(r'@import "\./([\w-]+\.css)";', entry)}
     pages = [path.read_text("utf-8") for path in site.rglob("index.html")]
+    assets = folder_of(site, "assets").name
     for script in (sources / "pages").glob("*.js"):
-        assert any(f'assets/{script.name}"></script>' in page for page in pages), script.name
-    assert all('assets/styles/site.css"' in page and "assets/site.js" in page for page in pages)
+        assert any(f'{assets}/{script.name}"></script>' in page for page in pages), script.name
+    for loaded in ("styles/site.css", "site.js"):
+        assert all(f'{assets}/{loaded}"' in page for page in pages)
 
 
 def test_bundled_scripts_and_styles_have_their_source_maps_beside_them(site: Path) -> None:
-    scripts = [path for path in (site / "assets").glob("*.js") if ".min." not in path.name]
-    bundled = [*scripts, site / "assets" / "styles" / "site.css"]
+    assets = folder_of(site, "assets")
+    scripts = [path for path in assets.glob("*.js") if ".min." not in path.name]
+    bundled = [*scripts, assets / "styles" / "site.css"]
     for path in bundled:
         beside = json.loads(path.with_name(f"{path.name}.map").read_text("utf-8"))
         assert all(text for text in beside["sourcesContent"])

@@ -9,17 +9,30 @@ import { readdirSync } from "node:fs";
 const [sources, target, lock] = process.argv.slice(2);
 const pages = readdirSync(`${sources}/pages`).filter((name) => name.endsWith(".js"));
 
+const offline = { "globalThis.OFFLINE": JSON.stringify(process.env.OFFLINE ?? "") };
+
 /** @type {import("esbuild").BuildOptions} */
 const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", charset: "utf8", logLevel: "warning" };
 
 await build({
   ...common,
-  entryPoints: [`${sources}/site.js`, `${sources}/worker.js`, ...pages.map((name) => `${sources}/pages/${name}`)],
+  entryPoints: [`${sources}/worker.js`, ...pages.map((name) => `${sources}/pages/${name}`)],
   entryNames: "[name]",
   chunkNames: "chunk-[hash]",
   outdir: target,
   format: "esm",
   splitting: true,
-  define: { "globalThis.PYODIDE_LOCK": JSON.stringify(lock) }, // a text: an object would become a chunk
+  define: { ...offline, "globalThis.PYODIDE_LOCK": JSON.stringify(lock) }, // a text: an object would become a chunk
+});
+// On every page, so it shares no chunk: that would be one request more for all of them.
+await build({ ...common, entryPoints: [`${sources}/site.js`], outdir: target, format: "esm", define: offline });
+// At the site's root, since a service worker serves what lies beside and below it.
+await build({
+  ...common,
+  entryPoints: [`${sources}/service-worker.js`],
+  outdir: `${target}/..`,
+  format: "iife", // modules are not yet for every browser's service workers
+  sourcemap: false, // the build writes its name into it
+  define: offline,
 });
 await build({ ...common, entryPoints: [`${sources}/styles/site.css`], outdir: `${target}/styles`, external: ["*.woff2"] });

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tools.console import BuildError
+from tools.versions import VERSIONED
 
 # What a server must say for a browser to take modules, and WebAssembly while it downloads.
 # Written out, since Python's own table follows the machine's settings.
@@ -28,6 +29,8 @@ MIME_TYPES = {
     ".zip": "application/zip",
 }
 ENCODINGS = {".br": "br", ".gz": "gzip"}  # of files that tools/compression.py made, best first
+FOREVER = "public, max-age=31536000, immutable"
+_LASTING = re.compile(rf"/{VERSIONED.pattern}/")  # as docs/_headers has it
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
 
 
@@ -38,6 +41,7 @@ class SiteHandler(SimpleHTTPRequestHandler):
     extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **MIME_TYPES}  # noqa: RUF012
 
     _compressed: tuple[Path, str] | None = None  # what answers the request, and its encoding
+    _status = HTTPStatus.OK.value
 
     def send_head(self) -> BytesIO | BinaryIO | None:
         """A part of a file when a range is asked for, or its compressed form where there is one."""
@@ -107,12 +111,18 @@ class SiteHandler(SimpleHTTPRequestHandler):
             self.wfile.write(content)
 
     def end_headers(self) -> None:
-        """Caching allowed, but only after asking: a rebuilt page is seen at the next reload."""
-        self.send_header("Cache-Control", "no-cache")
+        """Browsers keep files named by their content, and ask again for all others."""
+        lasts = self._status < HTTPStatus.MULTIPLE_CHOICES and _LASTING.search(self.path)
+        self.send_header("Cache-Control", FOREVER if lasts else "no-cache")
         if self._compressed:
             self.send_header("Content-Encoding", self._compressed[1])
             self.send_header("Vary", "Accept-Encoding")
         super().end_headers()
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin an answer."""
+        self._status = code
+        super().send_response(code, message)
 
     def log_message(self, *_: object) -> None:
         """Say nothing: the terminal shows builds, not requests."""

@@ -25,6 +25,7 @@ from tools.links import broken_links
 from tools.node import find_node, install_node_packages
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
 from tools.theme_script import read_relative_sitemap, search_when_opened
+from tools.versions import name_by_content
 
 SITE = ROOT / "site"
 STAGING = WORKSHOP / "docs"
@@ -66,6 +67,7 @@ def build_site(to_publish: bool) -> Path:
         load_page_scripts(UNFINISHED)
         merge_generated_styles(UNFINISHED)
         unnest_navigation(UNFINISHED)
+        name_by_content(UNFINISHED, path_of(address))
         pin_inline_scripts(UNFINISHED)
         _check_links(address)
         _check_placeholders()

@@ -135,6 +135,7 @@ function expectAnswer() {
 
 /** @param {any} message */
 function receive(message) {
+  if (message.loaded) dispatchEvent(new CustomEvent("python", { detail: message.loaded })); // see offline.js
   if (message.kind === "progress") return progress(message.stage);
   if (message.id === null) return lose(message.error);
   clearTimeout(timer);

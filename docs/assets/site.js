@@ -4,6 +4,8 @@
  * scripts leave undone for screen readers.
  */
 
+import { keepThisPage, startOffline } from "./offline.js";
+
 /** @type {Set<string | undefined>} */
 const loaded = new Set();
 
@@ -38,11 +40,21 @@ function watchCode() {
   demote();
 }
 
-function mount() {
-  loadScripts();
-  watchCode();
+/** Instant navigation may bring a page of a newer build: its scripts lie in another folder. */
+function isOfAnotherBuild() {
+  const icon = /** @type {HTMLLinkElement | null} */ (document.querySelector('link[rel="icon"]'));
+  const [folder] = /assets-\w+/.exec(icon?.href ?? "") ?? [];
+  return folder !== undefined && !import.meta.url.includes(`/${folder}/`);
 }
 
+function mount() {
+  if (isOfAnotherBuild()) return location.reload();
+  loadScripts();
+  watchCode();
+  keepThisPage();
+}
+
+startOffline();
 // Material's instant navigation replaces the content and emits each new document.
 const documents = /** @type {any} */ (globalThis).document$;
 if (documents) documents.subscribe(mount);

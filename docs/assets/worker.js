@@ -6,9 +6,12 @@
 
 const here = new URL("./pyodide/", import.meta.url).href;
 
-/** @param {string} stage */
-const report = (stage) =>
-  postMessage(JSON.stringify({ id: null, kind: "progress", stage }));
+/**
+ * @param {string} stage
+ * @param {string[]} [loaded]
+ */
+const report = (stage, loaded) =>
+  postMessage(JSON.stringify({ id: null, kind: "progress", stage, loaded }));
 
 /**
  * Report what ends this worker; the page decides whether another one is started.
@@ -78,6 +81,8 @@ def prepare(fetch_whole):
 prepare
 `;
 
+const WASM = "application/wasm";
+
 class WasmError extends Error {}
 
 /**
@@ -92,8 +97,10 @@ function failureOfWasm() {
       try {
         const response = await source;
         if (!response.ok) throw new WasmError(`${response.url}: ${response.status} ${response.statusText}`);
+        // As it came, so that the browser keeps what it has compiled for the next visit.
+        if (response.headers.get("Content-Type") === WASM) return await instantiateStreaming(response, imports);
         // A host that names another type: browsers compile while they download only with the right one.
-        const typed = new Response(response.body, { headers: { "Content-Type": "application/wasm" } });
+        const typed = new Response(response.body, { headers: { "Content-Type": WASM } });
         return await instantiateStreaming(typed, imports);
       } catch (error) {
         reject(error instanceof WasmError ? error : new WasmError(`WebAssembly did not load: ${error}`));
@@ -126,7 +133,12 @@ function fetchNow(address) {
 }
 
 const ready = start();
-ready.then(() => report("ready"), reportEnd);
+ready.then(() => report("ready", loadedFiles()), reportEnd);
+
+/** What this worker was loaded from: to be kept for a visit without a network. */
+function loadedFiles() {
+  return [import.meta.url, ...performance.getEntriesByType("resource").map(({ name }) => name)];
+}
 
 addEventListener("message", async (event) => {
   const handle = await ready;

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tools.chromium import FLAGS, find_chromium
 from tools.server import make_server
+from tools.versions import folder_of
 from tools.website import SITE
 
 # Figures that Python has put into the calculator's page, and into a bare page. Selectors, since the
@@ -55,7 +56,9 @@ def site_with_bare_pages() -> Iterator[str]:
         folder = Path(name)
         for entry in SITE.iterdir():
             (folder / entry.name).symlink_to(entry)
-        shutil.copytree(PAGES, folder / "bare")
+        bare = shutil.copytree(PAGES, folder / "bare")
+        (bare / "pyodide").symlink_to(folder_of(SITE, "pyodide"))
+        (bare / "calculator.zip").symlink_to(folder_of(SITE, "assets") / "calculator.zip")
         server = make_server(folder, 0)
         thread = Thread(target=server.serve_forever, args=(0.05,))
         thread.start()

@@ -59,7 +59,7 @@ def _kind(path: str) -> str:
             return "Python's library"
         case Path(name="calculator.zip"):
             return "calculator"
-        case Path(parent=Path(name="pyodide")):
+        case Path(parent=Path(name=folder)) if folder.startswith("pyodide-"):
             return "Python's runtime"
         case _:
             return "page, styles, scripts, fonts"

@@ -34,7 +34,8 @@ def visit(browser: Browser, site_address: str) -> Iterator[Visitor]:
     contexts: list[BrowserContext] = []
 
     def make(address: str = site_address, **settings: Any) -> Visit:
-        context = browser.new_context(**settings)
+        # Requests that a service worker makes would be missed by routes, and counted; it has tests.
+        context = browser.new_context(**{"service_workers": "block", **settings})
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         visitor = Visit(context.new_page(), address)

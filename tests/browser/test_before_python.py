@@ -1,5 +1,7 @@
 """The calculator before Python answers: it shows its own figures, dimmed ones, or none."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -12,6 +14,7 @@ from tests.browser.visits import (
     python_answers,
     unfold,
 )
+from tools.versions import folder_of
 
 pytestmark = pytest.mark.browser
 
@@ -97,10 +100,13 @@ def test_a_model_chosen_before_python_is_there_shows_its_own_figures(visit: Visi
     assert opacity(page) < 0.6
 
 
-def test_every_models_first_figures_are_pythons(site_address: str, visit: Visitor) -> None:
+def test_every_models_first_figures_are_pythons(
+    site: Path, site_address: str, visit: Visitor
+) -> None:
     visitor = visit()
+    assets = folder_of(site, "assets").name
     for model in MODELS:
-        address = f"{site_address}assets/first/{model}.json"
+        address = f"{site_address}{assets}/first/{model}.json"
         found = visitor.page.request.get(address).json()
         assert found["answer"] == python_answers("answer", {"model": model})["value"], model
         assert found["advice"] == python_advises({"model": model}), model

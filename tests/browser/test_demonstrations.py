@@ -181,7 +181,7 @@ def test_before_python_is_there_a_script_answers_as_it_would(
 
 def test_without_pyodide_the_picture_stays_and_says_so(visit: Visitor) -> None:
     visitor = visit()
-    visitor.page.route("**/pyodide/*", lambda route: route.fulfill(status=404, body="gone"))
+    visitor.page.route("**/pyodide-*/*", lambda route: route.fulfill(status=404, body="gone"))
     page = visitor.open("security/")
     root = root_of(page, "plane")
     root.scroll_into_view_if_needed()

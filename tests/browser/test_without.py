@@ -10,6 +10,7 @@ from playwright.sync_api import Route, expect
 from calculator.catalog import GPUS, MODELS
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 from tools.server import make_server
+from tools.versions import folder_of
 
 pytestmark = pytest.mark.browser
 
@@ -151,7 +152,7 @@ def test_a_module_that_was_left_out_is_taken_from_the_whole_library(
     visit: Visitor, site: Path, tmp_path: Path
 ) -> None:
     smaller = tmp_path / "library.zip"
-    library = site / "assets" / "pyodide" / "python_stdlib_bytecode.zip"
+    library = folder_of(site, "pyodide") / "python_stdlib_bytecode.zip"
     # Only a mistyped name needs difflib, and no other module of the library does.
     with zipfile.ZipFile(library) as whole, zipfile.ZipFile(smaller, "w") as target:
         for name in whole.namelist():

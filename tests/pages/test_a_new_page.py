@@ -10,6 +10,7 @@ import pytest
 from calculator.catalog import MODELS
 from templates.render import pages
 from tools.console import ROOT
+from tools.versions import folder_of
 
 PAGE = """---
 title: A new page
@@ -72,7 +73,7 @@ def test_the_files_that_a_new_page_fetches_are_written_with_it(checkout: Path) -
 
 
 def test_every_models_first_figures_are_in_the_site(site: Path) -> None:
-    written = {path.stem for path in (site / "assets" / "first").glob("*.json")}
+    written = {path.stem for path in (folder_of(site, "assets") / "first").glob("*.json")}
     assert written == set(MODELS)
 
 

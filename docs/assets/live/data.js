@@ -12,6 +12,7 @@
  */
 
 import { LiveDocument } from "./documents.js";
+import * as storage from "./kept.js";
 import { Progress, ProgressReader } from "./progress.js";
 import { serverTime, ServerError } from "./request.js";
 import { describe, median } from "./status.js";
@@ -63,11 +64,13 @@ export const LIVE = new URL("../live/", import.meta.url); // bundled, this is in
  * @property {Record<string, number>} refused entries left out of a file, since they are not what they should be
  * @property {boolean} loaded whether everything has been asked for once
  * @property {Outage | undefined} outage
+ * @property {number | undefined} kept when the browser kept what is shown, milliseconds since 1970; undefined for data from the server
  * @property {number} offset the server's clock minus this device's, milliseconds
  */
 
 const RETRY_SECONDS = { first: 5, longest: 120 };
 const POLL_SECONDS = { shortest: 1, longest: 60, unknown: 5 };
+const KEEP_SECONDS = 60; // so often a run's files are kept for a visit without a network
 const EVERYTHING_SECONDS = 15; // without a new step, the contributors are asked for so often
 const NAME = /^[\w-][\w.-]*$/;
 
@@ -82,7 +85,12 @@ const isIndex = (/** @type {any} */ value) => isList(value?.runs);
  */
 export async function listRuns() {
   const index = new LiveDocument(new URL("runs.json", LIVE), isIndex);
-  await index.read();
+  try {
+    await index.read();
+    void storage.keep([index]);
+  } catch (error) {
+    if ((await storage.recall([index])) === undefined) throw error;
+  }
   return (/** @type {any} */ (index.value)?.runs ?? []).filter((/** @type {any} */ entry) => valid.isEntry(entry) && NAME.test(entry.name));
 }
 
@@ -105,6 +113,7 @@ export function follow(name, onRound) {
 class Feed {
   #stopped = false;
   #everythingAt = -Infinity;
+  #savedAt = -Infinity;
   #failures = 0;
   #running = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -128,7 +137,7 @@ class Feed {
     /** @type {RunData} */
     this.data = {
       name, folder, card: undefined, progress: this.reader.progress, peers: [], checkpoints: [],
-      samples: { prompts: [], checkpoints: [] }, broken: [], refused: {}, loaded: false, outage: undefined, offset: 0,
+      samples: { prompts: [], checkpoints: [] }, broken: [], refused: {}, loaded: false, outage: undefined, kept: undefined, offset: 0,
     };
   }
 
@@ -151,6 +160,7 @@ class Feed {
   }
 
   #wake = () => {
+    if (document.hidden) this.#save();
     if (this.#stopped || this.#isOver) return;
     clearTimeout(this.#timer);
     if (!document.hidden && !this.#running) void this.#poll();
@@ -169,9 +179,11 @@ class Feed {
       await this.#readAll(changed);
       this.#failures = 0;
       this.data.outage = undefined;
+      this.data.kept = undefined;
       this.data.loaded = true;
     } catch (error) {
       this.#note(error);
+      if (!this.data.loaded) await this.#recall(changed);
     }
     this.#running = false;
     this.#publish();
@@ -179,6 +191,7 @@ class Feed {
     const seconds = this.#pause();
     if (this.data.outage) this.data.outage.next = Date.now() + 1000 * seconds;
     this.onRound(this.data, changed);
+    if (this.#isOver || performance.now() - this.#savedAt > 1000 * KEEP_SECONDS) this.#save();
     if (this.#stopped || this.#isOver) return;
     if (!document.hidden) this.#timer = setTimeout(() => void this.#poll(), 1000 * seconds);
   }
@@ -198,6 +211,30 @@ class Feed {
       await Promise.all(names.map((name) => this.#read(name, changed, ends)));
       this.#everythingAt = performance.now();
     }
+  }
+
+  /** Keep what was read for a visit without a network. */
+  #save() {
+    if (!this.data.loaded || this.data.outage || !this.data.card) return;
+    this.#savedAt = performance.now();
+    void storage.keep(Object.values(this.#files));
+  }
+
+  /**
+   * Take what the last visit has kept, in place of a server that cannot be reached.
+   *
+   * @param {Set<string>} changed
+   */
+  async #recall(changed) {
+    const since = await storage.recall(Object.values(this.#files));
+    if (since === undefined || !this.data.outage) return;
+    this.data.loaded = true;
+    this.data.kept = this.data.outage.since = since;
+    for (const name of Object.keys(this.#files)) changed.add(name);
+  }
+
+  get #files() {
+    return { ...this.documents, "progress.jsonl": this.reader };
   }
 
   /** Hand over what the files say now; a round that failed may have read some of them. */

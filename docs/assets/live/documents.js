@@ -41,6 +41,20 @@ export class LiveDocument {
     return { changed: this.#take(body), headers };
   }
 
+  /** The file as it was read last. */
+  get content() {
+    return this.#text ? [this.#text] : [];
+  }
+
+  /**
+   * Take what an earlier visit has kept.
+   *
+   * @param {Uint8Array<ArrayBuffer>} body
+   */
+  restore(body) {
+    this.#take(body);
+  }
+
   /** @param {Uint8Array<ArrayBuffer>} body */
   #take(body) {
     const text = new TextDecoder().decode(body);

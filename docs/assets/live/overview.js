@@ -76,11 +76,11 @@ export class Overview {
   }
 
   /** @param {RunData} data */
-  #showProblems({ outage, broken, refused, progress, loaded }) {
+  #showProblems({ outage, kept, broken, refused, progress, loaded }) {
     const sentences = [];
     if (outage) {
       const wait = Math.max(0, (outage.next - Date.now()) / 1000);
-      const old = loaded ? ` The figures shown are at least ${ageInWords((Date.now() - outage.since) / 1000)} old.` : "";
+      const old = kept ? ` The figures shown are those that your browser kept on ${momentInWords(kept)}.` : loaded ? ` The figures shown are at least ${ageInWords((Date.now() - outage.since) / 1000)} old.` : "";
       sentences.push(`The page cannot read new data: ${outage.reason}. Next try in ${ageInWords(wait)}.${old}`);
     }
     if (progress.broken) {

@@ -107,6 +107,8 @@ export class ProgressReader {
   #end = 0;
   /** The last of them. */
   #last = new Uint8Array();
+  /** All whole lines, as they came. @type {Uint8Array<ArrayBuffer>[]} */
+  #lines = [];
   /** Whether the server sends the whole file, whatever is asked for. */
   #withoutRanges = false;
 
@@ -136,6 +138,21 @@ export class ProgressReader {
     const whole = status === 200 ? reply : await request(this.address, { cache: "reload" });
     this.#take(whole.body);
     return { changed: true, headers: whole.headers };
+  }
+
+  /** All whole lines. */
+  get content() {
+    return [...this.#lines];
+  }
+
+  /**
+   * Take what an earlier visit has kept; what is new is asked for next.
+   *
+   * @param {Uint8Array<ArrayBuffer>} bytes
+   */
+  restore(bytes) {
+    this.#forget();
+    this.#take(bytes);
   }
 
   /** @param {number | undefined} first */
@@ -176,12 +193,14 @@ export class ProgressReader {
     const start = end >= 2 ? bytes.lastIndexOf(NEWLINE, end - 2) + 1 : 0;
     this.#last = bytes.slice(start, end);
     this.#end += end;
+    this.#lines.push(bytes.subarray(0, end));
     return true;
   }
 
   #forget() {
     this.#end = 0;
     this.#last = new Uint8Array();
+    this.#lines = [];
     this.progress.clear();
   }
 }

@@ -3,7 +3,7 @@
 
 import { ageInWords, momentInWords } from "./words.js";
 
-/** @typedef {"missing" | "waiting" | "running" | "silent" | "finished"} Kind */
+/** @typedef {"kept" | "missing" | "waiting" | "running" | "silent" | "finished"} Kind */
 /** @typedef {{kind: Kind, sentence: string, detail: string, age: number}} Description age: seconds since the newest sign of life, NaN without one */
 
 // A run is silent after several steps' time, and at least a minute, without news.
@@ -34,6 +34,10 @@ export function describe(data, now) {
     return { kind: "finished", sentence, detail: "", age };
   }
   const notice = noticeOf(card);
+  if (data.kept) {
+    const sentence = `Offline: as of ${momentInWords(data.kept)}`;
+    return { kind: "kept", sentence, detail: "This is what your browser kept from your last visit.", age };
+  }
   if (Number.isNaN(age)) {
     const detail = `The run is open, but no one has completed a step yet.${notice}`;
     return { kind: "waiting", sentence: "Waiting for the first step", detail, age };

@@ -1,5 +1,5 @@
 // Pyodide and nothing else; each message is a program whose last value is sent back.
-const folder = new URL("../assets/pyodide/", import.meta.url).href;
+const folder = new URL("./pyodide/", import.meta.url).href;
 const library = location.search === "?stock" ? "python_stdlib.zip" : "python_stdlib_bytecode.zip";
 
 async function start() {
@@ -11,7 +11,7 @@ const ready = start();
 onmessage = async (event) => {
   const python = await ready;
   if (event.data.includes("calculator")) {
-    const archive = await fetch(new URL("../assets/calculator.zip", import.meta.url));
+    const archive = await fetch(new URL("./calculator.zip", import.meta.url));
     python.unpackArchive(await archive.arrayBuffer(), "zip");
   }
   postMessage(python.runPython(event.data));

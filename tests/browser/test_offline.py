@@ -1,0 +1,233 @@
+"""Visits without a network, and the service worker that makes them possible."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import PATIENCE_MS, Visit, Visitor, open_calculator, settled
+from tests.browser.written_run import LiveServer, WrittenRun, serving
+from tools.versions import WORKER, folder_of
+
+pytestmark = pytest.mark.browser
+
+# The paths of all that is kept.
+KEPT = """async () => {
+  const paths = [];
+  for (const name of await caches.keys())
+    for (const {url} of await (await caches.open(name)).keys()) paths.push(new URL(url).pathname);
+  return paths;
+}"""
+POLL_MS = 100
+REGISTRATIONS = "async () => (await navigator.serviceWorker.getRegistrations()).length"
+PYTHON = ["/worker.js", "/calculator.zip", "/pyodide.mjs", "/pyodide.asm.mjs", "/pyodide.asm.wasm"]
+LIBRARY = "/python_stdlib_bytecode.zip"
+
+
+@pytest.fixture
+def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
+    """A server that can be stopped, and a run that it shows."""
+    with serving(site, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def server(stage: tuple[LiveServer, WrittenRun]) -> LiveServer:
+    """The server that the pages come from."""
+    return stage[0]
+
+
+def guest(visit: Visitor, address: str) -> Visit:
+    """A visitor whose browser runs service workers."""
+    return visit(address, service_workers="allow")
+
+
+def eventually(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait until something holds that the page itself does not show."""
+    for _ in range(PATIENCE_MS // POLL_MS):
+        if holds():
+            return
+        page.wait_for_timeout(POLL_MS)
+    pytest.fail(f"It never came; kept are {page.evaluate(KEPT)}")
+
+
+def wait_until_kept(page: Page, *names: str) -> None:
+    """Wait until the browser keeps files whose paths end so."""
+    eventually(page, lambda: all(any(p.endswith(n) for p in page.evaluate(KEPT)) for n in names))
+
+
+def wait_until_removed(page: Page) -> None:
+    """Wait until nothing is kept and no service worker runs."""
+    eventually(page, lambda: not page.evaluate(KEPT) and not page.evaluate(REGISTRATIONS))
+
+
+def test_after_one_visit_what_was_visited_works_without_a_network(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = guest(visit, server.address)
+    page = open_calculator(visitor)
+    wait_until_kept(page, "/calculator/", "/styles/site.css", *PYTHON, LIBRARY)
+    visitor.open("about/")
+    wait_until_kept(page, "/about/")
+    server.stop()
+    page = open_calculator(visitor, "batch_size=3")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
+    page.locator("#batch_size").fill("2")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
+    visitor.open("about/")
+    expect(page.locator("h1")).to_contain_text("About")
+    visitor.open("claims/")
+    expect(page.locator("h1")).to_have_text("No network")
+    page.get_by_role("link", name="Home").click()
+    expect(page.locator("h1")).to_have_text("No network")
+    server.start()
+    visitor.open("claims/")
+    expect(page.locator("h1")).to_contain_text("Claims we checked")
+    assert visitor.errors == []
+
+
+def test_live_data_of_the_last_visit_are_shown_as_such_until_the_server_is_back(
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun]
+) -> None:
+    server, run = stage
+    run.open()
+    run.add(40)
+    run.write_people("ada", "ben")
+    visitor = guest(visit, server.address)
+    page = visitor.open("live/")
+    expect(page.locator("[data-live=step]")).to_have_text("40")
+    wait_until_kept(
+        page, "/live/", "/live.js", "/runs.json", "/watched/progress.jsonl", "/run.json"
+    )
+    server.stop()
+    page.reload()
+    state = page.locator("[data-live=state]")
+    expect(state).to_contain_text("Offline: as of ")
+    expect(page.locator("[data-live=detail]")).to_contain_text("kept from your last visit")
+    expect(page.locator("[data-live=problems]")).to_contain_text("that your browser kept on")
+    expect(page.locator("[data-live=step]")).to_have_text("40")
+    expect(page.locator("[data-live=board-count]")).to_have_text("2 contributors")
+    run.add(2)
+    server.start()
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(state).to_have_text("Running")
+    expect(page.locator("[data-live=step]")).to_have_text("42")
+    expect(page.locator("[data-live=problems]")).to_be_hidden()
+    assert any(asked.startswith("bytes=") for asked in server.ranges_of("progress.jsonl"))
+    assert visitor.errors == []
+
+
+def deploy_newer(site: Path, folder: Path) -> str:
+    """Put another build in the place of what `folder` serves; return its name of the assets."""
+    old = folder_of(site, "assets").name
+    new = f"assets-{'0' * 12}"
+    for page in [path for path in site.rglob("*.html") if "source" not in path.parts]:
+        target = folder / page.relative_to(site)
+        if target.parent.is_symlink():
+            target.parent.unlink()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.write_text(page.read_text("utf-8").replace(old, new).replace("About", "Anew"))
+    worker = (site / WORKER).read_text("utf-8")
+    (folder / WORKER).unlink()
+    (folder / WORKER).write_text(worker.replace(old, new))
+    (folder / old).unlink()
+    shutil.copytree(site / old, folder / new)
+    return new
+
+
+def test_a_new_build_replaces_the_old_one_without_mixing(
+    visit: Visitor, server: LiveServer, site: Path
+) -> None:
+    visitor = guest(visit, server.address)
+    page = open_calculator(visitor)
+    wait_until_kept(page, "/calculator/", *PYTHON, LIBRARY)
+    visitor.open("about/")
+    wait_until_kept(page, "/about/")
+    new = deploy_newer(site, server.folder)
+    visitor.open("about/")
+    expect(page.locator("h1")).to_contain_text("Anew")  # at once, not at the visit after the next
+    wait_until_kept(page, f"/{new}/calculator.zip", f"/{new}/calculator.js", f"/{new}/worker.js")
+    old = folder_of(site, "assets").name
+    eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
+    server.stop()
+    visitor.requests.clear()
+    page = open_calculator(visitor, "batch_size=3")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
+    assert any(new in url for url in visitor.requests)
+    assert [url for url in visitor.requests if old in url] == []
+
+
+def test_a_page_of_a_newer_build_is_loaded_whole(
+    visit: Visitor, server: LiveServer, site: Path
+) -> None:
+    visitor = guest(visit, server.address)
+    with visitor.page.expect_response("**/sitemap.xml"):
+        page = visitor.open("join/")
+    new = deploy_newer(site, server.folder)
+    page.evaluate("() => { window.kept = true; }")
+    page.locator("footer a", has_text="Calculator").click()
+    settled(page)
+    assert not page.evaluate("() => window.kept")
+    expect(page.locator(f"script[src*='{new}/calculator.js']").first).to_be_attached()
+
+
+def test_the_switch_removes_what_is_kept_and_brings_it_back(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = guest(visit, server.address)
+    page = visitor.open("about/")
+    wait_until_kept(page, "/about/")
+    box = page.get_by_label("Keep visited pages on this device")
+    expect(box).to_be_checked()
+    box.uncheck()
+    wait_until_removed(page)
+    page.reload()
+    expect(box).not_to_be_checked()
+    page.wait_for_timeout(3000)  # by then it would have been registered
+    assert page.evaluate(REGISTRATIONS) == 0
+    assert page.evaluate(KEPT) == []
+    box.check()
+    wait_until_kept(page, "/about/")
+    assert visitor.errors == []
+
+
+def test_a_build_without_offline_use_removes_the_service_worker(
+    visit: Visitor, server: LiveServer, site: Path
+) -> None:
+    visitor = guest(visit, server.address)
+    page = visitor.open("about/")
+    wait_until_kept(page, "/about/")
+    script = (site / WORKER).read_text("utf-8")
+    assert script.count("=!1,") == 1  # whether it is switched off
+    (server.folder / WORKER).unlink()
+    (server.folder / WORKER).write_text(script.replace("=!1,", "=!0,"))
+    page.evaluate("async () => (await navigator.serviceWorker.getRegistration()).update()")
+    wait_until_removed(page)
+
+
+def test_full_storage_changes_nothing_but_visits_without_a_network(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = guest(visit, server.address)
+    session = visitor.page.context.new_cdp_session(visitor.page)
+    origin = server.address.rstrip("/")
+    session.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 100_000})
+    page = open_calculator(visitor)
+    page.wait_for_function("() => document.documentElement.dataset.kept")
+    assert "/pyodide.asm.wasm" not in " ".join(page.evaluate(KEPT))
+    page = open_calculator(visitor, "batch_size=3")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
+    assert visitor.errors == []
+
+
+def test_where_service_workers_are_blocked_nothing_is_kept_and_nothing_fails(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = visit(server.address, service_workers="block")
+    page = visitor.open("about/")
+    page.wait_for_timeout(3000)  # by then it would have been registered
+    assert page.evaluate(KEPT) == []
+    assert visitor.errors == []
