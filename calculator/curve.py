@@ -1,12 +1,13 @@
 """A step's memory over its operations: `curve(architecture, plan) -> StepCurve`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.estimate import static_of, static_parts, update_memory
+from calculator.parallel import bucket_bytes, collectives
 from calculator.parts import Part
 from calculator.peaks.curve import Held, Layer, Operation, curve_of
 from calculator.peaks.prepare import prepare
@@ -113,6 +114,7 @@ def curve(
     resolved = resolve(architecture, plan or Plan())
     static, *_ = static_of(architecture, resolved)
     prepared = prepare(architecture, resolved)
+    static = replace(static, buckets=bucket_bytes(collectives(architecture, prepared, resolved)))
     step = (prepared.step, prepared.numbers, prepared.left_out)
     found = curve_of(*step, static_parts(static, resolved))
     operations = found.operations
@@ -128,7 +130,7 @@ def curve(
         )
         for number, largest in zip(chosen, found.largest(chosen, MOST_NAMED), strict=True)
     ]
-    update = update_memory(static, prepared)
+    update = update_memory(static, prepared, resolved)
     points.append(Point(len(operations), Phase.UPDATE, "", _update_words(resolved), update))
     return StepCurve(tuple(points), len(operations) + 1)
 

@@ -1,6 +1,7 @@
 """The memory of a training step: `estimate(architecture, plan) -> Report`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -9,12 +10,13 @@ from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
+from calculator.parallel import bucket_bytes, collectives, parallel_notes, shard_statics
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
 from calculator.peaks.prepare import Prepared, prepare
 from calculator.peaks.timeline import measure
 from calculator.peaks.trace import Step, record
-from calculator.plan import Plan
+from calculator.plan import DataParallel, Plan
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import Statics, statics
@@ -29,6 +31,8 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
     resolved = resolve(architecture, plan or Plan())
     static, parameters, trainable = static_of(architecture, resolved)
     prepared = prepare(architecture, resolved)
+    exchanged = collectives(architecture, prepared, resolved)
+    static = replace(static, buckets=bucket_bytes(exchanged))
     numbers = tuple(prepared.numbers.items())
     parts = _recorded_parts(prepared.step, numbers, prepared.left_out)
     always = static_parts(static, resolved)
@@ -36,7 +40,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         phase: Memory(*(more + size for more, size in zip(always, parts[phase], strict=True)))
         for phase in list(Phase)[:3]
     }
-    phases[Phase.UPDATE] = update_memory(static, prepared)
+    phases[Phase.UPDATE] = update_memory(static, prepared, resolved)
     ram = Memory(
         static.ram_weights, static.ram_gradients, static.ram_optimizer, 0, static.ram_update
     )
@@ -50,7 +54,11 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         estimate_overhead(max(memory.total for memory in phases.values()), generation),
         static.to_ram,
         static.to_gpu,
-        notes_for(architecture, resolved),
+        exchanged,
+        (
+            *notes_for(architecture, resolved),
+            *parallel_notes(architecture, resolved, exchanged),
+        ),
     )
 
 
@@ -85,6 +93,8 @@ STATIC_OPTIONS: Final = (
     "lora_bias",
     "lora_modules",
     "quantization",
+    "gpus",
+    "data_parallel",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]
@@ -100,6 +110,8 @@ def static_of(architecture: Architecture, plan: Plan) -> Static:
     if found is None:
         tensors = parameter_tensors(architecture, plan)
         static = statics(tensors, buffer_bytes(architecture, plan), plan)
+        if plan.is_sharded:
+            static = shard_statics(architecture, tensors, plan)
         trained = sum(tensor.elements * tensor.copies for tensor in tensors if tensor.trained)
         found = static, sum(tensor.elements * tensor.copies for tensor in tensors), trained
         if len(_statics) >= MOST_STATICS:
@@ -125,10 +137,10 @@ def _recorded_parts(
 def static_parts(static: Statics, plan: Plan) -> tuple[int, ...]:
     """Bytes by part that live through the forward and the backward pass."""
     gradients = static.gradients if plan.accumulation > 1 else 0
-    return (static.weights, gradients, static.optimizer, 0, 0)
+    return (static.weights, gradients + static.buckets, static.optimizer, 0, 0)
 
 
-def update_memory(static: Statics, prepared: Prepared) -> Memory:
+def update_memory(static: Statics, prepared: Prepared, plan: Plan) -> Memory:
     """The update's: token ids stay alive; everything else of the step is gone."""
     step = prepared.step
     inputs = sum(
@@ -137,4 +149,7 @@ def update_memory(static: Statics, prepared: Prepared) -> Memory:
             step.model.inputs(step.mode), step.model.formats(step.mode), strict=True
         )
     )
-    return Memory(static.weights, static.gradients, static.optimizer, inputs, static.update)
+    gradients = static.gradients + static.buckets
+    if plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW:
+        gradients = static.buckets
+    return Memory(static.weights, gradients, static.optimizer, inputs, static.update)

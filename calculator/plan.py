@@ -17,6 +17,7 @@ from calculator.options import Option, choice, flag, integer, names, number, opt
 LARGEST_BATCH: Final = 65_536
 LARGEST_RANK: Final = 4096
 LONGEST_NAMES: Final = 400
+MOST_GPUS: Final = 16_384
 
 
 class Precision(StrEnum):
@@ -53,6 +54,14 @@ class Offload(StrEnum):
 
     NONE = "none"
     OPTIMIZER = "optimizer"
+
+
+class DataParallel(StrEnum):
+    """PyTorch's ways to train one model on several GPUs, each with micro-batches of its own."""
+
+    DDP = "ddp"
+    DDP_VIEW = "ddp-view"
+    FSDP = "fsdp"
 
 
 class BaseBits(StrEnum):
@@ -276,6 +285,27 @@ class Plan:
         needs="lora",
     )
 
+    gpus: int = integer(
+        1,
+        "GPUs",
+        "GPUs that train together, each with a micro-batch of its own; figures are those of the "
+        "GPU that holds the most.",
+        MOST_GPUS,
+    )
+    data_parallel: DataParallel = choice(
+        DataParallel.DDP,
+        "Data parallelism",
+        "What each of several GPUs holds: a whole copy (DistributedDataParallel) or a shard "
+        "(fully_shard).",
+        {
+            DataParallel.DDP: "ddp: a copy on each, gradients reduced in buckets",
+            DataParallel.DDP_VIEW: "ddp-view: the same, with gradient_as_bucket_view",
+            DataParallel.FSDP: "fsdp: FSDP2 by layer, weights gathered when needed",
+        },
+        technique=True,
+        needs="gpus",
+    )
+
     def __post_init__(self) -> None:
         for name, option in _OPTIONS.items():
             value = getattr(self, name)
@@ -307,8 +337,18 @@ class Plan:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of one weight and of one gradient on the GPU."""
+        """Bytes of one weight and of one gradient that live on the GPU from step to step.
+
+        FSDP's shards are the fp32 masters themselves.
+        """
+        if self.is_sharded and self.precision is Precision.MIXED:
+            return 4
         return 4 if self.precision in (Precision.FP32, Precision.AMP) else 2
+
+    @property
+    def is_sharded(self) -> bool:
+        """True if each GPU holds a shard of the weights, their gradients and states."""
+        return self.gpus > 1 and self.data_parallel is DataParallel.FSDP
 
     @property
     def arithmetic_bytes(self) -> int:
@@ -328,7 +368,7 @@ class Plan:
     @property
     def has_master_weights(self) -> bool:
         """True if the optimizer updates an fp32 copy of 16-bit weights."""
-        return self.precision is Precision.MIXED and not self.lora
+        return self.precision is Precision.MIXED and not self.lora and not self.is_sharded
 
 
 _OPTIONS: Final = options_of(Plan)

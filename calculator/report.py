@@ -8,6 +8,7 @@ from calculator.overhead import Overhead
 from calculator.parts import Part as Part
 from calculator.parts import Phase as Phase
 from calculator.plan import Plan
+from calculator.techniques.data_parallel import Collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Memory:
 class Report:
     """A training step's memory: the GPU's in each phase, RAM, and transfers over the bus.
 
+    Of several GPUs it is the one that holds the most; `collectives` are what they exchange.
+
     `trainable_parameters` are those that get a gradient and are updated.
     """
 
@@ -46,6 +49,7 @@ class Report:
     overhead: Overhead
     to_ram: int
     to_gpu: int
+    collectives: tuple[Collective, ...]
     notes: tuple[str, ...]
 
     @property
@@ -85,5 +89,6 @@ class Report:
                 for phase, memory in self.phases.items()
             ],
             "transfer": {"to_ram": self.to_ram, "to_gpu": self.to_gpu},
+            "collectives": [each.as_json() for each in self.collectives],
             "notes": list(self.notes),
         }

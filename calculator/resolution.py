@@ -17,6 +17,8 @@ from calculator.plan import (
     Update,
     techniques,
 )
+from calculator.techniques.data_parallel import check_data_parallel
+from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.in_backward import check_in_backward
 from calculator.techniques.lora import check_trained, find_targets
 from calculator.techniques.quantization import check_quantization
@@ -44,6 +46,9 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         "tied_embeddings": architecture.tied_embeddings,
     }
     left_open = {name: value for name, value in own.items() if getattr(plan, name) is None}
+    check_data_parallel(plan, architecture)
+    if plan.is_sharded:
+        check_fsdp(plan, architecture.family)
     groups = _resolve_groups(architecture, plan)
     adapted = _resolve_lora(architecture, plan)
     found = replace(plan, sharing_groups=groups, **left_open, **adapted)  # type: ignore[arg-type]

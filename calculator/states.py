@@ -194,7 +194,10 @@ def _adafactor_loop_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Statics:
-    """Bytes that live from step to step, on the GPU and in RAM, and what a step moves."""
+    """Bytes that live from step to step, on the GPU and in RAM, and what a step moves.
+
+    `buckets` are the flat gradients of several GPUs, which exist in every phase.
+    """
 
     weights: int
     gradients: int
@@ -206,6 +209,7 @@ class Statics:
     ram_update: int = 0
     to_ram: int = 0
     to_gpu: int = 0
+    buckets: int = 0
 
 
 def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Statics:

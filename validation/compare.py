@@ -73,6 +73,17 @@ class Comparison:
         update = next(item for key, item in self.report.phases.items() if key.value == "update")
         return {name: getattr(update, name) - self.row[name] for name in EXACT}
 
+    def collective_errors(self) -> dict[str, tuple[list[int], list[int]]]:
+        """Collectives whose calls differ: the bytes of each as measured, and as calculated.
+
+        DDP's broadcast of tables before a step is left out.
+        """
+        measured = self.row.get("collectives", {})
+        ours = {item.name: list(item.sizes) for item in self.report.collectives}
+        names = (ours.keys() | measured.keys()) - {"broadcast"}
+        pairs = {name: (measured.get(name, []), ours.get(name, [])) for name in sorted(names)}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
     @property
     def phase_is_right(self) -> bool:
         """True if the highest phase is the measured one, or one that is nearly as high."""
@@ -81,9 +92,14 @@ class Comparison:
         return bool(named >= self.measured * (1 - CLOSE_PHASES))
 
     def techniques(self) -> list[str]:
-        """The options that differ from the defaults, as `name=value`."""
-        skipped = ("model", "batch_size", "sequence_length", "target_length", "layers")
+        """The options that differ from the defaults, as `name=value`.
+
+        Several GPUs are one technique, however many they are.
+        """
+        skipped = ("model", "batch_size", "sequence_length", "target_length", "layers", "gpus")
         options = self.configuration.as_dict()
+        if "gpus" in options:
+            options["data_parallel"] = str(self.configuration.plan.data_parallel)
         named = [f"{name}={value}" for name, value in options.items() if name not in skipped]
         return named or ["defaults"]
 

@@ -727,6 +727,13 @@ int64_t counting_block_bytes(const void* address) {
   return found == alive.end() ? 0 : found->second.bytes;
 }
 int64_t counting_blocks() { return blocks; }
+// Gives a storage of the GPU other bytes, as FSDP2 does when it frees and fills a weight.
+void counting_resize(void* storage, int64_t bytes) {
+  auto* impl = static_cast<c10::StorageImpl*>(storage);
+  const Allocating scope(place_of(impl->device()), {bytes}, at::kByte);
+  impl->set_data_ptr_noswap(counting.allocate(bytes));
+  impl->set_nbytes(bytes);
+}
 // How many blocks live, and what they are where there is room to write.
 int64_t counting_alive(Entry* room) {
   for (const auto& item : alive) {

@@ -60,6 +60,8 @@ def load() -> None:
         getattr(_library, f"counting_{name}").restype = ctypes.c_int64
     for name in ("block", "block_bytes"):
         getattr(_library, f"counting_{name}").argtypes = [ctypes.c_void_p]
+    _library.counting_resize.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    _library.counting_resize.restype = None
 
 
 def _compile(torch_folder: Path) -> Path:
@@ -241,6 +243,12 @@ class Log:
         if number not in self._texts:
             self._texts[number] = self._library.counting_text(number).decode()
         return self._texts[number]
+
+
+def resize(storage: "torch.UntypedStorage", size: int) -> None:
+    """Give a storage on the counting GPU so many bytes in the place of its own."""
+    assert _library is not None, "the counting device is not loaded"
+    _library.counting_resize(storage._cdata, size)
 
 
 @contextmanager

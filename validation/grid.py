@@ -212,6 +212,58 @@ PACKINGS: Final[tuple[dict[str, Any], ...]] = (
     {"quantization": "nf4-double", "optimizer_bits": 8},
 )
 
+# Several GPUs: what one model of each type is measured with, and more for a few of them.
+REPLICATED: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {"gpus": 2}),
+    (2, 96, {"gpus": 8, "data_parallel": "ddp-view", "precision": "half"}),
+)
+REPLICATED_MORE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (2, 128, {"gpus": 1024, "precision": "mixed", "checkpointing": "full", "accumulation": 2}),
+    (4, 100, {"gpus": 3, "data_parallel": "ddp-view", "attention": "eager"}),
+    (2, 256, {"gpus": 4, "data_parallel": "ddp-view", "precision": "half", "update": "fused"}),
+    (1, 200, {"gpus": 64, "precision": "fp32", "accumulation": 3, "optimizer": "sgd"}),
+    (3, 64, {"gpus": 2, "optimizer_bits": 8, "lora": 16}),
+    (2, 160, {"gpus": 2, "data_parallel": "ddp-view", "lora": 8, "checkpointing": "full"}),
+    (2, 100, {"gpus": 16, "data_parallel": "ddp-view", "checkpointing": "selective"}),
+)
+# What FSDP's types are measured with.
+SHARDED: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {"gpus": 2, "precision": "mixed"}),
+    (2, 100, {"gpus": 4, "precision": "half"}),
+    (2, 256, {"gpus": 8, "precision": "fp32", "attention": "math"}),
+    (4, 96, {"gpus": 64, "precision": "mixed", "checkpointing": "full"}),
+    (1, 200, {"gpus": 4, "precision": "half", "checkpointing": "full", "update": "fused"}),
+    (3, 72, {"gpus": 2, "precision": "mixed", "accumulation": 2, "update": "loop"}),
+    (2, 160, {"gpus": 64, "precision": "half", "attention": "eager", "optimizer": "sgd"}),
+    (2, 128, {"gpus": 1024, "precision": "mixed", "optimizer": "momentum"}),
+    (2, 64, {"gpus": 8, "precision": "mixed", "checkpointing": "selective", "accumulation": 3}),
+    (1, 256, {"gpus": 3, "precision": "fp32", "checkpointing": "full"}),
+    (2, 100, {"gpus": 7, "precision": "mixed", "dropout": 0.1}),
+    (1, 500, {"gpus": 16, "precision": "half", "optimizer": "momentum", "update": "loop"}),
+    (8, 64, {"gpus": 32, "precision": "mixed", "tied_embeddings": False}),
+    (2, 96, {"gpus": 5, "precision": "mixed", "tied_embeddings": True}),
+)
+# models, and layers of each; None is all
+SHARDED_MODELS: Final[tuple[tuple[str, int | None], ...]] = (
+    ("validation/configs/llama.json", None),
+    ("validation/configs/qwen2.json", None),
+    ("validation/configs/qwen3.json", None),
+    ("gpt2-s", 5),
+    ("HuggingFaceTB/SmolLM2-135M", None),
+    ("Qwen/Qwen2.5-0.5B", 6),
+    ("Qwen/Qwen3-0.6B", 7),
+    ("gpt2-l", 3),
+    ("cerebras/Cerebras-GPT-111M", 4),
+    ("gpt2-s", 1),
+    ("validation/configs/llama.json", 2),
+    ("meta-llama/Llama-3.1-8B", None),
+)
+
+PARALLEL: Final = (
+    *("gpt2-s", "bert-base", "HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B"),
+    *("Qwen/Qwen2.5-0.5B", "google/flan-t5-base", "meta-llama/Llama-3.1-8B", "gpt2-l"),
+)
+
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
@@ -267,6 +319,8 @@ def grid() -> list[Configuration]:
         *_trained_beside(),
         *_updated(),
         *_orthogonal(),
+        *_replicated(),
+        *_sharded(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
@@ -361,6 +415,30 @@ def _orthogonal() -> Iterator[Configuration]:
     for name, mixed in [*listed, *product((*SMALL, *MATRICES[-2:]), MIXES)]:
         sizes = {"optimizer": "muon", **_lengths(name, 48)}
         yield from _valid(name, sizes | mixed, DEPTHS[1])
+
+
+def _replicated() -> Iterator[Configuration]:
+    """A copy of the model on each of several GPUs."""
+    first = (
+        "bert-base",
+        "t5-small",
+        "gpt2-s",
+        "gpt-j-6b",
+        *(names[0] for names in LISTED.values()),
+    )
+    tried = [(name, mix) for name in first for mix in REPLICATED]
+    tried += [(name, mix) for name in PARALLEL for mix in REPLICATED_MORE]
+    for name, (batch, length, mixed) in tried:
+        options = {"batch_size": batch, **_lengths(name, length), **mixed}
+        depth = None if name.startswith("validation/") else DEPTHS[0]
+        yield from _valid(name, options, depth)
+
+
+def _sharded() -> Iterator[Configuration]:
+    """FSDP's shards."""
+    for (name, depth), (batch, length, mixed) in product(SHARDED_MODELS, SHARDED):
+        options = {"batch_size": batch, **_lengths(name, length), **mixed}
+        yield from _valid(name, {**options, "data_parallel": "fsdp"}, depth)
 
 
 def _lengths(name: str, length: int) -> dict[str, int]:

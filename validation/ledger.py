@@ -46,7 +46,7 @@ class Ledger:
     def enter(self, tensors: Iterable[torch.Tensor], part: Part) -> None:
         """Say what bytes that exist already are for."""
         for tensor in tensors:
-            if block := self.log.block(tensor):
+            if block := self.log.block(getattr(tensor, "_local_tensor", tensor)):
                 self._known[block] = part
 
     def alive(self) -> dict[int, int]:
@@ -122,7 +122,8 @@ class Ledger:
     def gradient(self, parameter: torch.Tensor) -> None:
         """A gradient is complete."""
         assert parameter.grad is not None
-        self.marks.gradients.append((self.log.size, self.log.block(parameter.grad)))
+        gradient = getattr(parameter.grad, "_local_tensor", parameter.grad)
+        self.marks.gradients.append((self.log.size, self.log.block(gradient)))
 
     def backward_done(self) -> None:
         """All gradients exist."""

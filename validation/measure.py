@@ -8,6 +8,7 @@ import torch
 
 from validation.configuration import Configuration
 from validation.ledger import Step
+from validation.ranks import own
 from validation.rows import ORACLE, Row, measure_command
 from validation.session import Training, session, training
 from validation.storage import Part, Phase, block_bytes
@@ -45,15 +46,21 @@ def measure(configuration: Configuration, device: str) -> Row:
             **_peaks(step),
             "ram": _ram(training, step, device),
             "transfer": {"to_ram": training.updater.to_ram, "to_gpu": training.updater.to_gpu},
+            **_moved(training),
             "versions": versions(),
         }
     return row
 
 
+def _moved(training: Training) -> Row:
+    """Bytes of each collective of the step, in order."""
+    return {} if training.ranks is None else {"collectives": dict(training.ranks.moved)}
+
+
 def _static(training: Training, weights: int) -> dict[str, int]:
     """Memory of the model itself; tables that a first step left behind count as buffers."""
     parameters = list(training.task.model.parameters())
-    trained = sum(block_bytes(item.nbytes) for item in parameters)
+    trained = sum(block_bytes(own(item).untyped_storage().nbytes()) for item in parameters)
     return {
         "parameters": sum(item.numel() for item in parameters),
         "buffers": weights - trained,

@@ -15,7 +15,7 @@ from transformers.models.auto import modeling_auto
 from calculator.architecture import Family
 from calculator.errors import InputError, one_line
 from calculator.models.registry import TYPES
-from calculator.plan import Attention, Plan, Precision
+from calculator.plan import Attention, Plan
 from validation import text_to_image
 from validation.configuration import Configuration
 from validation.reversible import make_reversible
@@ -89,7 +89,7 @@ def _text_to_image(configuration: Configuration, weight_type: torch.dtype) -> Ta
 
 
 def _weight_type(configuration: Configuration) -> torch.dtype:
-    if configuration.resolved.precision in (Precision.MIXED, Precision.HALF):
+    if configuration.resolved.weight_bytes == 2:
         return getattr(torch, configuration.half_type)  # type: ignore[no-any-return]
     return torch.float32
 

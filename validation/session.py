@@ -14,6 +14,7 @@ from validation.ledger import Ledger, Step
 from validation.models import Task, build_task, check_model
 from validation.modules import Modules
 from validation.optimizers import Updater, make_updater, optimizer_for
+from validation.ranks import Ranks, distributed, ranks
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
 
@@ -50,6 +51,7 @@ class Training:
     device: str
     task: Task
     updater: Updater
+    ranks: Ranks | None = None
 
     def run(self, watcher: Watcher) -> None:
         """One step."""
@@ -90,6 +92,9 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
         ledger.enter(made.task.model.buffers(), Part.WEIGHTS)
         ledger.enter(made.task.inputs.values(), Part.INPUTS)
         ledger.enter(made.updater.state(), Part.OPTIMIZER)
+        if made.ranks is not None:
+            ledger.enter(made.ranks.flat, Part.GRADIENTS)
+            made.ranks.forget()
         yield Session(made, ledger)
 
 
@@ -102,14 +107,18 @@ def training(configuration: Configuration, device: str) -> Iterator[Training]:
     check(configuration)
     counting = device == "counting"
     place = "cuda" if counting else device
-    with _setting(device), torch.autograd.set_multithreading_enabled(False):
+    plan = configuration.resolved
+    single = torch.autograd.set_multithreading_enabled(False)
+    with _setting(device), ranks(plan, place) as group, single:
         task = build_task(configuration, place)
-        plan = configuration.resolved
         enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not counting)
-        task = add_adapters(task, plan)
+        task = distributed(add_adapters(task, plan), plan, place)
         updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
-        made = Training(configuration, place, task, updater)
+        made = Training(configuration, place, task, updater, group)
         made.run(Unwatched())
+        if group is not None:  # DDP arranges its buckets after the first step
+            group.forget()
+            made.run(Unwatched())
         yield made
 
 

@@ -10,6 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from calculator.plan import Attention, Checkpointing, Plan, Precision
 from validation.models import Task
 from validation.optimizers import Updater
+from validation.ranks import quiet
 from validation.storage import Phase
 
 
@@ -39,12 +40,13 @@ class Watcher(Protocol):
 def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
     """Forward, loss and backward for each micro-batch, then the update; gradients are freed."""
     with _followed(task, watcher, updater):
-        for _ in range(plan.accumulation):
+        for micro_step in range(1, plan.accumulation + 1):
             watcher.start_micro_step()
-            with autocast():
-                loss = task.model(**task.inputs).loss
-            watcher.keep()
-            loss.backward()
+            with quiet(task.model, last=micro_step == plan.accumulation):
+                with autocast():
+                    loss = task.model(**task.inputs).loss
+                watcher.keep()
+                loss.backward()
             del loss
         watcher.backward_done()
         watcher.start_phase(Phase.UPDATE)

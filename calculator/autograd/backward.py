@@ -5,6 +5,7 @@ Source: torch (autograd/engine.cpp, input_buffer.cpp).
 
 import heapq
 from collections.abc import Sequence
+from itertools import count
 
 from calculator.autograd.graph import ACCUMULATE, Gradients, Node, Recorder, Tensor
 
@@ -29,16 +30,23 @@ def _walk(t: Recorder, outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -
     roots = [(tensor.node, tensor.index) for tensor in outputs]
     waiting = count_uses([node for node, _ in roots if node is not None], t.stops)
     buffers: dict[Node, Gradients] = {}
-    ready: list[tuple[int, Node]] = []
+    ready: list[tuple[int, int, Node]] = []
+    pushed = count()
+
+    def push(node: Node) -> None:
+        # accumulators have one sequence number in torch: those that are ready run in turn
+        heapq.heappush(ready, (-min(node.sequence, ACCUMULATE), next(pushed), node))
+
     for (node, index), gradient in zip(roots, gradients, strict=True):
         assert node is not None
         _deliver(t, buffers, node, index, gradient)
         if not waiting.get(node):
-            heapq.heappush(ready, (-node.sequence, node))
+            push(node)
     while ready:
-        _, node = heapq.heappop(ready)
+        *_, node = heapq.heappop(ready)
         results = _run(t, node, buffers.pop(node))
-        for place, edge in enumerate(() if node in t.stops else node.edges):
+        for place in () if node in t.stops else node.places:
+            edge = node.edges[place]
             if edge is None:
                 continue
             target, index = edge
@@ -47,7 +55,7 @@ def _walk(t: Recorder, outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -
                 _deliver(t, buffers, target, index, result)
             waiting[target] -= 1
             if not waiting[target] and target in buffers:
-                heapq.heappush(ready, (-target.sequence, target))
+                push(target)
             del result
 
 
@@ -64,6 +72,8 @@ def _run(t: Recorder, node: Node, gradients: Gradients) -> Gradients:
     if node.layer is not None and node.layer != t.layer:
         t.layer = node.layer
         t.ledger.mark(*node.layer, backward=True)
+    if node.before is not None:
+        node.before()
     for saved in node.saved:
         saved.unpack()
     results = node.run(t, gradients)

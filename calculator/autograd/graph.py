@@ -34,6 +34,15 @@ class Recomputed(Protocol):
         """The tensor of that place is not needed any more."""
 
 
+class Gathering(Protocol):
+    """An object that gathers the weights of a layer around it, where they are in shards."""
+
+    def around(
+        self, parameters: "Sequence[Parameter]", run: "Callable[[Tensor], Tensor]", x: "Tensor"
+    ) -> "Tensor":
+        """The output of a layer of these weights."""
+
+
 class Recorder(Protocol):
     """The methods of `calculator.autograd.tape.Tape` that tensors and operations use."""
 
@@ -48,6 +57,10 @@ class Recorder(Protocol):
     leaves: dict[int, "Leaf"]
     captured: "dict[int, Tensor] | None"
     stops: "set[Node]"
+
+    @property
+    def sharder(self) -> Gathering | None:
+        """The object that gathers weights, if they are in shards."""
 
     @property
     def keeps(self) -> bool:
@@ -89,7 +102,7 @@ class Recorder(Protocol):
         """A node of the graph, or None if nothing needs a gradient."""
 
     def weight(self, parameter: "Parameter") -> "Weight":
-        """A parameter as a tensor."""
+        """A parameter as a tensor, the same one each time."""
 
     def constant(self, shape: Shape, dtype: DType) -> "Tensor":
         """A tensor that exists throughout the step and is counted with the weights."""
@@ -242,11 +255,12 @@ class Node:
     engine does for broadcast and mixed formats. A product of two `factors` is such a case where
     autocast is on in the backward pass. The last input may be a bias that is added to every row:
     its gradient is the output's, `summed` by the engine. A kernel makes its gradients as a `whole`,
-    those that nobody needs too. `special` replaces all that. `name` is for a tape that names its
-    operations.
+    those that nobody needs too. `special` replaces all that. `before` is called when its turn
+    comes. `name` is for a tape that names its operations.
     """
 
     __slots__ = (
+        "before",
         "edges",
         "factors",
         "layer",
@@ -287,7 +301,14 @@ class Node:
         self.special = special
         self.saved: list[Saved] = []
         self.name: object = None
+        self.before: Callable[[], None] | None = None
         self.outputs = 1
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The order in which inputs get their gradients: addmm's bias comes first."""
+        last = len(self.edges) - 1
+        return (last, *range(last)) if self.summed else range(last + 1)
 
     def run(self, tape: Recorder, gradients: Gradients) -> Gradients:
         """The inputs' gradients."""
@@ -376,11 +397,18 @@ class Weight(Leaf):
 
     def accumulate(self, gradient: Tensor) -> None:
         """The same, and count it with the gradients."""
+        self.tape.ledger.arrive(self.elements, self.dtype)
         super().accumulate(gradient)
-        if self.gradient is not None:
+        if self.gradient is not None and self.tape.mode.shards is None:
             self.gradient.storage.become(Part.GRADIENTS)
+            if self.tape.mode.gradients_leave:
+                self.gradient = None
             if self.tape.mode.updates is not None:
                 self.update(self.tape.mode.updates)
+
+    def let_go(self) -> None:
+        """Its gradient has been copied elsewhere."""
+        self.gradient = None
 
     def update(self, temporaries: int) -> None:
         """Update the weight inside the backward pass; then its gradient goes."""

@@ -11,7 +11,8 @@ class Ledger:
     """Births (+id) and deaths (-id) of storages in order; an id stands for (elements, format).
 
     `part_events` repeats each event with the part it belongs to and adds those in which living
-    bytes change their part.
+    bytes change their part. `arrivals` are the weights' gradients in the order in which they are
+    complete.
     """
 
     def __init__(self) -> None:
@@ -21,6 +22,7 @@ class Ledger:
         self.part_events: list[tuple[int, int, int]] = []
         self.phases: list[tuple[int, Phase]] = []
         self.marks: list[tuple[int, Mark]] = []
+        self.arrivals: list[tuple[int, Size, DType]] = []
 
     def size_id(self, elements: Size, dtype: DType) -> int:
         """The id, from 1 up, of a storage of that many elements in that format."""
@@ -41,6 +43,10 @@ class Ledger:
     def begin(self, phase: Phase) -> None:
         """The next phase of the step starts here."""
         self.phases.append((len(self.events), phase))
+
+    def arrive(self, elements: Size, dtype: DType) -> None:
+        """A weight's gradient is complete."""
+        self.arrivals.append((len(self.events), elements, dtype))
 
     def mark(self, stack: str, position: int, backward: bool) -> None:
         """A layer of a stack starts here, in the forward or the backward pass."""

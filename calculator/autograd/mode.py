@@ -44,14 +44,15 @@ class Mode:
     """Settings that determine how a step runs.
 
     `weights` is the format of the weights, `autocast` that of matrix products under autocast.
-    `gradients_exist` is set in every micro-step but the first. `batch` is the number 1 for one
-    sequence, for which shapes broadcast and matmul copies no heads. `aligned` has the lengths that
-    are multiples of what the efficient kernel wants of a mask's rows; `padded_heads` are no
-    multiple of 8, to which flash pads them, and `odd_heads` none of 4. Where gradients are freed in
-    the backward pass, `updates` is the number of temporaries in the update of a weight. A sequence
-    is `windowed` that is at least as long as the window of layers that have one, which then need a
-    mask. Linear attention has so many `chunks`, at most those put on the tape, and the last may not
-    be whole.
+    `gradients_exist` is set in every micro-step but the first. Where `gradients_leave`, each goes
+    into a bucket that lives anyway. Weights are gathered from `shards` of that format, where they
+    are in shards. `batch` is the number 1 for one sequence, for which shapes broadcast and matmul
+    copies no heads. `aligned` has the lengths that are multiples of what the efficient kernel wants
+    of a mask's rows; `padded_heads` are no multiple of 8, to which flash pads them, and `odd_heads`
+    none of 4. Where gradients are freed in the backward pass, `updates` is the number of
+    temporaries in the update of a weight. A sequence is `windowed` that is at least as long as the
+    window of layers that have one, which then need a mask. Linear attention has so many `chunks`,
+    at most those put on the tape, and the last may not be whole.
     """
 
     weights: DType = FLOAT32
@@ -61,6 +62,8 @@ class Mode:
     reversible: bool = False
     dropout: bool = False
     gradients_exist: bool = False
+    gradients_leave: bool = False
+    shards: DType | None = None
     batch: Size = BATCH
     aligned: frozenset[Size] = frozenset((SEQUENCE, TARGET))
     padded_heads: bool = False

@@ -124,6 +124,13 @@ def rounded_up(base: Size, multiple: int) -> Size:
 
 
 @cache
+def padded_to(base: Size, other: Size) -> Size:
+    """The size rounded up to a multiple of another, as equal shards of its rows want it."""
+    name = f"({base} padded to {other})"
+    return derived(name, lambda size, multiple: -(-size // multiple) * multiple, base, other)
+
+
+@cache
 def at_least(base: Size, other: Size) -> Size:
     """The larger of two sizes."""
     return derived(f"(max {base}, {other})", max, base, other)

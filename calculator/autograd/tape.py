@@ -26,6 +26,7 @@ from calculator.autograd.graph import (
 )
 from calculator.autograd.ledger import Ledger, Storage
 from calculator.autograd.mode import Mode
+from calculator.autograd.sharding import Sharder
 from calculator.autograd.sizes import Shape, ShapeError, elements_of
 from calculator.parts import Part
 
@@ -112,6 +113,7 @@ class Tape:
         self._static = Storage(self.ledger, 0, Part.WEIGHTS)
         self._weights: dict[Parameter, Weight] = {}
         self._sequence = 0
+        self.sharder = None if mode.shards is None else Sharder(self, mode.shards)
         self._casts: dict[int, Tensor] = {}
         self._frame: Frame | None = None
         self._recomputing: Frame | None = None
@@ -170,7 +172,7 @@ class Tape:
         if parameter not in self._weights:
             dtype = parameter.dtype or self.mode.weights
             weight = Weight(self, self._static, parameter.shape, dtype, len(self._weights))
-            weight.has_gradient = self.mode.gradients_exist
+            weight.has_gradient = self.mode.gradients_exist and self.mode.shards is None
             self._weights[parameter] = weight
             if parameter.trained:
                 self.leaves[id(weight.node)] = weight

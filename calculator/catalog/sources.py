@@ -54,6 +54,15 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch 2.13, source code: derivatives.yaml, autograd, torch.optim, the caching allocator",
         "https://github.com/pytorch/pytorch",
     ),
+    "ddp": Source(
+        "Li et al., 2020. PyTorch Distributed: Experiences on Accelerating Data Parallel Training, "
+        "section 3.2.3",
+        "https://arxiv.org/abs/2006.15704",
+    ),
+    "fsdp2": Source(
+        "PyTorch documentation, torch.distributed.fsdp.fully_shard",
+        "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html",
+    ),
     "autocast": Source(
         "PyTorch documentation, Automatic Mixed Precision: operations by number format",
         "https://docs.pytorch.org/docs/stable/amp.html",

@@ -94,6 +94,11 @@ def walk(value: Any) -> Counted:
             pass
 
 
+def parameters_of(*layers: Layer) -> list[Parameter]:
+    """The weights of layers, each once."""
+    return [*{item: None for item, _ in walk(layers) if isinstance(item, Parameter)}]
+
+
 def weights_of(t: Recorder, *layers: Layer) -> list[Tensor]:
     """The weights of layers as tensors."""
     return [t.weight(item) for item, _ in walk(layers) if isinstance(item, Parameter)]

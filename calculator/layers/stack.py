@@ -10,7 +10,7 @@ from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import Checkpointing
 from calculator.errors import InputError
 from calculator.layers import reversible
-from calculator.layers.layer import Counted, Layer, walk
+from calculator.layers.layer import Counted, Layer, parameters_of, walk
 from calculator.layers.reversible import Coupling
 
 
@@ -96,10 +96,10 @@ class Stack(Layer, Generic[B]):
         for position, block in enumerate(self.blocks):
             handed = block.handed(*context)
             with t.in_layer(self.name, position):
+                run = partial(_with_context, block, handed)
                 if t.mode.checkpointing is Checkpointing.FULL:
-                    x = t.checkpoint(partial(_with_context, block, handed), x)
-                else:
-                    x = block(x, *handed)
+                    run = partial(t.checkpoint, run)
+                x = run(x) if t.sharder is None else t.sharder.around(parameters_of(block), run, x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         return x
 

@@ -19,7 +19,7 @@ from calculator.autograd.sizes import Shape
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding
-from calculator.layers.layer import Layer
+from calculator.layers.layer import Layer, walk
 from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Stack
 
@@ -106,6 +106,14 @@ class Model(Layer, ABC):
     @abstractmethod
     def forward(self, ids: Tensor, labels: Tensor, /) -> Tensor:
         """The loss of one micro-batch."""
+
+    def outside(self) -> list[Parameter]:
+        """The weights outside of all stacks, each once."""
+        inside = {
+            item for _, stack in self.stacks() for block in stack.kinds for item, _ in walk(block)
+        }
+        found = {item: None for item, _ in self.walk() if item not in inside}
+        return [item for item in found if isinstance(item, Parameter)]
 
     def stacks(self) -> Iterator[tuple[str, Stack[Any]]]:
         """The stacks of layers by the names of their fields."""

@@ -12,7 +12,7 @@ from calculator.estimate import estimate
 from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
 from calculator.page.states import Params, chosen, read_state
-from calculator.plan import Plan, techniques
+from calculator.plan import DataParallel, Plan, techniques
 from calculator.planner.need import describe_need, need_of
 from calculator.report import Report
 from calculator.resolution import (
@@ -107,6 +107,8 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return plan.optimizer_bits == 8
         case "sharing_groups":
             return plan.sharing_groups < architecture.shared_layers
+        case "data_parallel":
+            return plan.gpus > 1 and plan.data_parallel is not DataParallel.DDP
         case "reversible" | "lora" | "update_in_backward":
             return bool(getattr(plan, field))
         case _:

@@ -22,7 +22,7 @@ from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.trace import Step
-from calculator.plan import Plan, Precision
+from calculator.plan import DataParallel, Plan, Precision
 from calculator.techniques.in_backward import temporaries
 from calculator.techniques.registry import changed_model
 
@@ -60,6 +60,7 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
         "sequence": plan.sequence_length,
         "target": plan.target_length or 0,
         "lora_rank": plan.lora,
+        "gpus": plan.gpus,
     }
 
 
@@ -75,6 +76,8 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         reversible=plan.reversible,
         dropout=plan.dropout > 0,
         gradients_exist=plan.accumulation > 1,
+        gradients_leave=plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW,
+        shards=None if not plan.is_sharded else FLOAT16 if plan.weight_bytes == 2 else FLOAT32,
         batch=ONE if plan.batch_size == 1 else BATCH,
         padded_heads=head_size % NARROW_MULTIPLE > 0,
         odd_heads=head_size % WIDE_MULTIPLE > 0,

@@ -6,7 +6,7 @@ or down, so no layer left out can be the peak.
 """
 
 import gc
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,10 +56,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recorded step; sizes are numbered from 1."""
+    """A recorded step; sizes are numbered from 1.
+
+    `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
+    elements, and their format.
+    """
 
     sizes: tuple[Bytes, ...]
     chunks: tuple[Chunk, ...]
+    arrivals: tuple[tuple[int, Size, DType], ...] = ()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -80,9 +85,16 @@ def run_step(step: Step, tape: Tape | None = None) -> Tape:
     t.ledger.begin(Phase.FORWARD)
     inputs = zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)
     ids, labels = (t.input(shape, dtype) for shape, dtype in inputs)
+    root = None if t.sharder is None else t.sharder.begin(step.model.outside())
     loss = step.model.forward(ids, labels)
     t.end_autocast()
-    engine.backward([loss], [t.like(loss)])
+    if t.sharder is None or root is None:
+        engine.backward([loss], [t.like(loss)])
+        return t
+    gradient = t.like(loss)
+    t.sharder.turn(root)
+    engine.backward([loss], [gradient])
+    t.sharder.end(root)
     return t
 
 
@@ -146,7 +158,8 @@ def _chunked(ledger: Ledger, step: Step) -> Trace:
         events, parts = _events(ledger, layout.late, start, end)
         peaks, origins = _without_valleys(events)
         chunks.append(Chunk(phase, peaks, origins, _by_part(parts), _net(parts), repeated))
-    return Trace(tuple(layout.sizes), tuple(chunks))
+    arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
+    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals))
 
 
 def _late_deaths(

@@ -22,6 +22,7 @@ from calculator.planner.fit import (
     proposals_in_steps,
 )
 from calculator.planner.need import need_of, need_on
+from calculator.planner.several import Several, fewest_in_steps
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
@@ -222,14 +223,40 @@ def _what_would_fit(
         others = step
         yield Advice(TITLE_FITS_NOT, "", (), done=False)
     elsewhere = (*larger, *_ways_on_others(others))
-    note = f"No change counted here makes it fit one {gpu.short}. On a larger GPU:"
-    if not elsewhere:
-        most = format_bytes(BY_MEMORY[-1].memory)
-        note = (
-            f"No change counted here makes it fit one GPU, not even one of {most}. It needs "
-            "several GPUs together, which this page does not count yet."
-        )
-    yield Advice(TITLE_FITS_NOT, note, elsewhere, done=True, largest=largest)
+    together: list[Way] = []
+    for several in fewest_in_steps(architecture, plan, gpu):
+        yield Advice(TITLE_FITS_NOT, "", elsewhere, done=False)
+        together += [] if several is None else [_together_way(several, gpu)]
+    note = _note_on_others(gpu, together, elsewhere)
+    yield Advice(TITLE_FITS_NOT, note, (*together, *elsewhere), done=True, largest=largest)
+
+
+def _note_on_others(gpu: Gpu, together: Sequence[Way], larger: Sequence[Way]) -> str:
+    first = f"No change counted here makes it fit one {gpu.short}."
+    match bool(together), bool(larger):
+        case True, True:
+            return f"{first} On several, or on a larger GPU:"
+        case True, False:
+            return f"{first} On several:"
+        case False, True:
+            return f"{first} On a larger GPU:"
+        case _:
+            most = format_bytes(BY_MEMORY[-1].memory)
+            return (
+                f"No change counted here makes it fit one GPU, not even one of {most}. It needs "
+                "several GPUs together, which are counted for some models only."
+            )
+
+
+def _together_way(several: Several, gpu: Gpu) -> Way:
+    """Shards of the step on as few of this GPU as hold them."""
+    return Way(
+        f"Use {format_count(several.plan.gpus)} of this GPU with FSDP{several.beside}",
+        format_bytes(several.need.typical),
+        "The fewest of 2, 4, 8 and so on; each holds a shard and gathers a layer at a time.",
+        several.plan,
+        gpu,
+    )
 
 
 def _smaller_batch(

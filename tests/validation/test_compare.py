@@ -54,5 +54,11 @@ def test_bytes_over_the_bus_are_exact(name: str) -> None:
         assert getattr(item.report, name) == item.row["transfer"][name], item.configuration.command
 
 
+def test_every_call_of_every_collective_has_the_measured_bytes() -> None:
+    many = [item for item in comparisons() if item.configuration.plan.gpus > 1]
+    assert len(many) > 250
+    assert [item.configuration.command for item in many if item.collective_errors()] == []
+
+
 def test_a_spread_is_of_absolute_errors() -> None:
     assert spread([-0.3, 0.1, 0.2, -0.1, 0.0]) == Spread(5, 0.1, 0.3, 0.3)

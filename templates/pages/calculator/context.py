@@ -73,6 +73,7 @@ GROUPS = (
         ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
         folded=True,
     ),
+    Group("Several GPUs", ("gpus", "data_parallel"), folded=True),
     Group(
         "More options",
         ("attention", "update", "dropout", "accumulation", "tied_embeddings"),

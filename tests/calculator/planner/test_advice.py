@@ -1,10 +1,11 @@
+from dataclasses import asdict
 from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.catalog import GPUS, MODELS, find_gpu
+from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.catalog.gpus import Gpu
 from calculator.estimate import estimate
 from calculator.page.advice import advise
@@ -84,9 +85,33 @@ def test_where_no_change_helps_another_gpu_is_named() -> None:
 
 
 def test_where_no_gpu_helps_nothing_is_promised() -> None:
-    advice = advice_for("gpt3-175b", "t4")
+    advice = advice_for("t5-11b", "t4", batch_size=64, checkpointing="full", precision="fp32")
+    assert advice.ways or "several GPUs together" in advice.note
+    advice = advice_for("gpt3-175b", "gtx-1060")  # one layer gathered is larger than this GPU
     assert advice.ways == ()
-    assert "several GPUs together, which this page does not count yet" in advice.note
+    assert "several GPUs together, which are counted for some models only" in advice.note
+
+
+def test_a_model_of_today_gets_gpus_and_a_length_at_which_people_train() -> None:
+    *_, advice = advise_in_steps(
+        find_model("meta-llama/Llama-3.1-70B"), Plan(), find_gpu("a100-80")
+    )
+    way = advice.ways[0]
+    assert way.words.endswith("with FSDP, checkpointing and 2,048 tokens")
+    # 70.6 billion parameters: 16 bytes each in shards, so no fewer than 70.6 * 16 / 85.9 GPUs
+    assert way.plan
+    assert way.plan.gpus >= 16
+
+
+def test_where_no_change_helps_the_fewest_gpus_with_fsdp_are_named() -> None:
+    advice = advice_for("gpt3-175b", "h200")
+    assert advice.note.startswith("No change counted here makes it fit one H200")
+    way = advice.ways[0]
+    assert way.plan
+    assert way.words.startswith(f"Use {way.plan.gpus} of this GPU with FSDP")
+    fewer = Plan.parse({**asdict(way.plan), "gpus": way.plan.gpus // 2})
+    need = need_of(estimate(MODELS["gpt3-175b"], fewer, way.gpu.generation))
+    assert not need.fits(way.gpu.memory)
 
 
 def test_a_search_in_slices_ends_with_the_whole_advice() -> None:

@@ -1,0 +1,155 @@
+"""FSDP2 on the tape: weights in shards, gathered by layer where they are needed.
+
+Each layer's weights are a unit, and all others the root's. A unit's weights are gathered into one
+flat tensor and copied out of it into whole weights. In the forward pass the flat tensor of a unit
+lives until the next unit has gathered its own; in the backward pass the next unit is gathered while
+one runs. A unit's whole weights go when it has run, except the root's. Its whole gradients are
+copied into one flat tensor, which is reduced into this GPU's shards of them and lives until the
+next unit has its own.
+
+Rows are padded to a multiple of the GPUs, so that all shards are equal.
+
+Source: fsdp2, torch (distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py,
+_fsdp_state.py)
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Final
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.sizes import Shape, Size, derived, elements_of, padded_to, size
+from calculator.parts import Part
+
+GPUS: Final = size("gpus")
+
+
+def whole_elements(shape: Shape) -> Size:
+    """Elements of a weight whose rows are padded to a multiple of the GPUs."""
+    return elements_of((padded_to(shape[0], GPUS), *shape[1:]))
+
+
+@cache
+def flat_elements(*wholes: Size) -> Size:
+    """Elements of the flat tensor of a unit's weights."""
+    return derived("weights of a unit", lambda *sizes: sum(sizes), *wholes)
+
+
+@cache
+def shard_elements(flat: Size) -> Size:
+    """Elements of one GPU's share of a flat tensor."""
+    return derived("a shard of a unit", lambda elements, gpus: elements // gpus, flat, GPUS)
+
+
+class Unit:
+    """Weights that are gathered together; `gathered` is flat, `whole` are the weights."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self.parameters = tuple(parameters)
+        self.sizes = tuple(whole_elements(item.shape) for item in self.parameters)
+        self.flat = flat_elements(*self.sizes)
+        self.gathered: Tensor | None = None
+        self.whole: list[Tensor] = []
+
+
+class Sharder:
+    """The units of a step in the order in which they run, and what they hold.
+
+    Shards and reduced gradients are in `shards`, gathered weights in the mode's format for weights.
+    """
+
+    def __init__(self, tape: Recorder, shards: DType) -> None:
+        self.tape = tape
+        self.shards = shards
+        self.order: list[Unit] = []
+        self.held: Tensor | None = None
+        self.reduced: Tensor | None = None
+        self.kept: list[Tensor] = []
+
+    # -- the root --------------------------------------------------------------------------------
+
+    def begin(self, parameters: Sequence[Parameter]) -> Unit:
+        """The forward pass begins: the root's weights are gathered, and stay to the end."""
+        root = Unit(parameters)
+        self._before_forward(root)
+        return root
+
+    def turn(self, root: Unit) -> None:
+        """The forward pass is over, and the backward pass begins."""
+        self.order.append(root)
+        self.held = None
+        self._before_backward(root)
+
+    def end(self, root: Unit) -> None:
+        """The backward pass is over."""
+        self._after_backward(root)
+        self.reduced = None
+
+    # -- a layer ---------------------------------------------------------------------------------
+
+    def around(
+        self, parameters: Sequence[Parameter], run: Callable[[Tensor], Tensor], x: Tensor
+    ) -> Tensor:
+        """The output of a layer with its weights gathered around it, in both directions."""
+        unit = Unit(parameters)
+        self._before_forward(unit)
+        x = self._watched(unit, x)
+        x = run(x)
+        unit.whole.clear()
+        self.order.append(unit)
+        if x.node is not None:
+            x.node.before = partial(self._before_backward, unit)
+        return x
+
+    def _watched(self, unit: Unit, x: Tensor) -> Tensor:
+        """The same tensor; when its gradient is complete, so are those of the unit's weights."""
+        node = self.tape.record([x], rules=[None])
+        if node is None:
+            return x
+        node.before = partial(self._after_backward, unit)
+        return Tensor(self.tape, x.storage, x.shape, x.dtype, node)
+
+    # -- what happens around each ----------------------------------------------------------------
+
+    def _gather(self, unit: Unit) -> None:
+        if unit.gathered is not None or unit.whole:
+            return
+        weights = self.tape.mode.weights
+        cast = None
+        if self.shards is not weights:
+            cast = self.tape.empty((shard_elements(unit.flat),), weights)
+        unit.gathered = self.tape.empty((unit.flat,), weights)
+        del cast  # dies here
+
+    def _before_forward(self, unit: Unit) -> None:
+        self._gather(unit)
+        self._copy_out(unit)  # the one before is held by a local name until this is done
+        self.held, unit.gathered = unit.gathered, None
+
+    def _before_backward(self, unit: Unit) -> None:
+        self._gather(unit)
+        if unit.gathered is not None:
+            self._copy_out(unit)
+            unit.gathered = None
+        place = self.order.index(unit)
+        if place > 0:
+            self._gather(self.order[place - 1])
+
+    def _copy_out(self, unit: Unit) -> None:
+        weights = self.tape.mode.weights
+        unit.whole = [self.tape.empty((each,), weights) for each in unit.sizes]
+
+    def _after_backward(self, unit: Unit) -> None:
+        unit.whole.clear()
+        self.reduced = None
+        flat = self.tape.empty((unit.flat,), self.shards)
+        *others, last = map(self.tape.weight, unit.parameters)
+        for weight in others:
+            weight.let_go()
+        shard = self.tape.empty((shard_elements(unit.flat),), self.shards)
+        last.let_go()  # a name of PyTorch's own loop over the gradients holds it until here
+        if not self.tape.mode.gradients_exist:  # else it is added to those that exist
+            shard.storage.become(Part.GRADIENTS)
+            self.kept.append(shard)
+        self.reduced = flat

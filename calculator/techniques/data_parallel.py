@@ -1,0 +1,110 @@
+"""Several GPUs that train together: DistributedDataParallel, each with a copy of the model.
+
+DDP copies each gradient into one of its buckets, flat tensors that live from step to step, and
+reduces a bucket over all GPUs as soon as it is full. After the first step it fills them in the
+order in which gradients arrive: the first until it has 1 MiB, the others until they have 25 MiB.
+With `gradient_as_bucket_view` a gradient is a view of its bucket, and its own bytes go at once.
+
+Source: ddp, torch (distributed/c10d/reducer.cpp, nn/parallel/distributed.py)
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.plan import BaseBits, DataParallel, LoraBias, Offload, Optimizer, Plan
+
+FIRST_BUCKET: Final = 2**20
+BUCKET: Final = 25 * 2**20
+# types of which no step of several GPUs was measured
+UNMEASURED: Final = ("dalle",)
+# types whose class has a bias that it does not use where its embeddings are not tied
+UNUSED_UNTIED: Final = ("bert", "roberta", "xlm-roberta", "deberta-v2")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An operation of all GPUs in one step: bytes of the whole tensor at each call."""
+
+    name: str
+    sizes: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes of all calls."""
+        return sum(self.sizes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its name, how often it runs in a step, and the bytes of all calls."""
+        return {"name": self.name, "calls": len(self.sizes), "bytes": self.total}
+
+
+def buckets(gradients: Iterable[int]) -> tuple[int, ...]:
+    r"""Bytes of DDP's buckets for gradients of one format, by their bytes in order of arrival.
+
+    $$b_k = \sum_{i = i_k}^{i_{k+1} - 1} g_i$$
+
+    with g_i the bytes of a gradient; a bucket is full with the gradient that brings it to 1 MiB
+    (the first bucket) or 25 MiB (any other).
+
+    >>> buckets([2**20, 20 * 2**20, 10 * 2**20, 1])
+    (1048576, 31457280, 1)
+
+    Source: torch (distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size)
+    """
+    full: list[int] = []
+    filled = 0
+    for gradient in gradients:
+        filled += gradient
+        if filled >= (BUCKET if full else FIRST_BUCKET):
+            full.append(filled)
+            filled = 0
+    return (*full, filled) if filled else tuple(full)
+
+
+def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what several GPUs cannot do, or what was not measured on them.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    if plan.gpus == 1:
+        if plan.data_parallel is not DataParallel.DDP:
+            rule = "one GPU has nothing to share: must be ddp, or gpus at least 2"
+            raise InputError("data_parallel", plan.data_parallel, rule)
+        return
+    if plan.data_parallel is DataParallel.DDP_VIEW and plan.accumulation > 1:
+        rule = (
+            "gradients become views of their buckets in the last micro-step only, which was not "
+            "measured: must be 1 with ddp-view"
+        )
+        raise InputError("accumulation", plan.accumulation, rule)
+    reversible: bool | None = plan.reversible
+    groups: int | None = plan.sharing_groups or architecture.sharing_groups
+    left_out = {
+        "reversible": architecture.reversible if reversible is None else reversible,
+        "sharing_groups": (groups or architecture.shared_layers) < architecture.shared_layers,
+        "offload": plan.offload is not Offload.NONE,
+        "quantization": plan.quantization is not BaseBits.NONE,
+        "update_in_backward": plan.update_in_backward,
+        "lora_bias": plan.lora_bias is not LoraBias.NONE,
+        "lora_modules": bool(plan.lora_modules),
+        "muon": plan.optimizer is Optimizer.MUON,
+    }
+    for name, used in left_out.items():
+        if used:
+            rule = f"steps with {name} were measured on one GPU only: must be 1"
+            raise InputError("gpus", plan.gpus, rule)
+    tied: bool | None = plan.tied_embeddings
+    untied = not (architecture.tied_embeddings if tied is None else tied)
+    if architecture.family in UNUSED_UNTIED and untied and not plan.lora:
+        rule = (
+            f"{architecture.name} without tied embeddings has a bias that gets no gradient; DDP "
+            "stops after a step with such a weight: must be 1"
+        )
+        raise InputError("gpus", plan.gpus, rule)
+    if architecture.family in UNMEASURED:
+        rule = f"{architecture.name} was measured on one GPU only: must be 1"
+        raise InputError("gpus", plan.gpus, rule)

@@ -1,0 +1,91 @@
+"""FSDP2: each GPU holds a shard of every weight, its gradient and its states.
+
+Counted is `fully_shard` on each layer and on the model, with its defaults: a layer's weights are
+gathered when it runs, forward and backward, and the next layer's while it does. The recorded step
+holds them (`calculator.autograd.sharding`); here are the shards, which live from step to step.
+
+`torch.chunk` cuts a weight by rows. Where the GPUs do not divide them, the last GPUs hold fewer
+rows or none, but every GPU has the bytes of the first: the shards are padded.
+
+Under `mixed` it is `MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)`:
+shards and reduced gradients in 32 bits, gathered weights in 16.
+
+Source: fsdp2, torch (distributed/fsdp/_fully_shard)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Final
+
+from calculator.autograd.graph import Parameter
+from calculator.autograd.sharding import Unit
+from calculator.autograd.sizes import Numbers, number_of
+from calculator.errors import InputError
+from calculator.layers.layer import parameters_of
+from calculator.models.model import Model
+from calculator.plan import Optimizer, Plan, Precision
+
+# the types whose steps were measured with FSDP
+MEASURED: Final = ("llama", "gpt2", "qwen2", "qwen3")
+OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Elements of the flat tensor of each unit: of the root, and of the layers in order."""
+
+    root: int
+    layers: tuple[int, ...]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Those of all units."""
+        return (self.root, *self.layers)
+
+
+def flat_units(model: Model, numbers: Numbers) -> Flat:
+    """The units of a model with one stack, whose layers share no weights."""
+    layers: list[int] = []
+    for _, stack in model.stacks():
+        kinds = [_flat(parameters_of(kind), numbers) for kind in stack.kinds]
+        layers += islice(cycle(kinds), stack.layers)
+    return Flat(_flat(model.outside(), numbers), tuple(layers))
+
+
+def _flat(parameters: Sequence[Parameter], numbers: Numbers) -> int:
+    return number_of(Unit(parameters).flat, numbers)
+
+
+def sharded_shape(shape: tuple[int, ...], gpus: int) -> tuple[int, ...]:
+    """The shape of a weight's shard: every GPU has the bytes of the first.
+
+    >>> sharded_shape((10, 3), 4)
+    (3, 3)
+    """
+    return (-(-shape[0] // gpus), *shape[1:])
+
+
+def check_fsdp(plan: Plan, family: str) -> None:
+    """Refuse what was not measured, or what PyTorch cannot do.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    if family not in MEASURED:
+        rule = f"fsdp was measured for {', '.join(MEASURED)}, not for {family}: must be ddp"
+        raise InputError("data_parallel", plan.data_parallel, rule)
+    if plan.precision is Precision.AMP:
+        rule = (
+            "autocast would keep a 16-bit copy of every gathered weight; with fsdp it must be "
+            "mixed (32-bit shards, gathered in 16 bits), half or fp32"
+        )
+        raise InputError("precision", plan.precision, rule)
+    if plan.lora:
+        raise InputError("lora", plan.lora, "adapters with fsdp were not measured: must be 0")
+    if plan.optimizer not in OPTIMIZERS:
+        rule = f"with fsdp it was measured for: {', '.join(OPTIMIZERS)}"
+        raise InputError("optimizer", plan.optimizer, rule)
+    if plan.optimizer_bits not in (None, plan.own_bits):
+        rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with fsdp"
+        raise InputError("optimizer_bits", plan.optimizer_bits, rule)

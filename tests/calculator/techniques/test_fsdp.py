@@ -1,0 +1,85 @@
+"""FSDP2: shards, and what it refuses; measured rows hold whole steps."""
+
+from dataclasses import replace
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.curve import curve
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.plan import DataParallel, Plan, Precision
+from calculator.report import Phase, Report
+
+LLAMA = "meta-llama/Llama-3.1-8B"
+# its checkpoint's index on the Hub says 16,060,522,496 bytes of bfloat16
+PARAMETERS = 8_030_261_248
+
+
+def sharded(gpus: int, **options: object) -> Report:
+    given = {"precision": "mixed", "sequence_length": 256, "data_parallel": "fsdp", **options}
+    return estimate(find_model(LLAMA), Plan.parse({"gpus": gpus, **given}))
+
+
+def test_each_gpu_has_its_share_of_weights_gradients_and_states_in_32_bits() -> None:
+    # every dimension of this model but its norms' is a multiple of 64
+    update = sharded(64).phases[Phase.UPDATE]
+    share = 4 * PARAMETERS / 64
+    assert update.weights == pytest.approx(share, rel=1e-4)
+    assert update.gradients == pytest.approx(share, rel=1e-4)
+    assert update.optimizer == pytest.approx(2 * share, rel=1e-4)
+
+
+def test_weights_are_gathered_in_16_bits_in_both_passes_and_reduced_in_32_once() -> None:
+    found = {item["name"]: item for item in sharded(8).as_json()["collectives"]}
+    root = 2 * 128_256 * 4096 + 4096  # embeddings, output layer, last norm
+    gathered, reduced = found["all_gather"], found["reduce_scatter"]
+    assert gathered["bytes"] == 2 * (2 * (PARAMETERS - root) + root)
+    assert gathered["calls"] == 2 * 32 + 1
+    assert reduced["bytes"] == 4 * PARAMETERS
+    assert reduced["calls"] == 32 + 1
+
+
+def test_the_more_gpus_the_less_each_holds() -> None:
+    peaks = [sharded(gpus).gpu.total for gpus in (2, 4, 8, 16, 64, 1024)]
+    assert peaks == sorted(peaks, reverse=True)
+
+
+def test_rows_that_do_not_divide_are_padded_and_named() -> None:
+    # GPT-2 has 50,257 tokens: 8 GPUs hold 6,283 rows of them, the last one 6,276
+    report = estimate(
+        find_model("gpt2-s"),
+        Plan(gpus=8, data_parallel=DataParallel.FSDP, precision=Precision.FP32),
+    )
+    even = 4 * (124_439_808 - 50_257 * 768) // 8
+    assert report.phases[Phase.UPDATE].weights == pytest.approx(even + 4 * 6283 * 768, abs=2**17)
+    assert any("1 of 148 weights have rows that 8 GPUs do not divide" in n for n in report.notes)
+    assert any("50,257" in note for note in report.notes)
+
+
+def test_a_curve_is_as_high_as_the_estimate_with_shards() -> None:
+    plan = Plan(
+        gpus=4, data_parallel=DataParallel.FSDP, precision=Precision.MIXED, sequence_length=128
+    )
+    model = replace(find_model("gpt2-s"), layers=7)
+    report = estimate(model, plan)
+    assert curve(model, plan).peak.memory.total == report.gpu.total
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("bert-base", {"precision": "mixed"}, r"data_parallel = 'fsdp'.*not for bert"),
+        ("gpt2-s", {}, r"precision = 'amp'.*mixed"),
+        ("gpt2-s", {"precision": "half", "lora": 8}, r"lora = '8'.*not measured"),
+        ("gpt2-s", {"precision": "half", "optimizer": "lion"}, r"optimizer = 'lion'"),
+        ("gpt2-s", {"precision": "half", "optimizer_bits": 8}, r"optimizer_bits = '8'"),
+        ("gpt2-s", {"precision": "half", "sharing_groups": 2}, r"gpus = '4'.*sharing_groups"),
+    ],
+)
+def test_what_was_not_measured_with_shards_is_refused(
+    model: str, options: dict[str, object], message: str
+) -> None:
+    plan = Plan.parse({"gpus": 4, "data_parallel": "fsdp", **options})
+    with pytest.raises(InputError, match=message):
+        estimate(find_model(model), plan)

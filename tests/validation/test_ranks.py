@@ -1,0 +1,64 @@
+"""One rank alone holds what it holds beside real others, which talk over gloo."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.oracle
+
+Measure = Callable[..., dict[str, Any]]
+WORDS = (
+    "validation/configs/llama.json --layers 3 --sequence-length 64 --precision fp32 "
+    "--attention eager --gpus 2"
+)
+
+
+def beside_another(words: str, folder: Path) -> dict[str, Any]:
+    """The row of the first of two real processes."""
+    command = (sys.executable, "-m", "tests.validation.gloo")
+    processes = [
+        subprocess.Popen(
+            [*command, str(rank), str(folder / "store"), *words.split()],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    rows = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
+    assert rows[0]["phases"] == rows[1]["phases"]
+    return dict(rows[0])
+
+
+@pytest.mark.parametrize("way", ["ddp", "ddp-view"])
+def test_a_replica_alone_needs_what_it_needs_beside_another(
+    measure: Measure, tmp_path: Path, way: str
+) -> None:
+    words = f"{WORDS} --data-parallel {way}"
+    real, alone = beside_another(words, tmp_path), measure(words, "cpu")
+    for phase, measured in real["phases"].items():
+        assert alone["phases"][phase]["peak"] == measured["peak"]
+
+
+def test_a_shard_alone_is_what_it_is_beside_another(measure: Measure, tmp_path: Path) -> None:
+    # gloo's own work tensors lie in the same memory, so forward and backward are not compared
+    words = f"{WORDS} --data-parallel fsdp"
+    real, alone = beside_another(words, tmp_path), measure(words, "cpu")
+    for name in ("weights", "gradients", "optimizer"):
+        assert alone[name] == real[name]
+    assert alone["phases"]["update"]["peak"] == real["phases"]["update"]["peak"]
+
+
+def test_what_a_layer_gathers_is_what_the_calculator_says(measure: Measure) -> None:
+    # 3 GPUs divide few of this model's rows
+    from validation.compare import compare
+
+    for way, precision in (("ddp", "amp"), ("fsdp", "mixed")):
+        words = f"validation/configs/qwen3.json --gpus 3 --data-parallel {way}"
+        (found,) = compare([measure(f"{words} --precision {precision} --sequence-length 80")])
+        assert found.error == 0
+        assert found.collective_errors() == {}

@@ -1,0 +1,198 @@
+"""One rank of many: real DDP and FSDP2 on a process group of which nobody else is there.
+
+A collective returns at once and moves nothing; its sizes are noted. So a world may be of any size,
+and what one rank allocates is what it would allocate beside all the others. On the counting GPU
+there is one stream: a card's allocator frees a block when the last tensor on it goes, whatever
+stream it was used on, because neither DDP nor FSDP2 calls `record_stream`.
+
+Not checked: buffers that NCCL allocates for itself, and blocks that the allocator must keep for
+another stream (both are reserved memory, not allocated).
+"""
+
+import gc
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final, assert_never
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.futures import Future
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from calculator.plan import DataParallel, Plan, Precision
+from validation.counting_device import resize
+from validation.models import Task, layer_lists
+
+BACKEND: Final = "alone"
+
+
+class Ranks(dist.ProcessGroup):
+    """The group of one rank's own; `moved` has the bytes of each collective since `forget`.
+
+    `flat` are the tensors that were reduced: DDP's buckets.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        super().__init__(rank, size)  # type: ignore[call-arg]  # the stub lacks this one
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a new list."""
+        self.moved: dict[str, list[int]] = defaultdict(list)
+        self.flat: list[torch.Tensor] = []
+
+    def allreduce(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
+        """Leave the tensors as they are."""
+        self.moved["all_reduce"].append(sum(item.nbytes for item in tensors))
+        self.flat += tensors
+        return _done(tensors)
+
+    def broadcast(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
+        """Leave the tensors as they are."""
+        self.moved["broadcast"].append(sum(item.nbytes for item in tensors))
+        return _done(tensors)
+
+    def all_gather_single(
+        self, whole: torch.Tensor, _part: torch.Tensor, _options: Any = None
+    ) -> Any:
+        """Leave the whole as it is."""
+        self.moved["all_gather"].append(whole.nbytes)
+        return _done([whole])
+
+    def reduce_scatter_single(
+        self, part: torch.Tensor, whole: torch.Tensor, _options: Any = None
+    ) -> Any:
+        """Leave the part as it is."""
+        self.moved["reduce_scatter"].append(whole.nbytes)
+        return _done([part])
+
+    def getBackendName(self) -> str:  # noqa: N802
+        """The name by which it is registered."""
+        return BACKEND
+
+    @property
+    def group_name(self) -> Any:
+        """The name that PyTorch gave it."""
+        return dist.distributed_c10d._world.pg_names[self]
+
+
+def _done(result: Any) -> Any:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    bindings: Any = torch._C._distributed_c10d
+    return bindings._create_work_from_future(future)
+
+
+class _Stream:
+    """A stream of a device that has but one; all that DDP and FSDP2 ask of it."""
+
+    def __init__(self, **_options: Any) -> None: ...
+
+    def wait_stream(self, _other: object) -> None: ...
+
+    def wait_event(self, _event: object) -> None: ...
+
+    def record_event(self, _event: object = None) -> "_Event":
+        return _Event()
+
+
+class _Event:
+    """A point in the only stream."""
+
+    def __init__(self, **_options: Any) -> None: ...
+
+    def record(self, *_stream: object) -> "_Event":
+        return self
+
+
+@contextmanager
+def ranks(plan: Plan, device: str) -> Iterator[Ranks | None]:
+    """The group of a plan's GPUs, seen from the first rank, which holds the most; None for one."""
+    if plan.gpus == 1:
+        yield None
+        return
+    if BACKEND not in dist.Backend.backend_list:
+        make: Callable[..., Ranks] = lambda _store, rank, size, _timeout: Ranks(rank, size)  # noqa: E731
+        dist.Backend.register_backend(BACKEND, make, devices=["cpu", "cuda"])
+    dist.init_process_group(BACKEND, store=FakeStore(), rank=0, world_size=plan.gpus)
+    try:
+        with ExitStack() as stack:
+            for target, replacement in _replacements(device):
+                stack.enter_context(patch(target, replacement, create=True))
+            group = dist.distributed_c10d._get_default_group()
+            assert isinstance(group, Ranks)
+            yield group
+    finally:
+        dist.destroy_process_group()
+        gc.collect()
+
+
+def _replacements(device: str) -> list[tuple[str, Any]]:
+    """Replacements for the comparison of the ranks' shapes, and for the counting GPU's streams."""
+    only = _Stream()
+    same: Callable[..., None] = lambda *_: None  # noqa: E731
+    found: list[tuple[str, Any]] = [
+        ("torch.nn.parallel.distributed._verify_param_shape_across_processes", same)
+    ]
+    if device == "cuda":
+        found += [
+            ("torch.cuda.Stream", _Stream),
+            ("torch.cuda.Event", _Event),
+            ("torch.cuda.stream", lambda _: nullcontext()),
+            ("torch.cuda.current_stream", lambda *_: only),
+            ("torch.accelerator.current_stream", lambda *_: only),
+            ("torch.cuda.current_device", lambda: 0),
+            ("torch._C._get_accelerator", lambda *_: torch.device("cuda")),
+            ("torch.UntypedStorage.resize_", resize),
+        ]
+    return found
+
+
+def distributed(task: Task, plan: Plan, device: str) -> Task:
+    """The task on many GPUs, as its plan says."""
+    if plan.gpus == 1:
+        return task
+    match plan.data_parallel:
+        case DataParallel.DDP | DataParallel.DDP_VIEW:
+            view = plan.data_parallel is DataParallel.DDP_VIEW
+            made: Any = DistributedDataParallel(task.model, gradient_as_bucket_view=view)
+            # its timers are made for CUDA
+            made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
+            return replace(task, model=made)
+        case DataParallel.FSDP:
+            _shard(task.model, plan, device)
+            return task
+        case other:
+            assert_never(other)
+
+
+def _shard(model: nn.Module, plan: Plan, device: str) -> None:
+    """FSDP2 by block and root."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    policy = MixedPrecisionPolicy()
+    if plan.precision is Precision.MIXED:
+        policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+    mesh = init_device_mesh(device, (plan.gpus,))
+    blocks: Sequence[nn.Module] = [block for stack in layer_lists(model) for block in stack]
+    for module in (*blocks, model):
+        fully_shard(module, mesh=mesh, mp_policy=policy)
+
+
+def quiet(model: nn.Module, last: bool) -> AbstractContextManager[None]:
+    """A context in which DDP reduces no gradients, for all micro-steps but the last."""
+    if isinstance(model, DistributedDataParallel) and not last:
+        return model.no_sync()
+    return nullcontext()
+
+
+def own(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of a tensor that this rank holds."""
+    return getattr(tensor, "_local_tensor", tensor)
