@@ -27,7 +27,9 @@ def _random_state(chance: random.Random) -> dict[str, str]:
     for option in Plan.options().values():
         # these go with few of the other options
         if chance.random() < (
-            0.05 if option.field.startswith(("lora", "quanti", "update_in")) else 0.4
+            0.05
+            if option.field.startswith(("lora", "quanti", "update_in", "gpus", "data_p"))
+            else 0.4
         ):
             state[option.field] = _random_value(option, chance)
     return state
