@@ -7,6 +7,8 @@ from calculator.options import Option
 from calculator.plan import Plan
 
 SEED = 2021
+# options that refuse most of the others: few states have them
+SEVERAL_GPUS = ("gpus", "data_parallel")
 
 
 def random_states(count: int) -> list[dict[str, str]]:
@@ -15,7 +17,11 @@ def random_states(count: int) -> list[dict[str, str]]:
     Not every one is allowed: the page then has to show Python's error.
     """
     chance = random.Random(SEED)  # repeatable, not secret
-    return [_random_state(chance) for _ in range(count)]
+    states = [_random_state(chance) for _ in range(count)]
+    for state in states[::10]:
+        state["gpus"] = str(chance.choice([2, 3, 8]))
+        state["data_parallel"] = _random_value(Plan.options()["data_parallel"], chance)
+    return states
 
 
 def _random_state(chance: random.Random) -> dict[str, str]:
@@ -25,11 +31,11 @@ def _random_state(chance: random.Random) -> dict[str, str]:
     else:
         state["gpu"] = chance.choice(list(GPUS))
     for option in Plan.options().values():
+        if option.field in SEVERAL_GPUS:
+            continue
         # these go with few of the other options
         if chance.random() < (
-            0.05
-            if option.field.startswith(("lora", "quanti", "update_in", "gpus", "data_p"))
-            else 0.4
+            0.05 if option.field.startswith(("lora", "quanti", "update_in")) else 0.4
         ):
             state[option.field] = _random_value(option, chance)
     return state
