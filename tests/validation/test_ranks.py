@@ -29,9 +29,9 @@ def beside_another(words: str, folder: Path) -> dict[str, Any]:
         )
         for rank in (0, 1)
     ]
-    rows = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
-    assert rows[0]["phases"] == rows[1]["phases"]
-    return dict(rows[0])
+    first, second = (json.loads(process.communicate(timeout=300)[0]) for process in processes)
+    assert first["phases"]["update"]["peak"] == second["phases"]["update"]["peak"]
+    return dict(first)
 
 
 @pytest.mark.parametrize("way", ["ddp", "ddp-view"])
@@ -45,7 +45,8 @@ def test_a_replica_alone_needs_what_it_needs_beside_another(
 
 
 def test_a_shard_alone_is_what_it_is_beside_another(measure: Measure, tmp_path: Path) -> None:
-    # gloo's own work tensors lie in the same memory, so forward and backward are not compared
+    # gloo's threads keep work tensors in the same memory for a while, so only what lives from step
+    # to step and the update are compared
     words = f"{WORDS} --data-parallel fsdp"
     real, alone = beside_another(words, tmp_path), measure(words, "cpu")
     for name in ("weights", "gradients", "optimizer"):
