@@ -188,9 +188,9 @@ async def call_as_outsider(_dht: Any, node: Any, peer: PeerID) -> tuple[int, set
     async def parts() -> Any:
         yield averaging_pb2.AveragingData(group_id=b"x")
 
-    sending = await stub.rpc_aggregate_part(parts())
     codes = {answer.code async for answer in joining}
-    with suppress(ConnectionResetError):  # it may hang up before it has answered
+    with suppress(ConnectionError):  # it may hang up before it has answered, or read our part
+        sending = await stub.rpc_aggregate_part(parts())
         codes |= {answer.code async for answer in sending}
     return state, codes
 
