@@ -145,9 +145,15 @@ class Tally:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Go on from what `state` gave.
+
+        Steps that were looked at and not yet written were lost with the process, so they are
+        looked at again.
+        """
         members = state["members"].items()
         self._members = {key: Member.from_dict(value) for key, value in members}
+        for member in self._members.values():
+            member.looked_at = min(member.looked_at, self.last_step)
         self._rejected = state["rejected"]
         self.refused = state["refused"]
         self.unseen = state["unseen"]

@@ -288,6 +288,19 @@ def test_a_restart_continues_the_books() -> None:
     assert again.count(PeerState.TRAINING) == 1
 
 
+def test_a_restart_loses_no_step_that_waited_for_the_slow() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"))
+    assert look(tally, START + 2, a=report(2), b=report(1, name="bob")) == []  # bob is slow
+    again = Tally(TARGET, last_step=tally.last_step)
+    again.restore(json.loads(json.dumps(tally.state())))
+    ours, theirs = ([step_report(2), step_report(3)] for _ in range(2))
+    later = report(3, theirs, name="bob", time=START + 3.5)
+    lines = look(again, START + 4, a=report(3, ours), b=later)
+    assert [line.step for line in lines] == [2, 3]
+    assert [who.samples for who in again.contributors()] == [96, 96]
+
+
 def test_steps_that_each_made_alone_earn_nothing() -> None:
     tally = Tally(TARGET)
     tally.observe({"a": report(1), "b": report(1, name="bob")}, START)
