@@ -13,6 +13,8 @@ from training.records.reports import MOST_STEPS, RECENT_STEPS, PeerReport, StepR
 from training.run import milestones
 from training.run.live import PeerState
 
+TOLD_SECONDS = 30.0  # a step is told for so long at least: the monitor waits 10 s for the slow
+
 
 @dataclass
 class Contribution:
@@ -25,7 +27,7 @@ class Contribution:
         rejected: micro-batches left out because their loss was not finite.
         loss: mean loss of the last global step's own micro-batches, None before the first.
         recent: the last steps, in every report.
-        untold: steps that the monitor may not have, in the next report too.
+        untold: steps that the monitor may not have written, in the next report too.
     """
 
     name: str
@@ -36,7 +38,6 @@ class Contribution:
     loss: float | None = None
     recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
     untold: deque[StepReport] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
-    _taken: Sequence[StepReport] = ()
     _samples: int = 0
     _loss: float = 0.0
     _mini_steps: int = 0
@@ -96,11 +97,12 @@ class Contribution:
     def note_taken(self, steps: Sequence[StepReport]) -> None:
         """Note that the monitor took a report of these steps.
 
-        It has for certain what two reports in turn told: it may have read only the newer one.
+        A recent one is told again: a monitor that is killed forgets the steps that it has read and
+        not yet written.
         """
-        certain = [step for step in steps if step in self._taken]
-        self.untold = deque((s for s in self.untold if s not in certain), maxlen=MOST_STEPS)
-        self._taken = steps
+        latest = get_dht_time() - TOLD_SECONDS
+        written = [step for step in steps if step.time < latest]
+        self.untold = deque((s for s in self.untold if s not in written), maxlen=MOST_STEPS)
 
     @property
     def pending_samples(self) -> int:

@@ -19,7 +19,7 @@ from training.records import reports
 from training.records.owners import contributor_id
 from training.records.reports import MOST_STEPS, RECENT_STEPS, StepReport
 from training.run.live import PeerState
-from training.volunteer.contribution import Contribution
+from training.volunteer.contribution import TOLD_SECONDS, Contribution
 
 OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()
 
@@ -189,10 +189,15 @@ def told_by(contribution: Contribution) -> list[StepReport]:
     return list(contribution.report(PeerState.TRAINING, 1, 1.0).recent)
 
 
+def grow_old(contribution: Contribution) -> None:
+    for step in contribution.untold:
+        step.time -= 2 * TOLD_SECONDS
+
+
 def test_a_report_tells_the_last_few_steps_taken_or_not() -> None:
     contribution = contribution_of(2 * RECENT_STEPS - 1)
-    for _ in range(3):
-        contribution.note_taken(told_by(contribution))
+    grow_old(contribution)
+    contribution.note_taken(told_by(contribution))
     steps = [entry.step for entry in told_by(contribution)]
     assert steps == list(range(RECENT_STEPS, 2 * RECENT_STEPS))
 
@@ -201,7 +206,9 @@ def test_after_a_monitor_was_away_a_report_tells_the_steps_that_it_missed() -> N
     contribution = contribution_of(3 * RECENT_STEPS)
     assert [entry.step for entry in told_by(contribution)] == list(range(1, 3 * RECENT_STEPS + 1))
     contribution.note_taken(told_by(contribution))
-    assert len(told_by(contribution)) == 3 * RECENT_STEPS, "it may have read only a newer one"
+    assert len(told_by(contribution)) == 3 * RECENT_STEPS, "it may not have written them yet"
+    grow_old(contribution)
+    assert len(told_by(contribution)) == 3 * RECENT_STEPS, "not taken since"
     contribution.note_taken(told_by(contribution))
     assert len(told_by(contribution)) == RECENT_STEPS
 
