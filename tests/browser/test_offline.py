@@ -129,7 +129,7 @@ def deploy_newer(site: Path, folder: Path) -> str:
             target.parent.unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        target.write_text(page.read_text("utf-8").replace(old, new).replace("About", "Anew"))
+        target.write_text(page.read_text("utf-8").replace(old, new).replace("About", "Newer"))
     worker = (site / WORKER).read_text("utf-8")
     (folder / WORKER).unlink()
     (folder / WORKER).write_text(worker.replace(old, new))
@@ -148,7 +148,7 @@ def test_a_new_build_replaces_the_old_one_without_mixing(
     wait_until_kept(page, "/about/")
     new = deploy_newer(site, server.folder)
     visitor.open("about/")
-    expect(page.locator("h1")).to_contain_text("Anew")  # at once, not at the visit after the next
+    expect(page.locator("h1")).to_contain_text("Newer")  # at once, not at the visit after the next
     wait_until_kept(page, f"/{new}/calculator.zip", f"/{new}/calculator.js", f"/{new}/worker.js")
     old = folder_of(site, "assets").name
     eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))

@@ -10,7 +10,7 @@ import { ageInWords, count, momentInWords } from "./words.js";
 /** @typedef {"joined" | "left" | "checkpoint" | "returned" | "stalled"} Kind */
 /** @typedef {{kind: Kind, time: number, end: number, words: string}} Event end: of a stall; for all others, the time */
 
-// More would hide the lines; those who did most are taken.
+// More than these would hide the curves, so only the most active volunteers are marked.
 const MOST_PEOPLE = 30;
 const MOST_LISTED = 300;
 

@@ -298,7 +298,7 @@ def test_a_restart_loses_no_step_that_waited_for_the_slow() -> None:
     later = report(3, theirs, name="bob", time=START + 3.5)
     lines = look(again, START + 4, a=report(3, ours), b=later)
     assert [line.step for line in lines] == [2, 3]
-    assert [who.samples for who in again.contributors()] == [96, 96]
+    assert [one.samples for one in again.contributors()] == [96, 96]
 
 
 def test_steps_that_each_made_alone_earn_nothing() -> None:
