@@ -175,9 +175,13 @@ class Network:
 
         Raises:
             TimeoutError: when the network daemon does not answer.
+            OSError: when there is none, or none any more.
         """
         future = self.dht.run_coroutine(_list_peers, return_future=True)
-        found: tuple[str, ...] = future.result(ANSWER_SECONDS)
+        try:
+            found: tuple[str, ...] = future.result(ANSWER_SECONDS)
+        except EOFError as error:
+            raise ConnectionError("the network daemon ended during a call") from error
         return found
 
     def keep_entry_points(self) -> bool:
@@ -234,7 +238,7 @@ async def _dial_one(node: DHTNode, address: Multiaddr) -> bool:
         route = address.decapsulate(Multiaddr(f"/p2p/{peer}"))
         await asyncio.wait_for(node.p2p._client.connect(peer, [route]), ANSWER_SECONDS / 2)
         return await node.protocol.call_ping(peer) is not None
-    except (P2PDaemonError, P2PHandlerError, OSError, TimeoutError, ValueError):
+    except (P2PDaemonError, P2PHandlerError, OSError, EOFError, TimeoutError, ValueError):
         return False  # it may answer later
 
 

@@ -35,6 +35,19 @@ def run(work: Callable[[threading.Event], None], folder: Path, verbose: bool) ->
     os._exit(code)
 
 
+def end_within(seconds: float, why: str, code: int) -> None:
+    """End this process after so many seconds, whatever its threads are waiting for then."""
+
+    def end() -> None:
+        print(why, file=sys.stderr, flush=True)
+        logging.shutdown()
+        os._exit(code)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+
+
 def _do(work: Callable[[threading.Event], None], stop: threading.Event) -> int:
     try:
         work(stop)

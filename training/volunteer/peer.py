@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
 NICENESS = 10  # of the thread that computes, see nice(2)
+DAEMON_ENDED = "the network daemon of this machine ended unexpectedly"
 FIRST_NEWS_SECONDS = 20.0  # how long a newcomer waits for the other peers' progress
 
 
@@ -328,12 +329,13 @@ class Volunteer:
         if self.reporter.is_connected:
             return
         if not self.reporter.is_alive:
-            raise CannotConnectError("the network daemon of this machine ended unexpectedly")
+            raise CannotConnectError(DAEMON_ENDED)
         self.reporter.stage = Stage.DISCONNECTED
         self.optimizer.discard_gradients()
         self.contribution.discard()
         while not self.reporter.is_connected and not stop.wait(1.0):
-            pass
+            if not self.reporter.is_alive:
+                raise CannotConnectError(DAEMON_ENDED)
         self._catch_up(stop)
 
     def _obey_moderators(self) -> None:

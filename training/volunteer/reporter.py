@@ -12,11 +12,12 @@ from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError
 from hivemind.utils import MPFuture, get_dht_time
 
 from training.averaging.optimizer import SwarmOptimizer
-from training.network import traffic
+from training.network import traffic, worker
 from training.network.connection import Network
 from training.records import orders, reports
 from training.records.orders import RollbackOrder
 from training.records.reports import StepReport
+from training.run import supervisor
 from training.run.live import PeerState
 from training.run.recipes import Recipe
 from training.run.status import Stage, StatusBoard
@@ -27,7 +28,9 @@ logger = logging.getLogger(__name__)
 BOARD_SECONDS = 0.5
 ANSWER_SECONDS = 10.0
 HEARTBEAT_SECONDS = 10.0
+SILENT_SECONDS = 120.0  # without any answer the network's processes are taken for dead
 GOODBYES = 3  # attempts to hand in the last report
+LEAVING_SECONDS = 60.0  # without a network daemon; calls that it had taken never return
 _LONG_SECONDS = 86_400.0  # the tracker's guesses before it has seen a micro-batch are longer
 
 
@@ -62,6 +65,7 @@ class Reporter:
         self._stage = Stage.CONNECTING
         self._received_before = 0
         self._checkpoint_percent: int | None = None
+        self._answered = time.monotonic()
         self._sent: tuple[MPFuture[bool], list[StepReport]] | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -91,7 +95,8 @@ class Reporter:
         self._closed.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._say_goodbye()
+        if self.is_alive:
+            self._say_goodbye()
         self.show()
 
     def _say_goodbye(self) -> None:
@@ -148,7 +153,7 @@ class Reporter:
                 self._beat()
 
     def _beat(self) -> None:
-        """Look after the line, tell the run of us and hear what its moderators say."""
+        """Keep the connection, report to the run and hear what its moderators say."""
         try:
             self.is_connected = self.network.keep_entry_points()
             syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
@@ -156,11 +161,23 @@ class Reporter:
             network = self.network
             order = orders.find(network.dht, network.run, self.moderators, ANSWER_SECONDS)
             self.order = order or self.order
-        except TimeoutError:
+            self._answered = time.monotonic()
+        except TimeoutError as error:
             logger.warning("the network daemon responds slowly")
+            if time.monotonic() - self._answered > SILENT_SECONDS:
+                self._note_lost(error)
         except (OSError, P2PDaemonError) as error:
-            logger.warning("the network daemon is gone: %r", error)
-            self.is_connected = self.is_alive = False
+            self._note_lost(error)
+        except Exception:  # the next attempt may succeed; without this thread nobody would try
+            logger.exception("a heartbeat failed")
+
+    def _note_lost(self, error: Exception) -> None:
+        """The main thread has to start again; calls that it waits for may never return."""
+        logger.warning("the network daemon is gone: %r", error)
+        if self.is_alive:
+            why = "cannot join the run: the network daemon of this machine is gone"
+            worker.end_within(LEAVING_SECONDS, why, supervisor.CANNOT_CONNECT)
+        self.is_alive = self.is_connected = False
 
     def _describe_stage(self) -> tuple[Stage, int | None]:
         checkpoint = self._checkpoint_percent
