@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from training.monitor.witnesses import Testimony
-from training.records.reports import RECENT_STEPS, PeerReport, StepReport
+from training.records.reports import MOST_STEPS, RECENT_STEPS, PeerReport, StepReport
 from training.run.live import Contributor, PeerState, ProgressLine, timestamp
 
 logger = logging.getLogger(__name__)
@@ -45,6 +45,8 @@ class Member:
         looked_at: its newest step whose report was looked at, 0 before the first of a session.
         unseen: the run's unseen steps, `Tally.unseen`, that its claims are accounted for.
         disputed: what of its claims nobody confirmed.
+        struck: its newest steps whose claims could not be, by the claims' session: they are
+            disputed before the step is written, and once.
         milestones: of its first session.
         refused: session and time of the report that was refused last.
     """
@@ -62,12 +64,14 @@ class Member:
     disputed: Totals = field(default_factory=Totals)
     milestones: dict[str, float] = field(default_factory=dict)
     refused: tuple[float, float] = (0.0, 0.0)
+    struck: list[tuple[float, int]] = field(default_factory=list)
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "Member":
         """Read what `asdict` made."""
         totals = {name: Totals(**value[name]) for name in ("before", "now", "disputed")}
-        return cls(**(value | totals | {"refused": tuple(value["refused"])}))
+        struck = [(session, step) for session, step in value.get("struck", ())]
+        return cls(**(value | totals | {"refused": tuple(value["refused"]), "struck": struck}))
 
 
 class Tally:
@@ -225,12 +229,14 @@ class Tally:
                 continue
             testimony = self._written.get(step.step) or self._steps.get(step.step)
             present = testimony.reports if testimony else ()
+            if (member.session, step.step) in member.struck:
+                continue
             if (
                 step.step > ceiling
                 or step.samples > 2 * self.target_batch_size
                 or identity in present  # in a session before
             ):
-                self._dispute(member, step, 0)
+                self._strike(member, step)
             elif step.step <= self.last_step:
                 late = self._written.setdefault(step.step, Testimony())
                 late.add(identity, step)
@@ -240,6 +246,11 @@ class Tally:
                 self._first_seen.setdefault(step.step, now)
         newest = [step.step for step in report.recent if step.step <= ceiling]
         member.looked_at = max([member.looked_at, *newest])
+
+    def _strike(self, member: Member, claim: StepReport) -> None:
+        """Take back a claim that cannot be; it may be looked at again, after a restart too."""
+        member.struck = [*member.struck, (member.session, claim.step)][-MOST_STEPS:]
+        self._dispute(member, claim, 0)
 
     def _dispute(self, member: Member, claim: StepReport, credited: int) -> None:
         """Take back what a volunteer claims beyond what the others saw."""

@@ -301,6 +301,29 @@ def test_a_restart_loses_no_step_that_waited_for_the_slow() -> None:
     assert [one.samples for one in again.contributors()] == [96, 96]
 
 
+def test_a_claim_that_cannot_be_is_taken_back_once_over_a_restart() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"))
+    claim = step_report(2, 3 * TARGET)
+    too_much = report(2, [claim], samples=32 + claim.samples)
+    assert look(tally, START + 2, a=too_much, b=report(1, name="bob")) == []  # bob is slow
+    again = Tally(TARGET, last_step=tally.last_step)
+    again.restore(json.loads(json.dumps(tally.state())))
+    later = too_much.copy(update={"time": START + 3.5})
+    look(again, START + 4, a=later, b=report(2, name="bob"))
+    assert {one.id: one.samples for one in again.contributors()} == {"a": 32, "b": 64}
+
+
+def test_a_claim_from_the_future_is_taken_back_once() -> None:
+    tally = Tally(TARGET)
+    look(tally, START, a=report(1), b=report(1, name="bob"), c=report(1, name="carol"))
+    far = step_report(10**9, TARGET)
+    for number in (2, 3):
+        liar = report(2, [far], name="carol", samples=96, steps=2, time=START + number)
+        look(tally, START + number, a=report(number), b=report(number, name="bob"), c=liar)
+    assert {one.id: one.samples for one in tally.contributors()}["c"] == 32
+
+
 def test_steps_that_each_made_alone_earn_nothing() -> None:
     tally = Tally(TARGET)
     tally.observe({"a": report(1), "b": report(1, name="bob")}, START)
