@@ -80,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
     rehearse.add_argument(
         "--chaos",
         action="store_true",
-        help="with crashes, a liar, poisoned records and a broken shard, after a calm rehearsal",
+        help="with crashes, a liar, poisoned records and a broken shard; then a calm rehearsal",
     )
     rehearse.add_argument(
         "--against",
@@ -107,6 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
     monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
     monitor.add_argument("--live", type=Path, help="folder of the live data; default: in --folder")
     monitor.add_argument("--minutes", type=float, help="end the run this long after its first step")
+    monitor.add_argument("--sequences", type=int, help="end the run after this many sequences")
     monitor.add_argument(
         "--authority-folder",
         type=Path,
@@ -230,6 +231,7 @@ def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Wo
         source=options.run,
         endpoint=_make_endpoint(options),
         minutes=options.minutes,
+        sequences=options.sequences,
         help=Help(options.average),
         authority_folder=options.authority_folder,
     )

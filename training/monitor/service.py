@@ -59,6 +59,7 @@ class MonitorOptions:
         source: path or address of the run file, as volunteers are to give it.
         help: when to average for volunteers behind routers.
         minutes: end the run so long after its first step; None: with its schedule.
+        sequences: end the run after so many; None: with its schedule.
         authority_folder: of the run's authority, if it is on this machine; else the monitor needs
             a token as volunteers do.
     """
@@ -68,6 +69,7 @@ class MonitorOptions:
     source: str
     endpoint: Endpoint
     minutes: float | None = None
+    sequences: int | None = None
     help: Help = Help.AUTO
     authority_folder: Path | None = None
 
@@ -124,6 +126,7 @@ class Monitor:
         self.model.train(mode=False)
         self.live = LiveFolder(options.live)
         self.tally = Tally(self.recipe.swarm.target_batch_size, self.live.last_step())
+        self._sequences = sum(line["samples"] for line in self.live.progress.read())
         saved = atomic.read_json(options.folder / "tally.json")
         if saved is not None:
             self.tally.restore(saved)
@@ -183,8 +186,10 @@ class Monitor:
 
     @property
     def is_over(self) -> bool:
-        """True if the schedule, or the given time, has ended."""
+        """True if the schedule has ended, or the given time or number of sequences."""
         if self.tally.last_step >= self.recipe.schedule.total_steps:
+            return True
+        if self.options.sequences is not None and self._sequences >= self.options.sequences:
             return True
         if self.options.minutes is None or not self._begun:
             return False
@@ -211,6 +216,7 @@ class Monitor:
         self.tally.refuse(self._newly_refused())
         for line in self.tally.finished_lines(now):
             self.live.append(line)
+            self._sequences += line.samples
             self._note_beginning("steps")
             self._last_line = line
             print(_in_words(line), flush=True)

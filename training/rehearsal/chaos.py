@@ -2,8 +2,8 @@
 
 Every half minute a volunteer is killed without a goodbye, and comes back; one volunteer lies about
 its gradients and its work; one peer poisons the records; one shard of the data is broken; and the
-monitor and the authority are killed and started again. A calm rehearsal of the same volunteers
-tells what the run would have come to.
+monitor and the authority are killed and started again. A calm rehearsal of the same volunteers,
+up to the same number of sequences, tells what the run would have come to.
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,17 @@ class Chaos(Rehearsal):
             self._await_start(worker, "the monitor")
 
 
+@dataclass
+class Calm(Rehearsal):
+    """The same without any of it, up to so many sequences."""
+
+    sequences: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.monitor.command += ["--sequences", str(self.sequences)]
+
+
 def break_shard(recipe: Recipe, folder: Path) -> Path:
     """Copy the encoded shapes, a quarter of one shard overwritten with zeros."""
     source = streaming.prepare_shapes(recipe)
@@ -103,22 +115,25 @@ def break_shard(recipe: Recipe, folder: Path) -> Path:
 
 
 def rehearse(options: RehearsalOptions, calm: Path | None = None) -> int:
-    """Rehearse calmly and in chaos, and compare; 0 when both trained.
+    """Rehearse in chaos and calmly, and compare; 0 when both trained.
 
     Args:
-        calm: the folder of a calm rehearsal of the same volunteers; None: it is done first.
+        calm: the folder of a calm rehearsal of the same volunteers; None: it is done afterwards,
+            until it has trained with as many sequences.
     """
     folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
     options = replace(options, incidents=False)
-    if calm is None:
-        calm = folder / "calm"
-        print("first, a calm rehearsal with the same volunteers", flush=True)
-        code = run_through(Rehearsal, replace(options, folder=calm))[0]
-        if code:
-            return code
     code, rehearsal = run_through(Chaos, replace(options, folder=folder / "chaos"))
     if code:
         return code
+    if calm is None:
+        calm = folder / "calm"
+        print("\nnow a calm rehearsal with the same volunteers", flush=True)
+        sequences = sum(line["samples"] for line in _read_lines(rehearsal.live.path))
+        kind = partial(Calm, sequences=sequences)
+        code = run_through(kind, replace(options, folder=calm))[0]
+        if code:
+            return code
     result = compare(calm, rehearsal)
     atomic.write_bytes(folder / "chaos.json", (json.dumps(result, indent=1) + "\n").encode())
     for name, value in result.items():

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -70,7 +70,7 @@ def rehearse(options: RehearsalOptions) -> int:
     return run_through(Rehearsal, options)[0]
 
 
-def run_through(kind: type["R"], options: RehearsalOptions) -> tuple[int, "R"]:
+def run_through(kind: "Kind[R]", options: RehearsalOptions) -> tuple[int, "R"]:
     """Run a rehearsal of a kind: 0 when it trained and drew pictures, and what it was."""
     folder = options.folder or Path("rehearsals") / f"{datetime.now():%Y-%m-%d-%H%M%S}"
     if (folder / "run.toml").exists():
@@ -278,6 +278,7 @@ class Rehearsal:
 
 
 R = TypeVar("R", bound=Rehearsal)
+Kind = Callable[[RehearsalOptions, Path, threading.Event], R]
 
 
 def name_of(index: int) -> str:
