@@ -1,14 +1,20 @@
 """Parts of a rehearsal in chaos, and its comparison."""
 
 import json
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from training.__main__ import make_parser
 from training.data import streaming
-from training.rehearsal.chaos import BROKEN_SHARD, SMOOTHED, _loss_at, _step_of, break_shard
+from training.monitor.service import Monitor
+from training.rehearsal.chaos import BROKEN_SHARD, SMOOTHED, Calm, _loss_at, _step_of, break_shard
+from training.rehearsal.command import RehearsalOptions
 from training.run.recipes import CHAOS, REHEARSAL, TINY
+from training.run.supervisor import COMMAND
 
 
 def test_one_shard_is_broken_and_the_others_are_as_they_were(tmp_path: Path) -> None:
@@ -41,3 +47,21 @@ def test_the_chaotic_recipe_differs_in_the_way_of_averaging_alone() -> None:
     assert CHAOS.optimizer == REHEARSAL.optimizer
     assert CHAOS.schedule == REHEARSAL.schedule
     assert CHAOS.swarm.aggregation != REHEARSAL.swarm.aggregation
+
+
+def test_the_calm_run_ends_after_as_many_sequences(tmp_path: Path) -> None:
+    options = RehearsalOptions(minutes=10.0, peers=4, folder=tmp_path)
+    calm = Calm(options, tmp_path, threading.Event(), sequences=17_216)
+    parsed = make_parser().parse_args(calm.monitor.command[len(COMMAND) :])
+    assert (parsed.sequences, parsed.minutes) == (17_216, 10.0)
+
+
+@pytest.mark.parametrize(("counted", "over"), [(17_215, False), (17_216, True)])
+def test_the_monitor_ends_a_run_after_so_many_sequences(counted: int, over: bool) -> None:
+    monitor: Any = SimpleNamespace(
+        tally=SimpleNamespace(last_step=5),
+        recipe=TINY,
+        options=SimpleNamespace(sequences=17_216, minutes=None),
+        _sequences=counted,
+    )
+    assert Monitor.is_over.__get__(monitor) is over
