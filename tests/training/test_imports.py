@@ -21,6 +21,7 @@ ROOMS: dict[str, set[str]] = {
     "authority": {"access", "run"},
     "records": {"access", "run"},
     "network": {"access", "records", "run"},
+    "sparse": {"access", "run"},
     "averaging": {"access", "network", "optimizer", "records", "run"},
     "volunteer": {"access", "averaging", "data", "model", "network", "records", "run"},
     "monitor": {

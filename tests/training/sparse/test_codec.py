@@ -1,0 +1,234 @@
+"""training/sparse/codec.py: updates in few bits, and bytes that are none."""
+
+import math
+import struct
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from training.model.configuration import config_of
+from training.model.transformer import TextToImageTransformer
+from training.run.recipes import PAPER
+from training.sparse.codec import UpdateError, decode, encode
+from training.sparse.layout import BLOCK, KEPT, Layout, kept_of
+
+ROUNDING = 2.0**-8  # of a number to bfloat16's 8 significant bits, relative, at most
+SIZES = st.lists(st.integers(1, 2 * BLOCK + 100), min_size=1, max_size=4).map(tuple)
+SMALL = Layout((BLOCK, 100))  # a whole block, and one of which two elements are kept
+
+
+def draw(layout: Layout, seed: int, spread: float) -> torch.Tensor:
+    """A vector whose elements differ by orders of magnitude, the more the larger `spread` is."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = (spread * torch.randn(layout.elements, generator=generator)).exp()
+    return sizes * torch.randn(layout.elements, generator=generator)
+
+
+def blocks_of(vector: torch.Tensor, layout: Layout) -> list[torch.Tensor]:
+    return list(vector.split(layout.lengths.tolist()))
+
+
+@pytest.fixture
+def content() -> bytes:
+    return encode(draw(SMALL, 0, 1.0), SMALL)
+
+
+def with_scales(content: bytes, low: float, high: float) -> bytes:
+    """The scales of the first block in another's place, as bfloat16: the upper half of a float."""
+    scales = b"".join(struct.pack("<f", value)[2:] for value in (low, high))
+    return scales + content[len(scales) :]
+
+
+def with_places(places: list[int]) -> bytes:
+    """An update of a single block of 100 elements, of which two are kept."""
+    content = bytearray(encode(torch.ones(100), Layout((100,))))
+    content[-3:] = (places[0] | places[1] << 12).to_bytes(3, "little")
+    return bytes(content)
+
+
+def test_the_papers_model_takes_less_than_four_megabytes_and_a_quarter_of_a_bit() -> None:
+    with torch.device("meta"):
+        model = TextToImageTransformer(config_of(PAPER))
+    layout = Layout.of(model.parameters())
+    assert layout.elements == 125_894_244  # the model's docstring has the arithmetic
+    assert layout.update_bytes < 4e6
+    assert 8 * layout.update_bytes / layout.elements <= 0.25
+
+
+def test_a_whole_block_takes_14_bits_per_kept_element_and_two_scales() -> None:
+    vector = draw(Layout((BLOCK,)), 0, 1.0)
+    # 0.21875 bit per parameter as Covenant-72B's, and 32 bits of scales per block
+    assert 8 * len(encode(vector, Layout((BLOCK,)))) == 0.21875 * BLOCK + 32
+
+
+@given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
+def test_the_largest_elements_of_each_block_are_kept(
+    sizes: tuple[int, ...], seed: int, spread: float
+) -> None:
+    layout = Layout(sizes)
+    vector = draw(layout, seed, spread)
+    decoded = decode(encode(vector, layout), layout).dense(layout.elements)
+    blocks = zip(blocks_of(vector, layout), blocks_of(decoded, layout), strict=True)
+    for given_block, block in blocks:
+        assert block.count_nonzero() == kept_of(len(block))
+        is_kept = block != 0
+        smallest_kept = given_block[is_kept].abs().min()
+        assert (given_block[~is_kept].abs() <= smallest_kept).all()
+        assert torch.equal(block[is_kept].sign(), given_block[is_kept].sign())
+        # no further off than the kept elements are apart, and the rounding of a magnitude
+        largest = given_block.abs().max()
+        apart = largest - smallest_kept + ROUNDING * largest
+        assert ((block - given_block)[is_kept].abs() <= apart * (1 + 1e-6)).all()
+
+
+@given(SIZES, st.integers(0, 2**32), st.floats(0, 3))
+@example((1,), 0, 0.0)
+def test_what_is_left_of_a_block_is_smaller_than_the_block(
+    sizes: tuple[int, ...], seed: int, spread: float
+) -> None:
+    # Taking the mean of n magnitudes off each leaves the sum of squares less n mean^2, which is
+    # at least sum^2 / n, which is at least the squares' sum / n. The kept k of m elements hold at
+    # least k/m of all squares: 1/m of them is gone, but for the rounding of the magnitudes.
+    layout = Layout(sizes)
+    vector = draw(layout, seed, spread)
+    decoded = decode(encode(vector, layout), layout).dense(layout.elements)
+    blocks = zip(blocks_of(vector, layout), blocks_of(decoded, layout), strict=True)
+    for given_block, block in blocks:
+        before = given_block.double().square().sum()
+        left = (given_block.double() - block.double()).square().sum()
+        gone = (1 - ROUNDING**2 - 1e-6) / len(block)
+        assert left <= (1 - gone) * before
+
+
+@given(SIZES, st.integers(0, 2**32))
+def test_decoding_gives_the_same_bits_and_norm_every_time(
+    sizes: tuple[int, ...], seed: int
+) -> None:
+    layout = Layout(sizes)
+    content = encode(draw(layout, seed, 1.0), layout)
+    assert len(content) == layout.update_bytes
+    first, second = decode(content, layout), decode(content, layout)
+    assert torch.equal(first.values, second.values)
+    assert torch.equal(first.places, second.places)
+    assert first.norm == second.norm
+    dense = first.dense(layout.elements)
+    assert first.norm == pytest.approx(dense.double().norm().item(), rel=1e-12)
+    assert len(first.places.unique()) == layout.sent
+
+
+@given(SIZES)
+def test_zeros_stay_zeros(sizes: tuple[int, ...]) -> None:
+    layout = Layout(sizes)
+    update = decode(encode(torch.zeros(layout.elements), layout), layout)
+    assert update.norm == 0
+    assert not update.dense(layout.elements).any()
+
+
+def test_elements_of_equal_magnitude_arrive_exactly() -> None:
+    vector = torch.zeros(BLOCK)
+    vector[:: BLOCK // KEPT] = torch.tensor([0.5, -0.5]).repeat(KEPT // 2)
+    layout = Layout((BLOCK,))
+    assert torch.equal(decode(encode(vector, layout), layout).dense(BLOCK), vector)
+
+
+def test_the_largest_floats_do_not_overflow() -> None:
+    layout = Layout((BLOCK,))
+    vector = torch.full((BLOCK,), torch.finfo(torch.float32).max)
+    update = decode(encode(vector, layout), layout)
+    assert update.values.isfinite().all()
+    assert math.isfinite(update.norm)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_an_update_that_is_not_finite_is_not_encoded(value: float) -> None:
+    vector = torch.zeros(SMALL.elements)
+    vector[7] = value
+    with pytest.raises(InputError, match="finite"):
+        encode(vector, SMALL)
+
+
+@pytest.mark.parametrize("shape", [(SMALL.elements + 1,), (1, SMALL.elements)])
+def test_a_vector_of_another_shape_is_not_encoded(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="vector"):
+        encode(torch.zeros(shape), SMALL)
+
+
+@pytest.mark.parametrize("sizes", [(), (4, 0)])
+def test_a_layout_has_tensors_and_none_is_empty(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="sizes"):
+        Layout(sizes)
+
+
+def test_bytes_of_another_length_are_refused(content: bytes) -> None:
+    for other in (b"", content[:-1], content + b"\0", content * 2):
+        with pytest.raises(UpdateError, match=f"{len(other):,} bytes"):
+            decode(other, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reason"),
+    [
+        (1.0, math.inf, "not finite"),
+        (math.nan, 1.0, "not finite"),
+        (-1.0, 1.0, "negative"),
+        (-0.0, 1.0, "negative"),
+        (2.0, 1.0, "above the higher"),
+    ],
+)
+def test_scales_that_no_encoder_writes_are_refused(
+    content: bytes, low: float, high: float, reason: str
+) -> None:
+    decode(with_scales(content, 1.0, 2.0), SMALL)
+    with pytest.raises(UpdateError, match=reason):
+        decode(with_scales(content, low, high), SMALL)
+
+
+@pytest.mark.parametrize(
+    ("places", "reason"),
+    [
+        ([99, 100], "out of its block"),
+        ([0, 4095], "out of its block"),
+        ([5, 5], "repeated"),
+        ([6, 5], "out of order"),
+    ],
+)
+def test_places_that_no_encoder_writes_are_refused(places: list[int], reason: str) -> None:
+    decode(with_places([98, 99]), Layout((100,)))
+    with pytest.raises(UpdateError, match=reason):
+        decode(with_places(places), Layout((100,)))
+
+
+def test_an_update_that_is_too_long_is_refused(content: bytes) -> None:
+    norm = decode(content, SMALL).norm
+    decode(content, SMALL, largest_norm=norm)
+    with pytest.raises(UpdateError, match="norm"):
+        decode(content, SMALL, largest_norm=math.nextafter(norm, 0))
+
+
+@given(st.binary(min_size=SMALL.update_bytes, max_size=SMALL.update_bytes))
+def test_whatever_the_bytes_are_they_are_refused_or_decoded_to_finite_values(
+    content: bytes,
+) -> None:
+    try:
+        update = decode(content, SMALL, largest_norm=1.0)
+    except UpdateError:
+        return
+    assert update.values.isfinite().all()
+    assert update.norm <= 1.0
+    assert update.places.max() < SMALL.elements
+
+
+@given(st.integers(0, SMALL.update_bytes - 1), st.integers(0, 7))
+def test_one_turned_bit_is_refused_or_changes_the_update(place: int, bit: int) -> None:
+    content = encode(draw(SMALL, 0, 1.0), SMALL)
+    spoilt = bytearray(content)
+    spoilt[place] ^= 1 << bit
+    try:
+        update = decode(bytes(spoilt), SMALL)
+    except UpdateError:
+        return
+    honest = decode(content, SMALL).dense(SMALL.elements)
+    assert not torch.equal(update.dense(SMALL.elements), honest)

@@ -1,0 +1,104 @@
+"""A model's parameters as one flat vector, cut into blocks of which a few elements are sent."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from calculator.errors import InputError
+from training.sparse.packing import packed_bytes
+
+BLOCK = 4096  # elements; a place within it takes 12 bits
+KEPT = 64  # elements of a whole block that are sent
+PLACE_BITS, VALUE_BITS = 12, 2
+SCALE_BYTES = 4  # of a block: two magnitudes in bfloat16
+
+
+def kept_of(length: int) -> int:
+    """Elements that are sent of a block: 1 in 64, at least one.
+
+    >>> kept_of(4096), kept_of(1024), kept_of(1)
+    (64, 16, 1)
+    """
+    return -(-length * KEPT // BLOCK)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Blocks of tensors that stand one after another in a flat vector.
+
+    A block belongs to one tensor, whose last block may be shorter, so that a tensor of small
+    values is never in the shadow of another.
+
+    Attributes:
+        sizes: elements of each tensor, at least 1.
+    """
+
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Check the sizes.
+
+        Raises:
+            InputError: if there is no tensor, or one without elements.
+        """
+        if not self.sizes or min(self.sizes) < 1:
+            raise InputError("sizes", self.sizes, "must be of at least one tensor, none empty")
+
+    @classmethod
+    def of(cls, tensors: Iterable[torch.Tensor]) -> "Layout":
+        """The layout of tensors in their order."""
+        return cls(tuple(tensor.numel() for tensor in tensors))
+
+    @cached_property
+    def elements(self) -> int:
+        """Elements of all tensors."""
+        return sum(self.sizes)
+
+    @cached_property
+    def lengths(self) -> torch.Tensor:
+        """Elements of each block: int64 [blocks]."""
+        lengths = [
+            min(BLOCK, size - start) for size in self.sizes for start in range(0, size, BLOCK)
+        ]
+        return torch.tensor(lengths)
+
+    @cached_property
+    def starts(self) -> torch.Tensor:
+        """Place of each block in the flat vector: int64 [blocks]."""
+        return self.lengths.cumsum(0) - self.lengths
+
+    @cached_property
+    def kept(self) -> torch.Tensor:
+        """Elements of each block that are sent: int64 [blocks]."""
+        return (self.lengths * KEPT + BLOCK - 1) // BLOCK
+
+    @cached_property
+    def block_of(self) -> torch.Tensor:
+        """The block of each element that is sent: int64 [sent]."""
+        return torch.repeat_interleave(torch.arange(len(self.kept)), self.kept)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of all tensors."""
+        return len(self.lengths)
+
+    @property
+    def sent(self) -> int:
+        """Elements that are sent."""
+        return len(self.block_of)
+
+    @property
+    def sections(self) -> tuple[int, int, int]:
+        """Bytes of an update's three sections: scales, values, places."""
+        return (
+            SCALE_BYTES * self.blocks,
+            packed_bytes(self.sent, VALUE_BITS),
+            packed_bytes(self.sent, PLACE_BITS),
+        )
+
+    @property
+    def update_bytes(self) -> int:
+        """Bytes of an encoded update, the same for every one."""
+        return sum(self.sections)
