@@ -13,6 +13,7 @@ from calculator.architecture import Architecture
 from calculator.catalog.gpus import GPUS, Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
+from calculator.planner.changes import Cost
 from calculator.planner.fit import (
     Proposal,
     Search,
@@ -215,6 +216,8 @@ def _what_would_fit(
     largest = _largest(architecture, batch, length)
     larger = _gpu_ways(report, plan, [one for one in BY_MEMORY if one.memory > gpu.memory])
     if ways:
+        if not plan.lora and all(one.cost >= Cost.ADAPTERS for one in found):
+            larger = [*(yield from _together(architecture, plan, gpu, ways)), *larger]
         shown = (*ways[: MOST_WAYS - len(larger)], *larger)
         yield Advice(TITLE_FITS_NOT, "", shown, done=True, largest=largest)
         return
@@ -223,10 +226,7 @@ def _what_would_fit(
         others = step
         yield Advice(TITLE_FITS_NOT, "", (), done=False)
     elsewhere = (*larger, *_ways_on_others(others))
-    together: list[Way] = []
-    for several in fewest_in_steps(architecture, plan, gpu):
-        yield Advice(TITLE_FITS_NOT, "", elsewhere, done=False)
-        together += [] if several is None else [_together_way(several, gpu)]
+    together = yield from _together(architecture, plan, gpu, elsewhere)
     note = _note_on_others(gpu, together, elsewhere)
     yield Advice(TITLE_FITS_NOT, note, (*together, *elsewhere), done=True, largest=largest)
 
@@ -246,6 +246,17 @@ def _note_on_others(gpu: Gpu, together: Sequence[Way], larger: Sequence[Way]) ->
                 f"No change counted here makes it fit one GPU, not even one of {most}. It needs "
                 "several GPUs together, which are counted for some models only."
             )
+
+
+def _together(
+    architecture: Architecture, plan: Plan, gpu: Gpu, ways: Sequence[Way]
+) -> Generator[Advice, None, list[Way]]:
+    """The fewest of this GPU that hold the step together, if any number does."""
+    found = []
+    for several in fewest_in_steps(architecture, plan, gpu):
+        yield Advice(TITLE_FITS_NOT, "", tuple(ways), done=False)
+        found += [] if several is None else [_together_way(several, gpu)]
+    return found
 
 
 def _together_way(several: Several, gpu: Gpu) -> Way:

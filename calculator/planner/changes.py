@@ -9,6 +9,7 @@ from calculator.plan import (
     Attention,
     BaseBits,
     Checkpointing,
+    LoraBias,
     Offload,
     Optimizer,
     Plan,
@@ -62,6 +63,9 @@ def _set(**values: object) -> Callable[[Plan], Plan | None]:
     return apply
 
 
+_HALF: Final = _set(precision=Precision.HALF)
+
+
 def _micro_batches(plan: Plan) -> Plan | None:
     """Single sequences, as many of them per update as before."""
     if plan.batch_size == 1:
@@ -90,6 +94,21 @@ def _adapters(plan: Plan) -> Plan | None:
     return replace(plan, lora=USUAL_RANK, lora_targets=plan.lora_targets or ALL_LINEAR)
 
 
+def _trains_adapters_alone(plan: Plan) -> bool:
+    """True if all that is trained is adapters, which keep 32 bits beside weights of any format."""
+    return bool(plan.lora) and plan.lora_bias is LoraBias.NONE and not plan.lora_modules
+
+
+def _sixteen_bits(plan: Plan) -> Plan | None:
+    """All weights in 16 bits, where some of them are trained."""
+    return None if _trains_adapters_alone(plan) else _HALF(plan)
+
+
+def _frozen_in_sixteen_bits(plan: Plan) -> Plan | None:
+    """The frozen weights in 16 bits, where nothing but adapters is trained."""
+    return _HALF(plan) if _trains_adapters_alone(plan) else None
+
+
 def _four_bits(plan: Plan) -> Plan | None:
     """The frozen linear layers packed, where adapters are trained beside them."""
     if not plan.lora or plan.quantization is not BaseBits.NONE:
@@ -97,6 +116,20 @@ def _four_bits(plan: Plan) -> Plan | None:
     return replace(plan, quantization=BaseBits.NF4_DOUBLE)
 
 
+HALF_THE_LENGTH: Final = Change(
+    "Halve the sequence length",
+    Cost.OTHER_TRAINING,
+    "The model sees shorter texts.",
+    _half_the_length,
+    "half the length",
+)
+SHORTER: Final = Change(
+    f"Use sequences of {format_count(USUAL_LENGTH)} tokens",
+    Cost.OTHER_TRAINING,
+    "The model sees shorter texts.",
+    _usual_length,
+    f"{format_count(USUAL_LENGTH)} tokens",
+)
 CHANGES: Final = (
     Change(
         "Use the fused update",
@@ -147,12 +180,27 @@ CHANGES: Final = (
         _set(offload=Offload.OPTIMIZER),
         "optimizer in RAM",
     ),
+    # before those that depend on what is trained
+    Change(
+        f"Train LoRA adapters of rank {USUAL_RANK} instead of the model",
+        Cost.ADAPTERS,
+        "Trains adapters only; the model's own weights stay as they are.",
+        _adapters,
+        "LoRA",
+    ),
     Change(
         "Keep weights and gradients in 16 bits",
         Cost.OTHER_TRAINING,
         "Rounding may lose small updates.",
-        _set(precision=Precision.HALF),
+        _sixteen_bits,
         "16-bit weights",
+    ),
+    Change(
+        "Keep the frozen weights in 16 bits",
+        Cost.PRECISION,
+        "Rounds the frozen weights, which get no updates; the adapters keep 32 bits.",
+        _frozen_in_sixteen_bits,
+        "16-bit frozen weights",
     ),
     Change(
         "Use Adafactor",
@@ -161,27 +209,8 @@ CHANGES: Final = (
         _set(optimizer=Optimizer.ADAFACTOR),
         "Adafactor",
     ),
-    Change(
-        "Halve the sequence length",
-        Cost.OTHER_TRAINING,
-        "The model sees shorter texts.",
-        _half_the_length,
-        "half the length",
-    ),
-    Change(
-        f"Use sequences of {format_count(USUAL_LENGTH)} tokens",
-        Cost.OTHER_TRAINING,
-        "The model sees shorter texts.",
-        _usual_length,
-        f"{format_count(USUAL_LENGTH)} tokens",
-    ),
-    Change(
-        f"Train LoRA adapters of rank {USUAL_RANK} instead of the model",
-        Cost.ADAPTERS,
-        "Trains adapters only; the model's own weights stay as they are.",
-        _adapters,
-        "LoRA",
-    ),
+    HALF_THE_LENGTH,
+    SHORTER,
     Change(
         "Keep the frozen linear layers in 4 bits (QLoRA)",
         Cost.OTHER_TRAINING,

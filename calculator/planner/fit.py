@@ -13,7 +13,7 @@ from calculator.configuration import LONGEST_SEQUENCE
 from calculator.errors import InputError
 from calculator.estimate import estimate, least
 from calculator.plan import LARGEST_BATCH, Plan
-from calculator.planner.changes import CHANGES, Change, Cost
+from calculator.planner.changes import CHANGES, HALF_THE_LENGTH, SHORTER, Change, Cost
 from calculator.planner.need import Need, need_of, need_on
 from calculator.report import Report
 from calculator.resolution import resolve
@@ -73,7 +73,8 @@ def proposals(
 ) -> list[Proposal]:
     """Changes that make a step fit, single ones first, then pairs of which neither does alone.
 
-    Three at once are tried where no pair is enough. Within each number of changes the cheaper
+    Three at once are tried where no pair is enough, and then shorter sequences with three more, for
+    a model whose own length is far longer than usual. Within each number of changes the cheaper
     stand first, and among those of equal cost the ones that save more.
 
     Args:
@@ -102,23 +103,37 @@ def proposals_in_steps(
     Raises:
         InputError: if the model does not support the plan.
     """
-    before = need_of(estimate(architecture, plan, generation))
+    before = need_of(estimate(architecture, plan, generation)).typical
+
+    def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
+        proposal = _proposal(architecture, changes, changed, memory, generation)
+        return proposal and replace(proposal, saved=before - proposal.need.typical)
+
     found: list[Proposal] = []
     for together in range(1, most + 1):
         if together == MOST_CHANGES and found:
             break
-        enough = [set(proposal.changes) for proposal in found]
-        tried: list[Proposal] = []
-        for changes, changed in _changed(architecture, plan, together):
-            if any(fewer <= set(changes) for fewer in enough):
-                continue
-            proposal = _proposal(architecture, changes, changed, memory, generation)
-            if proposal:
-                saved = before.typical - proposal.need.typical
-                tried.append(replace(proposal, saved=saved))
-            yield found + sorted(tried, key=_order)
-        found += sorted(tried, key=_order)
+        found = yield from _fitting(_changed(architecture, plan, together), propose, found)
+    if most == MOST_CHANGES and not found:
+        found = yield from _fitting(_shortened(architecture, plan), propose, found)
     yield found
+
+
+def _fitting(
+    tries: Iterator[tuple[tuple[Change, ...], Plan]],
+    propose: Callable[[tuple[Change, ...], Plan], Proposal | None],
+    known: list[Proposal],
+) -> Generator[list[Proposal], None, list[Proposal]]:
+    """The known proposals, and those tries that fit and have none of the known in them."""
+    enough = [set(proposal.changes) for proposal in known]
+    tried: list[Proposal] = []
+    for changes, changed in tries:
+        if any(fewer <= set(changes) for fewer in enough):
+            continue
+        if proposal := propose(changes, changed):
+            tried.append(proposal)
+        yield known + sorted(tried, key=_order)
+    return known + sorted(tried, key=_order)
 
 
 def least_changes(
@@ -185,6 +200,16 @@ def _changed(
             yield changes, replace(changed, sequence_length=plan.sequence_length)
         else:
             yield changes, changed
+
+
+def _shortened(architecture: Architecture, plan: Plan) -> Iterator[tuple[tuple[Change, ...], Plan]]:
+    """The usual length with three other changes: the own length of many models is far longer."""
+    own = resolve(architecture, plan).sequence_length
+    shorter = SHORTER.apply(replace(plan, sequence_length=own))
+    if shorter:
+        others = [change for change in CHANGES if change not in (SHORTER, HALF_THE_LENGTH)]
+        for changes, changed in _combined(shorter, others, MOST_CHANGES):
+            yield (SHORTER, *changes), changed
 
 
 def _combined(

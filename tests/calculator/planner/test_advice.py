@@ -12,7 +12,7 @@ from calculator.page.advice import advise
 from calculator.page.answer import answer
 from calculator.plan import Plan
 from calculator.planner.advice import Advice, Adviser, advise_in_steps
-from calculator.planner.fit import has_one_length, largest_batch, longest_sequence
+from calculator.planner.fit import has_one_length, largest_batch, longest_sequence, proposals
 from calculator.planner.need import need_of
 from tests.calculator.plans import Case, cases, examples
 
@@ -36,6 +36,19 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
         if way.plan is not None:
             need = need_of(estimate(case.architecture, way.plan, way.gpu.generation))
             assert need.fits(way.gpu.memory)
+
+
+@examples(8)
+@given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
+def test_what_is_left_out_stands_behind_what_is_advised(case: Case, gpu: Gpu) -> None:
+    limits = (case.architecture, case.plan, gpu.memory, gpu.generation)
+    if need_of(estimate(case.architecture, case.plan, gpu.generation)).fits(gpu.memory):
+        return
+    *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
+    advised = {way.words for way in advice.ways if way.gpu is gpu}
+    shown = [one.words in advised for one in proposals(*limits)]
+    assert shown == sorted(shown, reverse=True)
+    assert any(shown) or not shown
 
 
 def test_a_step_that_does_not_fit_gets_the_least_change_first() -> None:
@@ -96,11 +109,27 @@ def test_a_model_of_today_gets_gpus_and_a_length_at_which_people_train() -> None
     *_, advice = advise_in_steps(
         find_model("meta-llama/Llama-3.1-70B"), Plan(), find_gpu("a100-80")
     )
-    way = advice.ways[0]
+    assert advice.ways[0].words.endswith("4 bits (QLoRA)")
+    (way,) = (one for one in advice.ways if "FSDP" in one.words)
     assert way.words.endswith("with FSDP, checkpointing and 2,048 tokens")
     # 70.6 billion parameters: 16 bytes each in shards, so no fewer than 70.6 * 16 / 85.9 GPUs
     assert way.plan
     assert way.plan.gpus >= 16
+
+
+def test_a_model_of_unusual_length_gets_adapters_at_the_usual_one_and_several_gpus() -> None:
+    # Qwen3-8B's config.json names 40,960 positions; 8.19 billion weights take 15.3 GiB in 16 bits
+    *_, advice = advise_in_steps(find_model("Qwen/Qwen3-8B"), Plan(), find_gpu("rtx-4090"))
+    adapters = [way for way in advice.ways if way.plan and way.plan.lora]
+    assert adapters == list(advice.ways[: len(adapters)])
+    assert adapters
+    for way in adapters:
+        assert way.plan
+        assert (way.plan.sequence_length, way.plan.checkpointing) == (2048, "full")
+    together = advice.ways[len(adapters)]
+    assert together.words.startswith("Use 16 of this GPU with FSDP")
+    # 16 bytes for each weight, in shards: 8 GPUs of 24 GB have too few
+    assert 8.19e9 * 16 / 2**30 > 8 * 15
 
 
 def test_where_no_change_helps_the_fewest_gpus_with_fsdp_are_named() -> None:

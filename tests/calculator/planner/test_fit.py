@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -9,10 +10,12 @@ from calculator.__main__ import main
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.plan import LARGEST_BATCH, Plan
-from calculator.planner.changes import CHANGES
+from calculator.parameters import parameter_tensors
+from calculator.plan import LARGEST_BATCH, Plan, Precision
+from calculator.planner.changes import CHANGES, Change
 from calculator.planner.fit import largest_batch, least_changes, longest_sequence, proposals
 from calculator.planner.need import Need, Verdict, need_of
+from calculator.resolution import resolve
 from calculator.units import GiB
 from tests.calculator.plans import Case, cases, examples
 
@@ -39,6 +42,49 @@ def test_eight_bit_states_alone_make_gpt2_large_fit_a_t4() -> None:
     singles = [one.changes[0].words for one in found if len(one.changes) == 1]
     assert singles[0] == "Keep the optimizer's states in 8 bits"
     assert not any("Compute" in words for words in singles)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_trained"),
+    [
+        ({}, True),
+        ({"lora": 16}, False),
+        ({"lora": 16, "quantization": "nf4"}, False),
+        ({"lora": 16, "lora_bias": "all"}, True),
+    ],
+)
+def test_rounding_loses_updates_only_of_weights_that_are_trained_in_16_bits(
+    options: dict[str, object], is_trained: bool
+) -> None:
+    architecture = find_model("Qwen/Qwen2.5-0.5B")
+    plan = Plan.parse({**options, "sequence_length": 1024})
+    (change,) = (
+        one
+        for one in CHANGES
+        if (changed := one.apply(plan)) and changed.precision is Precision.HALF
+    )
+    assert ("lose small updates" in change.price) is is_trained
+    assert ("frozen weights, which get no updates" in change.price) is not is_trained
+    changed = resolve(architecture, replace(plan, precision=Precision.HALF))
+    widths = {
+        changed.weight_bytes if tensor.width is None else tensor.width
+        for tensor in parameter_tensors(architecture, changed)
+        if tensor.trained
+    }
+    assert (2 in widths) is is_trained  # validation/ledger measured peft: adapters keep 32 bits
+
+
+def test_lora_with_frozen_weights_in_16_bits_says_nothing_of_lost_updates() -> None:
+    # Qwen3-8B on 24 GB: 8.19 billion weights take 30.5 GiB in 32 bits, 15.3 in 16
+    gpu, plan = find_gpu("rtx-4090"), Plan(lora=16, sequence_length=1024)
+    found = proposals(find_model("Qwen/Qwen3-8B"), plan, gpu.memory, gpu.generation)
+    half = [one for one in found if one.plan.precision is Precision.HALF]
+    assert half
+    for one in half:
+        assert "updates; the adapters keep 32 bits" in one.price
+        assert "lose" not in one.price
+    whole = proposals(find_model("Qwen/Qwen3-8B"), Plan(), gpu.memory, gpu.generation)
+    assert all("lose" not in one.price for one in whole if one.plan.lora)
 
 
 @examples(15)
@@ -68,6 +114,44 @@ def test_no_single_change_that_fits_is_left_out(case: Case, memory: int) -> None
         assert ((change,) in found) == fits
 
 
+def after(plan: Plan, changes: tuple[Change, ...]) -> Plan | None:
+    """The plan after all of the changes; None where one of them changes nothing."""
+    changed: Plan | None = plan
+    for change in changes:
+        changed = change.apply(changed) if changed else None
+    return changed
+
+
+def surely_fits(case: Case, memory: int) -> bool:
+    """True if the model takes the plan, and the step fits."""
+    try:
+        return verdict_of(case, memory) is Verdict.FITS
+    except InputError:
+        return False
+
+
+@examples(8)
+@given(cases(), memories)
+def test_nothing_that_fits_is_left_out_unless_less_is_enough(case: Case, memory: int) -> None:
+    found = {frozenset(one.changes) for one in proposals(case.architecture, case.plan, memory)}
+    known = replace(case.plan, sequence_length=case.report.plan.sequence_length)
+    for together in (1, 2):
+        for changes in combinations(CHANGES, together):
+            changed = after(known, changes)
+            if changed is None or any(fewer < set(changes) for fewer in found):
+                continue
+            fits = surely_fits(Case(case.architecture, changed), memory)
+            assert (frozenset(changes) in found) == fits
+
+
+@examples(10)
+@given(cases(), memories)
+def test_of_as_many_changes_the_cheaper_stand_first(case: Case, memory: int) -> None:
+    found = proposals(case.architecture, case.plan, memory)
+    order = [(len(one.changes), one.cost, sum(each.cost for each in one.changes)) for one in found]
+    assert order == sorted(order)
+
+
 @examples(10)
 @given(cases(), memories)
 def test_no_pair_is_proposed_where_one_of_its_changes_is_enough(case: Case, memory: int) -> None:
@@ -82,6 +166,14 @@ def test_more_memory_never_fits_less(case: Case, memory: int, more: int) -> None
     order = [Verdict.DOES_NOT_FIT, Verdict.MAY_NOT_FIT, Verdict.FITS]
     larger = verdict_of(case, memory + more * GiB)
     assert order.index(verdict_of(case, memory)) <= order.index(larger)
+
+
+@examples(8)
+@given(cases(), memories, st.integers(1, 32))
+def test_more_memory_never_holds_a_smaller_step(case: Case, memory: int, more: int) -> None:
+    for search in (largest_batch, longest_sequence):
+        less = search(case.architecture, case.plan, memory) or 0
+        assert less <= (search(case.architecture, case.plan, memory + more * GiB) or 0)
 
 
 @examples(15)

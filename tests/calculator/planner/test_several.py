@@ -1,0 +1,35 @@
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.catalog import GPUS, MODELS
+from calculator.catalog.gpus import Gpu
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.need import need_of
+from calculator.planner.several import WORLDS, fewest_in_steps
+from tests.calculator.plans import examples
+
+LARGE = ("gpt2-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b")
+
+
+def fits(model: str, plan: Plan, gpu: Gpu) -> bool:
+    """True if the model takes the plan, and each GPU holds its part."""
+    try:
+        report = estimate(MODELS[model], plan, gpu.generation)
+    except InputError:
+        return False
+    return need_of(report).fits(gpu.memory)
+
+
+@examples(12)
+@given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
+def test_the_gpus_hold_the_step_and_fewer_do_not(model: str, gpu: Gpu) -> None:
+    found = [several for several in fewest_in_steps(MODELS[model], Plan(), gpu) if several]
+    assert len(found) <= 1
+    for several in found:
+        assert fits(model, several.plan, gpu)
+        for fewer in (gpus for gpus in WORLDS if gpus < several.plan.gpus):
+            assert not fits(model, replace(several.plan, gpus=fewer), gpu)
