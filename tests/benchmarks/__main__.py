@@ -12,6 +12,7 @@ PARTS = (
     "estimate",
     "slider",
     "advice",
+    "fit",
     "start",
     "live",
     "size",
