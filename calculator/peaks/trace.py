@@ -7,12 +7,11 @@ or down, so no layer left out can be the peak.
 
 import gc
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import itemgetter
 
 from calculator.autograd import backward as engine
@@ -157,7 +156,8 @@ def _chunked(ledger: Ledger, step: Step) -> Trace:
         repeated = left_out and (place[left_out[0]], place[left_out[1]], left_out[2])
         events, parts = _events(ledger, layout.late, start, end)
         peaks, origins = _without_valleys(events)
-        chunks.append(Chunk(phase, peaks, origins, _by_part(parts), _net(parts), repeated))
+        by_part = _by_part(parts)
+        chunks.append(Chunk(phase, peaks, origins, by_part, _net(by_part), repeated))
     arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
     return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals))
 
@@ -198,16 +198,20 @@ def _events(
     ledger: Ledger, late: Mapping[int, int], start: int, end: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]:
     """The events of a chunk and their parts, with late deaths of left-out layers put in."""
+    first, last = (bisect_right(ledger.part_events, at, key=itemgetter(0)) for at in (start, end))
+    part_events = ledger.part_events[first:last]
+    if not any(start <= at < end for at in late):
+        placed = tuple((at - start, part, size) for at, part, size in part_events)
+        return tuple(ledger.events[start:end]), placed
     events: list[int] = []
     parts: list[tuple[int, int, int]] = []
-    first, last = (bisect_right(ledger.part_events, at, key=itemgetter(0)) for at in (start, end))
     shifts = []
     for at in range(start, end):
         events.append(ledger.events[at])
         if at in late:
             events.append(-late[at])
         shifts.append(len(events))
-    for at, part, size in ledger.part_events[first:last]:
+    for at, part, size in part_events:
         position = shifts[at - start - 1]
         parts.append((position, part, size))
         if size < 0 and at - 1 in late and size == ledger.events[at - 1]:
@@ -229,11 +233,18 @@ def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int
             number += 1
 
 
-def _net(part_events: Sequence[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
-    counts: Counter[tuple[int, int]] = Counter()
-    for _, part, size in part_events:
-        counts[part, abs(size)] += 1 if size > 0 else -1
-    return tuple((part, size, count) for (part, size), count in counts.items() if count)
+def _net(
+    by_part: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> tuple[tuple[int, int, int], ...]:
+    """Part, size and how many more came than went, where that is not none."""
+    found = []
+    for part, (_, sizes) in zip(Part, by_part, strict=True):
+        counts: dict[int, int] = {}
+        for size in sizes:
+            number = abs(size)
+            counts[number] = counts.get(number, 0) + (1 if size > 0 else -1)
+        found += [(part, size, count) for size, count in counts.items() if count]
+    return tuple(found)
 
 
 def _by_part(
@@ -248,10 +259,10 @@ def _by_part(
 
 @dataclass(slots=True)
 class _Slope:
-    """Events that all go up or all go down, and how many had happened at its end."""
+    """Events that all go up or all go down, by size, and how many had happened at its end."""
 
     up: bool
-    sizes: Counter[int]
+    sizes: dict[int, int]
     end: int
 
 
@@ -262,34 +273,48 @@ def _without_valleys(events: Sequence[int]) -> tuple[tuple[int, ...], tuple[int,
     it have in common are left out of both. Returns the events, and for each how many of the
     given ones had happened by the end of its slope.
     """
-    slopes: list[_Slope] = []
-    for at, event in enumerate(events):
-        if not slopes or slopes[-1].up is not (event > 0):
-            slopes.append(_Slope(event > 0, Counter(), at))
-        slopes[-1].sizes[abs(event)] += 1
-        slopes[-1].end = at + 1
     kept: list[_Slope] = []
-    for slope in slopes:
-        _append(kept, slope)
-    flat = [
-        (size if slope.up else -size, slope.end)
-        for slope in kept
-        for size in slope.sizes.elements()
-    ]
-    return tuple(event for event, _ in flat), tuple(end for _, end in flat)
+    at = 0
+    for up, group in groupby(events, (0).__lt__):
+        sizes: dict[int, int] = {}
+        for event in group:
+            size = event if up else -event
+            sizes[size] = sizes.get(size, 0) + 1
+            at += 1
+        _append(kept, _Slope(up, sizes, at))
+    peaks: list[int] = []
+    ends: list[int] = []
+    for slope in kept:
+        for size, count in slope.sizes.items():
+            peaks += [size if slope.up else -size] * count
+            ends += [slope.end] * count
+    return tuple(peaks), tuple(ends)
 
 
 def _append(kept: list[_Slope], slope: _Slope) -> None:
     """Put a slope after the others, cancelling it against the descent before it."""
     while slope.sizes:
-        if kept and kept[-1].up is slope.up:
-            before = kept.pop()
-            slope = _Slope(slope.up, before.sizes + slope.sizes, slope.end)
-        elif slope.up and kept and (common := kept[-1].sizes & slope.sizes):
-            kept[-1].sizes -= common
-            slope.sizes -= common
-            if not kept[-1].sizes:
+        before = kept[-1] if kept else None
+        if before and before.up is slope.up:
+            for size, count in slope.sizes.items():
+                before.sizes[size] = before.sizes.get(size, 0) + count
+            before.end = slope.end
+            slope = kept.pop()
+        elif before and slope.up and _cancel(before.sizes, slope.sizes):
+            if not before.sizes:
                 kept.pop()
         else:
             kept.append(slope)
             return
+
+
+def _cancel(down: dict[int, int], up: dict[int, int]) -> bool:
+    """Leave out of both what they have in common; False if that is nothing."""
+    common = down.keys() & up.keys()
+    for size in common:
+        count = min(down[size], up[size])
+        for sizes in (down, up):
+            sizes[size] -= count
+            if not sizes[size]:
+                del sizes[size]
+    return bool(common)
