@@ -14,7 +14,7 @@ export default [
     languageOptions: { ...ours, globals: globals.browser },
   },
   {
-    files: ["docs/assets/worker.js", "tests/benchmarks/pages/worker.js"],
+    files: ["docs/assets/worker.js", "tests/benchmarks/pages/*.js"],
     languageOptions: { ...ours, globals: globals.worker },
   },
   { files: ["docs/assets/service-worker.js"], languageOptions: { ...ours, globals: globals.serviceworker } },

@@ -1,4 +1,4 @@
-"""One script and one style a page: what lies in docs/assets in many files is bundled by esbuild.
+"""One script a page: what lies in docs/assets in many files is bundled by esbuild.
 
 A page's element names the script that it needs: ``data-script="calculator"`` is
 docs/assets/pages/calculator.js. The built page loads it from its head, with the modules that it
@@ -20,10 +20,6 @@ SCRIPT = Path(__file__).with_name("bundle.mjs")
 BUNDLED = shutil.ignore_patterns("*.js", "*.css")  # what is not copied, since it is bundled
 NAMED = re.compile(r'\bdata-script="?([\w-]+)')
 HEAD = "</head>"
-# What mkdocstrings writes for the pages it fills.
-GENERATED = "assets/_mkdocstrings.css"
-GENERATED_LINK = re.compile(rf'\s*<link rel="stylesheet" href="[^"]*{GENERATED}">')
-END_OF_STYLES = "/*# sourceMappingURL="
 
 
 def bundle_assets(assets: Path, node: Node, lock: str) -> None:
@@ -40,17 +36,6 @@ def bundle_assets(assets: Path, node: Node, lock: str) -> None:
     # Relative, as the source maps should be: the same bytes in any folder.
     folders = [os.path.relpath(folder, ROOT) for folder in (SOURCES, assets)]
     run([node.node, SCRIPT, *folders, lock], "The pages' scripts and styles could not be bundled.")
-
-
-def merge_generated_styles(site: Path) -> None:
-    """Put the styles that MkDocs's plugin wrote at the end of ours: one file less on every page."""
-    generated, styles = site / GENERATED, site / "assets" / "styles" / "site.css"
-    ours, mark, end = styles.read_text("utf-8").rpartition(END_OF_STYLES)
-    styles.write_text(f"{ours}{generated.read_text('utf-8')}{mark}{end}", "utf-8")
-    generated.unlink()
-    for page in sorted(site.rglob("*.html")):
-        text = page.read_text("utf-8")
-        page.write_text(GENERATED_LINK.sub("", text), "utf-8")
 
 
 def load_page_scripts(site: Path) -> None:

@@ -13,7 +13,7 @@ from tools.addresses import (
 )
 from tools.browser_python import package_lock, stage_browser_python
 from tools.budget import check_budget
-from tools.bundle import BUNDLED, bundle_assets, load_page_scripts, merge_generated_styles
+from tools.bundle import BUNDLED, bundle_assets, load_page_scripts
 from tools.citations import link_cited_files
 from tools.compression import compress_site
 from tools.console import ROOT, BuildError, run, say, step
@@ -24,6 +24,7 @@ from tools.landmarks import unnest_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
+from tools.styles import merge_styles
 from tools.theme_script import read_relative_sitemap, search_when_opened
 from tools.versions import name_by_content
 
@@ -65,7 +66,7 @@ def build_site(to_publish: bool) -> Path:
         if not address:
             write_relative_sitemap(UNFINISHED)
         load_page_scripts(UNFINISHED)
-        merge_generated_styles(UNFINISHED)
+        merge_styles(UNFINISHED)
         unnest_navigation(UNFINISHED)
         name_by_content(UNFINISHED, path_of(address))
         pin_inline_scripts(UNFINISHED)

@@ -141,17 +141,18 @@ async function keepVisited(addresses) {
   await Promise.all(addresses.map(async (address) => {
     const place = placeOf(address);
     // What is gone, or out of reach now, is kept at the next visit.
-    if (place && !(await recall(place.key))) await fetchAndKeep(place.key, place.kind).catch(() => {});
+    if (place && !(await recall(place.key))) await fetchAndKeep(place.key).catch(() => {});
   }));
   await dropOldPictures();
 }
 
 /**
+ * What a page has just loaded lies in the browser's own cache, so this asks no server again.
+ *
  * @param {string} key
- * @param {Kind} kind
  */
-async function fetchAndKeep(key, kind) {
-  await keep(key, await fetch(key, { cache: kind === "page" ? "no-cache" : "force-cache" }));
+async function fetchAndKeep(key) {
+  await keep(key, await fetch(key, { cache: "force-cache" }));
 }
 
 async function dropOldPictures() {
@@ -200,7 +201,7 @@ async function renew() {
     for (const address of loadedBy(await response.clone().text(), key)) wanted.add(address);
     return { key, response };
   }));
-  await Promise.all([...wanted].filter((key) => !keptNow.has(key)).map((key) => fetchAndKeep(key, "versioned")));
+  await Promise.all([...wanted].filter((key) => !keptNow.has(key)).map((key) => fetchAndKeep(key)));
   await Promise.all(pages.map(({ key, response }) => keep(key, response)));
 }
 

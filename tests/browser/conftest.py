@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.browser.visits import PATIENCE_MS, Visit, Visitor
+from tests.browser.written_run import LiveServer, WrittenRun, serving
 from tools.chromium import FLAGS
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -47,3 +48,16 @@ def visit(browser: Browser, site_address: str) -> Iterator[Visitor]:
     yield make
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
+    """A server of the site that can be stopped, and the only run that it shows."""
+    with serving(site, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def server(stage: tuple[LiveServer, WrittenRun]) -> LiveServer:
+    """The server that the pages come from."""
+    return stage[0]

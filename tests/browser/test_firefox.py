@@ -50,8 +50,9 @@ def test_the_calculator_answers_as_python_does(firefox: Firefox, site_address: s
 
 def test_the_live_page_draws_its_charts(firefox: Firefox, site_address: str) -> None:
     firefox.open(f"{site_address}live/")
-    firefox.wait_for("document.querySelector('[data-chart=loss] .main-svg') !== null")
     firefox.wait_for("Number(document.querySelector('[data-live=step]').textContent) > 0")
+    firefox.evaluate("dispatchEvent(new Event('pointermove'))")  # the charts wait for a touch
+    firefox.wait_for("document.querySelector('[data-chart=loss] .main-svg') !== null")
     drawn = "Number(document.querySelector('[data-chart=loss] [data-plot]').dataset.points)"
     assert firefox.evaluate(drawn) > 100
     assert firefox.evaluate("document.querySelector('[data-live=problems]').hidden")

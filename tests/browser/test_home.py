@@ -1,8 +1,6 @@
 """The home page: its small calculator, and its swarm, replayed or followed."""
 
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
@@ -13,7 +11,7 @@ from templates.pages.index.fit import ANSWERS, FIRST_MODEL, MODELS, answer
 from templates.pages.index.swarm_figure import discs
 from templates.pieces.recorded_run import first_run
 from tests.browser.visits import Visitor, python_answers, settled
-from tests.browser.written_run import LiveServer, WrittenRun, serving
+from tests.browser.written_run import LiveServer, WrittenRun
 
 pytestmark = pytest.mark.browser
 
@@ -23,13 +21,6 @@ PLACES = """() => [...document.querySelectorAll(".swarm__peer")].map((group) => 
 })"""
 STATES = """() => Object.fromEntries([...document.querySelectorAll(".swarm__peer")]
   .map((group) => [group.dataset.id, group.dataset.state]))"""
-
-
-@pytest.fixture
-def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
-    """A server and the run that it shows."""
-    with serving(site, tmp_path) as made:
-        yield made
 
 
 def played_to_the_end(page: Page) -> None:

@@ -3,14 +3,12 @@
 import json
 import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.visits import Visit, Visitor
-from tests.browser.written_run import LiveServer, WrittenRun, serving
+from tests.browser.written_run import LiveServer, WrittenRun
 from training.run.live import timestamp
 
 pytestmark = pytest.mark.browser
@@ -19,19 +17,6 @@ HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
-
-
-@pytest.fixture
-def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
-    """A server and the run that it shows."""
-    with serving(site, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def server(stage: tuple[LiveServer, WrittenRun]) -> LiveServer:
-    """The server that the page comes from."""
-    return stage[0]
 
 
 @pytest.fixture

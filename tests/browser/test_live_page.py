@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from templates.pieces.recorded_run import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE
-from tests.browser.visits import Visitor
+from tests.browser.visits import Visitor, touch
 from tests.browser.written_run import serving, write_crowd
 from tools.console import ROOT
 from training.optimizer.lamb import learning_rate_factor
@@ -43,6 +43,7 @@ def archive(visit: Visitor) -> Page:
 @pytest.fixture
 def charts(archive: Page) -> Page:
     """The same with its loss drawn."""
+    touch(archive)
     expect(archive.locator("[data-chart=loss] .main-svg").first).to_be_visible()
     return archive
 
@@ -119,10 +120,22 @@ def test_the_charts_mark_what_happened_and_a_list_says_it(charts: Page) -> None:
     charts.wait_for_function(f"() => ({shapes})() === 0")
 
 
+def test_on_a_phone_the_charts_library_comes_when_a_chart_does(visit: Visitor) -> None:
+    visitor = visit(viewport={"width": 390, "height": 844})
+    page = visitor.open("live/")
+    expect(page.locator("#live")).to_have_attribute("data-rounds", "1")
+    page.wait_for_load_state("networkidle")
+    assert [url for url in visitor.requests if "plotly" in url] == []
+    page.locator("[data-chart=loss]").scroll_into_view_if_needed()
+    expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()
+    assert visitor.errors == []
+
+
 def test_without_the_charts_library_the_page_says_so_and_keeps_the_curve(visit: Visitor) -> None:
     visitor = visit()
     visitor.page.route("**/plotly-basic.min.js", lambda route: route.fulfill(status=404))
     page = visitor.open("live/")
+    touch(page)
     expect(page.locator("[data-live=charts-missing]")).to_be_visible()
     expect(page.locator("[data-chart=loss] svg.plot")).to_be_visible()
     expect(page.locator("[data-live=reader]")).to_contain_text(decimal(LAST["loss"]))
@@ -210,6 +223,7 @@ def test_a_contributors_page_has_an_address_and_a_way_back(visit: Visitor, archi
     expect(archive.locator(".board__name").first).to_be_visible()
     page = visit(bypass_csp=True).open(f"live/?run={RUN.name}&who={last['id']}")
     expect(page.locator("h1")).to_have_text(last["name"])
+    touch(page)
     expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()
     page.add_script_tag(path=AXE)
     found = page.evaluate(RUN_AXE)["violations"]

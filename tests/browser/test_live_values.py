@@ -1,7 +1,6 @@
 """Values of the live data that are not what they should be become no link, attribute or markup."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.visits import Visitor
-from tests.browser.written_run import LiveServer, WrittenRun, serving
+from tests.browser.written_run import LiveServer, WrittenRun
 
 pytestmark = pytest.mark.browser
 
@@ -35,12 +34,12 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
+def stage(stage: tuple[LiveServer, WrittenRun]) -> tuple[LiveServer, WrittenRun]:
     """A server, and a run with steps."""
-    with serving(site, tmp_path) as made:
-        made[1].open()
-        made[1].add(5)
-        yield made
+    _, run = stage
+    run.open()
+    run.add(5)
+    return stage
 
 
 def change(path: Path, **values: Any) -> None:

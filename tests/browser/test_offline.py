@@ -1,14 +1,16 @@
 """Visits without a network, and the service worker that makes them possible."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.test_every_page import MOST_REQUESTS
 from tests.browser.visits import PATIENCE_MS, Visit, Visitor, open_calculator, settled
-from tests.browser.written_run import LiveServer, WrittenRun, serving
+from tests.browser.written_run import LiveServer, WrittenRun
 from tools.versions import WORKER, folder_of
 
 pytestmark = pytest.mark.browser
@@ -21,27 +23,15 @@ KEPT = """async () => {
   return paths;
 }"""
 POLL_MS = 100
+PHONE = {"width": 390, "height": 844}
 REGISTRATIONS = "async () => (await navigator.serviceWorker.getRegistrations()).length"
 PYTHON = ["/worker.js", "/calculator.zip", "/pyodide.mjs", "/pyodide.asm.mjs", "/pyodide.asm.wasm"]
 LIBRARY = "/python_stdlib_bytecode.zip"
 
 
-@pytest.fixture
-def stage(site: Path, tmp_path: Path) -> Iterator[tuple[LiveServer, WrittenRun]]:
-    """A server that can be stopped, and a run that it shows."""
-    with serving(site, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def server(stage: tuple[LiveServer, WrittenRun]) -> LiveServer:
-    """The server that the pages come from."""
-    return stage[0]
-
-
-def guest(visit: Visitor, address: str) -> Visit:
+def guest(visit: Visitor, address: str, **settings: Any) -> Visit:
     """A visitor whose browser runs service workers."""
-    return visit(address, service_workers="allow")
+    return visit(address, service_workers="allow", **settings)
 
 
 def eventually(page: Page, holds: Callable[[], bool]) -> None:
@@ -230,4 +220,22 @@ def test_where_service_workers_are_blocked_nothing_is_kept_and_nothing_fails(
     page = visitor.open("about/")
     page.wait_for_timeout(3000)  # by then it would have been registered
     assert page.evaluate(KEPT) == []
+    assert visitor.errors == []
+
+
+@pytest.mark.parametrize("path", ["", "calculator/", "live/", "join/"])
+def test_to_keep_a_page_costs_hardly_a_request(visit: Visitor, site: Path, path: str) -> None:
+    server = LiveServer(site)
+    server.start()
+    try:
+        visitor = guest(visit, server.address, viewport=PHONE)
+        page = visitor.open(path)
+        if path == "calculator/":
+            settled(page)
+            wait_until_kept(page, *PYTHON, LIBRARY)
+        wait_until_kept(page, f"/{path}", "/styles/site.css")
+        page.wait_for_load_state("networkidle")
+    finally:
+        server.stop()
+    assert len(server.asked) <= MOST_REQUESTS, server.asked
     assert visitor.errors == []

@@ -31,6 +31,12 @@ class Visit:
 Visitor = Callable[..., Visit]
 
 
+def touch(page: Page) -> None:
+    """Move the mouse, as visitors do: what costs much waits for it."""
+    page.mouse.move(200, 300)
+    page.mouse.move(210, 310)
+
+
 def settled(page: Page) -> None:
     """Wait until Python has answered the form's present state."""
     page.wait_for_selector("#calculator-answer[aria-busy='false']")

@@ -11,7 +11,7 @@ from templates.pages.accuracy.context import (
     signed_percent,
 )
 from templates.pages.numbers.context import comparisons_on
-from templates.render import render
+from templates.render import render_page
 from tests.pages.tables import cells_of
 from validation.__main__ import main
 from validation.peers import PEERS, read_predictions
@@ -19,10 +19,8 @@ from validation.public import GUIDE, SITE, as_classifier
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("pages")
-    render(folder)
-    return (folder / "accuracy.md").read_text("utf-8")
+def page() -> str:
+    return render_page("accuracy")
 
 
 def test_every_step_is_a_point_and_in_one_family() -> None:

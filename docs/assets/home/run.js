@@ -1,7 +1,7 @@
 // @ts-check
 /* The figures of the run on the home page, as its live data say now. */
 
-import { LIVE } from "../live/data.js";
+import { LIVE } from "../live/runs.js";
 import { describe } from "../live/status.js";
 import { fileOf } from "../live/valid.js";
 

@@ -6,7 +6,7 @@
 
 import { shapesOf } from "./events.js";
 import * as lines from "./lines.js";
-import { loadPlotly } from "./plotly.js";
+import { loadPlotly, needPlotly } from "./plotly.js";
 import { firstAtLeast } from "./progress.js";
 
 const MARGIN = { l: 52, r: 14, t: 10, b: 34 };
@@ -130,6 +130,8 @@ class Chart {
     this.margin = this.name === "loss" ? LOSS_MARGIN : MARGIN;
     this.sight = new IntersectionObserver(([entry]) => this.#look(entry.isIntersecting), { rootMargin: "200px" });
     this.sight.observe(figure);
+    this.view = new IntersectionObserver(([entry]) => entry.isIntersecting && needPlotly());
+    this.view.observe(figure);
     this.size = new ResizeObserver(() => this.spoil());
     this.size.observe(this.plot);
     this.plot.addEventListener("pointermove", (event) => this.#hover(event));
@@ -137,6 +139,7 @@ class Chart {
 
   stop() {
     this.sight.disconnect();
+    this.view.disconnect();
     this.size.disconnect();
     /** @type {any} */ (globalThis).Plotly?.purge(this.plot);
   }

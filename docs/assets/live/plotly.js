@@ -1,25 +1,39 @@
 // @ts-check
-/* The charts' library: a megabyte, so it is loaded only where something is drawn, and not at once. */
+/*
+ * The charts' library: a megabyte. It comes when the visitor touches the page, or as soon as the page
+ * rests with a chart in view.
+ */
 
 const PLOTLY = new URL("./plotly-basic.min.js", import.meta.url); // bundled, this is in assets/
 const TOUCHES = ["pointermove", "pointerdown", "wheel", "keydown"];
 
+const touched = new Promise((resolve) => {
+  for (const touch of TOUCHES) addEventListener(touch, resolve, { once: true, passive: true });
+});
+/** @type {(value?: unknown) => void} */
+let need = () => {};
+const needed = new Promise((resolve) => { need = resolve; });
+
 /** @type {Promise<any> | undefined} */
 let plotly;
 
-/** Plotly, loaded once: when the page is there and rests, or is touched. */
+/** Plotly, loaded once. */
 export function loadPlotly() {
-  plotly ??= restOrTouch().then(load);
+  plotly ??= Promise.race([touched, needed.then(rest)]).then(load);
   return plotly;
 }
 
+/** A chart is in view. */
+export function needPlotly() {
+  need();
+}
+
 /** @returns {Promise<unknown>} */
-function restOrTouch() {
+function rest() {
   return new Promise((resolve) => {
-    const rest = () => (globalThis.requestIdleCallback ?? setTimeout)(resolve);
-    for (const touch of TOUCHES) addEventListener(touch, resolve, { once: true, passive: true });
-    if (document.readyState === "complete") rest();
-    else addEventListener("load", rest, { once: true });
+    const wait = () => (globalThis.requestIdleCallback ?? setTimeout)(resolve);
+    if (document.readyState === "complete") wait();
+    else addEventListener("load", wait, { once: true });
   });
 }
 

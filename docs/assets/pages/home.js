@@ -6,7 +6,8 @@
  */
 
 import { mountFit } from "../home/fit.js";
-import { follow, listRuns } from "../live/data.js";
+import { follow } from "../live/feed.js";
+import { listRuns } from "../live/runs.js";
 import { Replay } from "../home/replay.js";
 import { showRun } from "../home/run.js";
 import { Swarm } from "../home/swarm.js";

@@ -5,6 +5,7 @@ One table is for training the whole model, the other for adapters beside it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from urllib.parse import urlencode
 
 from calculator.architecture import Architecture
@@ -106,12 +107,15 @@ TRAININGS = (
 )
 
 
-def rows(training: Training) -> Iterator[Row]:
+@cache  # some hundred steps, and what makes each of them fit
+def rows(training: Training) -> tuple[Row, ...]:
     """One row per model that can be trained so."""
     gpus = [GPUS[name] for name in SHOWN]
-    for architecture in map(find_model, (*MODELS, *CHECKPOINTS)):
-        if can_train(architecture, training):
-            yield _row(architecture, training.plan_for(architecture), gpus)
+    return tuple(
+        _row(architecture, training.plan_for(architecture), gpus)
+        for architecture in map(find_model, (*MODELS, *CHECKPOINTS))
+        if can_train(architecture, training)
+    )
 
 
 def without(training: Training) -> Iterator[str]:
@@ -163,7 +167,7 @@ def _query(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     return {
-        "tables": [(training, list(rows(training))) for training in TRAININGS],
+        "tables": [(training, rows(training)) for training in TRAININGS],
         "without": {training.name: list(without(training)) for training in TRAININGS},
         "rank": USUAL_RANK,
         "gpus": [(gpu, format_bytes(gpu.memory)) for gpu in (GPUS[name] for name in SHOWN)],

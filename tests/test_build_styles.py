@@ -1,0 +1,73 @@
+"""tools/styles.py: a page links to one style sheet, which holds what all of them held."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools.console import BuildError
+from tools.styles import END, OURS, merge_styles
+
+LINKS = """<head>
+  <link rel="stylesheet" href="{up}assets/stylesheets/main.0a1b.min.css">
+  <link rel="stylesheet" href="{up}assets/stylesheets/palette.2c3d.min.css">
+  <link rel="stylesheet" href="{up}assets/styles/site.css">
+  <link rel="stylesheet" href="{up}assets/_mkdocstrings.css">
+</head>"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A site with four style sheets and two pages."""
+    files = {
+        "assets/stylesheets/main.0a1b.min.css": "@charset \"UTF-8\";a{b:url('data:,')}",
+        "assets/stylesheets/main.0a1b.min.css.map": "{}",
+        "assets/stylesheets/palette.2c3d.min.css": "i{}\n",
+        "assets/_mkdocstrings.css": ".doc{}\n",
+        OURS: f"p{{}}\n{END}site.css.map */",
+        f"{OURS}.map": json.dumps({"version": 3, "mappings": "AAAA"}),
+        "deep/page/index.html": LINKS.format(up="../../"),
+        "index.html": LINKS.format(up=""),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def test_the_styles_of_theme_and_plugin_come_into_ours_in_the_order_of_the_links(
+    site: Path,
+) -> None:
+    merge_styles(site)
+    assert (site / OURS).read_text("utf-8") == (
+        f"@charset \"UTF-8\";a{{b:url('data:,')}}\ni{{}}\np{{}}\n.doc{{}}\n{END}site.css.map */"
+    )
+    assert [path.name for path in site.rglob("*.css*")] == ["site.css", "site.css.map"]
+
+
+@pytest.mark.parametrize("page", ["index.html", "deep/page/index.html"])
+def test_a_page_links_to_one_style_sheet(site: Path, page: str) -> None:
+    merge_styles(site)
+    text = (site / page).read_text("utf-8")
+    assert text.count("stylesheet") == 1
+    assert "assets/styles/site.css" in text
+
+
+def test_the_source_map_begins_where_our_styles_do(site: Path) -> None:
+    merge_styles(site)
+    mappings = json.loads((site / f"{OURS}.map").read_text("utf-8"))["mappings"]
+    line = mappings.index("A")
+    assert (site / OURS).read_text("utf-8").splitlines()[line] == "p{}"
+
+
+@pytest.mark.parametrize("text", ["a{b:url(img.png)}", "a{b:url('../img.png')}"])
+def test_styles_that_name_other_files_end_the_build(site: Path, text: str) -> None:
+    (site / "assets/stylesheets/palette.2c3d.min.css").write_text(text)
+    with pytest.raises(BuildError, match="relative to themselves"):
+        merge_styles(site)
+
+
+def test_a_missing_style_sheet_ends_the_build(site: Path) -> None:
+    (site / "assets" / "_mkdocstrings.css").unlink()
+    with pytest.raises(BuildError, match=r"_mkdocstrings\.css: must be one file"):
+        merge_styles(site)

@@ -1,0 +1,61 @@
+"""One style sheet for all pages: the theme's, then ours, then what MkDocs's plugin wrote.
+
+Each of them would hold up a page's first picture with a request of its own.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from tools.console import BuildError
+
+# In the order in which a page links them; ours is the one that stays.
+THEMES = ("assets/stylesheets/main.*.min.css", "assets/stylesheets/palette.*.min.css")
+OURS = "assets/styles/site.css"
+GENERATED = "assets/_mkdocstrings.css"
+END = "/*# sourceMappingURL="
+RELATIVE = re.compile(r"url\((?![\"']?data:)")
+
+
+def merge_styles(site: Path) -> None:
+    """Put the other style sheets of `site` before and behind ours, and link to it alone.
+
+    Raises:
+        BuildError: when one of them is not as expected.
+    """
+    before = [_only(site, pattern) for pattern in THEMES]
+    behind = _only(site, GENERATED)
+    styles = site / OURS
+    ours, mark, end = styles.read_text("utf-8").rpartition(END)
+    first = "".join(f"{path.read_text('utf-8').rstrip()}\n" for path in before)
+    if RELATIVE.search(first):
+        raise BuildError(
+            "The theme's styles name files relative to themselves; see tools/styles.py."
+        )
+    styles.write_text(f"{first}{ours}{behind.read_text('utf-8')}{mark}{end}", "utf-8")
+    _move_map(styles.with_name(f"{styles.name}.map"), first.count("\n"))
+    merged = [*before, behind]
+    for page in sorted(site.rglob("*.html")):
+        page.write_text(_without_links(page.read_text("utf-8"), merged), "utf-8")
+    for path in merged:
+        path.unlink()
+        path.with_name(f"{path.name}.map").unlink(missing_ok=True)
+
+
+def _only(site: Path, pattern: str) -> Path:
+    found = list(site.glob(pattern))
+    if len(found) != 1:
+        raise BuildError(f"{pattern}: must be one file, there are {len(found)}.")
+    return found[0]
+
+
+def _move_map(path: Path, lines: int) -> None:
+    """Let a source map begin so many lines later: a semicolon ends a line of it."""
+    content = json.loads(path.read_text("utf-8"))
+    content["mappings"] = ";" * lines + content["mappings"]
+    path.write_text(json.dumps(content, separators=(",", ":")), "utf-8")
+
+
+def _without_links(page: str, styles: list[Path]) -> str:
+    names = "|".join(re.escape(path.name) for path in styles)
+    return re.sub(rf'\s*<link rel="stylesheet" href="[^"]*/(?:{names})">', "", page)
