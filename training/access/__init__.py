@@ -4,11 +4,12 @@
     causes      why somebody is not let in, and what to do about it
     tokens      where a volunteer's Hugging Face token comes from
     proofs      that whoever asks holds the peer's key
+    signatures  of a peer's key
     client      asking the authority
     membership  a peer's own access: on file, renewed before it expires
     authorizer  what the DHT of a run asks of every call
     directory   the grants of all peers, for calls that carry none
 
-`grants`, `causes`, `proofs` and `tokens` import neither torch nor hivemind: the authority needs
-neither.
+`grants`, `causes`, `proofs`, `signatures` and `tokens` import neither torch nor hivemind: the
+authority needs neither.
 """

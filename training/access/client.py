@@ -10,7 +10,8 @@ import httpx
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
-from training.access.proofs import PeerKey, prove
+from training.access.proofs import prove
+from training.access.signatures import PeerKey
 from training.access.tokens import Token
 from training.run.runfile import RunFile
 

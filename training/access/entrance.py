@@ -8,7 +8,7 @@ from pathlib import Path
 from training.access import client
 from training.access.client import Admission
 from training.access.membership import Membership, Say, renewed
-from training.access.proofs import PeerKey
+from training.access.signatures import PeerKey
 from training.access.trust import token_for
 from training.run.runfile import RunFile
 
