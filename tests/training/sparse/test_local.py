@@ -1,0 +1,67 @@
+"""training/sparse/local.py: local steps, as many as the time allows."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from training.sparse.local import train_locally
+from training.sparse.shared import SharedState
+
+RATE = 0.5
+
+
+class Lesson:
+    """A model of one weight vector whose gradients are given, each for 8 samples."""
+
+    def __init__(self, gradients: list[float]) -> None:
+        self.weights = torch.nn.Parameter(torch.zeros(3))
+        self.optimizer = torch.optim.SGD([self.weights], lr=RATE)
+        self._gradients = iter(gradients)
+        self.state = SharedState(torch.tensor([1.0, 2.0, 3.0]))
+
+    def compute(self) -> int:
+        self.weights.grad = torch.full((3,), next(self._gradients))
+        return 8
+
+    def train(self, steps: int, norm: float = math.inf) -> tuple[torch.Tensor, int, int]:
+        """Train with a clock that ticks once before each step."""
+        ticks = itertools.count()
+        drift = train_locally(
+            self.state.weights,
+            [self.weights],
+            self.optimizer,
+            self.compute,
+            steps,
+            norm,
+            clock=lambda: next(ticks),
+        )
+        return drift.difference, drift.samples, drift.steps
+
+
+def test_the_pseudo_gradient_is_how_far_the_local_steps_went() -> None:
+    lesson = Lesson([1.0, 2.0, 3.0, 100.0])
+    difference, samples, steps = lesson.train(3)
+    assert difference.tolist() == [3.0] * 3  # RATE * (1 + 2 + 3)
+    assert (samples, steps) == (24, 3)
+    assert lesson.weights.tolist() == [-2.0, -1.0, 0.0]
+    assert lesson.state.weights.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_slow_peer_makes_one_step_at_least() -> None:
+    difference, samples, steps = Lesson([2.0, 100.0]).train(0)
+    assert difference.tolist() == [1.0] * 3
+    assert (samples, steps) == (8, 1)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_gradients_that_are_not_finite_change_nothing_and_count_nothing(bad: float) -> None:
+    difference, samples, steps = Lesson([bad, 2.0, bad]).train(3)
+    assert difference.tolist() == [1.0] * 3
+    assert (samples, steps) == (8, 3)
+
+
+def test_a_long_gradient_is_shortened() -> None:
+    difference, _, _ = Lesson([100.0]).train(1, norm=1.0)
+    assert difference.norm().item() == pytest.approx(RATE, rel=1e-4)

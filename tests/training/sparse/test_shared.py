@@ -1,0 +1,166 @@
+"""training/sparse/shared.py: the outer step, whose bits are the same at every peer."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.errors import InputError
+from training.sparse.codec import Update, decode, encode
+from training.sparse.layout import Layout
+from training.sparse.shared import Contribution, OuterSettings, SharedState, load, shares
+
+LAYOUT = Layout((5000, 70, 3))
+SETTINGS = OuterSettings(learning_rate=0.7, momentum=0.9)  # DiLoCo's
+
+
+def draw(seed: int) -> torch.Tensor:
+    return torch.randn(LAYOUT.elements, generator=torch.Generator().manual_seed(seed))
+
+
+def contributions(seed: int, samples: tuple[int, ...] = (64, 16, 48)) -> list[Contribution]:
+    """Updates as peers decode them."""
+    return [
+        Contribution(count, decode(encode(1e-3 * draw(100 * seed + place), LAYOUT), LAYOUT))
+        for place, count in enumerate(samples)
+    ]
+
+
+def of_norm(norm: float) -> Update:
+    return Update(torch.tensor([0]), torch.tensor([norm]), norm)
+
+
+def test_the_outer_step_is_nesterovs_on_the_mean_by_samples() -> None:
+    state = SharedState(draw(0))
+    reference = torch.nn.Parameter(draw(0).double())
+    optimizer = torch.optim.SGD([reference], lr=0.7, momentum=0.9, nesterov=True)
+    for round_number in range(5):
+        given_updates = contributions(round_number)
+        state.step(given_updates, SETTINGS)
+        reference.grad = sum(
+            (one.samples / 128 * one.update.dense(LAYOUT.elements).double()
+             for one in given_updates),
+            torch.zeros(LAYOUT.elements, dtype=torch.float64),
+        )  # fmt: skip
+        optimizer.step()
+    # every element has gone through some 25 additions of 32 bits, each off by 2^-24 at most
+    error = (state.weights.double() - reference.detach()).abs()
+    assert (error <= 25 * 2**-24 * draw(0).abs().clamp_min(0.1)).all()
+    assert (state.round, state.samples) == (5, 5 * 128)
+
+
+_STEPS = """
+import sys, torch
+torch.set_num_threads(int(sys.argv[1]))
+from tests.training.sparse.test_shared import step_as_in
+print(step_as_in(sys.argv[2]))
+"""
+
+
+def step_as_in(path: str | Path) -> str:
+    """Make the rounds in a file of weights and encoded updates; give the digest afterwards."""
+    content = torch.load(path)
+    state = SharedState(content["weights"])
+    for updates in content["rounds"]:
+        decoded = [decode(bytes(update.tolist()), LAYOUT) for update in updates]
+        state.step([Contribution(16 * n, one) for n, one in enumerate(decoded, 1)], SETTINGS)
+    return state.digest()
+
+
+def test_the_bits_depend_neither_on_threads_nor_on_vector_instructions(tmp_path: Path) -> None:
+    rounds = [
+        [list(encode(1e-3 * draw(10 * number + place), LAYOUT)) for place in range(3)]
+        for number in range(3)
+    ]
+    path = tmp_path / "rounds.pt"
+    updates = [[torch.tensor(update) for update in updates] for updates in rounds]
+    torch.save({"weights": draw(0), "rounds": updates}, path)
+    digests = {step_as_in(path)}
+    for threads, capability in (("2", "default"), ("1", "avx2")):
+        answer = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", _STEPS, threads, str(path)],
+            cwd=Path(__file__).parents[3],
+            env=os.environ | {"ATEN_CPU_CAPABILITY": capability},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.add(answer.stdout.strip())
+    assert len(digests) == 1
+
+
+def test_another_order_may_give_other_bits_so_all_keep_to_one() -> None:
+    updates = [of_norm(norm) for norm in (1e4, 1e4, 1e-4)]
+    updates[1].values.neg_()
+    digests = []
+    for order in ((0, 1, 2), (2, 1, 0)):
+        state = SharedState(torch.zeros(3))
+        state.step([Contribution(1, updates[place]) for place in order], SETTINGS)
+        digests.append(state.digest())
+    assert digests[0] != digests[1]
+
+
+def test_the_digest_changes_with_every_part_of_the_state() -> None:
+    state = SharedState(draw(0))
+    states = [state.copy() for _ in range(5)]
+    states[1].weights[3] = torch.nextafter(states[1].weights[3], torch.tensor(9.0))
+    states[2].momentum[3] = 1e-30
+    states[3].round = 1
+    states[4].samples = 1
+    digests = [one.digest() for one in states]
+    assert len(set(digests)) == 5
+    assert digests[0] == state.digest()
+
+
+def test_weights_reach_the_model_and_come_back() -> None:
+    model = torch.nn.Linear(7, 5)
+    state = SharedState.of(list(model.parameters()))
+    other = torch.nn.Linear(7, 5)
+    load(state.weights, list(other.parameters()))
+    assert torch.equal(model.weight, other.weight)
+    assert SharedState.of(list(other.parameters())).digest() == state.digest()
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**6), st.floats(1e-6, 1e6)), min_size=1, max_size=9))
+def test_no_peer_counts_more_than_the_limits_allow(told: list[tuple[int, float]]) -> None:
+    given_updates = [Contribution(samples, of_norm(norm)) for samples, norm in told]
+    settings = replace(SETTINGS, longest=2.0, heaviest=2.0)
+    factors = shares(given_updates, settings)
+    assert sum(factors) <= 1 + 1e-6
+    middle = sorted(samples for samples, _ in told)[(len(told) - 1) // 2 : len(told) // 2 + 1]
+    most = 2 * sum(middle) / len(middle)
+    counted = sum(min(samples, most) for samples, _ in told)
+    norms = sorted(norm for _, norm in told)[(len(told) - 1) // 2 : len(told) // 2 + 1]
+    longest = 2 * sum(norms) / len(norms)
+    for factor, (samples, norm) in zip(factors, told, strict=True):
+        assert factor <= most / counted * (1 + 1e-6)
+        assert factor * norm <= min(samples, most) / counted * longest * (1 + 1e-6)
+
+
+def test_equal_norms_are_weighted_by_their_samples_alone() -> None:
+    factors = shares([Contribution(n, of_norm(1.0)) for n in (1, 2, 5)], SETTINGS)
+    assert factors == pytest.approx([1 / 8, 2 / 8, 5 / 8])
+
+
+@pytest.mark.parametrize("samples", [(), (4, 0)])
+def test_a_round_without_samples_makes_no_step(samples: tuple[int, ...]) -> None:
+    state = SharedState(draw(0))
+    before = state.digest()
+    with pytest.raises(InputError):
+        state.step([Contribution(count, of_norm(1.0)) for count in samples], SETTINGS)
+    assert state.digest() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("learning_rate", 0.0), ("momentum", 1.0), ("longest", 0.5), ("heaviest", float("nan"))],
+)
+def test_settings_out_of_range_are_refused(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=field):
+        replace(SETTINGS, **{field: value})

@@ -1,0 +1,165 @@
+r"""The weights that all peers share, and the step that all of them make on the same updates.
+
+Every operation on an element is one correctly rounded addition, subtraction or multiplication in
+32 bits, in one order, and never a fused multiply-add: the result has the same bits on every
+machine that keeps to IEEE 754, whatever its threads and vector instructions.
+"""
+
+import hashlib
+import statistics
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+
+from calculator.errors import InputError
+from training.sparse.codec import Update
+
+_PURPOSE = b"training-transformers-together shared state 1"
+
+
+@dataclass(frozen=True, slots=True)
+class OuterSettings:
+    """Settings of the outer step.
+
+    Attributes:
+        learning_rate: alpha.
+        momentum: mu; 0 turns it off.
+        longest: the norm with which an update counts, in the middle norm of the round's.
+        heaviest: the samples with which an update counts, in the middle number of the round's.
+    """
+
+    learning_rate: float
+    momentum: float
+    longest: float = 4.0
+    heaviest: float = 8.0
+
+    def __post_init__(self) -> None:
+        """Check every field.
+
+        Raises:
+            InputError: for a value out of range.
+        """
+        if not 0 < self.learning_rate <= 10:
+            raise InputError("learning_rate", self.learning_rate, "must be above 0, at most 10")
+        if not 0 <= self.momentum < 1:
+            raise InputError("momentum", self.momentum, "must be from 0 to below 1")
+        for field in ("longest", "heaviest"):
+            if not getattr(self, field) >= 1:
+                raise InputError(field, getattr(self, field), "must be at least 1")
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One peer's part of a round: an update, and the samples that it was computed from."""
+
+    samples: int
+    update: Update
+
+
+class SharedState:
+    r"""Weights, momentum, and the count of rounds and samples behind them.
+
+    .. math::
+        \Delta = \sum_i \frac{n_i}{\sum_j n_j} \Delta_i, \quad
+        m \leftarrow \mu m + \Delta, \quad
+        \theta \leftarrow \theta - \alpha (\Delta + \mu m)
+
+    with the updates Delta_i of n_i samples each, and Nesterov's momentum.
+    Source: DiLoCo, arXiv:2311.08105, algorithm 1; Nesterov's form as in torch.optim.SGD.
+
+    Attributes:
+        weights: float32 [layout.elements], in CPU memory.
+        momentum: float32 [layout.elements], in CPU memory.
+        round: rounds made.
+        samples: of all updates that were taken.
+    """
+
+    def __init__(
+        self,
+        weights: torch.Tensor,
+        momentum: torch.Tensor | None = None,
+        round_number: int = 0,
+        samples: int = 0,
+    ) -> None:
+        self.weights = weights.detach().float().cpu().contiguous()
+        self.momentum = torch.zeros_like(self.weights) if momentum is None else momentum
+        self.round, self.samples = round_number, samples
+
+    @classmethod
+    def of(cls, parameters: Sequence[torch.Tensor]) -> Self:
+        """The state at the beginning of a run, from the first weights."""
+        return cls(flatten(parameters))
+
+    def copy(self) -> Self:
+        """A state of its own with the same bits."""
+        return type(self)(self.weights.clone(), self.momentum.clone(), self.round, self.samples)
+
+    @torch.no_grad()
+    def step(self, contributions: Sequence[Contribution], settings: OuterSettings) -> None:
+        """Make the step of a round, whose updates come in the order that all peers agree on.
+
+        Raises:
+            InputError: there is no update, or one of no samples.
+        """
+        mean = torch.zeros_like(self.weights)
+        for share, contribution in zip(shares(contributions, settings), contributions, strict=True):
+            update = contribution.update
+            mean[update.places] += update.values.mul(share)
+        self.momentum.mul_(settings.momentum).add_(mean)
+        step = self.momentum.mul(settings.momentum).add_(mean).mul_(settings.learning_rate)
+        self.weights.sub_(step)
+        self.round += 1
+        self.samples += sum(contribution.samples for contribution in contributions)
+
+    def digest(self) -> str:
+        """SHA-256 of all of it, in hexadecimal: equal where every bit is."""
+        digest = hashlib.sha256(_PURPOSE + struct.pack("<QQ", self.round, self.samples))
+        for part in (self.weights, self.momentum):
+            digest.update(part.numpy().astype("<f4", copy=False).data)
+        return digest.hexdigest()
+
+
+@torch.no_grad()
+def load(vector: torch.Tensor, parameters: Sequence[torch.Tensor]) -> None:
+    """Copy a flat vector of weights into a model's parameters."""
+    parts = vector.split([parameter.numel() for parameter in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.copy_(part.view_as(parameter))
+
+
+def flatten(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Tensors as one flat vector in 32 bits, on their device."""
+    return torch.cat([tensor.detach().flatten().float() for tensor in tensors])
+
+
+def shares(contributions: Sequence[Contribution], settings: OuterSettings) -> list[float]:
+    """The factor of each update in a round's mean.
+
+    It is the update's part of all samples. One that claims far more samples than the middle one
+    counts with the most that is allowed, and one that is far longer is shortened, so that no
+    single peer decides a round.
+
+    Raises:
+        InputError: there is no update, or one of no samples.
+    """
+    if not contributions:
+        raise InputError("contributions", "none", "must be at least one")
+    fewest = min(contribution.samples for contribution in contributions)
+    if fewest < 1:
+        raise InputError("samples", fewest, "must be at least 1")
+    most = settings.heaviest * statistics.median(one.samples for one in contributions)
+    longest = settings.longest * statistics.median(one.update.norm for one in contributions)
+    counted = [min(float(one.samples), most) for one in contributions]
+    total = sum(counted)
+    return [
+        float(np.float32(samples / total * _shortening(one.update.norm, longest)))
+        for samples, one in zip(counted, contributions, strict=True)
+    ]
+
+
+def _shortening(norm: float, longest: float) -> float:
+    return longest / norm if norm > longest else 1.0
