@@ -1,0 +1,182 @@
+"""training/sparse/payload.py and envelope.py: signed files, and what is none."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hivemind.utils.crypto import RSAPrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.sparse import envelope, payload
+from training.sparse.codec import decode, encode
+from training.sparse.envelope import FileError
+from training.sparse.layout import Layout
+from training.sparse.payload import PayloadError, Round
+
+LAYOUT = Layout((5000, 30))
+ROUND = Round("our-run", 7, "ab" * 32)
+KEY = RSAPrivateKey()
+
+
+def draw_update() -> bytes:
+    return encode(torch.randn(5030, generator=torch.Generator().manual_seed(0)), LAYOUT)
+
+
+UPDATE = draw_update()
+FILE = payload.write(ROUND, 96, UPDATE, KEY)
+
+
+def read(content: bytes, largest_norm: float = math.inf) -> payload.Payload:
+    return payload.read(content, ROUND, LAYOUT, largest_norm)
+
+
+def sign(fields: dict[str, Any], kind: str = "payload", body: bytes = UPDATE) -> bytes:
+    """A file whose signature holds, whatever it says."""
+    return envelope.seal(kind, fields, body, KEY)
+
+
+FIELDS = {"run": "our-run", "number": 7, "start": "ab" * 32, "samples": 96}
+
+
+def test_a_payload_says_who_computed_what_from_where(
+    keys: list[RSAPrivateKey], identities: list[str]
+) -> None:
+    found = read(payload.write(ROUND, 96, UPDATE, keys[0]))
+    assert (found.peer, found.samples) == (identities[0], 96)
+    assert torch.equal(found.update.values, decode(UPDATE, LAYOUT).values)
+
+
+def test_a_signature_and_a_header_take_less_than_two_kilobytes() -> None:
+    assert len(FILE) - len(UPDATE) < 2000
+    assert len(FILE) <= payload.most_bytes(LAYOUT)
+
+
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [
+        (replace(ROUND, run="another"), "another run"),
+        (replace(ROUND, number=8), "round 7, but this is 8"),
+        (replace(ROUND, start="cd" * 32), "other weights"),
+    ],
+)
+def test_a_payload_counts_in_its_own_round_alone(of: Round, reason: str) -> None:
+    with pytest.raises(PayloadError, match=reason):
+        payload.read(FILE, of, LAYOUT, math.inf)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"samples": 0},
+        {"samples": -3},
+        {"samples": 9.5},
+        {"samples": True},
+        {"samples": "96"},
+        {"samples": 2**40},
+        {"number": 7.0},
+        {"number": True},
+        {"number": -1},
+        {"run": 5},
+        {"start": "AB" * 32},
+        {"start": None},
+        {"more": 1},
+    ],
+)
+def test_a_signed_header_must_be_a_payloads(changes: dict[str, Any]) -> None:
+    read(sign(FIELDS))
+    with pytest.raises(PayloadError, match=r"header|samples"):
+        read(sign(FIELDS | changes))
+
+
+def test_a_field_must_not_be_missing() -> None:
+    for field in FIELDS:
+        with pytest.raises(PayloadError, match=r"header|samples"):
+            read(sign({name: value for name, value in FIELDS.items() if name != field}))
+
+
+def test_a_file_of_another_kind_is_no_payload() -> None:
+    with pytest.raises(PayloadError, match="not a payload"):
+        read(sign(FIELDS, kind="closing"))
+
+
+def test_an_update_that_breaks_the_codecs_rules_is_refused() -> None:
+    with pytest.raises(PayloadError, match="norm"):
+        read(FILE, largest_norm=decode(UPDATE, LAYOUT).norm / 2)
+    with pytest.raises(PayloadError, match="bytes"):
+        read(sign(FIELDS, body=UPDATE[:-1]))
+
+
+def test_a_file_that_is_too_long_is_not_looked_at() -> None:
+    with pytest.raises(PayloadError, match="too many"):
+        read(FILE + bytes(envelope.OVERHEAD_BYTES))
+
+
+def test_nobody_signs_with_the_key_of_another(keys: list[RSAPrivateKey]) -> None:
+    stolen = keys[0].get_public_key().to_bytes().decode()
+
+    class Thief(RSAPrivateKey):
+        def __init__(self) -> None:
+            self._private_key = KEY._private_key
+
+        def get_public_key(self) -> Any:
+            return keys[0].get_public_key()
+
+    content = payload.write(ROUND, 96, UPDATE, Thief())
+    assert stolen.encode() in content
+    with pytest.raises(PayloadError, match="did not sign"):
+        read(content)
+
+
+@given(st.integers(0, len(FILE) - 1), st.integers(0, 7))
+def test_one_turned_bit_is_noticed(place: int, bit: int) -> None:
+    spoilt = bytearray(FILE)
+    spoilt[place] ^= 1 << bit
+    with pytest.raises(PayloadError):
+        read(bytes(spoilt))
+
+
+@given(st.integers(0, len(FILE) - 1))
+def test_a_file_that_was_cut_off_is_refused(size: int) -> None:
+    with pytest.raises(PayloadError):
+        read(FILE[:size])
+
+
+@given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda more: b"TTS1" + more))
+def test_whatever_else_a_file_holds_is_refused_with_a_reason(content: bytes) -> None:
+    with pytest.raises(FileError, match=r"\w"):
+        envelope.open_file("payload", content, 1000)
+
+
+@pytest.mark.parametrize(
+    "header", [b"[]", b"{", b"[" * 10_000, b'{"a":NaN}', b'{"b":1,"a":2}', b'{"a": 1}', b"\xff"]
+)
+def test_a_header_has_one_form_alone(header: bytes) -> None:
+    content = b"TTS1" + len(header).to_bytes(2, "little") + b"\0\0" + header
+    with pytest.raises(FileError, match="header"):
+        envelope.open_file("payload", content, 1000)
+
+
+def test_a_header_that_is_too_long_is_not_written() -> None:
+    with pytest.raises(FileError, match="header of"):
+        sign(FIELDS | {"run": "a" * envelope.HEADER_BYTES})
+
+
+def test_the_key_must_be_a_peers() -> None:
+    class Nobody(RSAPrivateKey):
+        def __init__(self) -> None:
+            self._private_key = KEY._private_key
+
+        def get_public_key(self) -> Any:
+            return type("Text", (), {"to_bytes": lambda _self: b"ssh-rsa none"})()
+
+    with pytest.raises(PayloadError, match="RSA key"):
+        read(payload.write(ROUND, 96, UPDATE, Nobody()))
+
+
+def test_the_header_is_readable_json() -> None:
+    size = int.from_bytes(FILE[4:6], "little")
+    assert json.loads(FILE[8 : 8 + size]).keys() == {*FIELDS, "kind", "public_key", "body"}

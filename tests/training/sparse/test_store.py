@@ -1,0 +1,91 @@
+"""training/sparse/store.py: files by their sums."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from training.sparse.store import FolderStore, StoreError
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FolderStore:
+    return FolderStore(tmp_path)
+
+
+def test_a_file_is_found_by_its_sum(store: FolderStore) -> None:
+    sha256 = store.put(b"abc")
+    # FIPS 180-4's example
+    assert sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert store.get(sha256, 3) == b"abc"
+    assert store.put(b"abc") == sha256
+
+
+def test_nothing_but_whole_files_lies_in_the_folder(store: FolderStore, tmp_path: Path) -> None:
+    sha256 = store.put(b"abc")
+    store.point("closings/000000001", sha256)
+    files = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
+    assert files == [f"files/{sha256}", "names/closings/000000001"]
+
+
+def test_a_file_that_is_not_there_is_not_found(store: FolderStore) -> None:
+    with pytest.raises(StoreError, match="cannot be read"):
+        store.get("ab" * 32, 3)
+
+
+def test_a_file_that_is_too_long_is_not_read(store: FolderStore) -> None:
+    with pytest.raises(StoreError, match="more than 2 bytes"):
+        store.get(store.put(b"abc"), 2)
+
+
+def test_a_file_whose_content_was_changed_is_refused(store: FolderStore, tmp_path: Path) -> None:
+    sha256 = store.put(b"abc")
+    (tmp_path / "files" / sha256).write_bytes(b"abd")
+    with pytest.raises(StoreError, match="SHA-256"):
+        store.get(sha256, 3)
+
+
+@pytest.mark.parametrize("sha256", ["", "../names/a", "ab" * 31, "AB" * 32, "ab" * 32 + "\n"])
+def test_what_is_no_sum_reaches_no_file(store: FolderStore, sha256: str) -> None:
+    with pytest.raises(StoreError, match="not a SHA-256"):
+        store.get(sha256, 3)
+    with pytest.raises(StoreError, match="not a SHA-256"):
+        store.point("closings/1", sha256)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "../a", "a/../b", "a/.b", "a//b", "A/b", "a\n"]
+)
+def test_names_stay_in_the_folder(store: FolderStore, name: str) -> None:
+    for call in (store.find, store.names, lambda name: store.point(name, "ab" * 32)):
+        with pytest.raises(StoreError, match="no name"):
+            call(name)
+
+
+def test_a_name_leads_to_the_last_file_that_it_was_given_to(store: FolderStore) -> None:
+    assert store.find("closings/1") is None
+    assert store.names("closings") == []
+    first, second = hashlib.sha256(b"1").hexdigest(), hashlib.sha256(b"2").hexdigest()
+    store.point("closings/2", first)
+    store.point("closings/1", first)
+    store.point("closings/1", second)
+    assert store.find("closings/1") == second
+    assert store.names("closings") == ["closings/1", "closings/2"]
+
+
+@pytest.mark.parametrize("content", [b"", b"ab" * 31, b"\xff" * 64, b"AB" * 32])
+def test_a_name_that_leads_nowhere_gives_nothing(
+    store: FolderStore, tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "names" / "closings" / "1"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    assert store.find("closings/1") is None
+
+
+def test_a_name_that_is_far_too_long_is_not_read(store: FolderStore, tmp_path: Path) -> None:
+    path = tmp_path / "names" / "closings" / "1"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"ab" * 1000)
+    with pytest.raises(StoreError, match="more than 64 bytes"):
+        store.find("closings/1")
