@@ -1,0 +1,322 @@
+"""training/sparse: rounds from beginning to end, in one process and a folder."""
+
+import itertools
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hivemind.utils.crypto import RSAPrivateKey
+from torch.nn import functional
+
+from training.sparse import catching_up, closing, envelope, payload
+from training.sparse.catching_up import follow, join
+from training.sparse.closing import Closing, ClosingError, DivergedError, Taken
+from training.sparse.codec import encode
+from training.sparse.layout import Layout
+from training.sparse.open_round import ClosingPolicy, OpenRound
+from training.sparse.payload import PayloadError
+from training.sparse.peer import Peer, published
+from training.sparse.shared import OuterSettings, SharedState, load
+from training.sparse.store import FolderStore
+from training.sparse.swarm import Swarm
+
+POLICY = ClosingPolicy(quorum=2, grace=10.0, longest=100.0, largest_norm=100.0)
+
+
+def build_model() -> torch.nn.Sequential:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Linear(70, 70), torch.nn.Tanh(), torch.nn.Linear(70, 1))
+
+
+FIRST = SharedState.of(list(build_model().parameters()))
+LAYOUT = Layout.of(build_model().parameters())
+
+
+@pytest.fixture
+def swarm(tmp_path: Path, identities: list[str]) -> Swarm:
+    """A run whose rounds the first key closes."""
+    settings = OuterSettings(learning_rate=1.0, momentum=0.5)
+    return Swarm("our-run", LAYOUT, FolderStore(tmp_path), {identities[0]}, settings)
+
+
+def make_peer(swarm: Swarm, key: RSAPrivateKey, state: SharedState, seed: int) -> Peer:
+    """A peer that learns a sum of 70 numbers, from data of its own."""
+    model, generator = build_model(), torch.Generator().manual_seed(seed)
+    parameters = list(model.parameters())
+
+    def compute() -> int:
+        inputs = torch.randn(8, 70, generator=generator)
+        functional.mse_loss(model(inputs), inputs.sum(1, keepdim=True)).backward()
+        return 8
+
+    optimizer = torch.optim.AdamW(parameters, lr=1e-2)
+    return Peer(swarm, state.copy(), parameters, optimizer, compute, key)
+
+
+def contribute(peer: Peer, steps: int) -> str:
+    ticks = itertools.count()
+    sha256 = peer.contribute(steps, clock=lambda: next(ticks))
+    assert sha256 is not None
+    return sha256
+
+
+def make_round(swarm: Swarm, peers: list[Peer], key: RSAPrivateKey, number: int) -> None:
+    """Let all peers contribute and the closer close the round."""
+    open_round = OpenRound(swarm, peers[0].state, POLICY, opened=0.0)
+    for place, peer in enumerate(peers):
+        contribute(peer, 2 + (number + place) % 3)
+    for sha256 in published(swarm.store, number):
+        open_round.offer(sha256, now=1.0)
+    open_round.close(key)
+    for peer in peers:
+        assert peer.follow() == 1
+
+
+def offer(swarm: Swarm, key: RSAPrivateKey, size: float = 1e-3, **changes: Any) -> str:
+    """Publish a payload of the first round."""
+    of = replace(swarm.round_of(FIRST), **changes)
+    generator = torch.Generator().manual_seed(7)
+    update = encode(size * torch.randn(LAYOUT.elements, generator=generator), LAYOUT)
+    return swarm.store.put(payload.write(of, 16, update, key))
+
+
+def test_peers_of_uneven_pace_keep_the_same_bits_and_learn(
+    swarm: Swarm, keys: list[RSAPrivateKey]
+) -> None:
+    peers = [make_peer(swarm, key, FIRST, seed) for seed, key in enumerate(keys[:3])]
+    for number in range(40):
+        make_round(swarm, peers, keys[0], number)
+        assert len({peer.state.digest() for peer in peers}) == 1
+    steps = [2 + (number + place) % 3 for number in range(40) for place in range(3)]
+    assert peers[0].state.samples == 8 * sum(steps)
+    model = build_model()
+    inputs = torch.randn(256, 70, generator=torch.Generator().manual_seed(99))
+    before = functional.mse_loss(model(inputs), inputs.sum(1, keepdim=True))
+    load(peers[1].state.weights, list(model.parameters()))
+    after = functional.mse_loss(model(inputs), inputs.sum(1, keepdim=True))
+    assert after < before / 2
+
+
+def test_a_latecomer_has_the_bits_of_those_who_were_there(
+    swarm: Swarm, keys: list[RSAPrivateKey]
+) -> None:
+    peers = [make_peer(swarm, key, FIRST, seed) for seed, key in enumerate(keys[:2])]
+    catching_up.publish(swarm.store, FIRST)
+    for number in range(3):
+        make_round(swarm, peers, keys[0], number)
+    assert join(swarm).digest() == peers[0].state.digest()  # three rounds again
+    catching_up.publish(swarm.store, peers[0].state)
+    assert join(swarm).digest() == peers[0].state.digest()  # none
+    for number in range(3, 5):
+        make_round(swarm, peers, keys[0], number)
+    late = join(swarm)  # two
+    assert late.digest() == peers[0].state.digest()
+    peers.append(make_peer(swarm, keys[2], late, 2))
+    make_round(swarm, peers, keys[0], 5)
+    assert len({peer.state.digest() for peer in peers}) == 1
+    assert follow(swarm, FIRST.copy()).digest() == peers[0].state.digest()
+
+
+def test_what_a_round_did_not_take_goes_into_the_next(
+    swarm: Swarm, keys: list[RSAPrivateKey]
+) -> None:
+    slow = make_peer(swarm, keys[1], FIRST, 1)
+    contribute(slow, 2)
+    offered = slow._feedback.residual.clone()
+    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    open_round.offer(offer(swarm, keys[2]), now=0.0)
+    open_round.close(keys[0])
+    assert slow.follow() == 1
+    assert torch.equal(slow._feedback.residual, offered)
+    contribute(slow, 2)
+    second = OpenRound(swarm, slow.state, POLICY, opened=0.0)
+    for sha256 in published(swarm.store, 1):
+        second.offer(sha256, now=0.0)
+    second.close(keys[0])
+    before = slow._feedback.residual.clone()
+    assert slow.follow() == 1
+    assert slow._feedback.residual.norm() < before.norm()
+
+
+def test_a_peer_has_one_payload_in_a_round(swarm: Swarm, keys: list[RSAPrivateKey]) -> None:
+    peer = make_peer(swarm, keys[1], FIRST, 1)
+    contribute(peer, 1)
+    with pytest.raises(RuntimeError, match="payload in the round already"):
+        contribute(peer, 1)
+    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    open_round.offer(offer(swarm, keys[1]), now=0.0)
+    with pytest.raises(PayloadError, match="one in this round"):
+        open_round.offer(offer(swarm, keys[1], size=2e-3), now=0.0)
+
+
+@pytest.mark.parametrize(
+    ("times", "closes_at"),
+    [
+        ([], 100.0),
+        ([5.0], 100.0),
+        ([5.0, 20.0], 30.0),  # the quorum's second payload, and the grace period
+        ([5.0, 20.0, 25.0], 30.0),
+        ([5.0, 95.0], 100.0),  # the grace period does not outlast the round
+    ],
+)
+def test_a_round_closes_some_time_after_its_quorum(
+    swarm: Swarm, keys: list[RSAPrivateKey], times: list[float], closes_at: float
+) -> None:
+    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    for key, now in zip(keys, times, strict=False):
+        open_round.offer(offer(swarm, key), now)
+    assert open_round.closes_at == closes_at
+    assert not open_round.is_due(closes_at - 0.1)
+    assert open_round.is_due(closes_at) == bool(times)  # an empty one waits on
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"run": "another"}, "another run"),
+        ({"number": 1}, "made for round 1"),
+        ({"start": "ab" * 32}, "other weights"),
+        ({"size": 1e3}, "norm"),
+    ],
+)
+def test_a_bad_payload_is_left_out_with_a_reason(
+    swarm: Swarm, keys: list[RSAPrivateKey], changes: dict[str, Any], reason: str
+) -> None:
+    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    with pytest.raises(PayloadError, match=reason):
+        open_round.offer(offer(swarm, keys[1], **changes), now=0.0)
+    with pytest.raises(PayloadError, match="cannot be read"):
+        open_round.offer("ab" * 32, now=0.0)
+    assert open_round.taken == ()
+
+
+def test_strangers_are_left_out(
+    swarm: Swarm, keys: list[RSAPrivateKey], identities: list[str]
+) -> None:
+    open_round = OpenRound(swarm, FIRST, POLICY, 0.0, is_member={identities[1]}.__contains__)
+    with pytest.raises(PayloadError, match="no access"):
+        open_round.offer(offer(swarm, keys[2]), now=0.0)
+    assert open_round.offer(offer(swarm, keys[1]), now=0.0).peer == identities[1]
+
+
+@pytest.fixture
+def closed(swarm: Swarm, keys: list[RSAPrivateKey]) -> Closing:
+    """The first round's list, published."""
+    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    for key in keys[1:3]:
+        open_round.offer(offer(swarm, key), now=0.0)
+    open_round.close(keys[0])
+    found = closing.find(swarm, 0)
+    assert found is not None
+    return found
+
+
+def test_a_list_of_a_stranger_is_not_followed(
+    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
+) -> None:
+    closing.publish(swarm, closed, keys[3])
+    with pytest.raises(ClosingError, match="stranger"):
+        follow(swarm, FIRST)
+    closing.publish(swarm, closed, keys[0])
+    assert follow(swarm, FIRST).digest() == closed.end
+
+
+def test_a_list_counts_in_its_own_round_and_run(
+    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
+) -> None:
+    sha256 = closing.publish(swarm, closed, keys[0])
+    swarm.store.point("closings/000000001", sha256)
+    with pytest.raises(ClosingError, match="made for round 0"):
+        follow(swarm, FIRST)
+    with pytest.raises(ClosingError, match="another run"):
+        follow(replace(swarm, run="another"), FIRST)
+    other = FIRST.copy()
+    other.weights[0] += 1
+    with pytest.raises(ClosingError, match="other weights"):
+        follow(swarm, other)
+
+
+def test_a_peer_whose_bits_differ_notices_it_at_once(
+    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
+) -> None:
+    closing.publish(swarm, replace(closed, end="ab" * 32), keys[0])
+    before = FIRST.digest()
+    with pytest.raises(DivergedError, match="other weights here"):
+        follow(swarm, FIRST)
+    assert FIRST.digest() == before
+
+
+def test_a_list_names_payloads_as_they_are(
+    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing
+) -> None:
+    first, second = closed.taken
+    for taken, reason in (
+        ((replace(first, samples=17), second), "not the one"),
+        ((replace(first, sha256=second.sha256), second), "not the one"),
+        ((replace(first, sha256="ab" * 32), second), "cannot be read"),
+        ((second, first), "order"),
+        ((first, first), "order"),
+        ((), "0 payloads"),
+        ((replace(first, samples=0), second), "that is none"),
+        ((replace(first, sha256="../a"), second), "that is none"),
+    ):
+        closing.publish(swarm, replace(closed, taken=taken), keys[0])
+        with pytest.raises(ClosingError, match=reason):
+            follow(swarm, FIRST)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"5", b"[5]", b"[[1]]", b"[[1,2,3,4]]", b"[" * 9999])
+def test_a_body_that_is_no_list_is_refused(
+    swarm: Swarm, keys: list[RSAPrivateKey], closed: Closing, body: bytes
+) -> None:
+    content = envelope.seal("closing", {**asdict(closed.of), "end": closed.end}, body, keys[0])
+    swarm.store.point("closings/000000000", swarm.store.put(content))
+    with pytest.raises(ClosingError, match="no list"):
+        follow(swarm, FIRST)
+
+
+def test_a_checkpoint_that_no_list_vouches_for_is_refused(swarm: Swarm, closed: Closing) -> None:
+    with pytest.raises(ClosingError, match="no checkpoint"):
+        join(swarm)
+    after = follow(swarm, FIRST)
+    catching_up.publish(swarm.store, after)
+    assert join(swarm).digest() == closed.end
+    after.weights[0] += 1
+    catching_up.publish(swarm.store, after)
+    with pytest.raises(ClosingError, match="vouches"):
+        join(swarm)
+    after.round = 5
+    catching_up.publish(swarm.store, after)
+    with pytest.raises(ClosingError, match="vouches"):
+        join(swarm)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(swarm: Swarm) -> None:
+    good = swarm.store.get(catching_up.publish(swarm.store, FIRST), 10**6)
+    bad = FIRST.copy()
+    bad.weights[0] = float("nan")
+    not_finite = swarm.store.get(catching_up.publish(swarm.store, bad), 10**6)
+    for content, reason in (
+        (good[:-1], "another model"),
+        (good + b"\0", "more than"),
+        (b"????" + good[4:], "is none"),
+        (not_finite, "not finite"),
+    ):
+        swarm.store.point("checkpoints/000000000", swarm.store.put(content))
+        with pytest.raises(ClosingError, match=reason):
+            join(swarm)
+
+
+def test_a_list_says_what_was_taken_in_plain_json(
+    swarm: Swarm, identities: list[str], closed: Closing
+) -> None:
+    sha256 = swarm.store.find("closings/000000000")
+    assert sha256 is not None
+    content = swarm.store.get(sha256, 10**6)
+    entries = json.loads(content[content.rindex(b"[[") :])
+    assert [Taken(*entry) for entry in entries] == list(closed.taken)
+    assert [one.peer for one in closed.taken] == identities[1:3]

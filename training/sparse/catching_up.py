@@ -1,0 +1,80 @@
+"""Joining late: a checkpoint of the shared state, and every round since then applied again."""
+
+import struct
+
+import numpy as np
+import torch
+
+from training.sparse import closing
+from training.sparse.closing import ClosingError
+from training.sparse.layout import Layout
+from training.sparse.shared import SharedState
+from training.sparse.store import Store, StoreError
+from training.sparse.swarm import Swarm
+
+_MAGIC = b"TTSC"
+_HEADER = struct.Struct("<4sQQ")  # round and samples; then weights and momentum in float32
+_FOLDER = "checkpoints"
+
+
+def follow(swarm: Swarm, state: SharedState) -> SharedState:
+    """Apply all rounds that have been closed since a state.
+
+    Raises:
+        ClosingError: a list or a payload cannot be had or does not hold.
+    """
+    while (found := closing.find(swarm, state.round)) is not None:
+        state = closing.apply(swarm, found, state)
+    return state
+
+
+def publish(store: Store, state: SharedState) -> str:
+    """Publish a checkpoint under the number of its round; gives the file's SHA-256."""
+    content = _HEADER.pack(_MAGIC, state.round, state.samples)
+    for part in (state.weights, state.momentum):
+        content += part.numpy().astype("<f4", copy=False).tobytes()
+    sha256 = store.put(content)
+    store.point(f"{_FOLDER}/{state.round:09d}", sha256)
+    return sha256
+
+
+def join(swarm: Swarm) -> SharedState:
+    """The newest state of a run, from its newest checkpoint and the rounds since then.
+
+    A checkpoint is believed when the list of the round before it names its digest, or, of round
+    0, when the first round begins with it.
+
+    Raises:
+        ClosingError: there is no checkpoint, or it is not the run's, or a round does not hold.
+    """
+    try:
+        names = swarm.store.names(_FOLDER)
+        sha256 = swarm.store.find(names[-1]) if names else None
+        if sha256 is None:
+            raise ClosingError("there is no checkpoint")
+        content = swarm.store.get(sha256, _file_bytes(swarm.layout))
+    except StoreError as error:
+        raise ClosingError(f"the checkpoint: {error}") from error
+    state = _parse(content, swarm.layout)
+    if state.round:
+        before = closing.find(swarm, state.round - 1)
+        if before is None or before.end != state.digest():
+            raise ClosingError(f"no list vouches for the checkpoint of round {state.round}")
+    return follow(swarm, state)
+
+
+def _file_bytes(layout: Layout) -> int:
+    return _HEADER.size + 2 * 4 * layout.elements
+
+
+def _parse(content: bytes, layout: Layout) -> SharedState:
+    if len(content) != _file_bytes(layout):
+        raise ClosingError("the checkpoint is of another model")
+    magic, number, samples = _HEADER.unpack_from(content)
+    if magic != _MAGIC:
+        raise ClosingError("the checkpoint is none")
+    values = torch.from_numpy(np.frombuffer(content, "<f4", offset=_HEADER.size).copy())
+    if not bool(values.isfinite().all()):
+        raise ClosingError("the checkpoint holds values that are not finite")
+    weights, momentum = values.split(layout.elements)
+    return SharedState(weights, momentum.clone(), number, samples)

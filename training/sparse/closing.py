@@ -1,0 +1,149 @@
+"""The list of a round: the payloads that it took, signed, so that everybody applies the same."""
+
+import json
+import math
+from dataclasses import asdict, astuple, dataclass
+
+from training.access.signatures import PeerKey
+from training.sparse import envelope, payload
+from training.sparse.envelope import FileError
+from training.sparse.payload import PayloadError, Round
+from training.sparse.shared import Contribution, SharedState
+from training.sparse.store import StoreError, is_digest
+from training.sparse.swarm import Swarm
+
+MOST_PAYLOADS = 1024  # in a round
+_MOST_BYTES = 2**18  # of a list
+_KIND = "closing"
+
+
+class ClosingError(RuntimeError):
+    """A list that cannot be followed; the message says why."""
+
+
+class DivergedError(ClosingError):
+    """The step of a round gave other bits here than where the round was closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A payload that a round took: its file's SHA-256, its peer's identity, its samples."""
+
+    sha256: str
+    peer: str
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A round's list.
+
+    Attributes:
+        of: the round.
+        taken: in the order in which all peers apply them.
+        end: digest of the shared state afterwards.
+    """
+
+    of: Round
+    taken: tuple[Taken, ...]
+    end: str
+
+
+def publish(swarm: Swarm, closing: Closing, key: PeerKey) -> str:
+    """Sign a list and publish it under its round's name; gives the file's SHA-256."""
+    body = json.dumps([astuple(one) for one in closing.taken], separators=(",", ":")).encode()
+    content = envelope.seal(_KIND, {**asdict(closing.of), "end": closing.end}, body, key)
+    sha256 = swarm.store.put(content)
+    swarm.store.point(_name(closing.of.number), sha256)
+    return sha256
+
+
+def find(swarm: Swarm, number: int) -> Closing | None:
+    """The list of a round, checked; None while there is none.
+
+    Raises:
+        ClosingError: with the reason, when it cannot be had or does not hold.
+    """
+    try:
+        sha256 = swarm.store.find(_name(number))
+        if sha256 is None:
+            return None
+        content = swarm.store.get(sha256, _MOST_BYTES + envelope.OVERHEAD_BYTES)
+        closing = _read(content, swarm)
+    except (StoreError, FileError, PayloadError) as error:
+        raise ClosingError(f"the list of round {number}: {error}") from error
+    if closing.of.number != number:
+        raise ClosingError(f"the list of round {number}: made for round {closing.of.number}")
+    return closing
+
+
+def apply(swarm: Swarm, closing: Closing, state: SharedState) -> SharedState:
+    """The state after a round, from the payloads on its list; `state` stays as it is.
+
+    Raises:
+        ClosingError: the list is of another round, or a payload is not to be had as it says.
+        DivergedError: the state afterwards is not the one that the list names.
+    """
+    try:
+        payload.check_round(closing.of, swarm.round_of(state))
+    except PayloadError as error:
+        raise ClosingError(f"the list of round {closing.of.number}: {error}") from error
+    after = step(swarm, closing.of, closing.taken, state)
+    if after.digest() != closing.end:
+        raise DivergedError(f"round {closing.of.number} ended with other weights here")
+    return after
+
+
+def step(swarm: Swarm, of: Round, taken: tuple[Taken, ...], state: SharedState) -> SharedState:
+    """The state after a round's step on its payloads.
+
+    Raises:
+        ClosingError: a payload cannot be had, or is not the one on the list.
+    """
+    contributions = []
+    for one in taken:
+        try:
+            content = swarm.store.get(one.sha256, payload.most_bytes(swarm.layout))
+            found = payload.read(content, of, swarm.layout, math.inf)
+        except (StoreError, PayloadError) as error:
+            raise ClosingError(f"a payload of round {of.number}: {error}") from error
+        if (found.peer, found.samples) != (one.peer, one.samples):
+            raise ClosingError(f"a payload of round {of.number} is not the one on the list")
+        contributions.append(Contribution(found.samples, found.update))
+    after = state.copy()
+    after.step(contributions, swarm.settings)
+    return after
+
+
+def _read(content: bytes, swarm: Swarm) -> Closing:
+    file = envelope.open_file(_KIND, content, _MOST_BYTES)
+    end = file.fields.pop("end", None)
+    of = payload.read_round(file.fields)
+    if of.run != swarm.run:
+        raise FileError("made for another run")
+    if file.signer not in swarm.closers:
+        raise FileError("signed by a stranger")
+    if not isinstance(end, str) or not is_digest(end):
+        raise FileError("it names no state afterwards")
+    return Closing(of, _parse_taken(file.body), end)
+
+
+def _parse_taken(body: bytes) -> tuple[Taken, ...]:
+    try:
+        taken = tuple(Taken(*entry) for entry in json.loads(body))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FileError("its body is no list of payloads") from error
+    if not 1 <= len(taken) <= MOST_PAYLOADS:
+        raise FileError(f"it has {len(taken)} payloads")
+    for one in taken:
+        is_named = is_digest(one.sha256) and isinstance(one.peer, str)
+        if not (is_named and payload.is_count(one.samples) and one.samples):
+            raise FileError("it has a payload that is none")
+    peers = [one.peer for one in taken]
+    if peers != sorted(set(peers)):
+        raise FileError("its payloads are not in the order of their peers")
+    return taken
+
+
+def _name(number: int) -> str:
+    return f"closings/{number:09d}"

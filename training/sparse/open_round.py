@@ -1,0 +1,117 @@
+"""A round that still takes payloads, for whoever closes it.
+
+It closes a grace period after a quorum of payloads has come, so that it waits neither for the
+slowest peer nor for a missing one.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calculator.errors import InputError
+from training.access.signatures import PeerKey
+from training.sparse import closing, payload
+from training.sparse.closing import MOST_PAYLOADS, Closing, Taken
+from training.sparse.payload import PayloadError
+from training.sparse.shared import SharedState
+from training.sparse.store import StoreError
+from training.sparse.swarm import Swarm
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingPolicy:
+    """The rules by which a round closes.
+
+    Attributes:
+        quorum: payloads from which the grace period runs.
+        grace: seconds after the quorum during which payloads are still taken.
+        longest: seconds after which a round closes with fewer payloads than the quorum; with
+            none, it goes on until there is one.
+        largest_norm: that a payload's update may have.
+    """
+
+    quorum: int
+    grace: float
+    longest: float = math.inf
+    largest_norm: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Check every field.
+
+        Raises:
+            InputError: for a value out of range.
+        """
+        if not 1 <= self.quorum <= MOST_PAYLOADS:
+            raise InputError("quorum", self.quorum, f"must be from 1 to {MOST_PAYLOADS}")
+        for field in ("grace", "longest", "largest_norm"):
+            if not getattr(self, field) >= 0:
+                raise InputError(field, getattr(self, field), "must be at least 0")
+
+
+class OpenRound:
+    """A round on its way: takes the first good payload of each peer.
+
+    Args:
+        state: that the round begins with.
+        opened: when it began, in seconds of the clock that `offer` is given.
+        is_member: True for the identity of a peer that may take part.
+
+    Attributes:
+        closes_at: on the same clock; infinity while that is open.
+    """
+
+    def __init__(
+        self,
+        swarm: Swarm,
+        state: SharedState,
+        policy: ClosingPolicy,
+        opened: float,
+        is_member: Callable[[str], bool] = lambda _peer: True,
+    ) -> None:
+        self.of, self.closes_at = swarm.round_of(state), opened + policy.longest
+        self._swarm, self._state, self._policy = swarm, state, policy
+        self._is_member = is_member
+        self._taken: dict[str, Taken] = {}
+
+    @property
+    def taken(self) -> tuple[Taken, ...]:
+        """The payloads so far, in an order that does not depend on when they came."""
+        return tuple(self._taken[peer] for peer in sorted(self._taken))
+
+    def offer(self, sha256: str, now: float) -> Taken:
+        """Check a payload that a peer has published, and take it.
+
+        Raises:
+            PayloadError: with the reason, when the round does not take it.
+        """
+        layout = self._swarm.layout
+        try:
+            content = self._swarm.store.get(sha256, payload.most_bytes(layout))
+        except StoreError as error:
+            raise PayloadError(str(error)) from error
+        found = payload.read(content, self.of, layout, self._policy.largest_norm)
+        if not self._is_member(found.peer):
+            raise PayloadError("its peer has no access to the run")
+        if found.peer in self._taken:
+            raise PayloadError("its peer has one in this round already")
+        if len(self._taken) >= MOST_PAYLOADS:
+            raise PayloadError("the round is full")
+        taken = self._taken[found.peer] = Taken(sha256, found.peer, found.samples)
+        if len(self._taken) == self._policy.quorum:
+            self.closes_at = min(self.closes_at, now + self._policy.grace)
+        return taken
+
+    def is_due(self, now: float) -> bool:
+        """True when it is time to close the round."""
+        return bool(self._taken) and now >= self.closes_at
+
+    def close(self, key: PeerKey) -> SharedState:
+        """Make the round's step, publish the signed list, and give the state afterwards.
+
+        Raises:
+            InputError: nothing was taken.
+            ClosingError: a payload can no longer be had.
+        """
+        after = closing.step(self._swarm, self.of, self.taken, self._state)
+        closing.publish(self._swarm, Closing(self.of, self.taken, after.digest()), key)
+        return after
