@@ -153,7 +153,7 @@ MODELS: Final[dict[str, Architecture]] = {
         ),
         Architecture(
             name="dalle-together",
-            title="DALL-E of Training Transformers Together",
+            title="DALL-E of the 2021 run",
             family=Family.DALLE,
             layers=64,
             hidden_size=1024,
