@@ -26,7 +26,8 @@ def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
         else:
             names = " ".join(name for name, _ in option.choices)
             words = f"{option.help} {names}".strip().replace("%", "%%")
-            parser.add_argument(option.flag, metavar=option.kind.upper(), help=words)
+            metavar = "NAME:NUMBER,..." if option.kind == "counts" else option.kind.upper()
+            parser.add_argument(option.flag, metavar=metavar, help=words)
 
 
 def plan_from(arguments: argparse.Namespace) -> Plan:

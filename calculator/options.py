@@ -1,18 +1,20 @@
 """The options of `Plan`: a label and help, the accepted values, and a parser for each.
 
 The command line, the page's form, the page's address, the protocol and the reference all read it
-there: an option is declared once, by `choice`, `integer`, `number`, `flag` or `names`.
+there: an option is declared once, by `choice`, `integer`, `number`, `flag`, `names` or `counts`.
 """
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from calculator.errors import InputError, unknown_name
 
-Kind = Literal["choice", "integer", "number", "flag", "names"]
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
+Kind = Literal["choice", "integer", "number", "flag", "names", "counts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class Option:
     """One option.
 
     Attributes:
-        values: for a choice, each value that it takes and its words for people.
+        values: for a choice, each value that it takes and its words for people; for counts, each
+            name.
         explained: for a choice, common words for something else, and their meanings.
         negative: a flag's opposite on the command line, without dashes.
         technique: true if it saves memory at a price.
@@ -91,6 +94,8 @@ class Option:
                 return self._parse_number(text)
             case "names":
                 return self._parse_names(text)
+            case "counts":
+                return self._parse_counts(text)
 
     def _parse_choice(self, given: object, text: str) -> object:
         for value, _ in self.values:
@@ -136,6 +141,34 @@ class Option:
             raise InputError(self.field, text, "must be names with commas between them")
         return ",".join(names)
 
+    def _parse_counts(self, text: str) -> str:
+        rule = f"must be at most {len(self.values)} names, each with a number, such as "
+        rule += ",".join(f"{name}:{number}" for number, (name, _) in enumerate(self.choices[:2], 1))
+        found = list(counts_in(text))
+        if not 0 < len(found) <= len(self.values):
+            raise InputError(self.field, text, rule)
+        for name, number in found:
+            if name not in dict(self.choices):
+                raise unknown_name(self.field, name, (known for known, _ in self.choices))
+            is_whole = number.isdecimal() and len(number) < 10
+            if not (is_whole and self.minimum <= int(number) <= self.maximum):
+                rule = f"must be a whole number from {self.minimum:,.0f} to {self.maximum:,.0f}"
+                raise InputError(self.field, f"{name}:{number}", rule)
+        return ",".join(f"{name}:{int(number)}" for name, number in found)
+
+    def in_words(self, text: str) -> str:
+        """A value of the option, given as text, in words for people."""
+        words = dict(self.choices)
+        match self.kind:
+            case "choice":
+                return words.get(text, text)
+            case "flag":
+                return "yes" if text == "true" else "no"
+            case "counts":
+                return ", ".join(f"{int(n):,} {TIMES} {words[name]}" for name, n in counts_in(text))
+            case _:
+                return text
+
 
 # Each of these makes a field of a dataclass. They return Any, as `dataclasses.field` does in
 # its own way: the field's type is the one that stands before it.
@@ -166,6 +199,23 @@ def flag(default: bool | None, label: str, text: str, **more: Any) -> Any:
 def names(default: str | None, label: str, text: str, most: int, **more: Any) -> Any:
     """A field that takes comma-separated names, with a limit on its characters."""
     return _field(default, Option(label, text, "names", maximum=most, **more))
+
+
+def counts(default: str | None, label: str, text: str, values: Mapping[str, str], most: int) -> Any:
+    """A field that takes some names, each with a number from 1 to `most`, as in ``t4:5,l4:2``."""
+    return _field(default, Option(label, text, "counts", tuple(values.items()), maximum=most))
+
+
+def counts_in(text: str) -> Iterator[tuple[str, str]]:
+    """Each name of such a text with its number; a name alone counts once.
+
+    >>> list(counts_in("t4:5,l4"))
+    [('t4', '5'), ('l4', '1')]
+    """
+    for part in text.replace(" ", ",").split(","):
+        if part:
+            name, colon, number = part.partition(":")
+            yield name, number if colon else "1"
 
 
 def _field(default: object, option: Option) -> Any:

@@ -24,6 +24,7 @@ from calculator.units import (
 
 DEFAULT_MODEL: Final = "gpt2-l"
 UNKNOWN: Final = "unknown (no power given)"
+NONE: Final = "none"
 OTHER: Final = "other"  # a model that is not on the list
 # options that mean something only beside another one's value
 _OF_OTHER_MODEL: Final = ("parameters", "layers", "width")
@@ -55,6 +56,7 @@ def plan_run(params: Params) -> dict[str, Any]:
         "values": {"model": model, **_values(run, found.subject)},
         "left_out": list(_left_out(model, run, found.subject)),
         "figures": dict(_figures(found)) | {"slowdown": _slowdown(first, found)},
+        "kinds": list(_kinds(found)),
         "computing": found.rhythm.computing_share,
         "stairs": list(_stairs(model, first, ups)),
         "assumptions": list(_assumptions(model, run, found.subject)),
@@ -100,6 +102,7 @@ def _values(run: Run, subject: Subject) -> dict[str, str]:
         "width": subject.width,
         "sequence_length": subject.sequence_length,
         "sharing_groups": subject.groups or "",
+        "more_gpus": "",
         "teraflops": card.teraflops if card else "",
         "watts": run.gpu_watts,
     }
@@ -132,9 +135,7 @@ def _figures(found: Forecast) -> Iterator[tuple[str, str]]:
     fewest, most = found.optimum.parameters
     computing, exchange = rhythm.computing_seconds, rhythm.exchange_seconds
     time = format_seconds(found.seconds)
-    people = (
-        "one volunteer" if run.volunteers == 1 else f"{format_count(run.volunteers)} volunteers"
-    )
+    people = "one volunteer" if run.everyone == 1 else f"{format_count(run.everyone)} volunteers"
     yield "subject", f"{subject.title}, {run.billion_tokens:,.6g} billion tokens, {people}"
     yield "time", time
     yield "share", f"{rhythm.computing_share:.0%}"
@@ -148,8 +149,9 @@ def _figures(found: Forecast) -> Iterator[tuple[str, str]]:
     yield "model_utilization", f"{run.utilization:g}%"
     yield "hardware_utilization", f"{100 * found.hardware_utilization:.3g}%"
     yield "gpu_hours", f"{cost.gpu_hours:,.0f}"
-    yield "energy", format_energy(cost.megawatt_hours) if run.gpu_watts else UNKNOWN
-    yield "carbon", format_mass(cost.carbon_tonnes) if run.gpu_watts else UNKNOWN
+    powered = all(kind.watts for kind in run.kinds)
+    yield "energy", format_energy(cost.megawatt_hours) if powered else UNKNOWN
+    yield "carbon", format_mass(cost.carbon_tonnes) if powered else UNKNOWN
     yield "money", f"${cost.dollars:,.0f}" if cost.dollars else "$0 (no price given)"
     yield "quiet", f"{found.chance_of_a_quiet_day:.1%}"
     yield "online", format_count(run.online)
@@ -197,6 +199,13 @@ def _ratio(ratio: float) -> str:
     return "near the 20 that published fits advise"
 
 
+def _kinds(found: Forecast) -> Iterator[list[str]]:
+    """A row for each kind of GPU: its name, who has it, its share of the work, and its energy."""
+    for kind, share, energy in found.by_kind:
+        used = format_energy(energy) if kind.watts else UNKNOWN
+        yield [kind.title, format_count(kind.volunteers), f"{share:.0%}", used]
+
+
 def _power(number: float) -> str:
     mantissa, exponent = f"{number:.2e}".split("e")
     return f"{mantissa} \N{MULTIPLICATION SIGN} 10{str(int(exponent)).translate(_RAISED)}"
@@ -239,8 +248,7 @@ def _assumptions(model: str, run: Run, subject: Subject) -> Iterator[list[str]]:
     yield ["Model", subject.title, "chosen" if model != DEFAULT_MODEL else "default"]
     for name, option in Run.options().items():
         if name not in left_out:
-            words = dict(option.choices).get(values[name], values[name])
-            words = {"true": "yes", "false": "no"}.get(words, words)
+            words = option.in_words(values[name]) or NONE
             yield [option.label, words, "chosen" if name in changed else "default"]
 
 

@@ -205,11 +205,34 @@ def exchange_seconds(message_bytes: float, connections: Sequence[Connection], wa
 
 
 def _transfer(load: Load, connection: Connection) -> float:
-    if not load.sent and not load.received:
+    return max(
+        transfer_seconds(load.sent, connection.up, connection.round_trip),
+        transfer_seconds(load.received, connection.down, connection.round_trip),
+    )
+
+
+def transfer_seconds(size: float, bits_per_second: float, round_trip: float) -> float:
+    r"""Seconds to send so many bytes one way: those at the full rate, and TCP's start.
+
+    $$\frac{8 m}{r} + t \, \log_2 \frac{r \, t}{8 \, w}$$
+
+    with m the bytes, and r, t and w as in `ramp_seconds`. A small message ends before TCP has come
+    up to a high rate: beyond r = 8 m ln 2 / t, where the sum is least, more adds nothing.
+
+    Source: rfc6928
+
+    Raises:
+        InputError: if the rate is not above 0, or the size or the time is negative.
+    """
+    check_not_negative(size=size, round_trip=round_trip)
+    check_positive(bits_per_second=bits_per_second)
+    if not size:
         return 0.0
-    up, down = 8 * load.sent / connection.up, 8 * load.received / connection.down
-    rate = connection.up if up >= down else connection.down
-    return max(up, down) + ramp_seconds(rate, connection.round_trip)
+    reached = bits_per_second
+    if round_trip:
+        useful = 8 * max(size * math.log(2), INITIAL_WINDOW_BYTES) / round_trip
+        reached = min(bits_per_second, useful)
+    return 8 * size / reached + ramp_seconds(reached, round_trip)
 
 
 @dataclass(frozen=True, slots=True)

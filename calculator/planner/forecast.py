@@ -11,11 +11,12 @@ from calculator.planner.compute import (
     RunCost,
     Work,
     daily_failure_rate,
+    energy_mwh,
     failure_odds,
     run_cost,
     work_per_token,
 )
-from calculator.planner.run import Compression, Run
+from calculator.planner.run import Compression, Kind, Run
 from calculator.planner.scale import Optimum, cerebras_loss, compute_optimal
 from calculator.planner.subject import Subject, message_bytes, subject_of
 
@@ -73,10 +74,25 @@ class Forecast:
         return self.load.sent * each_day, self.load.received * each_day
 
     @property
+    def by_kind(self) -> list[tuple[Kind, float, float]]:
+        """Each kind of GPU, its share of the work, and its energy in MWh."""
+        run = self.run
+        rate = sum(kind.volunteers * kind.peak_flops for kind in run.kinds)
+        hours = self.cost.days * run.hours * run.gpus_each
+        return [
+            (
+                kind,
+                kind.volunteers * kind.peak_flops / rate,
+                energy_mwh(kind.volunteers * hours, kind.watts, run.overhead),
+            )
+            for kind in run.kinds
+        ]
+
+    @property
     def chance_of_a_quiet_day(self) -> float:
         """The chance that no GPU is interrupted within a day."""
         daily = daily_failure_rate(self.run.failures / 100)
-        gpus = self.run.volunteers * self.run.gpus_each
+        gpus = self.run.everyone * self.run.gpus_each
         return 1 - failure_odds(daily, gpus, self.run.hours / 24)
 
     @property
@@ -144,15 +160,19 @@ def forecast(model: str, run: Run) -> Forecast:
     if run.utilization * work.hardware > 100 * work.model:
         rule = "is more than 100% with what is computed again: no GPU computes beyond its peak rate"
         raise InputError("utilization", run.utilization, rule)
-    crowd = Crowd(
-        run.volunteers * run.gpus_each,
-        run.peak_flops,
-        run.utilization / 100,
-        min(run.hours, 24.0),
-        run.gpu_watts,
-        run.dollars_per_hour,
+    crowds = tuple(
+        Crowd(
+            kind.volunteers * run.gpus_each,
+            kind.peak_flops,
+            run.utilization / 100,
+            min(run.hours, 24.0),
+            kind.watts,
+            run.dollars_per_hour,
+        )
+        for kind in run.kinds
     )
-    tokens_per_second = crowd.flops_per_day / SECONDS_PER_DAY / work.model
+    flops_per_day = sum(crowd.flops_per_day for crowd in crowds)
+    tokens_per_second = flops_per_day / SECONDS_PER_DAY / work.model
     message = message_bytes(subject, run)
     peers = [Connection(run.up * 1e6, run.down * 1e6, run.round_trip / 1000)] * run.online
     rhythm = Rhythm(
@@ -161,7 +181,8 @@ def forecast(model: str, run: Run) -> Forecast:
         run.overlap,
     )
     # those who wait are there as long as those who compute
-    slowed = replace(crowd, utilization=crowd.utilization * rhythm.computing_share)
+    share = rhythm.computing_share
+    slowed = tuple(replace(crowd, utilization=crowd.utilization * share) for crowd in crowds)
     return Forecast(
         run,
         subject,
@@ -172,7 +193,7 @@ def forecast(model: str, run: Run) -> Forecast:
         rhythm,
         run_cost(
             work.model * run.billion_tokens * 1e9,
-            (slowed,),
+            slowed,
             overhead=run.overhead,
             kilograms_per_kwh=run.kilograms_per_kwh,
         ),

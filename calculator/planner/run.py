@@ -11,7 +11,16 @@ from typing import Any, Final, Self
 from calculator.catalog import GPUS
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.errors import InputError, unknown_name
-from calculator.options import Option, choice, flag, integer, number, options_of
+from calculator.options import (
+    Option,
+    choice,
+    counts,
+    counts_in,
+    flag,
+    integer,
+    number,
+    options_of,
+)
 from calculator.planner.communicate import Way
 from calculator.planner.compute import Recomputation
 
@@ -26,6 +35,23 @@ class Compression(StrEnum):
     EIGHT = "8"
     LOW_RANK = "powersgd"
     SPARSE = "sparse"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Volunteers who have the same GPU.
+
+    Attributes:
+        title: the GPU's name.
+        volunteers: how many they are.
+        peak_flops: peak rate of one GPU in FLOP/s.
+        watts: power of one GPU.
+    """
+
+    title: str
+    volunteers: int
+    peak_flops: float
+    watts: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +87,13 @@ class Run:
     )
     teraflops: float | None = number(
         None, "Peak rate in TFLOP/s", "Of that GPU, in 16 bits, without sparsity.", 1e6, 0.001
+    )
+    more_gpus: str | None = counts(
+        None,
+        "Volunteers with other GPUs",
+        "They join those above, and have the same hours, utilization and connections.",
+        {gpu.name: gpu.title for gpu in GPUS.values()},
+        MOST_VOLUNTEERS,
     )
     gpus_each: int = integer(1, "GPUs each", "GPUs per volunteer.", 10_000)
     utilization: float = number(
@@ -117,7 +150,9 @@ class Run:
     block: int = integer(4096, "Block", "Elements per block.", 10**6)
     value_bits: int = integer(2, "Bits of a kept value", "Its place in the block comes on top.", 32)
     overlap: bool = flag(False, "Overlap", "Keep computing while gradients are exchanged.")
-    watts: float | None = number(None, "Power in W", "Power of one GPU.", 1e5)
+    watts: float | None = number(
+        None, "Power in W", "Power of one GPU; other kinds take their card's limit.", 1e5
+    )
     overhead: float = number(
         1.1, "Energy overhead", "Energy of the site over that of its GPUs (PUE).", 10, 1
     )
@@ -147,6 +182,9 @@ class Run:
             raise InputError("utilization", self.utilization, rule)
         if self.gpu == "other" and self.teraflops is None:
             raise InputError("teraflops", "", "must be given for a GPU that is not on the list")
+        if self.everyone > MOST_VOLUNTEERS:
+            rule = f"must leave at most {MOST_VOLUNTEERS:,} volunteers in all"
+            raise InputError("more_gpus", self.more_gpus, rule)
 
     @staticmethod
     def options() -> Mapping[str, Option]:
@@ -186,9 +224,29 @@ class Run:
         return self.watts if self.watts is not None else float(card.watts if card else 0)
 
     @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Everyone, by their GPU: those of `gpu` first."""
+        card = GPUS.get(self.gpu)
+        title = card.title if card else f"{self.teraflops:g} TFLOP/s"
+        first = Kind(title, self.volunteers, self.peak_flops, self.gpu_watts)
+        others = ((GPUS[name], int(number)) for name, number in counts_in(self.more_gpus or ""))
+        return (
+            first,
+            *(
+                Kind(gpu.title, number, 1e12 * gpu.teraflops, float(gpu.watts))
+                for gpu, number in others
+            ),
+        )
+
+    @property
+    def everyone(self) -> int:
+        """Number of volunteers, whatever their GPU."""
+        return sum(kind.volunteers for kind in self.kinds)
+
+    @property
     def online(self) -> int:
         """Volunteers who compute at the same time, on average."""
-        return max(1, round(self.volunteers * self.hours / 24))
+        return max(1, round(self.everyone * self.hours / 24))
 
 
 _OPTIONS: Final[Mapping[str, Option]] = options_of(Run)

@@ -13,6 +13,15 @@ pytestmark = pytest.mark.browser
 SET = "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }"
 
 
+def shown_rows(page: Page) -> str:
+    """The other GPUs in the form's rows, as the option has them."""
+    rows = page.locator(".counts__row").all()
+    pairs = [
+        (row.locator("select").input_value(), row.locator("input").input_value()) for row in rows
+    ]
+    return ",".join(f"{name}:{number}" for name, number in pairs)
+
+
 def assert_shows(page: Page, state: dict[str, str]) -> dict[str, Any]:
     """Wait for the state's figures, and hold all that is shown against CPython's answer."""
     value: dict[str, Any] = python_answers("plan", state)["value"]
@@ -30,6 +39,10 @@ def assert_shows(page: Page, state: dict[str, str]) -> dict[str, Any]:
     rows = page.locator("#plan-assumptions tr").all()
     cells = [[cell.text_content() for cell in row.locator("th, td").all()] for row in rows]
     assert cells == value["assumptions"]
+    assert shown_rows(page) == value["values"]["more_gpus"]
+    kinds = page.locator("#plan-kinds tbody tr").all()
+    assert [row.locator("th, td").all_text_contents() for row in kinds] == value["kinds"]
+    assert page.locator("#plan-kinds").is_visible() == (len(value["kinds"]) > 1)
     assert urlsplit(page.url).query == value["query"]
     for field in value["values"]:
         frame = page.locator(f"[data-field={field}]")
@@ -89,3 +102,50 @@ def test_a_printed_plan_has_its_assumptions_and_sources_and_no_form(visit: Visit
     expect(page.locator("#plan-assumptions")).to_be_visible()
     expect(page.locator("#plan-address")).to_have_text(page.url)
     assert page.locator("#plan-sources a").count() == len(value["sources"])
+
+
+def test_kinds_of_gpus_are_added_and_removed_from_the_keyboard(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("plan/")
+    before = assert_shows(page, {})
+    add = page.get_by_role("button", name="Add another GPU")
+    add.focus()
+    page.keyboard.press("Enter")
+    first = page.locator(".counts__row").first
+    expect(first.locator("select")).to_be_focused()
+    assert_shows(page, {"more_gpus": "p100:1"})
+    page.keyboard.type("L40S")  # a list goes to what is typed
+    expect(first.locator("select")).to_have_value("l40s")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("15")
+    faster = assert_shows(page, {"more_gpus": "l40s:15"})
+    assert faster["figures"]["time"] != before["figures"]["time"]
+    assert faster["figures"]["subject"].endswith("35 volunteers")
+    expect(page.get_by_label("Volunteers with L40S 48 GB")).to_be_focused()
+    add.press("Enter")
+    assert_shows(page, {"more_gpus": "l40s:15,p100:1"})
+    shared = visit().open(f"plan/?{urlsplit(page.url).query}")
+    assert_shows(shared, {"more_gpus": "l40s:15,p100:1"})
+    page.get_by_role("button", name="Remove L40S 48 GB").press("Space")
+    assert_shows(page, {"more_gpus": "p100:1"})
+    expect(page.get_by_role("button", name="Remove Tesla P100 16 GB")).to_be_focused()
+    page.keyboard.press("Enter")
+    assert_shows(page, {})
+    expect(add).to_be_focused()
+    assert visitor.errors == []
+
+
+def test_a_row_without_a_number_is_refused_beside_it(visit: Visitor) -> None:
+    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).open(
+        "plan/?more_gpus=l4:3"
+    )
+    assert_shows(page, {"more_gpus": "l4:3"})
+    number = page.locator(".counts__row input")
+    number.fill("")
+    expect(page.locator("#more_gpus-error")).to_contain_text("must be a whole number from 1")
+    expect(page.locator("#plan-refused")).to_contain_text("Volunteers with other GPUs")
+    number.fill("4")
+    assert_shows(page, {"more_gpus": "l4:4"})
+    page.get_by_role("button", name="Reset to the defaults").click()
+    assert_shows(page, {})

@@ -76,3 +76,28 @@ def test_one_volunteer_at_a_time_exchanges_nothing() -> None:
     assert value["figures"]["sent"] == "0 B"
     assert "Nothing is exchanged" in value["figures"]["sum"]
     assert value["figures"]["share"] == "100%"
+
+
+def test_other_gpus_are_in_the_address_the_command_and_a_table_of_their_own() -> None:
+    value = plan_run({"more_gpus": "rtx-4090:5,l4:2"})
+    assert dict(parse_qsl(value["query"])) == {"more_gpus": "rtx-4090:5,l4:2"}
+    words = shlex.split(value["command"])
+    assert words[words.index("--more-gpus") + 1] == "rtx-4090:5,l4:2"
+    assert value["figures"]["subject"].endswith("27 volunteers")
+    assert [row[:2] for row in value["kinds"]] == [
+        ["Tesla T4 16 GB", "20"], ["GeForce RTX 4090 24 GB", "5"], ["L4 24 GB", "2"],
+    ]  # fmt: skip
+    (named,) = [row for row in value["assumptions"] if row[0] == "Volunteers with other GPUs"]
+    times = "\N{MULTIPLICATION SIGN}"
+    assert named[1:] == [f"5 {times} GeForce RTX 4090 24 GB, 2 {times} L4 24 GB", "chosen"]
+
+
+def test_a_table_of_one_kind_of_gpu_is_not_shown() -> None:
+    assert len(plan_run({})["kinds"]) == 1
+    assert '<div id="plan-kinds" hidden>' in PAGE
+
+
+def test_energy_is_unknown_where_one_kind_has_no_power() -> None:
+    value = plan_run({"gpu": "other", "teraflops": "80", "more_gpus": "t4:1"})
+    assert value["figures"]["energy"] == value["kinds"][0][3] == "unknown (no power given)"
+    assert value["kinds"][1][3] != value["kinds"][0][3]

@@ -231,7 +231,8 @@ export function clearErrors(form) {
  */
 export function showError(form, { field, message, value, rule }) {
   const name = field ?? "";
-  const label = form.querySelector(`label[for="${CSS.escape(name)}"]`)?.textContent ?? "";
+  const escaped = CSS.escape(name);
+  const label = form.querySelector(`label[for="${escaped}"], #${escaped}-label`)?.textContent ?? "";
   const sentence = label && rule ? `${label} ${value}: ${rule}.` : `${message}.`;
   const place = form.querySelector(`#${CSS.escape(name)}-error`);
   const frame = form.querySelector(`[data-field="${CSS.escape(name)}"]`);

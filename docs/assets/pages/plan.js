@@ -5,6 +5,7 @@
  * where the address already asks for something.
  */
 
+import { mountCounts } from "../calculator/counts.js";
 import { clearErrors, edit, fillFor, hasField, showError } from "../calculator/form.js";
 import { find, findAll, mountEach } from "../demonstration/demonstration.js";
 import { ask } from "../python.js";
@@ -31,6 +32,7 @@ function mount(root) {
   /** @type {Record<string, string>} */
   let shown = JSON.parse(form.dataset.values ?? "{}");
   let edits = 0;
+  const otherGpus = mountCounts(find(form, "[data-field=more_gpus]"), () => shown.gpu);
 
   function request() {
     const asked = ++edits;
@@ -62,6 +64,9 @@ function mount(root) {
       if (frame instanceof HTMLElement) frame.hidden = value.left_out.includes(field);
       fillFor(form, field, setting);
     }
+    otherGpus.show(value.values.more_gpus);
+    find(root, "#plan-kinds").hidden = value.kinds.length < 2;
+    find(root, "#plan-kinds tbody").replaceChildren(...value.kinds.map(row));
     for (const element of findAll(root, "[data-figure]")) {
       element.textContent = value.figures[/** @type {HTMLElement} */ (element).dataset.figure ?? ""];
     }
@@ -110,6 +115,7 @@ function mount(root) {
   delete document.documentElement.dataset.asked; // set before the first paint, see first.html
   if (Object.keys(state).length) {
     for (const [field, setting] of Object.entries(state)) fillFor(form, field, setting);
+    otherGpus.show(state.more_gpus ?? "");
     for (const element of findAll(root, "[data-figure]")) element.textContent = "–";
     request();
   } else {
@@ -141,13 +147,13 @@ function showStairs(root, stairs) {
   }
 }
 
-/** @param {[string, string, string]} cells */
-function row([label, value, who]) {
+/** @param {string[]} cells */
+function row([label, ...others]) {
   const line = document.createElement("tr");
   const heading = document.createElement("th");
   heading.scope = "row";
   heading.textContent = label;
-  line.append(heading, ...[value, who].map(cell));
+  line.append(heading, ...others.map(cell));
   return line;
 }
 

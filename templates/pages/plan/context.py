@@ -34,7 +34,16 @@ GROUPS = (
         ),
     ),
     Group(
-        "The volunteers", ("volunteers", "hours", "gpu", "teraflops", "gpus_each", "utilization")
+        "The volunteers",
+        (
+            "volunteers",
+            "gpu",
+            "teraflops",
+            "more_gpus",
+            "hours",
+            "gpus_each",
+            "utilization",
+        ),
     ),
     Group("Their connections", ("up", "down", "round_trip")),
     Group(

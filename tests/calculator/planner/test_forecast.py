@@ -20,16 +20,18 @@ from calculator.resolution import resolve
 from calculator.swarm.communication import gradient_bytes
 
 MODELS = st.sampled_from(["gpt2-l", "dalle-together", "t5-small", "mistralai/Mixtral-8x7B-v0.1"])
+COUNTED = st.builds("{}:{}".format, st.sampled_from(list(GPUS)), st.integers(1, 40))
 RUNS = st.builds(
     Run,
     billion_tokens=st.floats(0.1, 1000),
     volunteers=st.integers(1, 60),
     hours=st.floats(1, 24),
     gpu=st.sampled_from(list(GPUS)),
+    more_gpus=st.none() | st.lists(COUNTED, min_size=1, max_size=3).map(",".join),
     utilization=st.floats(1, 70),
     up=st.floats(1, 1000),
     down=st.floats(1, 1000),
-    round_trip=st.just(0.0),  # TCP's start grows with the rate
+    round_trip=st.floats(0, 1000),
     way=st.sampled_from(Way),
     target_batch=st.integers(1, 10_000),
     local_steps=st.integers(1, 500),
@@ -112,6 +114,42 @@ def test_more_bandwidth_is_never_slower_and_more_volunteers_never_compute_slower
         assert after.seconds <= before.seconds * (1 + 1e-9)
 
 
+def test_a_mixed_crowd_computes_as_much_as_its_cards_together() -> None:
+    # NVIDIA's data sheets: 312 TFLOP/s and 400 W an A100, 65 and 70 a T4, 989.5 and 700 an H100
+    run = Run(volunteers=10, more_gpus="a100-80:3,h100:1", gpus_each=2)
+    found = forecast("gpt2-l", run)
+    assert run.everyone == 14
+    assert found.tokens_per_second == pytest.approx(
+        0.3 * 0.5 * 2 * (10 * 65 + 3 * 312 + 989.5) * 1e12 / found.work.model
+    )
+    hours = 2 * 12 * found.cost.days
+    assert found.cost.gpu_hours == pytest.approx(14 * hours)
+    watts = 10 * 70 + 3 * 400 + 700
+    assert found.cost.megawatt_hours == pytest.approx(1.1 * watts * hours / 1e6)
+    assert [kind.title for kind, _, _ in found.by_kind] == [
+        "Tesla T4 16 GB", "A100 80 GB", "H100 80 GB",
+    ]  # fmt: skip
+    assert [share for _, share, _ in found.by_kind] == pytest.approx(
+        [650 / 2575.5, 936 / 2575.5, 989.5 / 2575.5]
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(MODELS, RUNS)
+def test_shares_and_energy_of_all_kinds_add_up_to_the_run(model: str, run: Run) -> None:
+    found = forecast(model, run)
+    assert sum(share for _, share, _ in found.by_kind) == pytest.approx(1)
+    energy = sum(energy for _, _, energy in found.by_kind)
+    assert energy == pytest.approx(found.cost.megawatt_hours)
+
+
+def test_the_same_gpu_twice_is_as_many_volunteers() -> None:
+    apart = forecast("gpt2-l", Run(volunteers=8, more_gpus="t4:5,t4:7"))
+    together = forecast("gpt2-l", Run(volunteers=20))
+    assert apart.seconds == pytest.approx(together.seconds)
+    assert apart.chance_of_a_quiet_day == pytest.approx(together.chance_of_a_quiet_day)
+
+
 @settings(deadline=None, max_examples=40)
 @given(MODELS, RUNS)
 def test_a_run_takes_as_many_rounds_as_its_tokens_need(model: str, run: Run) -> None:
@@ -154,6 +192,14 @@ def test_a_switch_goes_there_and_back() -> None:
         ("gpt2-l", {"utilization": 80, "recomputation": "full"}, "utilization", "computed again"),
         ("gpt2-l", {"hours": 25}, "hours", "at most 24"),
         ("gpt2-l", {"gpu": "other"}, "teraflops", "not on the list"),
+        ("gpt2-l", {"more_gpus": "t5:3"}, "more_gpus", "must be one of"),
+        ("gpt2-l", {"more_gpus": "l4:0"}, "more_gpus", "from 1 to 10,000"),
+        ("gpt2-l", {"more_gpus": "l4:"}, "more_gpus", "from 1 to 10,000"),
+        ("gpt2-l", {"more_gpus": "l4:2.5"}, "more_gpus", "from 1 to 10,000"),
+        ("gpt2-l", {"more_gpus": "l4:" + 5000 * "9"}, "more_gpus", "from 1 to 10,000"),
+        ("gpt2-l", {"more_gpus": ","}, "more_gpus", "such as t4:1,p100:2"),
+        ("gpt2-l", {"more_gpus": ",".join(30 * ["l4"])}, "more_gpus", "at most 24 names"),
+        ("gpt2-l", {"more_gpus": "l4:6000,t4:4000"}, "more_gpus", "10,000 volunteers in all"),
         ("gpt2-l", {"up": 0}, "up", "at least 0.001"),
         ("gpt2-l", {"overhead": 0.5}, "overhead", "at least 1"),
         ("", {"layers": 2, "width": 8}, "parameters", "must be given"),
