@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.test_every_page import AXE, FITS, RUN_AXE
 from tests.browser.visits import Visitor, python_answers
 
 pytestmark = pytest.mark.browser
@@ -149,3 +150,16 @@ def test_a_row_without_a_number_is_refused_beside_it(visit: Visitor) -> None:
     assert_shows(page, {"more_gpus": "l4:4"})
     page.get_by_role("button", name="Reset to the defaults").click()
     assert_shows(page, {})
+
+
+@pytest.mark.parametrize("width", [320, 1440])
+def test_rows_of_gpus_fit_the_window_and_axe_finds_nothing(visit: Visitor, width: int) -> None:
+    state = {"more_gpus": "rtx-4060-ti-16:1000,a100-80:2"}
+    page = visit(viewport={"width": width, "height": 900}).open(
+        f"plan/?more_gpus={state['more_gpus']}"
+    )
+    assert_shows(page, state)
+    assert page.evaluate(FITS, width)
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate(RUN_AXE)["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
