@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 from calculator.architecture import Architecture
 from calculator.catalog import find_gpu, find_model, groups, is_known
 from calculator.commandline import add_plan_options, given_options, plan_from
-from calculator.config_file import read_config
+from calculator.config_file import read_config, read_values
 from calculator.curve import curve
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.estimate import estimate
@@ -25,6 +25,8 @@ from calculator.planner.verdict import (
     fit_as_json,
     verdict_as_json,
 )
+from calculator.program.origin import Origin, origin_at, origin_of
+from calculator.program.write import Form, write_program
 from calculator.report import Memory, Report
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
@@ -74,6 +76,15 @@ def build_parser() -> argparse.ArgumentParser:
         "--points", metavar="NUMBER", help="approximate number of points; default: all"
     )
     drawn.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
+    code = commands.add_parser("code", help="a PyTorch program that carries out the plan")
+    code.add_argument("model", help="a name from `models`, or the path of a config.json")
+    code.add_argument(
+        "--form",
+        choices=[form.value for form in Form],
+        default=Form.LOOP.value,
+        help="a loop of one's own, which takes the step that is counted (default), or Trainer",
+    )
+    add_plan_options(code)
     table = commands.add_parser("models", help="the models known by name")
     table.add_argument("--json", action="store_true", help="print a JSON list")
     add_planner_commands(commands)
@@ -101,6 +112,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(run_planner(arguments))
         elif arguments.command == "curve":
             _print_curve(arguments)
+        elif arguments.command == "code":
+            _print_program(arguments)
         else:
             status = _print_estimate(arguments)
         sys.stdout.flush()
@@ -128,6 +141,12 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
         print("\n".join([_describe(report), *verdicts]))
     fits = gpu is None or need_of(report).fits(gpu.memory)
     return 0 if fits else 1
+
+
+def _print_program(arguments: argparse.Namespace) -> None:
+    """Print the program of a plan."""
+    origin, form = _origin(arguments.model), Form(arguments.form)
+    print(write_program(origin, plan_from(arguments), form), end="")
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -184,10 +203,17 @@ def _points(text: str | None) -> int | None:
 
 
 def _architecture(name: str) -> Architecture:
+    return read_config(Path(name)) if _is_path(name) else find_model(name)
+
+
+def _origin(name: str) -> Origin:
+    return origin_at(name, read_values(Path(name))) if _is_path(name) else origin_of(name)
+
+
+def _is_path(name: str) -> bool:
     path = Path(name)
-    if not is_known(name) and (path.suffix == ".json" or len(path.parts) > 1 or _is_folder(path)):
-        return read_config(path)
-    return find_model(name)
+    named = path.suffix == ".json" or len(path.parts) > 1 or _is_folder(path)
+    return named and not is_known(name)
 
 
 def _is_folder(path: Path) -> bool:

@@ -2,17 +2,25 @@
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 
+from calculator.groups import grouped, names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Every option of `Plan`."""
-    add_options(parser, Plan.options().values())
+    """Every option of `Plan`, in groups, with the names that other libraries have for it."""
+    for title, options in grouped(Plan.options()):
+        add_options(parser.add_argument_group(title), map(_named, options))
 
 
-def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+def _named(option: Option) -> Option:
+    names = names_elsewhere(option.field)
+    return replace(option, help=f"{option.help} ({names})") if names else option
+
+
+def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -> None:
     """Options that are declared at fields; what declares them checks their values, not this."""
     for option in options:
         if option.kind == "flag":

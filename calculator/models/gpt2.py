@@ -6,6 +6,7 @@ Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from calculator.architecture import Architecture, Family
 from calculator.autograd import operations as op
@@ -147,6 +148,17 @@ class GPT2(CausalModel):
             source="transformers",
             more=(("fused_gelu", 1),) if activation in FUSED else (),
         )
+
+    @classmethod
+    def values(cls, architecture: Architecture) -> dict[str, Any]:
+        """The keys of a config.json for an architecture of the catalog."""
+        return {
+            "model_type": "gpt2",
+            "n_positions": architecture.positions,
+            "n_embd": architecture.hidden_size,
+            "n_layer": architecture.layers,
+            "n_head": architecture.heads,
+        }
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "GPT2":

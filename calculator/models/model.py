@@ -64,6 +64,12 @@ class Model(Layer, ABC):
         raise InputError("model_type", name, f"{cls.__name__} is not read from a config.json")
 
     @classmethod
+    def values(cls, architecture: Architecture) -> dict[str, Any]:
+        """The keys of a config.json for an architecture of the catalog; none by default."""
+        del architecture
+        return {}
+
+    @classmethod
     @abstractmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Model":
         """The tree for an architecture, its embeddings tied or not."""

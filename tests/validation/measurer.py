@@ -1,6 +1,6 @@
 """Measures what it is told, a line of options in and a line of JSON out, until its input ends.
 
-A line ``call NAME WORDS`` asks `tests.validation.counted` instead.
+A line ``call NAME WORDS`` asks `tests.validation.counted` or `programs` instead.
 """
 
 import json
@@ -22,12 +22,13 @@ def main(device: str) -> None:
 
 
 def _answer(words: list[str], device: str) -> Any:
-    from tests.validation import counted
+    from tests.validation import counted, programs
     from validation.configuration import parse
     from validation.measure import measure
 
     if words[0] == "call":
-        return getattr(counted, words[1])(*([" ".join(words[2:])] if words[2:] else []))
+        module = programs if hasattr(programs, words[1]) else counted
+        return getattr(module, words[1])(*([" ".join(words[2:])] if words[2:] else []))
     return measure(parse(words), device)
 
 

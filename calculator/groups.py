@@ -1,0 +1,97 @@
+"""The options of `Plan` in groups, and the names that other libraries have for them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from calculator.options import Option
+
+TORCH: Final = "PyTorch"
+TRANSFORMERS: Final = "transformers"
+DEEPSPEED: Final = "DeepSpeed"
+PEFT: Final = "peft"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Options that belong together, under a title."""
+
+    title: str
+    fields: tuple[str, ...]
+
+
+GROUPS: Final = (
+    Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
+    Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation")),
+    Group("Precision", ("precision",)),
+    Group("Optimizer", ("optimizer", "optimizer_bits", "update", "update_in_backward")),
+    Group("Saving memory", ("checkpointing", "activation_offload", "chunked_loss", "offload")),
+    Group(
+        "Adapters (LoRA and QLoRA)",
+        ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
+    ),
+    Group("Many GPUs", ("gpus", "data_parallel")),
+)
+OTHERS: Final = "More options"
+
+# What other libraries call an option: their argument, class or function. Those of transformers are
+# arguments of `TrainingArguments` where nothing else is said, those of peft of `LoraConfig`, those
+# of DeepSpeed keys of its configuration.
+ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
+    "batch_size": {
+        TRANSFORMERS: "per_device_train_batch_size",
+        DEEPSPEED: "train_micro_batch_size_per_gpu",
+    },
+    "accumulation": {
+        TRANSFORMERS: "gradient_accumulation_steps",
+        DEEPSPEED: "gradient_accumulation_steps",
+    },
+    "precision": {
+        TORCH: "torch.autocast",
+        TRANSFORMERS: "bf16",
+        DEEPSPEED: "bf16",
+    },
+    "optimizer": {TORCH: "torch.optim", TRANSFORMERS: "optim", DEEPSPEED: "optimizer"},
+    "optimizer_bits": {TRANSFORMERS: "optim"},
+    "update": {TORCH: "foreach, fused"},
+    "update_in_backward": {TORCH: "register_post_accumulate_grad_hook"},
+    "attention": {TORCH: "sdpa_kernel", TRANSFORMERS: "attn_implementation of from_pretrained"},
+    "checkpointing": {
+        TORCH: "torch.utils.checkpoint",
+        TRANSFORMERS: "gradient_checkpointing",
+        DEEPSPEED: "activation_checkpointing",
+    },
+    "offload": {DEEPSPEED: "zero_optimization.offload_optimizer"},
+    "tied_embeddings": {TRANSFORMERS: "tie_word_embeddings of the configuration"},
+    "lora": {PEFT: "r"},
+    "lora_targets": {PEFT: "target_modules"},
+    "lora_dropout": {PEFT: "lora_dropout"},
+    "lora_bias": {PEFT: "bias"},
+    "lora_modules": {PEFT: "modules_to_save"},
+    "quantization": {TRANSFORMERS: "BitsAndBytesConfig"},
+    "gpus": {TORCH: "torchrun --nproc-per-node"},
+    "data_parallel": {
+        TORCH: "DistributedDataParallel, fully_shard",
+        TRANSFORMERS: "fsdp",
+        DEEPSPEED: "zero_optimization.stage",
+    },
+}
+
+
+def grouped(options: Mapping[str, Option]) -> Iterator[tuple[str, list[Option]]]:
+    """The titles and options of all groups; options of none come last."""
+    known = {field for group in GROUPS for field in group.fields}
+    others = Group(OTHERS, tuple(field for field in options if field not in known))
+    for group in (*GROUPS, others):
+        found = [options[field] for field in group.fields if field in options]
+        if found:
+            yield group.title, found
+
+
+def names_elsewhere(field: str) -> str:
+    """The names of an option in other libraries, in one phrase; empty where they have none.
+
+    >>> names_elsewhere("lora")
+    'peft: r'
+    """
+    return "; ".join(f"{library}: {name}" for library, name in ELSEWHERE.get(field, {}).items())

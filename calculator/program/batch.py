@@ -1,0 +1,63 @@
+"""The part of a program that makes a micro-batch, for readers to replace by their data."""
+
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.plan import Plan
+from calculator.program.model import automatic_class, weight_type
+from calculator.program.text import INDENT, TORCH, Piece
+
+CUDA: Final = ', device="cuda"'
+NOTE: Final = "# Random {}: replace them with your data."
+
+
+def make_batch(architecture: Architecture, plan: Plan, device: str = CUDA) -> Piece:
+    """One micro-batch of what the class reads, with labels; without a `device` in RAM."""
+    match automatic_class(architecture):
+        case "AutoModelForImageClassification":
+            made = _images(plan)
+        case "AutoModelForSpeechSeq2Seq":
+            made = _sounds(architecture, plan)
+        case _:
+            made = _tokens(architecture, plan)
+    return Piece(tuple(line.replace(CUDA, device) for line in made.lines), made.imports)
+
+
+def _tokens(architecture: Architecture, plan: Plan) -> Piece:
+    """Token ids and labels; a decoder's labels have a length of their own."""
+    tokens = _random(architecture, plan, plan.sequence_length)
+    labels = _random(architecture, plan, plan.target_length or plan.sequence_length)
+    return _batch("tokens", {"input_ids": tokens, "labels": labels})
+
+
+def _random(architecture: Architecture, plan: Plan, length: int) -> str:
+    size = f"({plan.batch_size}, {length})"
+    return f"torch.randint({architecture.vocabulary_size}, {size}{CUDA})"
+
+
+def _images(plan: Plan) -> Piece:
+    settings = "model.config"
+    side = f"{settings}.image_size"
+    shape = f"({plan.batch_size}, {settings}.num_channels, {side}, {side})"
+    classes = f"torch.randint({settings}.num_labels, ({plan.batch_size},){CUDA})"
+    pixels = _zeros("shape", plan)
+    return _batch("images", {"pixel_values": pixels, "labels": classes}, f"shape = {shape}")
+
+
+def _sounds(architecture: Architecture, plan: Plan) -> Piece:
+    settings = "model.config"
+    frames = f"2 * {settings}.max_source_positions"
+    shape = f"({plan.batch_size}, {settings}.num_mel_bins, {frames})"
+    labels = _random(architecture, plan, plan.target_length or plan.sequence_length)
+    features = _zeros("shape", plan)
+    return _batch("sounds", {"input_features": features, "labels": labels}, f"shape = {shape}")
+
+
+def _zeros(shape: str, plan: Plan) -> str:
+    return f"torch.zeros({shape}, dtype={weight_type(plan)}{CUDA})"
+
+
+def _batch(kind: str, values: dict[str, str], before: str = "") -> Piece:
+    lines = [f'{INDENT}"{name}": {text},' for name, text in values.items()]
+    first = (NOTE.format(kind), *([before] if before else []))
+    return Piece((*first, "batch = {", *lines, "}"), (TORCH,))

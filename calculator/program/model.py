@@ -1,0 +1,289 @@
+"""The part of a program that loads the model and changes it as the plan says."""
+
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.autograd.mode import Attention, Checkpointing
+from calculator.models.registry import type_of
+from calculator.plan import BaseBits, LoraBias, Plan, Precision
+from calculator.program.origin import Origin
+from calculator.program.text import TORCH, Import, Piece, call, indented, joined, keywords, quoted
+from calculator.techniques.lora import ALL_LINEAR, split
+
+TRANSFORMERS: Final = "transformers"
+# transformers' automatic class by the end of the name of the class that is counted
+AUTOMATIC: Final = {
+    "WhisperForConditionalGeneration": "AutoModelForSpeechSeq2Seq",
+    "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
+    "ForMaskedLM": "AutoModelForMaskedLM",
+    "ForImageClassification": "AutoModelForImageClassification",
+    "ForCausalLM": "AutoModelForCausalLM",
+    "LMHeadModel": "AutoModelForCausalLM",
+}
+# classes that write text have a cache of keys and values, which training has no use for
+WITH_CACHE: Final = (
+    *("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq"),
+)
+# types that are the text model inside a larger one on the Hub, which the automatic class would load
+INNER: Final = ("ministral3",)
+INNER_ENDING: Final = "_text"
+WEIGHTS_BESIDE: Final = "# The folder with this config.json and the pretrained weights."
+
+
+def automatic_class(architecture: Architecture) -> str:
+    """The automatic class whose model is the one that is counted."""
+    counted = type_of(architecture).counted
+    return next(name for ending, name in AUTOMATIC.items() if counted.endswith(ending))
+
+
+def implementation(architecture: Architecture, plan: Plan) -> str:
+    """transformers' name of the attention; a class without `sdpa` has eager code."""
+    has_sdpa = Attention.EFFICIENT in type_of(architecture).kernels
+    return "eager" if plan.attention is Attention.EAGER or not has_sdpa else "sdpa"
+
+
+def shares_layers(architecture: Architecture, plan: Plan) -> bool:
+    """True if layers use other layers' weights."""
+    return plan.sharing_groups < architecture.shared_layers
+
+
+def weight_type(plan: Plan) -> str:
+    """The format of the weights as torch names it; those in 4 bits are made from 16."""
+    packed = plan.quantization is not BaseBits.NONE and plan.precision is not Precision.FP32
+    return "torch.bfloat16" if plan.weight_bytes == 2 or packed else "torch.float32"
+
+
+def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
+    """The model with everything of the plan that changes it.
+
+    Trainer itself puts it on its device and checkpoints its layers.
+    """
+    architecture = origin.architecture
+    pieces = [_made(origin, plan) if _is_new(origin, plan) else _loaded(origin, plan)]
+    if shares_layers(architecture, plan):
+        pieces.append(_share(plan))
+    if not (trainer or plan.is_sharded) and plan.quantization is BaseBits.NONE:
+        pieces.append(Piece(('model.to("cuda")',)))
+    if not trainer:
+        pieces.append(Piece(("model.train()",)))
+    match plan.checkpointing:
+        case Checkpointing.FULL if not trainer:
+            pieces.append(_checkpoint_layers())
+        case Checkpointing.SELECTIVE:
+            pieces.append(_checkpoint_attention(architecture, plan))
+        case _:
+            pass
+    if plan.lora:
+        pieces.append(_adapt(plan))
+    return joined(pieces)
+
+
+def _is_new(origin: Origin, plan: Plan) -> bool:
+    """True for a model without pretrained weights, or one that they do not fit."""
+    architecture = origin.architecture
+    if plan.tied_embeddings != architecture.tied_embeddings or shares_layers(architecture, plan):
+        return True
+    return not origin.hub and not (origin.path and plan.lora)
+
+
+def _changes(origin: Origin, plan: Plan) -> dict[str, str]:
+    """Keys of the model's configuration that the plan changes, with their values as text."""
+    architecture = origin.architecture
+    found = {}
+    if automatic_class(architecture) in WITH_CACHE:
+        found["use_cache"] = "False"
+    if plan.dropout != architecture.dropout:
+        found |= dict.fromkeys(origin.dropouts, quoted(plan.dropout))
+    if plan.tied_embeddings != architecture.tied_embeddings:
+        found["tie_word_embeddings"] = quoted(plan.tied_embeddings)
+    return found
+
+
+def _own_class(origin: Origin) -> str:
+    """The class by which pretrained weights are loaded."""
+    family = origin.architecture.family
+    if family in INNER or family.endswith(INNER_ENDING):
+        return type_of(origin.architecture).counted
+    return automatic_class(origin.architecture)
+
+
+def _loaded(origin: Origin, plan: Plan) -> Piece:
+    name = _own_class(origin)
+    lines = [] if origin.hub else [WEIGHTS_BESIDE]
+    imports: list[Import] = [TORCH, (TRANSFORMERS, name)]
+    arguments = {
+        "dtype": weight_type(plan),
+        "attn_implementation": quoted(implementation(origin.architecture, plan)),
+        **_changes(origin, plan),
+    }
+    if plan.quantization is not BaseBits.NONE:
+        imports.append((TRANSFORMERS, "BitsAndBytesConfig"))
+        lines = [*_pack(plan), *lines]
+        arguments["quantization_config"] = "quantization"
+    words = [quoted(origin.hub or origin.folder), *keywords(arguments)]
+    return Piece((*lines, *call(f"model = {name}.from_pretrained", words)), tuple(imports))
+
+
+def _pack(plan: Plan) -> list[str]:
+    kind = plan.quantization.partition("-")[0]
+    arguments = {
+        "load_in_4bit": "True",
+        "bnb_4bit_quant_type": quoted(kind),
+        "bnb_4bit_use_double_quant": quoted(plan.quantization.is_double),
+        "bnb_4bit_compute_dtype": weight_type(plan),
+    }
+    return call("quantization = BitsAndBytesConfig", keywords(arguments))
+
+
+def _made(origin: Origin, plan: Plan) -> Piece:
+    """A model with random weights, from its configuration."""
+    name = automatic_class(origin.architecture)
+    changes = keywords(_changes(origin, plan))
+    imports: list[Import] = [TORCH, (TRANSFORMERS, name)]
+    if origin.hub and _own_class(origin) != name:
+        source = f"{_own_class(origin)}.config_class.from_pretrained"
+        imports.append((TRANSFORMERS, _own_class(origin)))
+        words = [quoted(origin.hub)]
+    else:
+        imports.append((TRANSFORMERS, "AutoConfig"))
+        source, words = "AutoConfig.from_pretrained", [quoted(origin.hub or origin.path)]
+        if not (origin.hub or origin.path):
+            source, changes = "AutoConfig.for_model", []
+            words = _values(origin, _changes(origin, plan))
+    arguments = {
+        "dtype": weight_type(plan),
+        "attn_implementation": quoted(implementation(origin.architecture, plan)),
+    }
+    return Piece(
+        (
+            "# A new model with random weights.",
+            *call(f"config = {source}", [*words, *changes]),
+            *call(f"model = {name}.from_config", ["config", *keywords(arguments)]),
+        ),
+        tuple(imports),
+    )
+
+
+def _values(origin: Origin, changes: dict[str, str]) -> list[str]:
+    """Every key of the configuration, with the changes of the plan."""
+    values = dict(origin.values)
+    kind = quoted(values.pop("model_type"))
+    return [kind, *keywords({key: quoted(value) for key, value in values.items()} | changes)]
+
+
+LAYERS: Final = Piece(
+    (
+        "stacks = [",
+        "    module",
+        "    for module in model.modules()",
+        "    if isinstance(module, torch.nn.ModuleList)",
+        "    and all(isinstance(layer, GradientCheckpointingLayer) for layer in module)",
+        "]",
+    ),
+    (TORCH, ("transformers.modeling_layers", "GradientCheckpointingLayer")),
+)
+
+
+def _share(plan: Plan) -> Piece:
+    groups = plan.sharing_groups
+    source = f"index % {groups}" if groups > 1 else "0"
+    lines = (
+        "for layers in stacks:",
+        f"    for index in range({groups}, len(layers)):",
+        f"        layers[index] = layers[{source}]",
+    )
+    return LAYERS + Piece(lines)
+
+
+def _checkpoint_layers() -> Piece:
+    return Piece(
+        tuple(
+            call(
+                "model.gradient_checkpointing_enable",
+                ['gradient_checkpointing_kwargs={"use_reentrant": False}'],
+            )
+        )
+    )
+
+
+CHECKPOINT: Final[Import] = ("torch.utils.checkpoint", "checkpoint")
+
+
+def _checkpoint_attention(architecture: Architecture, plan: Plan) -> Piece:
+    """Recompute scores, softmax and weighted sum, by the hook that the class has for it."""
+    if Attention.EFFICIENT not in type_of(architecture).kernels:
+        own = (
+            "for module in model.modules():",
+            '    if hasattr(module, "_attn"):',
+            "        module._attn = partial(checkpoint, module._attn, use_reentrant=False)",
+        )
+        return Piece(own, (("functools", "partial"), CHECKPOINT))
+    name = implementation(architecture, plan)
+    if name == "eager":
+        core = "sys.modules[type(model).__module__].eager_attention_forward"
+    else:
+        core = 'AttentionInterface()["sdpa"]'
+    lines = (
+        f"attention = {core}",
+        "",
+        "",
+        "def recomputed(module, *arguments, **options):",
+        "    return checkpoint(attention, module, *arguments, use_reentrant=False, **options)",
+        "",
+        "",
+        'AttentionInterface.register("recomputed", recomputed)',
+        f'AttentionMaskInterface.register("recomputed", AttentionMaskInterface()["{name}"])',
+        'model.set_attn_implementation("recomputed")',
+    )
+    imports: tuple[Import, ...] = (
+        CHECKPOINT,
+        (TRANSFORMERS, "AttentionInterface"),
+        (TRANSFORMERS, "AttentionMaskInterface"),
+        *((("sys", ""),) if name == "eager" else ()),
+    )
+    return Piece(lines, imports)
+
+
+def _adapt(plan: Plan) -> Piece:
+    """Adapters by peft; the base model is frozen."""
+    lines: list[str] = []
+    imports: list[Import] = [("peft", "LoraConfig"), ("peft", "get_peft_model")]
+    if plan.quantization is not BaseBits.NONE and plan.weight_bytes > 2:
+        imports.append(("peft", "prepare_model_for_kbit_training"))
+        lines += call(
+            "model = prepare_model_for_kbit_training",
+            ["model", "use_gradient_checkpointing=False"],
+        )
+    arguments = {"r": quoted(plan.lora), "target_modules": quoted(_targets(plan))}
+    if plan.lora_dropout:
+        arguments["lora_dropout"] = quoted(plan.lora_dropout)
+    if plan.lora_bias is not LoraBias.NONE:
+        arguments["bias"] = quoted(plan.lora_bias.value)
+    if plan.lora_modules:
+        arguments["modules_to_save"] = quoted(split(plan.lora_modules))
+    lines += call("adapters = LoraConfig", keywords(arguments))
+    lines.append("model = get_peft_model(model, adapters)")
+    return Piece(tuple(lines), tuple(imports))
+
+
+def _targets(plan: Plan) -> str | tuple[str, ...]:
+    return ALL_LINEAR if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
+
+
+def shard(plan: Plan) -> Piece:
+    """FSDP2 by layer and for the rest."""
+    policy: tuple[str, ...] = ()
+    imports: list[Import] = [("torch.distributed.fsdp", "fully_shard")]
+    given = ""
+    if plan.precision is Precision.MIXED:
+        imports.append(("torch.distributed.fsdp", "MixedPrecisionPolicy"))
+        words = ["param_dtype=torch.bfloat16", "reduce_dtype=torch.float32"]
+        policy = tuple(call("policy = MixedPrecisionPolicy", words))
+        given = ", mp_policy=policy"
+    lines = (
+        *policy,
+        "for layers in stacks:",
+        *indented(["for layer in layers:", f"    fully_shard(layer{given})"]),
+        f"fully_shard(model{given})",
+    )
+    return LAYERS + Piece(lines, tuple(imports))

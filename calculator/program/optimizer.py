@@ -1,0 +1,213 @@
+"""The part of a program that makes the optimizer and updates the weights."""
+
+from typing import Final
+
+from calculator.plan import LoraBias, Offload, Optimizer, Plan, Precision, Update
+from calculator.program.refusal import NoProgramError
+from calculator.program.text import TORCH, Import, Piece, call, indented
+from calculator.states import from_torch
+
+RATE: Final = "lr=1e-4"
+MODULE: Final[Import] = ("bitsandbytes", "")
+# bitsandbytes' classes, whose names go on with the bits of a state
+BITSANDBYTES: Final = {
+    Optimizer.ADAM: "AdamW",
+    Optimizer.LAMB: "LAMB",
+    Optimizer.LION: "Lion",
+    Optimizer.MOMENTUM: "SGD",
+}
+
+
+def check_optimizer(plan: Plan) -> None:
+    """Refuse states that are counted but that no library has.
+
+    Raises:
+        NoProgramError: naming the option and the rule.
+    """
+    own = plan.optimizer_bits == plan.own_bits
+    if plan.optimizer in (Optimizer.SGD, Optimizer.MUON):
+        return
+    if plan.optimizer is Optimizer.ADAFACTOR:
+        if not own:
+            rule = f"torch.optim.Adafactor's states follow the weights: must be {plan.own_bits}"
+            raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
+        return
+    if plan.optimizer_bits == 16 and not (own and from_torch(plan)):
+        rule = "no library keeps such states for these weights: must be 32 or 8"
+        raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
+
+
+def optimizer_class(plan: Plan) -> tuple[str, Import]:
+    """The optimizer's class, and the import that it needs."""
+    if not from_torch(plan):
+        name = f"{BITSANDBYTES[plan.optimizer]}{plan.optimizer_bits}bit"
+        return f"bitsandbytes.optim.{name}", MODULE
+    names = {
+        Optimizer.ADAM: "AdamW",
+        Optimizer.SGD: "SGD",
+        Optimizer.MOMENTUM: "SGD",
+        Optimizer.ADAFACTOR: "Adafactor",
+        Optimizer.MUON: "AdamW",
+    }
+    return f"torch.optim.{names[plan.optimizer]}", TORCH
+
+
+def optimizer_options(plan: Plan) -> list[str]:
+    """The options of the optimizer; torch chooses foreach where all weights are on one GPU."""
+    found = [RATE]
+    if plan.optimizer is Optimizer.MOMENTUM:
+        found.append("momentum=0.9")
+    if not from_torch(plan):
+        return found
+    match plan.update:
+        case Update.FUSED:
+            found.append("fused=True")
+        case Update.LOOP:
+            found.append("foreach=False")
+        case Update.FOREACH if _leaves_the_choice(plan):
+            found.append("foreach=True")
+        case Update.FOREACH:
+            pass
+    return found
+
+
+def _leaves_the_choice(plan: Plan) -> bool:
+    """True if torch would not choose foreach."""
+    elsewhere = plan.offload is not Offload.NONE or plan.is_sharded
+    return elsewhere or plan.optimizer is Optimizer.ADAFACTOR
+
+
+def has_copies(plan: Plan) -> bool:
+    """True if the optimizer updates copies of the weights."""
+    return plan.offload is Offload.OPTIMIZER or plan.has_master_weights
+
+
+def make_optimizer(plan: Plan) -> Piece:
+    """The optimizer, and the copies of the weights that it updates, if any."""
+    if plan.update_in_backward:
+        return _in_backward(plan)
+    made = _copies(plan) if has_copies(plan) else Piece()
+    if plan.optimizer is Optimizer.MUON:
+        return made + _muon(plan)
+    name, needed = optimizer_class(plan)
+    weights = "copies" if has_copies(plan) else "model.parameters()"
+    lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
+    return made + Piece(tuple(lines), (needed,))
+
+
+TRAINED: Final = "weights = [weight for weight in model.parameters() if weight.requires_grad]"
+
+
+def _copies(plan: Plan) -> Piece:
+    if plan.offload is Offload.NONE:
+        copied = "weight.detach().float()"
+    elif plan.precision is Precision.HALF:
+        copied = 'weight.detach().to("cpu", copy=True)'
+    else:
+        copied = 'weight.detach().to("cpu", torch.float32, copy=True)'
+    note = "# The optimizer updates copies of the weights"
+    where = "in RAM" if plan.offload is Offload.OPTIMIZER else "in 32 bits"
+    return Piece((f"{note} {where}.", TRAINED, f"copies = [{copied} for weight in weights]"))
+
+
+def _muon(plan: Plan) -> Piece:
+    """Muon for the matrices of hidden layers, and AdamW for all else."""
+    tensors = "copies" if has_copies(plan) else "weights"
+    lines = [] if has_copies(plan) else [TRAINED]
+    adapters = bool(plan.lora) and plan.lora_bias is LoraBias.NONE
+    if adapters:  # all of them are matrices
+        return Piece((*lines, *call("optimizer = torch.optim.Muon", [tensors, RATE])))
+    lines += [
+        "# Muon is for the matrices of hidden layers, not for embeddings or the output layer.",
+        "tables = [",
+        "    module.weight",
+        "    for module in model.modules()",
+        "    if isinstance(module, torch.nn.Embedding)",
+        "]",
+        "if model.get_output_embeddings() is not None:",
+        "    tables.append(model.get_output_embeddings().weight)",
+        "hidden = [",
+        "    weight.ndim == 2 and all(weight is not table for table in tables)",
+        "    for weight in weights",
+        "]",
+        *_chosen("matrices", tensors, "inside"),
+        *_chosen("others", tensors, "not inside"),
+        *call("muon = torch.optim.Muon", ["matrices", RATE]),
+        *call("adamw = torch.optim.AdamW", ["others", *optimizer_options(plan)]),
+    ]
+    return Piece(tuple(lines))
+
+
+def _chosen(name: str, tensors: str, condition: str) -> list[str]:
+    pairs = f"for item, inside in zip({tensors}, hidden, strict=True)"
+    return [f"{name} = [item {pairs} if {condition}]"]
+
+
+def _in_backward(plan: Plan) -> Piece:
+    """An optimizer for each weight, called by its hook."""
+    name, needed = optimizer_class(plan)
+    made = call(f"    weight: {name}", ["[weight]", *optimizer_options(plan)])
+    lines = (
+        "# Each weight is updated as soon as its gradient exists, and the gradient is freed.",
+        "optimizers = {",
+        *made,
+        "    for weight in model.parameters()",
+        "    if weight.requires_grad",
+        "}",
+        "",
+        "",
+        "def update(weight):",
+        "    optimizers[weight].step()",
+        "    optimizers[weight].zero_grad()",
+        "",
+        "",
+        "for weight in optimizers:",
+        "    weight.register_post_accumulate_grad_hook(update)",
+    )
+    return Piece(lines, (needed,))
+
+
+def update_lines(plan: Plan) -> list[str]:
+    """The update of all weights, and the end of their gradients."""
+    if plan.update_in_backward:
+        return []
+    if has_copies(plan):
+        return _update_copies(plan)
+    return [*_steps(plan), *_forget(plan)]
+
+
+def _steps(plan: Plan) -> list[str]:
+    adapters = bool(plan.lora) and plan.lora_bias is LoraBias.NONE
+    if plan.optimizer is Optimizer.MUON and not adapters:
+        return ["muon.step()", "adamw.step()"]
+    return ["optimizer.step()"]
+
+
+def _forget(plan: Plan) -> list[str]:
+    return ["model.zero_grad()"] if plan.optimizer is Optimizer.MUON else ["optimizer.zero_grad()"]
+
+
+def _update_copies(plan: Plan) -> list[str]:
+    """Gradients to the copies, the update, the copies to the weights."""
+    gradient = "weight.grad"
+    if plan.offload is Offload.OPTIMIZER:
+        gradient += ".cpu()"
+    if plan.precision is Precision.MIXED and not plan.lora:
+        gradient += ".float()"
+    pairs = "for weight, copy in zip(weights, copies, strict=True):"
+    inside = [
+        pairs,
+        "    if weight.grad is not None:",
+        f"        copy.grad = {gradient}",
+        *_steps(plan),
+        pairs,
+        f"    weight.copy_({_sent(plan)})",
+        "    copy.grad = None",
+    ]
+    return ["with torch.no_grad():", *indented(inside), "model.zero_grad()"]
+
+
+def _sent(plan: Plan) -> str:
+    """A copy as it goes back to its weight: over the bus in the weight's format."""
+    narrowed = plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED
+    return "copy.to(weight.dtype)" if narrowed else "copy"

@@ -1,0 +1,105 @@
+"""The plan as arguments of transformers' Trainer, where it has them."""
+
+from typing import Final
+
+from calculator.plan import (
+    Checkpointing,
+    DataParallel,
+    Offload,
+    Optimizer,
+    Plan,
+    Precision,
+    Update,
+)
+from calculator.program.loop import STEPS, kernel_context
+from calculator.program.model import TRANSFORMERS
+from calculator.program.optimizer import RATE, optimizer_class, optimizer_options
+from calculator.program.refusal import NoProgramError
+from calculator.program.text import Import, Piece, call, keywords, quoted
+
+BUILT_IN: Final = {
+    (Optimizer.ADAM, Update.FOREACH): "adamw_torch",
+    (Optimizer.ADAM, Update.FUSED): "adamw_torch_fused",
+    (Optimizer.SGD, Update.FOREACH): "sgd",
+}
+
+
+def check_trainer(plan: Plan) -> None:
+    """Refuse what Trainer cannot do, or does in another way.
+
+    Raises:
+        NoProgramError: naming the option and the rule.
+    """
+    rule = "Trainer has no argument for it; write the loop yourself"
+    refused: dict[str, tuple[bool, str]] = {
+        "precision": (
+            plan.precision is Precision.MIXED,
+            "Trainer keeps no fp32 copies of 16-bit weights; write the loop yourself",
+        ),
+        "optimizer": (plan.optimizer is Optimizer.MUON, rule),
+        "update_in_backward": (plan.update_in_backward, rule),
+        "offload": (plan.offload is not Offload.NONE, rule),
+        "data_parallel": (plan.data_parallel is not DataParallel.DDP, rule),
+    }
+    for field, (is_refused, reason) in refused.items():
+        if is_refused:
+            raise NoProgramError(field, getattr(plan, field), reason)
+
+
+def train_with_trainer(plan: Plan) -> Piece:
+    """Its arguments, and the call that trains on copies of the batch."""
+    imports: list[Import] = [(TRANSFORMERS, "Trainer"), (TRANSFORMERS, "TrainingArguments")]
+    built_in = _built_in(plan)
+    lines: tuple[str, ...] = ()
+    given = ["model", "arguments", "train_dataset=dataset"]
+    if not built_in:
+        name, needed = optimizer_class(plan)
+        imports.append(needed)
+        options = ", ".join(_as_item(option) for option in optimizer_options(plan))
+        lines = (f"optimizer = ({name}, {{{options}}})",)
+        given.append("optimizer_cls_and_kwargs=optimizer")
+    samples = plan.batch_size * plan.accumulation * plan.gpus * STEPS
+    train, more = kernel_context(plan, ["trainer.train()"])
+    lines = (
+        *lines,
+        "sample = {name: values[0] for name, values in batch.items()}",
+        f"dataset = [sample] * {samples}",
+        *call("arguments = TrainingArguments", keywords(_arguments(plan, built_in))),
+        *call("trainer = Trainer", given),
+        *train,
+        'print(f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")',
+    )
+    return Piece(lines, (*imports, *more))
+
+
+def _built_in(plan: Plan) -> str:
+    """Trainer's name of the optimizer; empty where it has none that does the same."""
+    if plan.optimizer_bits != plan.own_bits and plan.optimizer is not Optimizer.SGD:
+        return ""
+    return BUILT_IN.get((plan.optimizer, plan.update), "")
+
+
+def _arguments(plan: Plan, built_in: str) -> dict[str, str]:
+    found = {
+        "output_dir": '"trained"',
+        "per_device_train_batch_size": quoted(plan.batch_size),
+        "learning_rate": RATE.removeprefix("lr="),
+        "max_steps": quoted(STEPS),
+        "save_strategy": '"no"',
+        "report_to": '"none"',
+    }
+    if plan.accumulation > 1:
+        found["gradient_accumulation_steps"] = quoted(plan.accumulation)
+    if plan.precision is Precision.AMP:
+        found["bf16"] = "True"
+    if built_in:
+        found["optim"] = quoted(built_in)
+    if plan.checkpointing is Checkpointing.FULL:
+        found["gradient_checkpointing"] = "True"
+        found["gradient_checkpointing_kwargs"] = '{"use_reentrant": False}'
+    return found
+
+
+def _as_item(option: str) -> str:
+    name, _, value = option.partition("=")
+    return f"{quoted(name)}: {value}"

@@ -1,0 +1,263 @@
+"""Programs as text: each compiles, is formatted, and says what its plan says."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from calculator.__main__ import main
+from calculator.architecture import Architecture
+from calculator.catalog import MODELS, find_model, groups
+from calculator.catalog.checkpoints import CHECKPOINTS
+from calculator.errors import InputError
+from calculator.hf_config import from_config
+from calculator.models.registry import type_of
+from calculator.plan import Plan
+from calculator.program.origin import ON_THE_HUB, Origin, origin_at, origin_of
+from calculator.program.refusal import NoProgramError
+from calculator.program.write import FOLLOWED, Form, write_program
+from tests.calculator.plans import Case, cases, examples
+
+EVERY_MODEL = [model.name for models in groups().values() for model in models]
+
+# Plans that between them use every option, and options that meet.
+PLANS: list[tuple[str, dict[str, Any]]] = [
+    ("gpt2-l", {}),
+    ("gpt2-s", {"precision": "mixed", "accumulation": 4, "update": "fused"}),
+    ("gpt2-s", {"optimizer": "muon", "precision": "mixed", "offload": "optimizer"}),
+    ("gpt2-s", {"optimizer": "muon", "lora": 8}),
+    ("gpt2-s", {"optimizer": "muon", "lora": 8, "lora_bias": "all"}),
+    ("gpt2-s", {"sharing_groups": 1, "attention": "math", "dropout": 0.0}),
+    ("gpt2-s", {"sharing_groups": 3, "tied_embeddings": False, "checkpointing": "selective"}),
+    ("gpt2-s", {"checkpointing": "selective", "attention": "eager", "lora": 4}),
+    ("gpt-j-6b", {"checkpointing": "selective", "offload": "optimizer", "precision": "half"}),
+    ("gpt3-13b", {"optimizer": "adafactor", "update": "loop", "checkpointing": "full"}),
+    ("bert-base", {"attention": "flash", "optimizer": "lamb", "optimizer_bits": 8}),
+    ("t5-small", {"target_length": 64, "optimizer": "momentum", "update": "loop"}),
+    ("openai/whisper-tiny", {"update_in_backward": True, "optimizer": "lion"}),
+    ("google/vit-base-patch16-224", {"precision": "half", "optimizer": "sgd"}),
+    ("google/gemma-3-4b-pt", {"lora": 16, "quantization": "nf4-double", "sequence_length": 512}),
+    (
+        "meta-llama/Llama-3.1-8B",
+        {
+            "lora": 16,
+            "lora_targets": "all-linear",
+            "lora_dropout": 0.05,
+            "lora_modules": "embed_tokens,lm_head",
+            "checkpointing": "full",
+            "sequence_length": 2048,
+        },
+    ),
+    ("meta-llama/Llama-3.1-8B", {"lora": 16, "quantization": "fp4", "precision": "half"}),
+    ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed"}),
+    ("Qwen/Qwen3-0.6B", {"gpus": 16, "accumulation": 2, "sequence_length": 128}),
+    ("Qwen/Qwen3-0.6B", {"gpus": 12, "data_parallel": "ddp-view", "sequence_length": 128}),
+]
+
+
+def origin_for(architecture: Architecture) -> Origin:
+    """The catalog's model, perhaps with fewer layers than it has there."""
+    return replace(origin_of(architecture.name), architecture=architecture)
+
+
+@pytest.mark.parametrize("name", EVERY_MODEL)
+def test_every_model_of_the_catalog_has_a_program_that_compiles(name: str) -> None:
+    origin = origin_of(name)
+    plan = Plan(sequence_length=64) if _takes_lengths(origin.architecture) else Plan()
+    if not type_of(origin.architecture).counted:
+        with pytest.raises(NoProgramError, match="our own model"):
+            write_program(origin, plan)
+        return
+    program = write_program(origin, plan)
+    compile(program, name, "exec")
+    assert f'"{origin.hub}"' in program or not origin.hub
+
+
+def _takes_lengths(architecture: Architecture) -> bool:
+    return not type_of(architecture).has_fixed_length
+
+
+@given(cases())
+@examples(150)
+def test_every_plan_has_a_program_that_compiles_or_a_reason(case: Case) -> None:
+    origin = origin_for(case.architecture)
+    try:
+        program = write_program(origin, case.plan)
+    except NoProgramError:
+        return  # its message has the reason
+    compile(program, case.architecture.name, "exec")
+
+
+def formatted(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Ruff's opinion of a program, with its own defaults: format, imports, unused names."""
+    path = folder / "program.py"
+    path.write_text(text, encoding="utf-8")
+    ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
+    check = [ruff, "check", "--isolated", "--select", "I,F,E4,E7,E9", str(path)]
+    found = subprocess.run(check, capture_output=True, text=True, check=False)
+    if found.returncode:
+        return found
+    diff = [ruff, "format", "--isolated", "--diff", str(path)]
+    return subprocess.run(diff, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("name", "options"), PLANS)
+def test_a_program_is_formatted_and_uses_what_it_imports(
+    name: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    found = formatted(write_program(origin_of(name), Plan.parse(options)), tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_each_option_is_followed_by_programs() -> None:
+    assert set(FOLLOWED) <= set(Plan.options())
+    used = {field for _, options in PLANS for field in options}
+    assert set(FOLLOWED) - used <= {"batch_size", "reversible"}
+
+
+def test_a_plan_with_an_option_that_no_program_follows_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("calculator.program.write.FOLLOWED", ("batch_size",))
+    with pytest.raises(NoProgramError, match="accumulation"):
+        write_program(origin_of("gpt2-s"), Plan(accumulation=2))
+
+
+def shape(model: Architecture) -> Architecture:
+    """The model without its words, its usual length, and flags that are not set."""
+    more = tuple((name, value) for name, value in model.more if value)
+    plain = replace(model, name="", title="", note="", source="", more=more)
+    return replace(plain, sequence_length=0, target_length=None)
+
+
+@pytest.mark.parametrize("name", ON_THE_HUB)
+def test_a_short_name_stands_for_a_model_of_the_same_shape_on_the_hub(name: str) -> None:
+    assert shape(MODELS[name]) == shape(find_model(ON_THE_HUB[name]))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("gpt3")])
+def test_the_keys_of_a_model_that_is_not_on_the_hub_describe_it(name: str) -> None:
+    assert shape(from_config(origin_of(name).values, name)) == shape(MODELS[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "field"),
+    [
+        ("dalle-together", {}, "model"),
+        ("gpt2-s", {"reversible": True}, "reversible"),
+        ("gpt2-s", {"sequence_length": 2048}, "sequence_length"),
+        ("gpt2-s", {"optimizer_bits": 16}, "optimizer_bits"),
+        ("gpt2-s", {"optimizer": "lion", "precision": "half"}, "optimizer_bits"),
+        ("gpt2-s", {"optimizer": "adafactor", "optimizer_bits": 16}, "optimizer_bits"),
+    ],
+)
+def test_a_plan_that_no_library_carries_out_is_refused_with_a_reason(
+    name: str, options: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(NoProgramError) as refused:
+        write_program(origin_of(name), Plan.parse(options))
+    assert refused.value.field == field
+
+
+def test_a_plan_that_the_model_does_not_support_is_an_error_as_for_estimates() -> None:
+    with pytest.raises(InputError) as refused:
+        write_program(origin_of("gpt-j-6b"), Plan.parse({"attention": "flash"}))
+    assert not isinstance(refused.value, NoProgramError)
+
+
+VALUES = {"model_type": "llama", **CHECKPOINTS["HuggingFaceTB/SmolLM2-135M"].config}
+
+
+def test_a_pasted_configuration_makes_a_new_model() -> None:
+    program = write_program(origin_at("config.json", VALUES), Plan())
+    assert 'AutoConfig.from_pretrained("config.json", use_cache=False)' in program
+    assert "AutoModelForCausalLM.from_config(" in program
+
+
+def test_adapters_for_a_pasted_configuration_stand_beside_its_weights() -> None:
+    plan = Plan(lora=8)
+    program = write_program(origin_at("models/mine/config.json", VALUES), plan)
+    assert '"models/mine", dtype=torch.float32' in program.replace("\n    ", " ")
+
+
+def test_a_hostile_path_stays_text() -> None:
+    path = 'a"b\\c\nimport os\nos.remove("x")/config.json'
+    program = write_program(origin_at(path, VALUES), Plan())
+    modules = {
+        name.name
+        for node in ast.walk(ast.parse(program))
+        if isinstance(node, ast.Import)
+        for name in node.names
+    }
+    assert modules == {"torch"}
+
+
+def test_the_command_line_prints_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["code", "gpt2-s", "--batch-size", "4", "--checkpointing", "full"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    compile(out, "program", "exec")
+    assert "calculator estimate gpt2-s --batch-size 4 --checkpointing full" in out
+    assert "gradient_checkpointing_enable" in out
+
+
+def test_the_command_line_says_in_one_line_that_there_is_no_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["code", "gpt2-s", "--reversible"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: reversible = 'True': ")
+    assert err.count("\n") == 1
+
+
+def test_the_command_line_reads_a_config_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(VALUES), encoding="utf-8")
+    assert main(["code", str(tmp_path)]) == 0
+    assert "AutoConfig.from_pretrained(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, 'optim="adamw_torch"'),
+        ({"update": "fused"}, 'optim="adamw_torch_fused"'),
+        ({"optimizer": "sgd", "accumulation": 4}, "gradient_accumulation_steps=4"),
+        ({"optimizer_bits": 8}, "bitsandbytes.optim.AdamW8bit"),
+        ({"optimizer": "momentum", "update": "loop"}, '"momentum": 0.9, "foreach": False'),
+        ({"checkpointing": "full", "attention": "math"}, "with sdpa_kernel(SDPBackend.MATH):"),
+        ({"precision": "half", "lora": 4, "gpus": 8}, "torchrun --nproc-per-node=8 train.py"),
+    ],
+)
+def test_trainer_gets_the_plan_as_arguments(
+    options: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    program = write_program(origin_of("gpt2-s"), Plan.parse(options), Form.TRAINER)
+    assert words in program
+    assert ("bf16=True" in program) == ("precision" not in options)
+    found = formatted(program, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precision": "mixed"},
+        {"optimizer": "muon"},
+        {"update_in_backward": True},
+        {"offload": "optimizer"},
+        {"gpus": 2, "data_parallel": "ddp-view"},
+    ],
+)
+def test_what_trainer_cannot_do_is_said(options: dict[str, Any]) -> None:
+    with pytest.raises(NoProgramError, match="write the loop yourself"):
+        write_program(origin_of("gpt2-s"), Plan.parse(options), Form.TRAINER)

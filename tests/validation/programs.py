@@ -1,0 +1,176 @@
+"""Programs that `calculator.program` writes, run in the process of the measurer."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
+from io import StringIO
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from calculator.estimate import estimate
+from calculator.program.origin import Origin
+from calculator.program.write import Form, write_program
+from tests.validation.counted import StandInAllocator
+from validation.configuration import Configuration, parse
+from validation.counting_device import counting_gpu
+from validation.models import build_task
+from validation.ranks import Ranks, ranks
+
+
+def origin_in(configuration: Configuration, hub: str = "") -> Origin:
+    """The configuration's model: from its values, or from a folder in place of the Hub."""
+    subject = configuration.subject
+    # as the Hub's config.json has them
+    decoding = {"decoder_start_token_id": 0, "pad_token_id": 0} if subject.has_target else {}
+    values = {**decoding, "model_type": subject.kind, **subject.values}
+    return Origin(configuration.architecture, hub, "", values)
+
+
+def counted_peak(words: str) -> dict[str, int]:
+    """A program's own peak on the counting GPU, and the one that its plan is estimated at."""
+    configuration = parse(words.split())
+    text = write_program(origin_in(configuration), configuration.plan)
+    peak = estimate(configuration.architecture, configuration.plan).gpu.total
+    with ExitStack() as stack:
+        stack.enter_context(counting_gpu())
+        group = stack.enter_context(ranks(configuration.resolved, "cuda"))
+        stack.enter_context(torch.autograd.set_multithreading_enabled(False))
+        allocator = StandInAllocator()
+        stack.enter_context(patch.dict(os.environ, {"LOCAL_RANK": "0"}))
+        for target, replacement in _on_the_counting_gpu(allocator, group).items():
+            stack.enter_context(patch(target, replacement))
+        exec(compile(text, "program", "exec"), {"__name__": "__main__"})
+        return {"program": allocator.highest(), "estimate": peak}
+
+
+def _on_the_counting_gpu(
+    allocator: StandInAllocator, group: Ranks | None
+) -> dict[str, Callable[..., Any]]:
+    def reset() -> None:
+        if group is not None:
+            group.forget()  # it notes what was reduced, and so holds DDP's first buckets
+        allocator.reset()
+
+    def replica(model: Any, **options: Any) -> Any:
+        made: Any = DistributedDataParallel(model, **options)
+        # its timers are made for CUDA
+        made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
+        return made
+
+    return {
+        "torch.cuda.max_memory_allocated": allocator.highest,
+        "torch.cuda.reset_peak_memory_stats": reset,
+        "torch.cuda.set_device": lambda _: None,
+        "torch.distributed.init_process_group": lambda *_: None,
+        "torch.distributed.destroy_process_group": lambda: None,
+        "torch.nn.parallel.DistributedDataParallel": replica,
+        "builtins.print": lambda *_: None,
+    }
+
+
+def trained_by_trainer(words: str) -> dict[str, Any]:
+    """A model that Trainer trained on the CPU, with weights of a folder."""
+    configuration = parse(words.split())
+    with TemporaryDirectory() as folder, patch("torch.cuda.max_memory_allocated", lambda: 0):
+        whole: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")
+        whole.model.save_pretrained(folder)
+        before = {name: value.clone() for name, value in whole.model.named_parameters()}
+        origin = origin_in(configuration, folder)
+        text = write_program(origin, configuration.plan, Form.TRAINER)
+        text = text.replace('"trained"', repr(folder))
+        names = run_on_the_cpu(text.replace("bf16=True", "bf16=True, use_cpu=True"))
+    trainer = names["trainer"]
+    optimizer = trainer.optimizer.optimizer
+    model = trainer.model
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return {
+        "optimizer": _told(optimizer),
+        "bf16": trainer.args.bf16,
+        "steps": trainer.state.global_step,
+        "checkpointing": bool(base.is_gradient_checkpointing),
+        "accumulation": trainer.args.gradient_accumulation_steps,
+        "batch": trainer.args.train_batch_size,
+        "changed": sum(
+            name in before and not torch.equal(value, before[name])
+            for name, value in base.named_parameters()
+        ),
+    }
+
+
+def facts(words: str) -> dict[str, Any]:
+    """A program's model and optimizer after it ran on the CPU, with weights of a folder."""
+    configuration = parse(words.split())
+    with TemporaryDirectory() as folder:
+        model: Any = build_task(Configuration(configuration.model, _plain(configuration)), "cpu")
+        model.model.save_pretrained(folder)
+        before = {name: value.clone() for name, value in model.model.named_parameters()}
+        text = write_program(origin_in(configuration, folder), configuration.plan)
+        names = run_on_the_cpu(text)
+    return describe(names, before)
+
+
+def _plain(configuration: Configuration) -> Any:
+    return type(configuration.plan)(batch_size=1)
+
+
+def run_on_the_cpu(text: str) -> dict[str, Any]:
+    """The names of a program after it ran, with the CPU for the GPU."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with ExitStack() as stack:
+        # the process answers on its standard output
+        stack.enter_context(redirect_stdout(StringIO()))
+        stack.enter_context(patch("torch.cuda.reset_peak_memory_stats", lambda: None))
+        exec(compile(text.replace('"cuda"', '"cpu"'), "program", "exec"), names)
+    return names
+
+
+def describe(names: dict[str, Any], before: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The model and the optimizer that a program made, as JSON."""
+    model = names["model"]
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    parameters = dict(model.named_parameters())
+    trained = {name: item for name, item in parameters.items() if item.requires_grad}
+    own = dict(base.named_parameters())
+    same = {name: item for name, item in own.items() if name in before}
+    changed = [n for n, item in same.items() if not torch.equal(item, before[n].to(item.dtype))]
+    return {
+        "class": type(base).__name__,
+        "training": model.training,
+        "attention": base.config._attn_implementation,
+        "use_cache": getattr(base.config, "use_cache", None),
+        "checkpointing": bool(getattr(base, "is_gradient_checkpointing", False)),
+        "trained": sorted(trained),
+        "trained_types": sorted({str(item.dtype) for item in trained.values()}),
+        "frozen_types": sorted(
+            {str(item.dtype) for item in parameters.values() if not item.requires_grad}
+        ),
+        "changed": len(changed),
+        "changed_frozen": len([name for name in changed if not own[name].requires_grad]),
+        "weights": len(own),
+        "gradients": sum(item.grad is not None for item in parameters.values()),
+        "modules": sorted({type(module).__name__ for module in base.modules()}),
+        "loss": float(names["loss"].detach()) if "loss" in names else None,
+        "optimizer": _optimizer(names),
+        "copies": sorted({f"{item.dtype} {item.device}" for item in names.get("copies", ())}),
+        "layers": [len({id(layer) for layer in layers}) for layers in names.get("stacks", ())],
+        "dropout": getattr(base.config, "resid_pdrop", None),
+    }
+
+
+def _optimizer(names: dict[str, Any]) -> list[Any]:
+    made = [names[name] for name in ("optimizer", "muon", "adamw") if name in names]
+    made += [next(iter(names["optimizers"].values()))] if "optimizers" in names else []
+    return [_told(optimizer) for optimizer in made]
+
+
+def _told(optimizer: Any) -> Any:
+    kept = ("lr", "momentum", "foreach", "fused", "weight_decay")
+    return [
+        type(optimizer).__name__,
+        {name: value for name, value in optimizer.defaults.items() if name in kept},
+    ]

@@ -1,0 +1,33 @@
+"""The names of options in other libraries are those libraries' own."""
+
+from dataclasses import fields
+from importlib.metadata import entry_points
+
+import peft
+import pytest
+import torch.distributed.fsdp
+import torch.nn.attention
+import torch.nn.parallel
+import transformers
+
+from calculator.groups import DEEPSPEED, ELSEWHERE
+
+pytestmark = pytest.mark.oracle
+
+
+def test_the_names_of_other_libraries_are_theirs() -> None:
+    known = {item.name for item in fields(transformers.TrainingArguments)}
+    known |= {item.name for item in fields(peft.LoraConfig)} | {*dir(transformers)}
+    known |= {*dir(torch.distributed.fsdp), *dir(torch.nn.attention), *dir(torch.nn.parallel)}
+    known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
+    known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
+    known |= {script.name for script in entry_points(group="console_scripts")}
+    known |= {"attn_implementation", *vars(transformers.GPT2Config())}
+    named = [
+        part.split()[0]
+        for names in ELSEWHERE.values()
+        for library, text in names.items()
+        if library != DEEPSPEED  # it does not run here
+        for part in text.split(", ")
+    ]
+    assert [name for name in named if name not in known] == []

@@ -1,0 +1,251 @@
+"""Programs of plans, run: they need the memory that is estimated, and make what they say."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.program.origin import origin_at
+from calculator.program.write import write_program
+
+pytestmark = pytest.mark.oracle
+
+Ask = Callable[..., Any]
+CONFIGS = "validation/configs"
+SMALL = "--batch-size 2 --sequence-length 96"
+# A program keeps its loss to the end of the step, and divides it where gradients are accumulated:
+# blocks of 512 bytes that the estimate does not have.
+SCALARS = 3 * 512
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"gpt2-s --layers 2 {SMALL}",
+        f"gpt2-s --layers 2 {SMALL} --precision fp32 --attention math --update loop",
+        f"gpt2-s --layers 2 {SMALL} --precision mixed --checkpointing selective",
+        f"gpt2-s --layers 2 {SMALL} --precision half --optimizer lion --optimizer-bits 8",
+        f"gpt2-s --layers 4 {SMALL} --sharing-groups 2 --untied-embeddings --dropout 0",
+        f"gpt2-s --layers 2 {SMALL} --precision half --update-in-backward --update loop",
+        f"gpt2-s --layers 2 {SMALL} --offload optimizer --precision mixed",
+        f"gpt2-s --layers 2 {SMALL} --optimizer muon --precision mixed",
+        f"gpt2-s --layers 2 {SMALL} --optimizer muon --lora 4 --lora-bias all",
+        f"gpt2-s --layers 2 {SMALL} --accumulation 3 --update fused",
+        f"gpt2-s --layers 2 {SMALL} --attention eager --checkpointing selective",
+        f"gpt-j-6b --layers 1 {SMALL} --checkpointing selective --optimizer sgd",
+        f"bert-base --layers 2 {SMALL} --optimizer lamb --optimizer-bits 8 --attention flash",
+        f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
+        f"{CONFIGS}/llama.json {SMALL} --lora 8 --lora-targets all-linear --checkpointing full",
+        f"{CONFIGS}/llama.json {SMALL} --lora 4 --lora-modules embed_tokens,lm_head",
+        f"{CONFIGS}/llama.json {SMALL} --optimizer adafactor --precision half",
+        f"gpt2-s --layers 2 {SMALL} --attention efficient --precision half --optimizer momentum",
+        f"{CONFIGS}/mixtral.json {SMALL} --checkpointing full",
+        f"{CONFIGS}/gemma3_text.json {SMALL} --precision half",
+        f"{CONFIGS}/deepseek_v3.json {SMALL} --precision half",
+        f"{CONFIGS}/bart.json {SMALL} --target-length 64",
+        f"{CONFIGS}/whisper.json --batch-size 2 --precision half",
+        f"{CONFIGS}/vit.json --batch-size 3",
+        f"{CONFIGS}/deberta-v2.json {SMALL} --checkpointing full",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --accumulation 2 --precision fp32",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel ddp-view --precision half",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel fsdp --precision half "
+        "--checkpointing full --accumulation 2",
+    ],
+)
+def test_a_program_needs_the_memory_that_its_plan_is_estimated_at(measure: Ask, words: str) -> None:
+    found = measure(f"call counted_peak {words}")
+    assert found["estimate"] <= found["program"] <= found["estimate"] + SCALARS
+
+
+@pytest.fixture
+def facts(measure: Ask) -> Ask:
+    """A program's model and optimizer, with weights of a folder, on the CPU."""
+    return lambda words: measure(f"call facts {words}")
+
+
+LLAMA = f"{CONFIGS}/llama.json --sequence-length 16"
+
+
+def test_the_weights_of_a_folder_are_loaded_and_trained(facts: Ask) -> None:
+    found = facts(LLAMA)
+    assert found["class"] == "LlamaForCausalLM"
+    assert found["training"]
+    assert found["attention"] == "sdpa"
+    assert found["use_cache"] is False
+    assert found["checkpointing"] is False
+    assert found["trained_types"] == ["torch.float32"]
+    assert found["changed"] == found["weights"] == len(found["trained"])
+    assert found["gradients"] == 0
+    assert 5 < found["loss"] < 8  # ln 503 = 6.2
+    assert found["optimizer"][0][0] == "AdamW"
+
+
+def test_half_precision_and_checkpointing_are_on(facts: Ask) -> None:
+    words = f"{LLAMA} --precision half --checkpointing full --attention eager --update loop"
+    found = facts(words)
+    assert found["trained_types"] == ["torch.bfloat16"]
+    assert found["checkpointing"] is True
+    assert found["attention"] == "eager"
+    name, options = found["optimizer"][0]
+    assert (name, options["foreach"]) == ("AdamW", False)
+
+
+@pytest.mark.parametrize(
+    ("options", "copies"),
+    [
+        ("--precision mixed", ["torch.float32 cpu"]),
+        ("--precision half --offload optimizer", ["torch.bfloat16 cpu"]),
+        ("--offload optimizer --accumulation 2", ["torch.float32 cpu"]),
+    ],
+)
+def test_copies_are_updated_and_go_back_to_the_weights(
+    facts: Ask, options: str, copies: list[str]
+) -> None:
+    found = facts(f"{LLAMA} {options}")
+    assert found["copies"] == copies
+    assert found["changed"] > 0
+    assert found["gradients"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "optimizers"),
+    [
+        ("--optimizer sgd --update fused", ["SGD"]),
+        ("--optimizer momentum", ["SGD"]),
+        ("--optimizer adafactor", ["Adafactor"]),
+        ("--optimizer muon", ["Muon", "AdamW"]),
+        ("--optimizer lion --optimizer-bits 8", ["Lion8bit"]),
+        ("--optimizer-bits 8", ["AdamW8bit"]),
+        ("--optimizer lamb", ["LAMB32bit"]),
+        ("--update-in-backward", ["AdamW"]),
+    ],
+)
+def test_the_optimizer_is_the_named_one_and_trains(
+    facts: Ask, options: str, optimizers: list[str]
+) -> None:
+    found = facts(f"{LLAMA} {options}")
+    assert [name for name, _ in found["optimizer"]] == optimizers
+    assert found["gradients"] == 0
+    assert found["changed"] > 0
+    momentum = found["optimizer"][0][1].get("momentum")
+    assert options != "--optimizer momentum" or momentum == 0.9
+
+
+def test_adapters_are_trained_and_the_base_is_not(facts: Ask) -> None:
+    found = facts(f"{LLAMA} --lora 4 --precision half --lora-targets q_proj,down_proj")
+    assert found["changed"] == 0
+    assert found["frozen_types"] == ["torch.bfloat16"]
+    assert found["trained_types"] == ["torch.float32"]
+    targets = {name.rsplit(".", 4)[-4] for name in found["trained"]}
+    assert targets == {"q_proj", "down_proj"}
+    assert len(found["trained"]) == 7 * 2 * 2  # layers, targets, two matrices
+
+
+@pytest.mark.parametrize("kind", ["nf4-double", "fp4"])
+def test_the_frozen_base_is_packed_into_four_bits(facts: Ask, kind: str) -> None:
+    found = facts(f"{LLAMA} --lora 4 --quantization {kind}")
+    assert "Linear4bit" in found["modules"]
+    # bitsandbytes brings biases into the format of the products
+    assert found["frozen_types"] == ["torch.bfloat16", "torch.float32", "torch.uint8"]
+    assert 5 < found["loss"] < 8
+
+
+def test_layers_share_weights(facts: Ask) -> None:
+    assert facts(f"{LLAMA} --sharing-groups 2")["layers"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("bart.json --sequence-length 16 --target-length 8", "BartForConditionalGeneration"),
+        ("whisper.json --batch-size 1", "WhisperForConditionalGeneration"),
+        ("vit.json --batch-size 2", "ViTForImageClassification"),
+        ("roberta.json --sequence-length 16", "RobertaForMaskedLM"),
+        ("gemma3_text.json --sequence-length 16", "Gemma3ForCausalLM"),
+        ("mixtral.json --sequence-length 16", "MixtralForCausalLM"),
+        ("qwen3_next.json --sequence-length 16", "Qwen3NextForCausalLM"),
+    ],
+)
+def test_the_class_that_is_loaded_is_the_one_that_is_counted(
+    facts: Ask, name: str, kind: str
+) -> None:
+    found = facts(f"{CONFIGS}/{name}")
+    assert found["class"] == kind
+    assert found["changed"] > 0
+
+
+ALONE = """
+import torch
+
+torch.cuda.reset_peak_memory_stats = torch.cuda.set_device = lambda *_: None
+"""
+TOLD = """
+weights = [getattr(weight, "to_local", lambda: weight)() for weight in model.parameters()]
+print("elements", sum(weight.numel() for weight in weights), type(model).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ending"),
+    [
+        ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel"),
+        ({"gpus": 2, "data_parallel": "fsdp", "precision": "mixed"}, "FSDPLlamaForCausalLM"),
+    ],
+)
+def test_two_processes_train_together(tmp_path: Path, options: dict[str, Any], ending: str) -> None:
+    values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(values | {"num_hidden_layers": 2}))
+    plan = Plan.parse({"sequence_length": 16, **options})
+    origin = origin_at(str(path), json.loads(path.read_text()))
+    text = write_program(origin, plan)
+    for gpu, cpu in {'"cuda"': '"cpu"', '"nccl"': '"gloo"'}.items():
+        text = text.replace(gpu, cpu)
+    (tmp_path / "train.py").write_text(ALONE + text + TOLD)
+    launched = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    found = subprocess.run(
+        [*launched, "--nproc-per-node=2", str(tmp_path / "train.py")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    told = [line.split() for line in found.stdout.splitlines() if line.startswith("elements")]
+    assert [words[2] for words in told] == [ending, ending]
+    whole = estimate(origin.architecture).parameters
+    held = sum(int(words[1]) for words in told)
+    assert held == (2 * whole if ending.startswith("Distributed") else whole)
+
+
+@pytest.mark.parametrize(
+    ("options", "optimizer", "more"),
+    [
+        ("", "AdamW", {"bf16": True, "checkpointing": False, "batch": 1}),
+        (
+            "--precision half --checkpointing full --accumulation 2 --batch-size 3",
+            "AdamW",
+            {"bf16": False, "checkpointing": True, "accumulation": 2, "batch": 3},
+        ),
+        ("--precision fp32 --optimizer-bits 8", "AdamW8bit", {}),
+        ("--optimizer momentum --update loop", "SGD", {}),
+    ],
+)
+def test_trainer_trains_as_the_plan_says(
+    measure: Ask, options: str, optimizer: str, more: dict[str, Any]
+) -> None:
+    found = measure(f"call trained_by_trainer {LLAMA} {options}")
+    assert found["optimizer"][0] == optimizer
+    assert found["steps"] == 3
+    assert found["changed"] > 0
+    assert {name: found[name] for name in more} == more
