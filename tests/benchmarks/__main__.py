@@ -24,6 +24,7 @@ PARTS = (
     "crowd",
     "swarm",
     "defence",
+    "sparse",
 )
 ON_REQUEST = ("lighthouse", "slow_links")  # large to fetch; needs root and most of an hour
 KNOWN = PARTS + ON_REQUEST
