@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.figures import Figure, Table, percentile, write_json
+from tests.benchmarks.lighthouse import request_count
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,9 @@ def test_recorded_figures_carry_the_machine_they_come_from(tmp_path: Path) -> No
             }
         ],
     }
+
+
+def test_a_picture_inside_a_style_is_no_request() -> None:
+    urls = ["http://localhost/", "http://localhost/site.css", "data:image/svg+xml,<svg/>"]
+    details = {"items": [{"url": url} for url in urls]}
+    assert request_count({"audits": {"network-requests": {"details": details}}}) == 2

@@ -14,6 +14,7 @@ PARTS = (
     "advice",
     "fit",
     "start",
+    "weight",
     "live",
     "size",
     "lamb",
@@ -26,7 +27,11 @@ PARTS = (
     "defence",
     "sparse",
 )
-ON_REQUEST = ("lighthouse", "slow_links")  # large to fetch; needs root and most of an hour
+ON_REQUEST = (
+    "lighthouse",  # large to fetch
+    "snapshot",  # of what the site does not do
+    "slow_links",  # needs root and most of an hour
+)
 KNOWN = PARTS + ON_REQUEST
 
 

@@ -50,6 +50,19 @@ def fresh_visit() -> Iterator[Visit]:
 
 
 @contextmanager
+def returning_visit(profile: Path) -> Iterator[Visit]:
+    """Start a browser that keeps in `profile` what it loads, and open a page in it."""
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=str(find_chromium()), args=list(FLAGS)
+        )
+        try:
+            yield Visit(context.browser, context.pages[0])
+        finally:
+            context.close()
+
+
+@contextmanager
 def site_with_bare_pages() -> Iterator[str]:
     """Serve the site, and the pages of the folder pages/ under bare/; give the address."""
     with tempfile.TemporaryDirectory() as name:
