@@ -6,7 +6,8 @@ Each option is declared once, at its field in `Plan`.
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Final, Self
+from functools import lru_cache
+from typing import Any, Final, Self
 
 from calculator.autograd.mode import Attention as Attention
 from calculator.autograd.mode import Checkpointing as Checkpointing
@@ -310,7 +311,9 @@ class Plan:
         for name, option in _OPTIONS.items():
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, option.parse(value))
+                is_plain = isinstance(value, str | int | float)
+                parsed = _parsed(name, value) if is_plain else option.parse(value)
+                object.__setattr__(self, name, parsed)
 
     @staticmethod
     def options() -> Mapping[str, Option]:
@@ -372,6 +375,12 @@ class Plan:
 
 
 _OPTIONS: Final = options_of(Plan)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _parsed(name: str, value: str | float) -> Any:
+    """The value as `Plan` holds it; a search makes hundreds of plans of the same few values."""
+    return _OPTIONS[name].parse(value)
 
 
 def techniques() -> list[Option]:
