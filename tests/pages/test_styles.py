@@ -1,0 +1,35 @@
+"""Rules for the pages' styles, which instant navigation loads all at once."""
+
+import re
+from collections import defaultdict
+
+from tools.console import ROOT
+
+STYLES = ROOT / "docs" / "assets" / "styles"
+SHARED = {"base.css", "pieces.css", "site.css"}  # what pages build on
+
+
+def lists_and_blocks(text: str) -> set[str]:
+    """Classes that a rule styles by themselves: `[dir] .md-typeset .ways`, but not `.a .b`."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    found = set()
+    for selectors in re.findall(r"([^{}]+)\{", text):
+        for selector in selectors.split(","):
+            plain = re.sub(r"\[dir\]|\.md-typeset", "", selector).strip()
+            if match := re.fullmatch(r"\w*\.([\w-]+)", plain):
+                found.add(match[1])
+    return found
+
+
+def test_no_class_is_styled_in_two_pages_files() -> None:
+    files = defaultdict(set)
+    for path in STYLES.glob("*.css"):
+        if path.name not in SHARED:
+            for name in lists_and_blocks(path.read_text("utf-8")):
+                files[name].add(path.name)
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}
+
+
+def test_a_class_is_found_under_the_themes_selectors() -> None:
+    text = "/* .no {} */ [dir] .md-typeset ol.ways, .way > a { } @media print { .plan .x, .y { } }"
+    assert lists_and_blocks(text) == {"ways", "y"}
