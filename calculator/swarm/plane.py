@@ -5,7 +5,7 @@ results.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from calculator.errors import InputError, unknown_name
@@ -34,6 +34,11 @@ SMALLEST_RADIUS: Final = 1e-6
 HALF_WIDTH: Final = 8.0
 HALF_HEIGHT: Final = 5.0
 MARGIN: Final = 0.96  # points outside are marked this far out, in their own direction
+
+# A result is close to the honest mean within half of the distance at which one honest volunteer
+# usually is, and fair within all of it. CenteredClip has arrived when its last leg is this short.
+CLOSE: Final = 0.5
+ARRIVED: Final = 0.05  # of the radius
 
 
 def answer(params: Mapping[str, object]) -> dict[str, Any]:
@@ -154,7 +159,8 @@ def figures(comparison: Comparison) -> dict[str, str]:
         "iterations": f"{comparison.clipping.iterations}",
         "spread": f"{comparison.spread:.2f}",
         "middle_distance": _short(comparison.middle_distance),
-        "summary": summary(comparison),
+        "finding": finding(comparison),
+        "summary": f"{summary(comparison)} {finding(comparison)}",
     }
     for result in comparison.results:
         name = result.aggregation.value
@@ -166,20 +172,66 @@ def figures(comparison: Comparison) -> dict[str, str]:
 
 
 def verdict(result: Result, spread: float) -> str:
-    """One word for a result: as close as one honest volunteer, off, or opposed to them."""
-    if result.error <= spread:
+    """One word for a result: close, fair (no worse than one honest volunteer), off or backwards."""
+    if result.error <= CLOSE * spread:
         return "close"
+    if result.error <= spread:
+        return "fair"
     return "backwards" if (result.angle or 0.0) > 90 else "off"
 
 
 def summary(comparison: Comparison) -> str:
-    """One sentence for anyone who can't see the picture."""
+    """The distances in one sentence, for anyone who can't see the picture."""
     mean_, median, clip = (_short(result.error) for result in comparison.results)
     bad, honest = len(comparison.bad), len(comparison.honest)
     return (
         f"{bad} bad of {bad + honest} volunteers. Distance from the honest mean: mean {mean_}, "
         f"median {median}, CenteredClip {clip}."
     )
+
+
+def finding(comparison: Comparison) -> str:
+    """The lesson of this state, in two or three sentences."""
+    bad, honest = len(comparison.bad), len(comparison.honest)
+    if bad >= honest:
+        who = "As many volunteers are bad as honest" if bad == honest else "Most volunteers are bad"
+        first = f"{who}: no average can tell whom to believe, and the bad ones decide the result."
+    else:
+        first = f"{_about_mean(comparison)} {_about_others(comparison)}"
+    return " ".join([first, *_about_clipping(comparison)])
+
+
+def _about_mean(comparison: Comparison) -> str:
+    if not comparison.bad:
+        return "No one is bad, so the mean is exact."
+    return {
+        "close": "The bad gradients hardly move the mean.",
+        "fair": "The bad gradients pull the mean aside.",
+        "off": "The bad gradients spoil the mean.",
+        "backwards": "The mean points backward and would undo what the model has learned.",
+    }[verdict(comparison.results[0], comparison.spread)]
+
+
+def _about_others(comparison: Comparison) -> str:
+    near = [result.error <= comparison.spread for result in comparison.results[1:]]
+    match near:
+        case [True, True]:
+            return "The median and CenteredClip stay near the honest mean."
+        case [True, False]:
+            return "The median stays near the honest mean, CenteredClip does not."
+        case [False, True]:
+            return "CenteredClip stays near the honest mean, the median does not."
+        case _:
+            return "Neither the median nor CenteredClip is near the honest mean."
+
+
+def _about_clipping(comparison: Comparison) -> Iterator[str]:
+    *_, before, center = comparison.results[-1].path
+    radius = comparison.clipping.radius
+    if math.dist(before, center) > ARRIVED * radius:
+        yield "CenteredClip is still on its way: it needs more iterations."
+    elif comparison.bad and all(math.dist(one, center) <= radius for one in comparison.bad):
+        yield "No bad gradient is clipped, because none is farther away than the radius."
 
 
 def _signed(number: float) -> str:

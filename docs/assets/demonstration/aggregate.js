@@ -19,6 +19,8 @@ const MARGIN = 0.96;
 const FACTORS = { pull: -2, flip: -1, scale: 1000 };
 const JUST_INSIDE = 0.92;
 const APART = 0.08;
+const CLOSE = 0.5;
+const ARRIVED = 0.05;
 
 /**
  * @param {{attack: string, bad: any[], bad_count: string, radius: string, iterations: string, start: string}} state
@@ -41,6 +43,7 @@ export function aggregate(state) {
   });
   const spread = Math.sqrt(HONEST.reduce((sum, vector) => sum + distance(vector, aim) ** 2, 0) / HONEST.length);
   const middleDistance = middle(vectors.map((vector) => distance(vector, median)));
+  const lesson = finding(results, bad, spread, radius);
   return {
     attack: state.attack,
     start: state.start,
@@ -61,7 +64,8 @@ export function aggregate(state) {
       iterations: String(iterations),
       spread: fixed(spread, 2),
       middle_distance: short(middleDistance),
-      summary: `${bad.length} bad of ${vectors.length} volunteers. Distance from the honest mean: mean ${short(results[0].error)}, median ${short(results[1].error)}, CenteredClip ${short(results[2].error)}.`,
+      finding: lesson,
+      summary: `${bad.length} bad of ${vectors.length} volunteers. Distance from the honest mean: mean ${short(results[0].error)}, median ${short(results[1].error)}, CenteredClip ${short(results[2].error)}. ${lesson}`,
       ...Object.assign({}, ...results.map((result) => texts(result, spread))),
     },
   };
@@ -156,16 +160,62 @@ function place([x, y]) {
 }
 
 /**
+ * @param {number} error
+ * @param {number | null} turned
+ * @param {number} spread
+ */
+function verdictOf(error, turned, spread) {
+  if (error <= CLOSE * spread) return "close";
+  if (error <= spread) return "fair";
+  return (turned ?? 0) > 90 ? "backwards" : "off";
+}
+
+/** @type {Record<string, string>} */
+const ABOUT_MEAN = {
+  close: "The bad gradients hardly move the mean.",
+  fair: "The bad gradients pull the mean aside.",
+  off: "The bad gradients spoil the mean.",
+  backwards: "The mean points backward and would undo what the model has learned.",
+};
+
+/**
+ * @param {Result[]} results
+ * @param {Vector[]} bad
+ * @param {number} spread
+ * @param {number} radius
+ */
+function finding([average, median, clip], bad, spread, radius) {
+  const many = bad.length - HONEST.length;
+  const first = many < 0
+    ? `${bad.length ? ABOUT_MEAN[verdictOf(average.error, average.angle, spread)] : "No one is bad, so the mean is exact."} ${aboutOthers(median.error <= spread, clip.error <= spread)}`
+    : `${many ? "Most volunteers are bad" : "As many volunteers are bad as honest"}: no average can tell whom to believe, and the bad ones decide the result.`;
+  const [before, center] = clip.path.slice(-2);
+  if (distance(before, center) > ARRIVED * radius) return `${first} CenteredClip is still on its way: it needs more iterations.`;
+  const isClipped = bad.some((one) => distance(one, center) > radius);
+  return bad.length && !isClipped ? `${first} No bad gradient is clipped, because none is farther away than the radius.` : first;
+}
+
+/**
+ * @param {boolean} median
+ * @param {boolean} clip
+ */
+function aboutOthers(median, clip) {
+  if (median && clip) return "The median and CenteredClip stay near the honest mean.";
+  if (median) return "The median stays near the honest mean, CenteredClip does not.";
+  if (clip) return "CenteredClip stays near the honest mean, the median does not.";
+  return "Neither the median nor CenteredClip is near the honest mean.";
+}
+
+/**
  * @param {Result} result
  * @param {number} spread
  */
 function texts({ name, path, error, angle: turned }, spread) {
-  const verdict = error <= spread ? "close" : (turned ?? 0) > 90 ? "backwards" : "off";
   return {
     [`${name}.vector`]: path[path.length - 1].map((number) => short(number).replace("-", "\u2212")).join(", "),
     [`${name}.error`]: short(error),
     [`${name}.angle`]: turned === null ? "none" : `${fixed(turned, 0)}°`,
-    [`${name}.verdict`]: verdict,
+    [`${name}.verdict`]: verdictOf(error, turned, spread),
   };
 }
 

@@ -12,7 +12,14 @@ from calculator.protocol import handle
 from calculator.swarm.aggregation import Clipping, centered_clip_path, coordinate_median, mean
 from calculator.swarm.attacks import Attack, attack
 from calculator.swarm.comparison import compare
-from calculator.swarm.plane import HALF_HEIGHT, HALF_WIDTH, HONEST, MOST_BAD, answer
+from calculator.swarm.plane import (
+    HALF_HEIGHT,
+    HALF_WIDTH,
+    HONEST,
+    MOST_BAD,
+    answer,
+    verdict,
+)
 from tests.calculator.plans import examples
 
 COORDINATES = st.floats(-1e6, 1e6)
@@ -62,8 +69,53 @@ def test_without_bad_volunteers_the_mean_is_right() -> None:
 def test_two_of_nine_spoil_the_mean_and_neither_median_nor_centered_clip() -> None:
     for kind in ("pull", "flip", "scale"):
         texts = answer({"attack": kind})["figures"]
-        assert texts["mean.verdict"] != "close"
-        assert (texts["median.verdict"], texts["centered-clip.verdict"]) == ("close", "close")
+        assert texts["mean.verdict"] in {"off", "backwards"}
+        # the median is one of the honest values, so no better than one honest volunteer
+        assert (texts["median.verdict"], texts["centered-clip.verdict"]) == ("fair", "close")
+        assert "The median and CenteredClip stay near the honest mean." in texts["finding"]
+
+
+def test_seven_of_fourteen_by_collusion_are_close_to_nothing() -> None:
+    value = answer({"attack": "collude", "bad_count": "7"})
+    # by hand: half of all lie 0.92 * 1.5 from the honest mean, around a common middle
+    assert value["results"]["mean"]["error"] == pytest.approx(0.92 * 1.5 / 2)
+    texts = value["figures"]
+    assert "close" not in {texts[f"{name}.verdict"] for name in value["results"]}
+    assert texts["finding"].startswith("As many volunteers are bad as honest: no average")
+    more = answer({"attack": "collude", "bad_count": "8"})["figures"]
+    assert more["finding"].startswith("Most volunteers are bad")
+
+
+def test_a_verdict_is_relative_to_one_honest_volunteer() -> None:
+    honest = [(1.0, 0.0), (1.0, 2.0)]  # each 1 from their mean, (1, 1)
+    words = []
+    for error in (0.5, 0.51, 1.0, 1.01):
+        # a third volunteer moves the mean of all by a third of its distance
+        result, *_ = compare(honest, [(1.0 + 3 * error, 1.0)], Clipping(1.0)).results
+        assert result.error == pytest.approx(error)
+        words.append(verdict(result, 1.0 + 1e-9))
+    assert words == ["close", "fair", "fair", "off"]
+    behind, *_ = compare(honest, [(-8.0, -8.0)], Clipping(1.0)).results
+    assert verdict(behind, 1.0) == "backwards"
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ({"bad_count": 0}, "No one is bad, so the mean is exact. The median and CenteredClip stay"),
+        ({}, "The bad gradients spoil the mean."),
+        ({"bad_count": 4}, "The mean points backward and would undo what the model has learned."),
+        ({"attack": "collude", "bad_count": 1}, "The bad gradients hardly move the mean."),
+        ({"attack": "collude", "bad_count": 5}, "The bad gradients pull the mean aside."),
+        ({"attack": "collude"}, "No bad gradient is clipped, because none is farther away than"),
+        ({"iterations": 1}, "CenteredClip is still on its way: it needs more iterations."),
+        ({"iterations": 1}, "The median stays near the honest mean, CenteredClip does not."),
+    ],
+)
+def test_a_sentence_says_what_can_be_seen(state: dict[str, Any], sentence: str) -> None:
+    texts = answer(state)["figures"]
+    assert sentence in texts["finding"]
+    assert texts["summary"].endswith(texts["finding"])
 
 
 def test_who_colludes_within_the_radius_is_not_held_off_better_than_by_the_mean() -> None:
