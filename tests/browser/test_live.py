@@ -120,6 +120,31 @@ def test_a_broken_document_leaves_what_was_known(
     expect(page.locator("[data-live=problems]")).to_be_hidden()
 
 
+def test_what_volunteers_exchanged_is_shown_where_it_was_noted(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    run.write_people("ada", "ben")
+    page = look(visit, server).page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    figure(page, "board-count", "2 contributors")
+    heading = page.get_by_role("button", name="Exchanged")
+    expect(heading).to_be_hidden()
+    expect(page.locator("[data-live=traffic-words]")).to_be_hidden()
+    run.write_people("ada", "ben", traffic=True)
+    run.add(1)
+    cells = page.locator("tbody .board__traffic")
+    # sent and received by each, as `write_people` says
+    expect(cells).to_have_text(["3.00 MiB", "6.00 MiB"])
+    expect(page.locator("[data-live=traffic-words]")).to_be_visible()
+    heading.click()
+    expect(cells).to_have_text(["6.00 MiB", "3.00 MiB"])
+    page.get_by_role("link", name="ada").click()
+    person = page.locator("[data-live=contributor]")
+    expect(person).to_contain_text("1.00 MiB")
+    expect(person).to_contain_text("2.00 MiB received")
+
+
 def test_a_stall_is_told_with_its_length_and_ends_with_the_next_step(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:

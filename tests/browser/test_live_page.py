@@ -205,6 +205,41 @@ def test_contributors_are_searched_and_sorted(archive: Page) -> None:
     expect(archive.locator("[data-live=board-count]")).to_have_text(count)
 
 
+def test_a_typed_name_gives_rank_part_and_page_by_keyboard(archive: Page) -> None:
+    archive.get_by_role("link", name="Find me").press("Enter")
+    expect(archive.get_by_label("Find me")).to_be_focused()
+    found = archive.locator("[data-live=found]")
+    expect(found).to_be_hidden()
+    for letter in "a", "z":
+        archive.get_by_label("Find me").fill(letter)
+        named = [name for name in NAMES if letter in name]
+        expect(found.locator("a")).to_have_text(named)
+        archive.keyboard.press("Enter")
+        expect(archive.locator("h1")).to_have_text(RUN.card["title"])
+    expect(found).to_contain_text("No contributor has this name or key.")
+    rank, person = 2, PEOPLE[1]
+    share = person["samples"] / sum(peer["samples"] for peer in PEOPLE)
+    sentence = (
+        f"{person['name']} has rank {rank} of {len(PEOPLE)}, with {person['samples']:,} "
+        f"sequences: {100 * share:.1f} % of the run's."
+    )
+    archive.get_by_label("Find me").fill("")
+    archive.keyboard.type(person["name"].upper())
+    expect(found).to_contain_text(sentence)
+    widths = found.locator(".whole span").evaluate_all(
+        "(parts) => parts.map((part) => part.getBoundingClientRect().width)"
+    )
+    assert widths[1] / sum(widths) == pytest.approx(share, abs=0.01)
+    archive.get_by_label("Find me").fill(person["id"])
+    expect(found).to_contain_text(sentence)
+    archive.keyboard.press("Enter")
+    expect(archive.locator("h1")).to_have_text(person["name"])
+    expect(archive.locator("h1")).to_be_focused()
+    assert archive.url.endswith(f"?run={RUN.name}&who={person['id']}")
+    part = archive.get_by_role("img", name=f"{person['name']} {100 * share:.1f}")
+    expect(part).to_be_visible()
+
+
 def test_a_contributors_page_has_an_address_and_a_way_back(visit: Visitor, archive: Page) -> None:
     last, title = PEOPLE[-1], RUN.card["title"]
     archive.get_by_role("link", name=last["name"]).click()

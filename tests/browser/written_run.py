@@ -76,8 +76,11 @@ class WrittenRun:
             rejected=0,
         )
 
-    def write_people(self, *names: str, seen_ago: float = 0.0) -> None:
-        """Write peers.json: the first has done most, each other was last seen an hour earlier."""
+    def write_people(self, *names: str, seen_ago: float = 0.0, traffic: bool = False) -> None:
+        """Write peers.json: the first has done most, each other was last seen an hour earlier.
+
+        With `traffic`, each has sent one MiB more than the one before, and received twice that.
+        """
         now = time.time() - seen_ago
         people = [
             Contributor(
@@ -89,6 +92,8 @@ class WrittenRun:
                 last_seen=timestamp(now - 3600 * rank),
                 state=PeerState.TRAINING if rank == 0 else PeerState.LEFT,
                 steps=10 * (rank + 1),
+                bytes_sent=2**20 * (rank + 1) if traffic else None,
+                bytes_received=2**21 * (rank + 1) if traffic else None,
             )
             for rank, name in enumerate(names)
         ]

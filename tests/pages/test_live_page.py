@@ -99,6 +99,17 @@ def test_a_crowd_is_cut_to_what_a_page_can_hold(young: Run) -> None:
     rows = describe(young)["contributors"]
     assert len(rows) == MOST_ROWS
     assert rows[0]["name"] == "0" * 12, "who gave no name is shown by their key"
+    assert not describe(young)["has_traffic"]
+
+
+def test_traffic_is_what_was_sent_and_received(young: Run) -> None:
+    moments = {"first_seen": CARD["start"], "last_seen": CARD["start"]}
+    person = {"name": "ada", "samples": 5, "seconds": 1.0, "steps": 1, "state": "left", **moments}
+    first = person | {"id": "a", "bytes_sent": 2**20, "bytes_received": 2**21}
+    (young.folder / "peers.json").write_text(json.dumps([first, person | {"id": "b"}]))
+    page = describe(young)
+    assert page["has_traffic"]
+    assert [one["traffic"].split() for one in page["contributors"]] == [["3.00", "MiB"], ["–"]]
 
 
 def test_a_half_written_line_does_not_stop_the_build(young: Run) -> None:

@@ -49,6 +49,7 @@ class Member:
             disputed before the step is written, and once.
         milestones: of its first session.
         refused: session and time of the report that was refused last.
+        bytes_sent, bytes_received: exchanged for its steps, as it reports.
     """
 
     name: str
@@ -65,6 +66,8 @@ class Member:
     milestones: dict[str, float] = field(default_factory=dict)
     refused: tuple[float, float] = (0.0, 0.0)
     struck: list[tuple[float, int]] = field(default_factory=list)
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "Member":
@@ -72,6 +75,11 @@ class Member:
         totals = {name: Totals(**value[name]) for name in ("before", "now", "disputed")}
         struck = [(session, step) for session, step in value.get("struck", ())]
         return cls(**(value | totals | {"refused": tuple(value["refused"]), "struck": struck}))
+
+    def add_traffic(self, report: StepReport) -> None:
+        """Count the bytes that it reports with one step."""
+        self.bytes_sent += report.bytes_sent
+        self.bytes_received += report.bytes_received
 
 
 class Tally:
@@ -240,6 +248,7 @@ class Tally:
             elif step.step <= self.last_step:
                 late = self._written.setdefault(step.step, Testimony())
                 late.add(identity, step)
+                member.add_traffic(step)
                 self._dispute(member, step, late.credit(identity))
             else:
                 self._steps.setdefault(step.step, Testimony()).add(identity, step)
@@ -275,6 +284,7 @@ class Tally:
         reports = testimony.reports
         credited = {identity: testimony.credit(identity) for identity in reports}
         for identity, report in reports.items():
+            self._members[identity].add_traffic(report)
             self._dispute(self._members[identity], report, credited[identity])
         heard = [report for identity, report in reports.items() if credited[identity]]
         time = statistics.median_high([report.time for report in reports.values()])
@@ -348,4 +358,6 @@ def _make_contributor(identity: str, member: Member) -> Contributor:
         state=member.state,
         steps=total.steps - member.disputed.steps,
         milestones=member.milestones,
+        bytes_sent=member.bytes_sent,
+        bytes_received=member.bytes_received,
     )

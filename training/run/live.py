@@ -98,6 +98,8 @@ class Contributor:
         steps: global steps to which the volunteer contributed.
         milestones: cumulative seconds from the decision to join to the first gradient that the
             others accepted, by `training.run.milestones.Milestone`; those that were reached.
+        bytes_sent, bytes_received: exchanged for the steps that the monitor saw, as the volunteer
+            reports; None in runs that were recorded before this was noted.
     """
 
     id: str
@@ -109,6 +111,8 @@ class Contributor:
     state: str
     steps: int
     milestones: dict[str, float] = field(default_factory=dict)
+    bytes_sent: int | None = None
+    bytes_received: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 // @ts-check
 /* One contributor's page: what they did, and what the run was like while they were there. */
 
+import { partOf } from "./find.js";
 import { ranked, stateInWords } from "./leaderboard.js";
 import { make, write } from "./markup.js";
 import { firstAtLeast } from "./progress.js";
-import { ageInWords, count, decimal, duration, momentInWords, percent } from "./words.js";
+import { ageInWords, bytes, count, decimal, duration, momentInWords, percent } from "./words.js";
 
 // The names of training/run/milestones.py, in words; one that is not here is shown as it is.
 /** @type {Record<string, string>} */
@@ -25,6 +26,7 @@ export class ContributorPage {
   constructor(root) {
     const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
     this.figures = find("[data-live=contributor]");
+    this.part = find("[data-live=contributor-part]");
     this.words = find("[data-live=contributor-words]");
     this.milestones = find("[data-live=milestones]");
   }
@@ -37,7 +39,9 @@ export class ContributorPage {
    * @returns {{person: Person, between: [number, number]} | undefined} undefined: nobody has that key
    */
   show(data, who) {
-    const person = ranked(data.peers).find(({ id }) => id === who);
+    const people = ranked(data.peers);
+    const person = people.find(({ id }) => id === who);
+    this.part.replaceChildren(...(person ? partOf(people, person) : []));
     this.figures.hidden = !person;
     this.milestones.hidden = true;
     if (!person) {
@@ -62,6 +66,7 @@ export class ContributorPage {
       ["Steps", count(person.steps), `of ${count(progress.step[progress.length - 1] ?? NaN)}`],
       ["Time in the run", duration(person.seconds), state],
       ["Rank", count(person.rank), `of ${count(peers.length)}, by sequences`],
+      ...(Number.isNaN(person.traffic) ? [] : [["Sent", bytes(person.bytes_sent ?? NaN), `${bytes(person.bytes_received ?? NaN)} received`]]),
     ];
     this.figures.replaceChildren(...rows.map(([label, value, more]) =>
       make("div", {}, make("dt", {}, label), make("dd", {}, value, make("small", {}, more)))));

@@ -26,6 +26,8 @@
  * @property {string} state
  * @property {number} steps
  * @property {Record<string, unknown> | null} [milestones]
+ * @property {number | null} [bytes_sent] absent in runs of before this was noted
+ * @property {number | null} [bytes_received]
  */
 /** @typedef {{step: number, loss: number | null, time: string, address: string | null, sha256: string}} Checkpoint */
 /** @typedef {{prompts: string[], checkpoints: {step: number, time: string, images: string[][]}[]}} Samples */

@@ -5,11 +5,11 @@
  */
 
 import { makeRow, replaceKeeping, setHeight, spacer } from "./rows.js";
-import { count, duration, momentInWords, percent } from "./words.js";
+import { bytes, count, duration, momentInWords, percent } from "./words.js";
 
 /** @typedef {import("./data.js").Contributor} Contributor */
-/** @typedef {Contributor & {rank: number, share: number, lastSeen: number}} Person */
-/** @typedef {"rank" | "name" | "samples" | "share" | "steps" | "seconds" | "last_seen" | "state"} Column */
+/** @typedef {Contributor & {rank: number, share: number, lastSeen: number, traffic: number}} Person */
+/** @typedef {"rank" | "name" | "samples" | "share" | "steps" | "seconds" | "traffic" | "last_seen" | "state"} Column */
 
 const SPARE_ROWS = 8; // above and below those in sight
 const NAMES = new Intl.Collator("en", { sensitivity: "base", numeric: true });
@@ -22,6 +22,7 @@ const ORDERS = {
   share: (a, b) => a.samples - b.samples,
   steps: (a, b) => a.steps - b.steps,
   seconds: (a, b) => a.seconds - b.seconds,
+  traffic: (a, b) => (a.traffic || 0) - (b.traffic || 0),
   last_seen: (a, b) => a.lastSeen - b.lastSeen,
   state: (a, b) => NAMES.compare(b.state, a.state),
 };
@@ -36,8 +37,15 @@ export function ranked(peers) {
   const all = peers.reduce((sum, peer) => sum + peer.samples, 0);
   return [...peers]
     .sort((a, b) => b.samples - a.samples)
-    .map((peer, index) => ({ ...peer, rank: index + 1, share: peer.samples / all, lastSeen: Date.parse(peer.last_seen) }));
+    .map((peer, index) => ({ ...peer, rank: index + 1, share: peer.samples / all, lastSeen: Date.parse(peer.last_seen), traffic: exchanged(peer) }));
 }
+
+/**
+ * The bytes that a volunteer sent and received, as it reported them; NaN where nobody noted them.
+ *
+ * @param {Contributor} peer
+ */
+const exchanged = ({ bytes_sent: sent, bytes_received: received }) => (sent ?? NaN) + (received ?? NaN);
 
 /**
  * What a volunteer does, in words; nobody trains in a run that is over.
@@ -71,6 +79,7 @@ export class Leaderboard {
     this.table = /** @type {HTMLTableElement} */ (this.frame.querySelector("table"));
     this.body = this.table.tBodies[0];
     this.words = find("[data-live=board-count]");
+    this.trafficWords = find("[data-live=traffic-words]");
     this.controls = /** @type {HTMLFormElement} */ (find("[data-live=board-controls]"));
     this.above = spacer();
     this.below = spacer();
@@ -94,6 +103,9 @@ export class Leaderboard {
   show(peers, context) {
     this.#context = context;
     this.#people = ranked(peers);
+    const isCounted = this.#people.some(({ traffic }) => !Number.isNaN(traffic));
+    this.table.toggleAttribute("data-without-traffic", !isCounted);
+    this.trafficWords.hidden = !isCounted;
     this.#select();
     for (const person of this.#shown) {
       const row = this.#rows.get(person.id);
@@ -188,6 +200,7 @@ export class Leaderboard {
       share: percent(person.share),
       steps: count(person.steps),
       seconds: duration(person.seconds),
+      traffic: bytes(person.traffic),
       last_seen: momentInWords(person.lastSeen),
     };
     for (const [column, text] of Object.entries(words)) {

@@ -14,7 +14,7 @@ export function makeRow(person) {
   row.append(
     make("td", { class: "board__rank" }),
     make("th", { class: "board__name", scope: "row" }, make("a", { title: `key ${person.id}` }, make("bdi"))),
-    ...["samples", "share", "steps", "seconds", "last_seen"].map((column) => make("td", { class: `board__${column}` })),
+    ...["samples", "share", "steps", "seconds", "traffic", "last_seen"].map((column) => make("td", { class: `board__${column}` })),
     make("td", { class: "board__state" }, make("span", { class: "badge" })),
   );
   return row;
@@ -22,7 +22,7 @@ export function makeRow(person) {
 
 /** A row that stands for those that do not exist. */
 export function spacer() {
-  return make("tr", { class: "board__space", "aria-hidden": "true" }, make("td", { colspan: "8" }));
+  return make("tr", { class: "board__space", "aria-hidden": "true" }, make("td", { colspan: "9" }));
 }
 
 /**

@@ -58,7 +58,8 @@ export const isCard = (card) =>
 /** @param {any} peer */
 export const isPeer = (peer) =>
   isObject(peer) && isText(peer.id) && ID.test(peer.id) && [peer.name, peer.state].every(isText) &&
-  [peer.samples, peer.seconds, peer.steps].every(isCount) && [peer.first_seen, peer.last_seen].every(isTime);
+  [peer.samples, peer.seconds, peer.steps].every(isCount) &&
+  [peer.bytes_sent, peer.bytes_received].every((size) => isAbsent(size) || isCount(size)) && [peer.first_seen, peer.last_seen].every(isTime);
 
 /** @param {any} one */
 export const isCheckpoint = (one) =>

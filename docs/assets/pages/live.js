@@ -12,6 +12,7 @@ import { Checkpoints } from "../live/checkpoints.js";
 import { ContributorPage } from "../live/contributor.js";
 import { eventsOf, listEvents } from "../live/events.js";
 import { follow } from "../live/feed.js";
+import { FindMe } from "../live/find.js";
 import { listRuns } from "../live/runs.js";
 import { Leaderboard } from "../live/leaderboard.js";
 import { copy, make, write } from "../live/markup.js";
@@ -40,6 +41,7 @@ class LivePage {
     this.contributor = new ContributorPage(root);
     this.checkpoints = new Checkpoints(root, (step) => this.pictures.choose(step));
     this.leaderboard = new Leaderboard(root, (who) => this.#addressOf(this.#run, who));
+    this.findMe = new FindMe(root, (who) => this.#addressOf(this.#run, who));
     this.reader = new Reader(root, (index) => this.charts.point(index));
     this.charts = new Charts(root, {
       onZoom: () => (this.find("zoom-out").hidden = false),
@@ -144,6 +146,7 @@ class LivePage {
     if (this.#who) return;
     const end = data.card?.finished ? Date.parse(data.card.finished) : now;
     this.leaderboard.show(data.peers, { run: data.name, now: end, finished: Boolean(data.card?.finished) });
+    this.findMe.show(data.peers);
     this.checkpoints.show(data);
   }
 

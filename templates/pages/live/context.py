@@ -29,6 +29,7 @@ COLUMNS = (
     Column("share", "Share", sortable=False),
     Column("steps", "Steps"),
     Column("seconds", "Time"),
+    Column("traffic", "Exchanged"),
     Column("last_seen", "Last seen (UTC)"),
     Column("state", "State"),
 )
@@ -53,6 +54,7 @@ def describe(run: Run) -> dict[str, Any]:
         "left": _length(run),
         "curve": draw([(line["step"], line["loss"]) for line in run.steps]),
         "contributors": _contributors(run),
+        "has_traffic": any(_traffic(peer) is not None for peer in run.peers),
         "checkpoints": [_checkpoint(entry) for entry in reversed(run.checkpoints[-MOST_ROWS:])],
         "pictures": _pictures(run),
         "pictures_when": _pictures_when(run),
@@ -137,12 +139,24 @@ def _contributors(run: Run) -> list[dict[str, object]]:
             "share": _percent(peer["samples"] / everything),
             "steps": f"{peer['steps']:,}",
             "time": duration(peer["seconds"]),
+            "traffic": _exchanged(peer),
             "last_seen": moment(peer["last_seen"]),
             "state": _state(peer["state"], finished),
             "badge": "finished" if finished and peer["state"] != "left" else peer["state"],
         }
         for rank, peer in enumerate(ordered, 1)
     ]
+
+
+def _traffic(peer: dict[str, Any]) -> int | None:
+    """Bytes that a volunteer sent and received; None in runs that did not note them."""
+    sent, received = peer.get("bytes_sent"), peer.get("bytes_received")
+    return None if sent is None or received is None else int(sent + received)
+
+
+def _exchanged(peer: dict[str, Any]) -> str:
+    size = _traffic(peer)
+    return "–" if size is None else format_bytes(size)
 
 
 def _percent(share: float) -> str:

@@ -240,6 +240,7 @@ def test_a_late_report_is_checked_like_one_in_time() -> None:
     look(tally, START, **by_identity(alice=alice))
     look(tally, START + 2, **by_identity(bob=bob))
     assert credited(tally) == {"alice": 32, "bob": 16}
+    assert [one.bytes_received for one in tally.contributors()] == [50, 50]
 
 
 def test_steps_made_while_the_monitor_was_down_are_counted_as_told() -> None:
@@ -258,6 +259,9 @@ def test_the_lines_and_the_leaderboard_agree() -> None:
         recent = [step_report(number) for number in range(1, step + 1)]
         lines += look(tally, START + step, a=report(step, recent), b=report(step, recent))
     assert sum(line.samples for line in lines) == sum(c.samples for c in tally.contributors())
+    people = tally.contributors()
+    assert [one.bytes_sent for one in people] == [300, 300]  # 100 with each of three steps
+    assert sum(line.bytes_received for line in lines) == sum(c.bytes_received or 0 for c in people)
 
 
 def test_a_step_from_far_in_the_future_does_not_stop_the_books() -> None:
@@ -299,6 +303,7 @@ def test_a_restart_loses_no_step_that_waited_for_the_slow() -> None:
     lines = look(again, START + 4, a=report(3, ours), b=later)
     assert [line.step for line in lines] == [2, 3]
     assert [one.samples for one in again.contributors()] == [96, 96]
+    assert [one.bytes_sent for one in again.contributors()] == [300, 300], "none counts twice"
 
 
 def test_a_claim_that_cannot_be_is_taken_back_once_over_a_restart() -> None:
