@@ -31,6 +31,7 @@ ON_REQUEST = (
     "lighthouse",  # large to fetch
     "snapshot",  # of what the site does not do
     "slow_links",  # needs root and most of an hour
+    "gradient",  # writes a file that a page draws
 )
 KNOWN = PARTS + ON_REQUEST
 

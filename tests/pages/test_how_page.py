@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from calculator.swarm import communication
+from calculator.planner.communicate import Connection
+from calculator.swarm import communication, race
 from templates.pages.calculator.context import ask
-from templates.pages.how_it_works import slow_links
+from templates.pages.how_it_works import gradient, slow_links, step
 from templates.pages.how_it_works.context import (
     TECHNIQUES,
     context,
@@ -130,3 +131,108 @@ def test_what_was_measured_is_on_the_page(page: str) -> None:
     assert ("\n\nThe next table shows" in page) == bool(found and found.overlaps)
     for item in found.exchanges if found else []:
         assert [str(cell) for cell in item.cells] in rows_of(page)
+
+
+@pytest.fixture(scope="module")
+def one_step() -> step.Step:
+    return step.Step(126_400_000, Connection(up=50e6, down=50e6))
+
+
+def test_each_volunteer_sends_four_thirds_of_its_gradients(one_step: step.Step) -> None:
+    # by hand: of three parts, two go to the others, and the averaged one goes to two others
+    for volunteer in range(3):
+        sent = [one_step.sent_so_far(picture, volunteer) for picture in step.Picture]
+        assert sent == sorted(sent)
+        assert sent[-1] == pytest.approx(126_400_000 * 4 / 3)
+    assert one_step.sent() == pytest.approx(126_400_000 * 4 / 3)
+    assert one_step.sent(16) == pytest.approx(126_400_000 * 2 * 15 / 16)
+    # 168.5 MB at 50 Mbit/s, and TCP's start
+    assert 26.9 < one_step.exchange_seconds < 29
+
+
+def test_the_sequences_of_a_step_are_enough_and_follow_the_speeds(one_step: step.Step) -> None:
+    counts = one_step.sequences
+    assert race.DEFAULT_SPEEDS == (8, 4, 1), "the page says how much faster A is"
+    assert 4096 <= sum(counts) < 4096 + 3 * 8  # at most a micro-batch of 8 more from each
+    for count, speed in zip(counts, race.DEFAULT_SPEEDS, strict=True):
+        assert count == pytest.approx(4096 * speed / 13, abs=8)
+
+
+def test_every_part_goes_to_its_averager_and_back(one_step: step.Step) -> None:
+    marks = step.marks(one_step)
+    copies = [mark for mark in marks if mark.kind == "part"]
+    means = [mark for mark in marks if mark.kind == "mean"]
+    assert (len(copies), len(means)) == (9, 9)
+    for mark in copies:
+        part, owner = int(mark.text) - 1, mark.series - 1
+        for picture, column in (
+            (step.Picture.CUT, owner),
+            (step.Picture.FIRST, part if part == 0 else owner),
+            (step.Picture.OTHERS, part),
+        ):
+            assert picture in mark.shown
+            assert mark.places[picture][0] // step.COLUMN_STEP == column
+    homes = {mark.places[step.Picture.CUT] for mark in copies}
+    assert {mark.places[step.Picture.BACK] for mark in means} == homes
+    averaged = [mark for mark in means if step.Picture.AVERAGE in mark.shown]
+    assert sorted(int(mark.text) for mark in averaged) == [1, 2, 3]
+    arrows = [mark for mark in marks if mark.kind == "arrow"]
+    counts = [sum(picture in mark.shown for mark in arrows) for picture in step.Picture]
+    assert counts == [0, 0, 0, 2, 4, 0, 6, 0]
+
+
+def test_nothing_is_drawn_outside_of_the_picture(one_step: step.Step) -> None:
+    for mark in step.marks(one_step):
+        for x, y in mark.places:
+            assert 0 <= x <= step.WIDTH - mark.width + 0.1, mark
+            assert 0 <= y <= step.HEIGHT - mark.height, mark
+
+
+def test_the_step_is_on_the_page_in_pictures_and_words(page: str) -> None:
+    assert len(step.scenes(step.Step(1, Connection(1e6, 1e6)))) == len(step.Picture)
+    shown: Any = context()["scenes"]
+    assert len(shown) == len(step.Picture)
+    for scene in shown:
+        assert f"</span> {scene.title}</strong> {scene.words}</li>" in page
+    # one picture each without a script, and the stage
+    assert page.count('<svg class="step__picture"') == len(step.Picture) + 1
+    words = " ".join(scene.words for scene in shown)
+    # 126.4 MB of gradients in 8 bits (reference run): a third, four thirds, and for 16 volunteers
+    for size in ("126.4 MB", "42.1 MB", "168.5 MB", "237.0 MB"):
+        assert size in words
+
+
+def test_what_compression_does_to_a_gradient_is_on_the_page(page: str) -> None:
+    found = gradient.read()
+    assert ("## Compressed gradients" in page) == (found is not None)
+    if found is None:
+        return
+    assert found.whole in page
+    assert found.part in page
+    exact, half, byte = found.formats
+    assert (exact.bits, half.bits, byte.bits) == (32, 16, 8)
+    assert exact.error == exact.tensor_error == 0 < half.error < byte.error
+    for sent in (half, byte):
+        assert f"{sent.bits} bits: error {gradient.percent(sent.tensor_error)}" in page
+        assert gradient.percent(sent.error) in page
+
+
+def test_a_gradients_pictures_have_a_bar_for_each_bin_with_values(tmp_path: Path) -> None:
+    path = tmp_path / "gradient.json"
+    assert gradient.read(path) is None
+    row = {"bytes": 4e6, "error": 0.1, "tensor_error": 0.2, "values": 2, "from_beyond": 0.5}
+    rows = [row | {"bits": bits, "wide": [0, 1, 9, 0], "zoom": [3, 0]} for bits in (32, 16, 8)]
+    path.write_text(json.dumps({"formats": rows}), "utf-8")
+    found = gradient.read(path)
+    assert found is not None
+    foot = gradient.TOP + gradient.PANEL
+    for drawing, bars in ((found.whole, 2), (found.part, 1)):
+        outlines = re.findall(r'class="gradient__bars" d="([^"]*)"', drawing)
+        assert len(outlines) == 3
+        tops = re.findall(r"V([\d.]+)h", outlines[0])
+        assert sum(float(top) < foot for top in tops) == bars
+    # log10(1 + 9) = 1 is the highest; 1 is log10(2) = 0.301 of it
+    (tops, *_) = re.findall(r'class="gradient__bars" d="([^"]*)"', found.whole)
+    _, low, high, _ = (float(top) for top in re.findall(r"V([\d.]+)h", tops))
+    assert foot - high == pytest.approx(gradient.PANEL)
+    assert foot - low == pytest.approx(0.301 * gradient.PANEL, abs=0.1)

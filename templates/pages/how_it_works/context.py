@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from calculator.catalog import SOURCES, find_model
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
+from calculator.planner.communicate import Connection
 from calculator.resolution import resolve
 from calculator.swarm import communication, race
 from calculator.swarm.pace import Activity
 from calculator.units import format_bytes, format_seconds
 from templates.pages.calculator.context import ask
-from templates.pages.how_it_works import slow_links
+from templates.pages.how_it_works import gradient, slow_links, step
 from training.run.differences import DIFFERENCES
 from training.run.recipes import PAPER
 
@@ -49,10 +50,7 @@ def exchange_stairs() -> list[ExchangeStair]:
     rare = batch // SMALL_BATCH
 
     def sent(groups: str, bits: int) -> int:
-        model = find_model(RUN["model"])
-        tensors = parameter_tensors(model, resolve(model, Plan.parse({"sharing_groups": groups})))
-        size = communication.gradient_bytes(tensors, bits)
-        return communication.all_reduce_bytes(size, PEERS)
+        return communication.all_reduce_bytes(message_bytes(groups, bits), PEERS)
 
     return [
         ExchangeStair(
@@ -62,6 +60,13 @@ def exchange_stairs() -> list[ExchangeStair]:
         ExchangeStair("Compression", "8 bits per element", sent(UNSHARED, 8)),
         ExchangeStair("Sharing", "layers in 4 groups", sent("4", 8)),
     ]
+
+
+def message_bytes(groups: str, bits: int) -> int:
+    """One copy of the gradients of the run's model on the wire."""
+    model = find_model(RUN["model"])
+    tensors = parameter_tensors(model, resolve(model, Plan.parse({"sharing_groups": groups})))
+    return communication.gradient_bytes(tensors, bits)
 
 
 def sharing_factor() -> float:
@@ -167,8 +172,14 @@ def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     stairs = exchange_stairs()
     model, recipe = find_model(RUN["model"]), PAPER
+    one_step = step.Step(message_bytes("4", 8), Connection(up=HOME, down=HOME))
     return {
         "stairs": stairs,
+        "scenes": step.scenes(one_step),
+        "step_marks": step.marks(one_step),
+        "step_size": (step.WIDTH, step.HEIGHT),
+        "gradient": gradient.read(),
+        "percent": gradient.percent,
         "home_to_cluster": round(CLUSTER / HOME),
         "peers": PEERS,
         "sharing": sharing_factor(),

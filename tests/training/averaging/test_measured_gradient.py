@@ -1,0 +1,67 @@
+"""benchmarks/gradient.json is what its command measures."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.benchmarks import gradient
+from training.averaging.wire import WireCompression, WireFormat
+
+# hivemind 1.1.12 reads and quantizes in ways that NumPy and PyTorch deprecate
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{category}:hivemind.compression.quantization")
+    for category in ("DeprecationWarning", "UserWarning")
+]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(gradient.PATH.read_text("utf-8"))
+    return content
+
+
+def test_an_error_is_relative_to_the_length_of_the_gradient() -> None:
+    exact = {"a": torch.tensor([3.0, 0.0]), "b": torch.tensor([4.0])}
+    sent = {"a": torch.tensor([3.0, 0.3]), "b": torch.tensor([4.4])}
+    assert gradient.difference(sent, exact) == pytest.approx(0.5 / 5)
+    assert gradient.difference(exact, exact) == 0
+
+
+def test_rounding_moves_no_value_into_another_bin() -> None:
+    exact = torch.randn(100_000, generator=torch.Generator().manual_seed(16))
+    sent = gradient.through(WireCompression(WireFormat.ADAPTIVE, 1), exact)
+    assert sent.unique().numel() <= 256
+    before, after = gradient.histograms(exact, exact), gradient.histograms(sent, exact)
+    # of 128 bins, 32 on each side are beyond three standard deviations
+    for old, new in zip(before["wide"][33:95], after["wide"][33:95], strict=True):
+        assert new == pytest.approx(old, abs=2)  # for single precision at the edges
+    assert sum(count > 0 for count in after["zoom"]) <= gradient.ZOOM_LEVELS
+    assert sum(after["wide"]) + after["outside"] == 100_000
+    # of a normal distribution 0.27 % lie beyond three standard deviations; 5e-4 is three of theirs
+    assert gradient.describe("normal", exact)["beyond_3_sigma"] == pytest.approx(0.0027, abs=5e-4)
+
+
+def test_the_recorded_histograms_hold_the_whole_tensor(recorded: dict[str, Any]) -> None:
+    tensor = recorded["tensor"]
+    exact, half, byte = recorded["formats"]
+    for row in (exact, half, byte):
+        assert sum(row["wide"]) + row["outside"] == tensor["elements"]
+    assert byte["values"] <= 256 < half["values"] < exact["values"]
+    assert exact["error"] == 0 < half["error"] < byte["error"] < recorded["other_batch"]
+    assert recorded["parameters"] == 464_234  # as the run's card says
+
+
+def test_the_command_measures_what_is_recorded(
+    recorded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = gradient.measure(recorded["sequences"])
+    assert found["tensor"]["name"] == recorded["tensor"]["name"]
+    assert found["other_batch"] == pytest.approx(recorded["other_batch"], rel=0.02)
+    for now, before in zip(found["formats"], recorded["formats"], strict=True):
+        assert now["bytes"] == before["bytes"]
+        assert now["error"] == pytest.approx(before["error"], rel=0.02)
+        assert now["tensor_error"] == pytest.approx(before["tensor_error"], rel=0.02)
