@@ -20,6 +20,7 @@ from calculator.plan import DataParallel, Plan
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import Statics, statics
+from calculator.techniques.activation_offload import moved_inputs, ram_of
 
 
 def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
@@ -41,9 +42,15 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         for phase in list(Phase)[:3]
     }
     phases[Phase.UPDATE] = update_memory(static, prepared, resolved)
+    moved = moved_inputs(prepared, resolved)
     ram = Memory(
-        static.ram_weights, static.ram_gradients, static.ram_optimizer, 0, static.ram_update
+        static.ram_weights,
+        static.ram_gradients,
+        static.ram_optimizer,
+        ram_of(moved, resolved),
+        static.ram_update,
     )
+    over_bus = sum(moved) * resolved.accumulation
     return Report(
         architecture.name,
         resolved,
@@ -52,8 +59,8 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         phases,
         ram,
         estimate_overhead(max(memory.total for memory in phases.values()), generation),
-        static.to_ram,
-        static.to_gpu,
+        static.to_ram + over_bus,
+        static.to_gpu + over_bus,
         exchanged,
         (
             *notes_for(architecture, resolved),

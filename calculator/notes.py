@@ -6,9 +6,11 @@ from calculator.architecture import Architecture
 from calculator.models.registry import type_of
 from calculator.parameters import count_active, count_parameters
 from calculator.plan import (
+    ActivationOffload,
     Attention,
     BaseBits,
     Checkpointing,
+    ChunkedLoss,
     LoraBias,
     Offload,
     Optimizer,
@@ -17,6 +19,7 @@ from calculator.plan import (
     Update,
 )
 from calculator.states import from_torch, state_count
+from calculator.techniques.chunked_loss import chunk_note
 
 LONG_SEQUENCE = 8192  # tokens; few train on longer sequences, and most models of today take them
 
@@ -29,6 +32,7 @@ def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
         *_optimizer_notes(plan),
         *_reversible_notes(architecture, plan),
         *_lora_notes(plan),
+        *_loss_and_offload_notes(architecture, plan),
     )
     return tuple(note for note in notes if note)
 
@@ -112,6 +116,18 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
             "With checkpointing peft asks for a gradient of the input's embeddings "
             "(enable_input_require_grads), which is counted."
         )
+
+
+def _loss_and_offload_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+    if plan.chunked_loss is not ChunkedLoss.NONE:
+        yield chunk_note(plan, architecture)
+    if plan.activation_offload is not ActivationOffload.NONE:
+        yield (
+            "Each layer's input is copied to RAM in the forward pass, and back before the layer is "
+            "computed again; counted without copies ahead of time."
+        )
+    if plan.activation_offload is ActivationOffload.PINNED:
+        yield "PyTorch rounds each tensor in pinned RAM up to a power of two."
 
 
 def _reversible_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:

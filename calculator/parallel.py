@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
-from calculator.autograd.sizes import number_of
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.prepare import Prepared, numbers_of
-from calculator.peaks.trace import Trace, record
+from calculator.peaks.trace import Trace, bytes_in_order, record
 from calculator.plan import Plan
 from calculator.states import Statics, statics
 from calculator.techniques.data_parallel import Collective, buckets
@@ -106,15 +105,4 @@ def bucket_bytes(found: tuple[Collective, ...]) -> int:
 
 def _arrivals(trace: Trace, prepared: Prepared) -> list[int]:
     """Bytes of every gradient in the order in which the backward pass completes them."""
-    by_chunk: list[list[int]] = [[] for _ in trace.chunks]
-    for place, size, dtype in trace.arrivals:
-        by_chunk[place].append(number_of(size, prepared.numbers) * dtype.width)
-    found: list[int] = []
-    for number, chunk in enumerate(trace.chunks):
-        found += by_chunk[number]
-        if chunk.repeats is not None:
-            first, last, run = chunk.repeats
-            found += [each for part in by_chunk[first:last] for each in part] * (
-                prepared.left_out[run]
-            )
-    return found
+    return bytes_in_order(trace, trace.arrivals, prepared.numbers, prepared.left_out)

@@ -57,6 +57,21 @@ class Offload(StrEnum):
     OPTIMIZER = "optimizer"
 
 
+class ChunkedLoss(StrEnum):
+    """Code that computes the output layer and its loss a chunk of tokens at a time."""
+
+    NONE = "none"
+    TORCH = "torch"
+
+
+class ActivationOffload(StrEnum):
+    """RAM that holds the inputs of checkpointed layers until the backward pass."""
+
+    NONE = "none"
+    PAGEABLE = "pageable"
+    PINNED = "pinned"
+
+
 class DataParallel(StrEnum):
     """PyTorch's ways to train one model on several GPUs, each with micro-batches of its own."""
 
@@ -188,6 +203,30 @@ class Plan:
             Checkpointing.NONE: "none: keep everything",
             Checkpointing.SELECTIVE: "selective: recompute attention",
             Checkpointing.FULL: "full: recompute each layer",
+        },
+        technique=True,
+    )
+    activation_offload: ActivationOffload = choice(
+        ActivationOffload.NONE,
+        "Activation offload",
+        "Keep the inputs of checkpointed layers in RAM, and bring each back for its layer. Used "
+        "with full checkpointing.",
+        {
+            ActivationOffload.NONE: "none",
+            ActivationOffload.PAGEABLE: "pageable: save_on_cpu()",
+            ActivationOffload.PINNED: "pinned: save_on_cpu(pin_memory=True), as offload_wrapper",
+        },
+        technique=True,
+        needs="checkpointing",
+    )
+    chunked_loss: ChunkedLoss = choice(
+        ChunkedLoss.NONE,
+        "Chunked loss",
+        "Compute the output layer and cross-entropy together, some tokens at a time, so that the "
+        "logits of all tokens never exist.",
+        {
+            ChunkedLoss.NONE: "none: all logits at once",
+            ChunkedLoss.TORCH: "torch: linear_cross_entropy with LinearCrossEntropyOptions()",
         },
         technique=True,
     )

@@ -7,9 +7,11 @@ from calculator.errors import InputError
 from calculator.models.registry import build, type_of
 from calculator.muon import check_muon
 from calculator.plan import (
+    ActivationOffload,
     Attention,
     BaseBits,
     Checkpointing,
+    ChunkedLoss,
     LoraBias,
     Optimizer,
     Plan,
@@ -17,6 +19,8 @@ from calculator.plan import (
     Update,
     techniques,
 )
+from calculator.techniques.activation_offload import check_activation_offload
+from calculator.techniques.chunked_loss import check_chunked_loss
 from calculator.techniques.data_parallel import check_data_parallel
 from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.in_backward import check_in_backward
@@ -56,6 +60,10 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_muon(found)
     if found.update_in_backward:
         check_in_backward(found, found.reversible)
+    if found.chunked_loss is not ChunkedLoss.NONE:
+        check_chunked_loss(found, architecture)
+    if found.activation_offload is not ActivationOffload.NONE:
+        check_activation_offload(found, architecture)
     return found
 
 

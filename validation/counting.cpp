@@ -574,6 +574,13 @@ Tensor grouped_mm(
   return at::native::create_grouped_gemm_output_tensor(one, other, ends, made);
 }
 
+// A product in a wider format than its factors, into a tensor that exists; the meta device has no
+// kernel for it (aten/src/ATen/native/cuda/Blas.cpp, _mm_dtype_out_cuda).
+Tensor& wide_product(const Tensor& one, const Tensor& other, at::ScalarType, Tensor& out) {
+  make_scratch("aten::mm", place_of(one.device()), {one, other}, {});
+  return out;
+}
+
 // What PyTorch's CUDA build picks on a GPU of compute capability 8.0
 // (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 bool may_use_flash(const sdp::sdp_params& params) {
@@ -697,6 +704,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("_conv_depthwise2d", TORCH_FN(depthwise_convolution));
   library.impl("linalg_solve_triangular", TORCH_FN(solve_triangular));
   library.impl("_grouped_mm", TORCH_FN(grouped_mm));
+  library.impl("mm.dtype_out", TORCH_FN(wide_product));
   for (const char* name : kKernels) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&kernel>());
   }

@@ -110,6 +110,7 @@ _OWN: Final = frozenset(
     (
         *("empty.memory_format", "empty_strided", "resize_", "copy_", "_local_scalar_dense"),
         *("equal", "cudnn_convolution", "_conv_depthwise2d", "_grouped_mm"),
+        "mm.dtype_out",
         "linalg_solve_triangular",
     )
 )

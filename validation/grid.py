@@ -264,6 +264,56 @@ PARALLEL: Final = (
     *("Qwen/Qwen2.5-0.5B", "google/flan-t5-base", "meta-llama/Llama-3.1-8B", "gpt2-l"),
 )
 
+# The loss in chunks, and checkpoints in RAM: a model of each type, what all are measured with, and
+# what a few are measured with too.
+LAST_TYPES: Final = (
+    *("gpt2-s", "EleutherAI/pythia-160m", "HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B"),
+    "meta-llama/Llama-3.1-8B",
+    *(
+        f"validation/configs/{kind}.json"
+        for kind in (
+            *("llama", "mistral", "ministral3", "qwen2", "phi3", "smollm3", "olmo2", "gemma"),
+            *("starcoder2", "mixtral", "qwen3_moe"),
+        )
+    ),
+)
+CHUNKED: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {}),
+    (2, 100, {"precision": "half"}),
+)
+CHUNKED_MORE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (3, 250, {"precision": "mixed", "checkpointing": "full"}),
+    (4, 96, {"precision": "fp32", "attention": "eager", "update": "fused", "accumulation": 2}),
+    (2, 120, {"lora": 8, "lora_targets": "all-linear"}),
+    (1, 333, {"lora": 16, "precision": "half", "checkpointing": "full", "lora_dropout": 0.1}),
+    (2, 64, {"update_in_backward": True, "optimizer": "momentum"}),
+    (2, 200, {"update_in_backward": True, "precision": "half", "checkpointing": "full"}),
+    (1, 3, {"precision": "half", "optimizer": "sgd"}),
+    (1, 1000, {"precision": "half", "tied_embeddings": False, "optimizer": "adafactor"}),
+    (5, 77, {"tied_embeddings": True, "optimizer": "muon"}),
+    (2, 128, {"sharing_groups": 2, "precision": "half", "accumulation": 3}),
+    (2, 100, {"offload": "optimizer", "checkpointing": "selective"}),
+)
+# more than 1,536 tokens, see `PACKINGS`
+CHUNKED_PACKED: Final[tuple[dict[str, Any], ...]] = (
+    {"quantization": "nf4", "precision": "half", "checkpointing": "full"},
+    {"quantization": "nf4-double"},
+)
+MOVED: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (2, 128, {"activation_offload": "pinned"}),
+    (1, 100, {"activation_offload": "pageable", "precision": "half"}),
+)
+MOVED_MORE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (3, 200, {"precision": "mixed", "accumulation": 2}),
+    (2, 96, {"precision": "fp32", "update": "loop", "attention": "math"}),
+    (2, 300, {"precision": "half", "chunked_loss": "torch", "optimizer_bits": 8}),
+    (4, 64, {"lora": 8, "lora_targets": "all-linear", "chunked_loss": "torch"}),
+    (2, 160, {"lora": 16, "precision": "half", "lora_dropout": 0.1}),
+    (2, 80, {"update_in_backward": True, "dropout": 0.1}),
+    (2, 128, {"sharing_groups": 2, "optimizer": "lion"}),
+)
+LAST_MODELS: Final = ("gpt2-s", "Qwen/Qwen3-0.6B")
+
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
@@ -321,6 +371,8 @@ def grid() -> list[Configuration]:
         *_orthogonal(),
         *_replicated(),
         *_sharded(),
+        *_chunked(),
+        *_moved(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
@@ -439,6 +491,29 @@ def _sharded() -> Iterator[Configuration]:
     for (name, depth), (batch, length, mixed) in product(SHARDED_MODELS, SHARDED):
         options = {"batch_size": batch, **_lengths(name, length), **mixed}
         yield from _valid(name, {**options, "data_parallel": "fsdp"}, depth)
+
+
+def _chunked() -> Iterator[Configuration]:
+    """Losses that never make all logits."""
+    tried = [*product((*LAST_TYPES, "google/gemma-3-270m"), CHUNKED)]
+    tried += product(LAST_MODELS, CHUNKED_MORE)
+    for name, (batch, length, mixed) in tried:
+        options = {"batch_size": batch, "sequence_length": length, **mixed}
+        yield from _valid(name, {**options, "chunked_loss": "torch"}, DEPTHS[0])
+    for name, mixed in product(LAST_MODELS, CHUNKED_PACKED):
+        options = {"batch_size": 8, "sequence_length": 256, "lora": 16, **mixed}
+        more = {"lora_targets": "all-linear", "chunked_loss": "torch"}
+        yield from _valid(name, options | more, 4)
+
+
+def _moved() -> Iterator[Configuration]:
+    """Inputs of checkpointed layers in RAM."""
+    tried = [*product((*LAST_TYPES, "microsoft/phi-1_5", "validation/configs/granite.json"), MOVED)]
+    tried += product(LAST_MODELS, MOVED_MORE)
+    for name, (batch, length, mixed) in tried:
+        options = {"batch_size": batch, "sequence_length": length, "checkpointing": "full"}
+        moved = {"activation_offload": "pinned", **mixed}
+        yield from _valid(name, options | moved, DEPTHS[0])
 
 
 def _lengths(name: str, length: int) -> dict[str, int]:

@@ -45,7 +45,7 @@ def measure(configuration: Configuration, device: str) -> Row:
             "autocast_copies": kept[Part.COPIES],
             **_peaks(step),
             "ram": _ram(training, step, device),
-            "transfer": {"to_ram": training.updater.to_ram, "to_gpu": training.updater.to_gpu},
+            "transfer": training.transfer,
             **_moved(training),
             "versions": versions(),
         }
@@ -112,7 +112,7 @@ def _on_a_card(configuration: Configuration) -> Row:
             **_static(made, weights),
             "optimizer": _bytes(states),
             **allocator_figures(watcher, known, reserved),
-            "transfer": {"to_ram": made.updater.to_ram, "to_gpu": made.updater.to_gpu},
+            "transfer": made.transfer,
         }
 
 

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from unittest.mock import patch
 
 import torch
 
 from validation.adapters import add_adapters, make_tables
+from validation.chunked_loss import chunk_loss
 from validation.configuration import Configuration
 from validation.counting_device import RAM_DEVICE, Place, counting_gpu
 from validation.ledger import Ledger, Step
 from validation.models import Task, build_task, check_model
 from validation.modules import Modules
+from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.ranks import Ranks, distributed, ranks
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
@@ -52,12 +54,21 @@ class Training:
     task: Task
     updater: Updater
     ranks: Ranks | None = None
+    moved: Moved = field(default_factory=Moved)
+
+    @property
+    def transfer(self) -> dict[str, int]:
+        """Bytes that the last step moved over the bus."""
+        return {
+            "to_ram": self.updater.to_ram + self.moved.to_ram,
+            "to_gpu": self.updater.to_gpu + self.moved.to_gpu,
+        }
 
     def run(self, watcher: Watcher) -> None:
         """One step."""
         plan = self.configuration.resolved
         autocast = autocast_for(plan, self.device, self.configuration.half_type)
-        with kernels(plan.attention):
+        with kernels(plan.attention), followed(plan, self.moved):
             run_step(self.task, self.updater, plan, autocast, watcher)
 
 
@@ -112,7 +123,9 @@ def training(configuration: Configuration, device: str) -> Iterator[Training]:
     with _setting(device), ranks(plan, place) as group, single:
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not counting)
-        task = distributed(add_adapters(task, plan), plan, place)
+        offload_inputs(task.model, plan)
+        task = chunk_loss(add_adapters(task, plan), plan)
+        task = distributed(task, plan, place)
         updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater, group)
         made.run(Unwatched())

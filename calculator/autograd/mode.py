@@ -52,7 +52,8 @@ class Mode:
     none of 4. Where gradients are freed in the backward pass, `updates` is the number of
     temporaries in the update of a weight. A sequence is `windowed` that is at least as long as the
     window of layers that have one, which then need a mask. Linear attention has so many `chunks`,
-    at most those put on the tape, and the last may not be whole.
+    at most those put on the tape, and the last may not be whole. Where `moves_inputs` is set, a
+    checkpointed layer keeps its input in RAM.
     """
 
     weights: DType = FLOAT32
@@ -72,6 +73,8 @@ class Mode:
     updates: int | None = None
     chunks: int = 0
     whole_chunks: bool = True
+    chunked_loss: bool = False
+    moves_inputs: bool = False
 
     @property
     def one_sequence(self) -> bool:

@@ -46,8 +46,13 @@ class Frame:
         self.tape = tape
         self.function = function
         self.layer = tape.layer
-        # a leaf stays one: autocast caches its copy
-        self.inputs = [x if isinstance(x, Leaf) else tape.alias(x) for x in inputs]
+        self.moved = tape.mode.moves_inputs
+        self.inputs: list[Tensor]
+        if self.moved:
+            self.inputs = [tape.moved(x) for x in inputs]
+        else:
+            # a leaf stays one: autocast caches its copy
+            self.inputs = [x if isinstance(x, Leaf) else tape.alias(x) for x in inputs]
         for tensor in self.inputs:
             tensor.storage.save()
         self.packed = 0
@@ -73,6 +78,10 @@ class Frame:
             self.kept.append(storage)
         if len(self.kept) == self.packed:
             raise StopRecomputationError
+
+    def given(self) -> list[Tensor]:
+        """The inputs; those in RAM are copied back."""
+        return [self.tape.brought(x) for x in self.inputs] if self.moved else self.inputs
 
     def unpack(self) -> None:
         """Run the forward pass again, the first time that one of its tensors is needed."""
@@ -204,6 +213,19 @@ class Tape:
         """A tensor that exists throughout the step and is counted with the weights."""
         return Tensor(self, self._static, shape, dtype)
 
+    def moved(self, tensor: Tensor) -> Tensor:
+        """The tensor in RAM: no bytes, and the same history."""
+        self.ledger.move_out(tensor.elements, tensor.dtype)
+        return self._of(tensor, self._static)
+
+    def brought(self, tensor: Tensor) -> Tensor:
+        """A copy on the GPU of a tensor in RAM."""
+        size_id = self.ledger.size_id(tensor.elements, tensor.dtype)
+        return self._of(tensor, Storage(self.ledger, size_id, Part.TEMPORARIES))
+
+    def _of(self, tensor: Tensor, storage: Storage) -> Tensor:
+        return Tensor(self, storage, tensor.shape, tensor.dtype, tensor.node, tensor.index)
+
     # -- operations --------------------------------------------------------------------------
 
     def operation(
@@ -320,5 +342,7 @@ class Tape:
     def recompute(self, frame: Frame) -> None:
         """Rerun a checkpointed forward pass until all discarded tensors are back."""
         again = self.setting(_casts={}, _recomputing=frame, layer=frame.layer, recording=True)
+        given = frame.given()
         with again, suppress(StopRecomputationError):
-            frame.function(*frame.inputs)
+            frame.function(*given)
+        del given  # held until here

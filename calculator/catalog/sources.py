@@ -128,6 +128,15 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch tutorials: How to save memory by fusing the optimizer step into the backward pass",
         "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
     ),
+    "linear_cross_entropy": Source(
+        "PyTorch documentation, torch.nn.functional.linear_cross_entropy",
+        "https://docs.pytorch.org/docs/stable/generated/"
+        "torch.nn.functional.linear_cross_entropy.html",
+    ),
+    "save_on_cpu": Source(
+        "PyTorch documentation, torch.autograd.graph.save_on_cpu",
+        "https://docs.pytorch.org/docs/stable/autograd.html",
+    ),
     "muon": Source(
         "Jordan et al., 2024. Muon: An optimizer for hidden layers in neural networks",
         "https://kellerjordan.github.io/posts/muon/",

@@ -17,14 +17,22 @@ def masked_loss(logits: Tensor, labels: Tensor, wide: bool = False) -> Tensor:
 
 
 def causal_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """The loss of a causal model: logits in 32 bits, labels padded by one and shifted by one."""
-    t = logits.tape
-    t.ledger.begin(Phase.LOSS)
+    """The loss of a causal model, of logits in 32 bits."""
+    logits.tape.ledger.begin(Phase.LOSS)
     wide = op.cast(logits, FLOAT32)
+    padded, shifted = shifted_labels(labels)
+    loss = op.cross_entropy(wide, shifted)
+    del padded  # held until here
+    return loss
+
+
+def shifted_labels(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """A causal model's labels padded by one, and shifted by one."""
+    t = labels.tape
     batch, length = labels.shape
     padded = t.empty((batch, plus(length, 1)), INT64)
     # the shifted labels are a slice, which is copied unless there is one sequence
     shifted = op.part(padded, batch, length)
     if not t.mode.one_sequence:
         shifted = t.empty((batch, length), INT64)
-    return op.cross_entropy(wide, shifted)
+    return padded, shifted

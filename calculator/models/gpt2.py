@@ -65,7 +65,8 @@ class FeedForward(Layer):
         """(batch, length, hidden) -> the same."""
         x = self.expand(x)
         x = op.gelu(x) if self.fused else op.gelu_new(x)
-        return op.dropout(self.contract(x))
+        x = self.contract(x)
+        return op.dropout(x)
 
 
 @dataclass(eq=False)
@@ -182,6 +183,7 @@ class GPT2(CausalModel):
         mask = None
         if t.mode.attention is Attention.EAGER:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        x = op.dropout(x)
-        x = self.layers(x, mask, positions)
+        first = [op.dropout(x)]
+        del x  # the first layer may let go of its input
+        x = self.layers.begun(first.pop, mask, positions)
         return self.norm(x)

@@ -19,6 +19,7 @@ from calculator.autograd.sizes import Shape
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding
+from calculator.layers.chunked_loss import chunked_loss
 from calculator.layers.layer import Layer, walk
 from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Stack
@@ -144,6 +145,9 @@ class CausalModel(Model, ABC):
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
         hidden = self.hidden(ids)
+        t = hidden.tape
+        if t.mode.chunked_loss:
+            return chunked_loss(hidden, t.weight(self.head.weight), labels)
         logits = self.logits(hidden)
         return causal_loss(logits, labels)
 

@@ -17,7 +17,7 @@ from calculator.autograd.graph import Node
 from calculator.autograd.ledger import Ledger
 from calculator.autograd.mode import Mode
 from calculator.autograd.tape import Tape
-from calculator.layers import basic, loss
+from calculator.layers import basic, chunked_loss, loss
 from calculator.layers.layer import Layer
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
@@ -25,6 +25,8 @@ from calculator.parts import Part
 
 # the files whose functions are a layer's own steps
 OF_LAYERS: Final = ("calculator.layers.", "calculator.models.")
+# the files of losses, which are operations where no other one runs
+OF_LOSSES: Final = (loss.__name__, chunked_loss.__name__)
 # what is made outside of all operations
 INPUTS: Final = "token ids and labels"
 MASKS: Final = "masks and positions"
@@ -126,7 +128,7 @@ class NamedTape(Tape):
                 elif kind is not None and not issubclass(kind, Block | Stack | Model):
                     owner = owner or _in_words(kind)
                     is_inside = False
-                elif module == loss.__name__:
+                elif module in OF_LOSSES and code.co_name.endswith("loss"):
                     operation = operation or code.co_name.replace("_", " ")
             elif code is _INPUT:
                 operation = INPUTS

@@ -22,7 +22,7 @@ from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.trace import Step
-from calculator.plan import DataParallel, Plan, Precision
+from calculator.plan import ActivationOffload, ChunkedLoss, DataParallel, Plan, Precision
 from calculator.techniques.in_backward import temporaries
 from calculator.techniques.registry import changed_model
 
@@ -83,6 +83,8 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         odd_heads=head_size % WIDE_MULTIPLE > 0,
         windowed=windowed,
         updates=temporaries(plan) if plan.update_in_backward else None,
+        chunked_loss=plan.chunked_loss is ChunkedLoss.TORCH,
+        moves_inputs=plan.activation_offload is not ActivationOffload.NONE,
         aligned=frozenset(name for name, length in lengths.items() if not length % MASK_MULTIPLE),
     )
 

@@ -18,7 +18,7 @@ from calculator.autograd import backward as engine
 from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import Ledger, Mark
 from calculator.autograd.mode import Mode
-from calculator.autograd.sizes import Size
+from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.autograd.tape import Tape
 from calculator.models.model import Model
 from calculator.parts import Part, Phase
@@ -53,17 +53,22 @@ class Chunk:
     repeats: tuple[int, int, int] | None
 
 
+# a chunk, and the elements and format of a tensor of which something is noted in it
+Noted = tuple[int, Size, DType]
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A recorded step; sizes are numbered from 1.
 
     `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
-    elements, and their format.
+    elements, and their format. `moved` are tensors that go to RAM, named in the same way.
     """
 
     sizes: tuple[Bytes, ...]
     chunks: tuple[Chunk, ...]
-    arrivals: tuple[tuple[int, Size, DType], ...] = ()
+    arrivals: tuple[Noted, ...] = ()
+    moved: tuple[Noted, ...] = ()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -159,7 +164,24 @@ def _chunked(ledger: Ledger, step: Step) -> Trace:
         by_part = _by_part(parts)
         chunks.append(Chunk(phase, peaks, origins, by_part, _net(by_part), repeated))
     arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
-    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals))
+    moved = ((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in ledger.moved)
+    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), tuple(moved))
+
+
+def bytes_in_order(
+    trace: Trace, noted: Sequence[Noted], numbers: Numbers, left_out: Sequence[int]
+) -> list[int]:
+    """Bytes of each tensor that was noted, those of left-out layers too, in order."""
+    by_chunk: list[list[int]] = [[] for _ in trace.chunks]
+    for place, size, dtype in noted:
+        by_chunk[place].append(number_of(size, numbers) * dtype.width)
+    found: list[int] = []
+    for number, chunk in enumerate(trace.chunks):
+        found += by_chunk[number]
+        if chunk.repeats is not None:
+            first, last, run = chunk.repeats
+            found += [each for part in by_chunk[first:last] for each in part] * left_out[run]
+    return found
 
 
 def _late_deaths(

@@ -8,7 +8,15 @@ from calculator.architecture import Architecture
 from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
 from calculator.estimate import estimate, least
-from calculator.plan import Checkpointing, DataParallel, Offload, Plan, Precision
+from calculator.plan import (
+    ActivationOffload,
+    Checkpointing,
+    ChunkedLoss,
+    DataParallel,
+    Offload,
+    Plan,
+    Precision,
+)
 from calculator.planner.changes import USUAL_LENGTH
 from calculator.planner.need import Need, need_of
 from calculator.techniques.fsdp import MEASURED
@@ -61,6 +69,8 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         data_parallel=DataParallel.FSDP,
         precision=precision,
         offload=Offload.NONE,
+        activation_offload=ActivationOffload.NONE,
+        chunked_loss=ChunkedLoss.NONE,
         optimizer_bits=None,  # type: ignore[arg-type]  # the precision's own
     )
 

@@ -14,7 +14,16 @@ from typing import Any, Final
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.plan import BaseBits, DataParallel, LoraBias, Offload, Optimizer, Plan
+from calculator.plan import (
+    ActivationOffload,
+    BaseBits,
+    ChunkedLoss,
+    DataParallel,
+    LoraBias,
+    Offload,
+    Optimizer,
+    Plan,
+)
 
 FIRST_BUCKET: Final = 2**20
 BUCKET: Final = 25 * 2**20
@@ -89,6 +98,8 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
         "offload": plan.offload is not Offload.NONE,
         "quantization": plan.quantization is not BaseBits.NONE,
         "update_in_backward": plan.update_in_backward,
+        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
+        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
         "lora_bias": plan.lora_bias is not LoraBias.NONE,
         "lora_modules": bool(plan.lora_modules),
         "muon": plan.optimizer is Optimizer.MUON,

@@ -9,6 +9,8 @@ from calculator.plan import Plan
 SEED = 2021
 # options that refuse most of the others: few states have them
 SEVERAL_GPUS = ("gpus", "data_parallel")
+# options that go with few of the others
+RARE = ("lora", "quanti", "update_in", "activation", "chunked")
 
 
 def random_states(count: int) -> list[dict[str, str]]:
@@ -33,10 +35,7 @@ def _random_state(chance: random.Random) -> dict[str, str]:
     for option in Plan.options().values():
         if option.field in SEVERAL_GPUS:
             continue
-        # these go with few of the other options
-        if chance.random() < (
-            0.05 if option.field.startswith(("lora", "quanti", "update_in")) else 0.4
-        ):
+        if chance.random() < (0.05 if option.field.startswith(RARE) else 0.4):
             state[option.field] = _random_value(option, chance)
     return state
 

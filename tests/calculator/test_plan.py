@@ -256,6 +256,8 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "reversible",
         "lora",
         "quantization",
+        "activation_offload",
+        "chunked_loss",
         "update_in_backward",
         "data_parallel",
     }

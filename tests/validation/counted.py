@@ -1,5 +1,6 @@
 """Questions of the tests to the process with the counting device; each answer is JSON."""
 
+import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from difflib import SequenceMatcher
@@ -229,4 +230,19 @@ def names_unlike() -> dict[str, list[str]]:
         wrong += sorted(ours - set().union(*met.values()))
         if wrong:
             found[kind] = wrong
+    return found
+
+
+def chunk_sizes() -> list[list[int]]:
+    """Tokens, vocabulary, width, and the tokens that PyTorch's chunked loss takes at once."""
+    draw = random.Random(2021)
+    found = []
+    for _ in range(200):
+        tokens, width = draw.randint(3, 100_000), draw.randint(1, 9000)
+        rows = draw.randint(width, 300_000)
+        options = torch.nn.LinearCrossEntropyOptions()._adjust(
+            tokens, width, rows, torch.bfloat16, torch.device("cuda")
+        )
+        assert options.batch_chunk_size is not None
+        found.append([tokens, rows, width, options.batch_chunk_size])
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from calculator.layers.chunked_loss import tokens_of_chunk
 from validation.compare import compare
 
 pytestmark = pytest.mark.oracle
@@ -46,6 +47,8 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"t5-small {SMALL} --target-length 80 --precision mixed",
         f"gpt-j-6b {SMALL} --update fused",
         f"gpt2-s {SMALL} --lora 4 --checkpointing full --lora-dropout 0.1",
+        f"gpt2-s {SMALL} --precision half --chunked-loss torch",
+        f"gpt2-s {SMALL} --checkpointing full --activation-offload pinned",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:
@@ -92,6 +95,18 @@ def test_autocast_is_on_and_copies_the_weights_in_16_bits(measure: Measure) -> N
 
 def test_linear_layers_have_the_names_that_adapters_are_asked_for_by(measure: Measure) -> None:
     assert measure("call names_unlike") == {}
+
+
+def test_a_chunk_has_as_many_tokens_as_pytorch_puts_into_it(measure: Measure) -> None:
+    for *sizes, chunk in measure("call chunk_sizes"):
+        assert tokens_of_chunk(*sizes) == chunk
+
+
+def test_inputs_of_layers_take_the_bus_both_ways(measure: Measure) -> None:
+    row = measure(f"gpt2-s {SMALL} --checkpointing full --activation-offload pageable")
+    moved = 2 * (2 * 96 * 768) * 4  # layers, the stream under autocast in 32 bits
+    assert row["transfer"] == {"to_ram": moved, "to_gpu": moved}
+    assert row["ram"]["peak"] >= moved
 
 
 def test_what_no_library_implements_is_refused(measure: Measure) -> None:

@@ -65,7 +65,10 @@ GROUPS = (
     Group("Precision and optimizer", ("precision", "optimizer", "optimizer_bits"), folded=True),
     Group(
         "Saving memory",
-        ("checkpointing", "offload", "update_in_backward", "sharing_groups", "reversible"),
+        (
+            *("checkpointing", "activation_offload", "chunked_loss", "offload"),
+            *("update_in_backward", "sharing_groups", "reversible"),
+        ),
         folded=True,
     ),
     Group(

@@ -1,0 +1,73 @@
+"""Inputs of checkpointed layers in RAM instead of GPU memory.
+
+Counted is PyTorch's `save_on_cpu` around each layer, as `offload_wrapper` puts it there, with full
+checkpointing inside: of what a layer saves only its input is left, which goes to RAM in the forward
+pass. The backward pass copies it back when the layer is computed again. One stream is counted; a
+library that copies ahead of time, as torchtune and TRL do, holds some more inputs on the GPU.
+
+PyTorch rounds each tensor in pinned RAM up to a power of two, and keeps pinned RAM until the
+process ends.
+
+Source: save_on_cpu, torch (autograd/graph.py, distributed/algorithms/_checkpoint,
+aten/src/ATen/core/CachingHostAllocator.h)
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.peaks.prepare import Prepared
+from calculator.peaks.trace import bytes_in_order, record
+from calculator.plan import ActivationOffload, Attention, Checkpointing, Offload, Plan
+
+# the types whose steps were measured with it
+MEASURED: Final = (
+    *("gpt2", "gpt_neox", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3"),
+    *("olmo2", "granite", "gemma", "starcoder2", "phi", "mixtral", "qwen3_moe"),
+)
+# types whose layers get eager attention's mask as they get the hidden states: it would move too
+MASKED: Final = ("gpt2",)
+
+
+def moved_inputs(prepared: Prepared, plan: Plan) -> Sequence[int]:
+    """Bytes of each tensor that a micro-batch moves to RAM, and back."""
+    if plan.activation_offload is ActivationOffload.NONE:
+        return ()
+    trace = record(prepared.step)
+    return bytes_in_order(trace, trace.moved, prepared.numbers, prepared.left_out)
+
+
+def ram_of(sizes: Iterable[int], plan: Plan) -> int:
+    """Bytes of RAM for moved tensors of these sizes.
+
+    >>> pinned = Plan(activation_offload=ActivationOffload.PINNED)
+    >>> ram_of([1536, 2048], pinned)
+    4096
+
+    Source: torch (aten/src/ATen/core/CachingHostAllocator.h)
+    """
+    if plan.activation_offload is ActivationOffload.PINNED:
+        return sum(1 << (size - 1).bit_length() for size in sizes)
+    return sum(sizes)
+
+
+def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what was not measured.
+
+    Raises:
+        InputError: naming the option and the rule; `plan` says whether layers are reversible.
+    """
+    rule = ""
+    if plan.checkpointing is not Checkpointing.FULL:
+        rule = "is counted with full checkpointing only"
+    elif plan.reversible:
+        rule = "has nothing to move from reversible layers, which keep no inputs"
+    elif plan.offload is not Offload.NONE:
+        rule = "was not measured with offload of the optimizer"
+    elif architecture.family not in MEASURED:
+        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
+    elif architecture.family in MASKED and plan.attention is Attention.EAGER:
+        rule = f"of {architecture.family} would move eager attention's mask too, not counted"
+    if rule:
+        raise InputError("activation_offload", plan.activation_offload, f"{rule}: must be none")

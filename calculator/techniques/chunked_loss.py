@@ -1,0 +1,62 @@
+"""Losses that never make the logits of all tokens.
+
+Counted is PyTorch's `linear_cross_entropy` in the place of output layer and loss
+(`calculator.layers.chunked_loss`), with labels shifted as transformers shifts them. It has no rule
+for autocast: under `amp` it computes in the format of the weights, 32 bits. In fp16 its buffer is
+half as large; counted is bf16.
+
+Liger's fused linear cross-entropy works in the same way with other buffers and is not counted: its
+kernels need Triton. torchtune's `LinearCrossEntropyLoss` keeps the logits of every chunk for the
+backward pass unless it is compiled, and is not counted either.
+
+Source: linear_cross_entropy
+"""
+
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.layers.chunked_loss import tokens_of_chunk
+from calculator.plan import Plan, Precision
+from calculator.units import format_count
+
+# the types whose steps were measured with it: an output layer without a bias, logits as they are
+MEASURED: Final = (
+    *("gpt2", "gpt_neox", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3"),
+    *("olmo2", "gemma", "gemma3_text", "starcoder2", "mixtral", "qwen3_moe"),
+)
+FEWEST_TOKENS: Final = 3
+
+
+def check_chunked_loss(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what was not measured; `plan` has its length.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    value = plan.chunked_loss
+    if architecture.family not in MEASURED:
+        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
+        raise InputError("chunked_loss", value, f"{rule}: must be none")
+    if plan.lora_modules:
+        rule = "was not measured with a trained copy of the embeddings or the output layer"
+        raise InputError("chunked_loss", value, f"{rule}: must be none")
+    if architecture.vocabulary_size < architecture.hidden_size:
+        rule = "was not measured for a vocabulary smaller than the hidden size"
+        raise InputError("chunked_loss", value, f"{rule}: must be none")
+    if plan.batch_size * plan.sequence_length < FEWEST_TOKENS:
+        rule = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens"
+        raise InputError("chunked_loss", value, f"{rule}: must be none")
+
+
+def chunk_note(plan: Plan, architecture: Architecture) -> str:
+    """A sentence on the chunks, and on their format under autocast."""
+    tokens = plan.batch_size * plan.sequence_length
+    chunk = tokens_of_chunk(tokens, architecture.vocabulary_size, architecture.hidden_size)
+    is_amp = plan.precision is Precision.AMP
+    autocast = " It computes in 32 bits: it has no rule for autocast." if is_amp else ""
+    return (
+        f"PyTorch's linear_cross_entropy makes the logits of {format_count(chunk)} of "
+        f"{format_count(tokens)} tokens at a time, and the gradients of the output layer in the "
+        f"forward pass.{autocast}"
+    )

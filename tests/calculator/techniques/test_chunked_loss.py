@@ -1,0 +1,106 @@
+"""The loss in chunks; measured rows hold whole steps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.curve import curve
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.layers.chunked_loss import tokens_of_chunk
+from calculator.page.answer import answer
+from calculator.plan import Checkpointing, ChunkedLoss, Plan, Precision
+from calculator.report import Phase
+from calculator.resolution import resolve
+
+PLAN = Plan(sequence_length=64, chunked_loss=ChunkedLoss.TORCH)
+LLAMA = "meta-llama/Llama-3.1-8B"
+TOKENS, VOCABULARY, WIDTH = 4 * 2048, 128_256, 4096  # Llama 3.1's config.json
+
+
+def test_logits_of_all_tokens_never_exist() -> None:
+    plan = replace(PLAN, batch_size=4, sequence_length=2048, precision=Precision.HALF)
+    plan = replace(plan, checkpointing=Checkpointing.FULL)
+    model = find_model(LLAMA)
+    plain = replace(plan, chunked_loss=ChunkedLoss.NONE)
+    whole, chunked = (estimate(model, each) for each in (plain, plan))
+    # in 32 bits: the logarithm of the softmax, its gradient, and that of the logits
+    all_logits = TOKENS * VOCABULARY * (4 + 4 + 4)
+    saved = whole.phases[Phase.LOSS].total - chunked.phases[Phase.LOSS].total
+    # instead: the gradients of the hidden states and of the output layer, in 16 bits, twice
+    gradients = 2 * 2 * (TOKENS + VOCABULARY) * WIDTH
+    assert saved == pytest.approx(all_logits - gradients, rel=0.02)
+    for report in (whole, chunked):
+        assert report.phases[Phase.UPDATE] == whole.phases[Phase.UPDATE]
+
+
+def test_the_gradient_of_a_frozen_output_layer_is_not_made() -> None:
+    plan = replace(PLAN, sequence_length=16, precision=Precision.HALF, lora=8)
+    model = find_model(LLAMA)
+    trained, frozen = (estimate(model, each) for each in (replace(plan, lora=0), plan))
+    table = 2 * VOCABULARY * WIDTH
+    kept = [report.phases[Phase.LOSS].activations for report in (trained, frozen)]
+    assert kept[0] - kept[1] > 0.8 * table
+
+
+@pytest.mark.parametrize("model", ["gpt2-s", LLAMA])
+@pytest.mark.parametrize("precision", list(Precision))
+def test_a_curve_is_as_high_as_the_estimate(model: str, precision: Precision) -> None:
+    short = replace(find_model(model), layers=6)
+    plan = replace(PLAN, precision=precision)
+    points = curve(short, plan).points
+    assert max(point.memory.total for point in points) == estimate(short, plan).gpu.total
+    loss = [point for point in points if point.phase is Phase.LOSS]
+    assert {point.operation.partition(",")[0] for point in loss} >= {"chunked loss"}
+
+
+def test_chunks_are_half_of_what_takes_as_much_as_the_hidden_states() -> None:
+    chunk = tokens_of_chunk(TOKENS, VOCABULARY, WIDTH)
+    assert chunk == 128  # 8,192 tokens by 32 is 256, a power of two
+    assert 2 * chunk * VOCABULARY == pytest.approx(TOKENS * WIDTH, rel=0.03)
+    assert [tokens_of_chunk(n, 50_257, 768) for n in (1, 2, 3, 64, 67, 131, 1000)] == [
+        *(1, 1, 1, 1),  # 66 rows of the table for each column: one token, halved and at least one
+        *(1, 1, 8),  # 2, 2 and 16 tokens, halved
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "rule"),
+    [
+        ("bert-base", {}, "was measured for gpt2.*not for bert"),
+        ("google/gemma-2-2b", {}, "not for gemma2"),  # its logits are capped
+        ("gpt2-s", {"sequence_length": 2}, "fewer than 3 tokens"),
+        (LLAMA, {"lora": 8, "lora_modules": "lm_head"}, "trained copy"),
+    ],
+)
+def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InputError, match=f"chunked_loss = 'torch'.*{rule}.*must be none"):
+        resolve(find_model(model), replace(PLAN, **options))
+
+
+def test_several_gpus_are_refused() -> None:
+    with pytest.raises(InputError, match=r"gpus = '2'.*chunked_loss"):
+        resolve(find_model("gpt2-s"), replace(PLAN, gpus=2))
+
+
+def test_the_note_says_how_many_tokens_and_what_autocast_does() -> None:
+    model = find_model(LLAMA)
+    plan = replace(PLAN, batch_size=4, sequence_length=2048)
+    (note,) = [note for note in estimate(model, plan).notes if "linear_cross_entropy" in note]
+    assert "128 of 8,192 tokens" in note
+    assert "32 bits" in note
+    half = estimate(model, replace(plan, precision=Precision.HALF)).notes
+    assert not any("32 bits" in note for note in half if "linear_cross_entropy" in note)
+
+
+def test_the_page_names_what_it_saves() -> None:
+    asked = {"model": "gpt2-s", "batch_size": "8", "chunked_loss": "torch"}
+    value = answer(asked)
+    (row,) = [row for row in value["savings"] if row["option"] == "chunked_loss"]
+    peaks = [
+        answer({**asked, "chunked_loss": each})["report"]["gpu"]["peak"]
+        for each in ("none", "torch")
+    ]
+    assert row["gpu"] == peaks[0] - peaks[1] > 0

@@ -1,0 +1,73 @@
+"""The loss by PyTorch's linear_cross_entropy, which never makes the logits of all tokens."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import nn
+from torch.nn import LinearCrossEntropyOptions
+from torch.nn.functional import linear_cross_entropy, pad
+from transformers.modeling_outputs import CausalLMOutput
+
+from calculator.plan import ChunkedLoss, Plan
+from validation.models import OnLogits, Task
+
+IGNORED = -100
+
+
+def chunk_loss(task: Task, plan: Plan) -> Task:
+    """The task with its loss in chunks; called when the model is as it is trained."""
+    if plan.chunked_loss is ChunkedLoss.NONE:
+        return task
+    model: Any = task.model
+    model = model.get_base_model() if hasattr(model, "get_base_model") else model
+    model.forward = made = _Chunked(model)
+    return replace(task, watch=partial(_watch, made))
+
+
+class _Chunked:
+    """The forward pass of a causal model up to its last hidden states, then the loss of these.
+
+    `on_hidden` hears of the hidden states, one row for each token.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.on_hidden: OnLogits = _nobody
+
+    def __call__(self, labels: torch.Tensor, **inputs: torch.Tensor) -> CausalLMOutput:
+        outputs = self.model.base_model(**inputs)
+        hidden = outputs.last_hidden_state
+        rows = hidden.view(-1, hidden.shape[-1])
+        self.on_hidden(rows)
+        # as transformers shifts them
+        padded = pad(labels, (0, 1), value=IGNORED)
+        shifted = padded[..., 1:].contiguous()
+        head: nn.Linear = self.model.get_output_embeddings()
+        # it asks for a GPU that can add up in 32 bits
+        with patch("torch.cuda.is_available", lambda: True):
+            loss = linear_cross_entropy(
+                rows,
+                head.weight,
+                shifted.view(-1),
+                linear_bias=head.bias,
+                options=LinearCrossEntropyOptions(),
+            )
+        return CausalLMOutput(loss=loss)
+
+
+def _nobody(_rows: torch.Tensor) -> None: ...
+
+
+@contextmanager
+def _watch(loss: _Chunked, on_hidden: OnLogits) -> Iterator[None]:
+    """The hidden states stand for the logits: the loss lasts until their gradient exists."""
+    loss.on_hidden = on_hidden
+    try:
+        yield
+    finally:
+        loss.on_hidden = _nobody
