@@ -6,9 +6,11 @@ from enum import IntEnum
 from typing import Final
 
 from calculator.plan import (
+    ActivationOffload,
     Attention,
     BaseBits,
     Checkpointing,
+    ChunkedLoss,
     LoraBias,
     Offload,
     Optimizer,
@@ -116,6 +118,18 @@ def _four_bits(plan: Plan) -> Plan | None:
     return replace(plan, quantization=BaseBits.NF4_DOUBLE)
 
 
+def _inputs_in_ram(plan: Plan) -> Plan | None:
+    """The inputs of checkpointed layers in RAM."""
+    if plan.checkpointing is not Checkpointing.FULL:
+        return None
+    return _set(activation_offload=ActivationOffload.PINNED)(plan)
+
+
+def _chunked_loss(plan: Plan) -> Plan | None:
+    """The loss in chunks, where that does not widen products to 32 bits."""
+    return None if plan.precision is Precision.AMP else _set(chunked_loss=ChunkedLoss.TORCH)(plan)
+
+
 HALF_THE_LENGTH: Final = Change(
     "Halve the sequence length",
     Cost.OTHER_TRAINING,
@@ -174,6 +188,13 @@ CHANGES: Final = (
         "checkpointing",
     ),
     Change(
+        "Keep the inputs of layers in RAM",
+        Cost.TRANSFER,
+        "Moves the input of each layer over the bus and back in each step.",
+        _inputs_in_ram,
+        "inputs in RAM",
+    ),
+    Change(
         "Keep the optimizer in RAM",
         Cost.TRANSFER,
         "Moves all gradients and weights over the bus in each step.",
@@ -201,6 +222,13 @@ CHANGES: Final = (
         "Rounds the frozen weights, which get no updates; the adapters keep 32 bits.",
         _frozen_in_sixteen_bits,
         "16-bit frozen weights",
+    ),
+    Change(
+        "Make the logits of a chunk of tokens at a time",
+        Cost.EFFICIENCY,
+        "Gives the same loss; a GPU computes smaller products less efficiently.",
+        _chunked_loss,
+        "loss in chunks",
     ),
     Change(
         "Use Adafactor",
