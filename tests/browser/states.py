@@ -9,8 +9,13 @@ from calculator.plan import Plan
 SEED = 2021
 # options that refuse most of the others: few states have them
 SEVERAL_GPUS = ("gpus", "data_parallel")
-# options that go with few of the others
-RARE = ("lora", "quanti", "update_in", "activation", "chunked")
+# options that go with few of the others: rarely drawn, or in states of their own
+RARE = ("lora", "quanti", "update_in")
+OWN_STATES = (
+    {"model": "gpt2-s", "batch_size": "4", "chunked_loss": "torch"},
+    {"model": "gpt2-m", "checkpointing": "full", "activation_offload": "pinned"},
+)
+NOT_DRAWN = (*SEVERAL_GPUS, "chunked_loss", "activation_offload")
 
 
 def random_states(count: int) -> list[dict[str, str]]:
@@ -23,6 +28,8 @@ def random_states(count: int) -> list[dict[str, str]]:
     for state in states[5::10]:
         state["gpus"] = str(chance.choice([2, 3, 8]))
         state["data_parallel"] = _random_value(Plan.options()["data_parallel"], chance)
+    for place, state in zip(range(9, count, 20), OWN_STATES, strict=False):
+        states[place] = {"gpu": "a100-80", **state}
     return states
 
 
@@ -33,7 +40,7 @@ def _random_state(chance: random.Random) -> dict[str, str]:
     else:
         state["gpu"] = chance.choice(list(GPUS))
     for option in Plan.options().values():
-        if option.field in SEVERAL_GPUS:
+        if option.field in NOT_DRAWN:
             continue
         if chance.random() < (0.05 if option.field.startswith(RARE) else 0.4):
             state[option.field] = _random_value(option, chance)
