@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 SHARING_SECONDS = 120.0  # after the last step, so that the result is not lost
 NICENESS = 10  # of the thread that computes, see nice(2)
-DAEMON_ENDED = "the network daemon of this machine ended unexpectedly"
 FIRST_NEWS_SECONDS = 20.0  # how long a newcomer waits for the other peers' progress
 
 
@@ -328,15 +327,17 @@ class Volunteer:
         """
         if self.reporter.is_connected:
             return
-        if not self.reporter.is_alive:
-            raise CannotConnectError(DAEMON_ENDED)
+        self._require_daemon()
         self.reporter.stage = Stage.DISCONNECTED
         self.optimizer.discard_gradients()
         self.contribution.discard()
         while not self.reporter.is_connected and not stop.wait(1.0):
-            if not self.reporter.is_alive:
-                raise CannotConnectError(DAEMON_ENDED)
+            self._require_daemon()
         self._catch_up(stop)
+
+    def _require_daemon(self) -> None:
+        if not self.reporter.is_alive:
+            raise CannotConnectError("the network daemon of this machine ended unexpectedly")
 
     def _obey_moderators(self) -> None:
         """Go back to the weights that the run's moderators ordered, if we have not yet."""

@@ -175,7 +175,7 @@ class Reporter:
         """The main thread has to start again; calls that it waits for may never return."""
         logger.warning("the network daemon is gone: %r", error)
         if self.is_alive:
-            why = "cannot join the run: the network daemon of this machine is gone"
+            why = "cannot join the run: the network daemon of this machine ended unexpectedly"
             worker.end_within(LEAVING_SECONDS, why, supervisor.CANNOT_CONNECT)
         self.is_alive = self.is_connected = False
 

@@ -136,6 +136,7 @@ def test_a_daemon_that_ends_in_an_outage_is_noticed() -> None:
         optimizer=SimpleNamespace(discard_gradients=lambda: None),
         contribution=SimpleNamespace(discard=lambda: None),
     )
+    volunteer._require_daemon = partial(Volunteer._require_daemon, volunteer)
     stop = threading.Event()
     patience = threading.Timer(20.0, stop.set)
     patience.start()
