@@ -170,6 +170,13 @@ def frontier(params: Params) -> dict[str, Any]:
     return draw_frontier(params)
 
 
+def code(params: Params) -> dict[str, Any]:
+    """The program of a plan, see `page.program.show_program`."""
+    from calculator.page.program import show_program  # for those who open it
+
+    return show_program(params)
+
+
 def explain(params: Params) -> dict[str, Any]:
     """A pasted out-of-memory message beside a plan, see `page.message.explain_message`."""
     from calculator.page.message import explain_message  # for those who have one
@@ -203,6 +210,7 @@ _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "advise": advise,
     "curve": step_curve,
     "frontier": frontier,
+    "code": code,
     "explain": explain,
     "estimate": report_only,
     "models": models,

@@ -122,17 +122,3 @@ function showNotes(notes) {
   find("#calculator-notes").replaceChildren(...items);
   find("#calculator-notes-block").hidden = items.length === 0;
 }
-
-document.addEventListener("click", async (event) => {
-  const button = event.target;
-  if (!(button instanceof HTMLElement) || button.id !== "calculator-copy") return;
-  const command = find("#calculator-command");
-  try {
-    await navigator.clipboard.writeText(command.textContent ?? "");
-    button.textContent = "Copied";
-  } catch {
-    getSelection()?.selectAllChildren(command);
-    button.textContent = "Selected: press Ctrl+C";
-  }
-  setTimeout(() => (button.textContent = "Copy"), 2000);
-});

@@ -11,8 +11,10 @@ import { mountChooser } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
 import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "../calculator/form.js";
 import { mountCurve } from "../calculator/curve.js";
+import "../calculator/copy.js";
 import { mountFrontier } from "../calculator/frontier.js";
 import { mountMessage } from "../calculator/message.js";
+import { mountProgram } from "../calculator/program.js";
 import { ask, drop, isReady } from "../python.js";
 import { showPythonStatus } from "../python-status.js";
 
@@ -57,6 +59,12 @@ function mount(form) {
     },
     (query) => void follow(query),
   );
+  const program = mountProgram(/** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-program")), (written, show) => {
+    const asked = edits;
+    ask("code", { ...state, form: written }, (answer) => {
+      if (form.isConnected && asked === edits) show(answer);
+    });
+  });
   const pasted = mountMessage(
     /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-message")),
     (text, show) => {
@@ -77,8 +85,9 @@ function mount(form) {
     form.dataset.searching = "";
     curve.showStale();
     frontier.showStale();
+    program.showStale();
     // The figures come first.
-    for (const method of ["advise", "curve", "frontier", "explain"]) drop(method);
+    for (const method of ["advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
     if (isReady()) late = setTimeout(showStale, AT_ONCE_MS);
     else void showFirst(asked);
@@ -97,6 +106,7 @@ function mount(form) {
       else askForAdvice(asked, named(answer.value));
       curve.follow(named(answer.value));
       frontier.follow(named(answer.value));
+      program.follow(named(answer.value));
       pasted.request();
     });
   }
@@ -278,6 +288,7 @@ function mount(form) {
     fillFromAddress(form, state);
     showNone();
     showNoAdvice();
+    program.forget();
   } else {
     const place = /** @type {HTMLElement} */ (document.querySelector("#calculator-advice"));
     markLargest(JSON.parse(place.dataset.largest ?? "{}"));

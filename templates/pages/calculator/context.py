@@ -10,6 +10,7 @@ from calculator import protocol
 from calculator.architecture import Family
 from calculator.catalog import GPUS, MODELS, groups
 from calculator.configuration import LONGEST_TEXT
+from calculator.groups import names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
 from calculator.report import Part, Phase
@@ -188,6 +189,7 @@ def context() -> dict[str, object]:
     return {
         "value": value,
         "first_advice": whole_advice(),
+        "first_program": ask("code")["program"],
         "shown_ways": SHOWN_WAYS,
         "plan": plan,
         "words": words,
@@ -195,6 +197,7 @@ def context() -> dict[str, object]:
         "phase_rows": list(Phase),
         "other_rows": OTHER_ROWS,
         "groups": GROUPS,
+        "elsewhere": names_elsewhere,
         "sliders": SLIDERS,
         "model_groups": groups(),
         "longest_config": LONGEST_TEXT,

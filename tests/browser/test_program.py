@@ -1,0 +1,82 @@
+"""The plan as a program, on the calculator's page."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import Visitor, python_answers, settled
+
+pytestmark = pytest.mark.browser
+
+
+def python_writes(**params: str) -> str:
+    """CPython's program for a state."""
+    return str(python_answers("code", dict(params))["value"]["program"])
+
+
+def unfold(page: Page) -> None:
+    """Open the section, and wait for the program of the present state."""
+    page.locator("#calculator-program > summary").click()
+    written(page)
+
+
+def written(page: Page) -> None:
+    page.wait_for_selector("#calculator-program:not([aria-busy])")
+
+
+def shown(page: Page) -> str:
+    return page.locator("#program-text").text_content() or ""
+
+
+def test_the_program_follows_the_plan(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("calculator/")
+    settled(page)
+    unfold(page)
+    assert shown(page) == python_writes()
+    page.locator("#batch_size").fill("4")
+    settled(page)
+    written(page)
+    expect(page.locator("#program-text")).to_contain_text("(4, 1024)")
+    assert shown(page) == python_writes(batch_size="4")
+    assert visitor.errors == []
+
+
+def test_a_state_in_the_address_never_shows_the_program_of_another(visit: Visitor) -> None:
+    page = visit().open("calculator/?checkpointing=full")
+    settled(page)
+    unfold(page)
+    expect(page.locator("#program-text")).to_contain_text("gradient_checkpointing_enable")
+    assert shown(page) == python_writes(checkpointing="full")
+
+
+def test_a_plan_without_a_program_says_why(visit: Visitor) -> None:
+    page = visit().open("calculator/?reversible=true")
+    settled(page)
+    unfold(page)
+    note = page.locator(".program__note")
+    expect(note).to_contain_text("There is no program for these choices. Reversible layers")
+    expect(page.locator("#program-text")).to_be_hidden()
+    expect(page.locator("#program-copy")).to_be_hidden()
+
+
+def test_the_program_is_copied_with_the_keyboard_and_announced(visit: Visitor) -> None:
+    visitor = visit(permissions=["clipboard-read", "clipboard-write"])
+    page = visitor.open("calculator/")
+    settled(page)
+    unfold(page)
+    page.locator("#program-copy").focus()
+    page.keyboard.press("Enter")
+    status = page.locator("#program-copy + [role='status']")
+    expect(status).to_have_text("Copied")
+    expect(page.locator("#program-copy")).to_have_text("Copied")
+    assert page.evaluate("() => navigator.clipboard.readText()") == shown(page)
+    expect(status).to_have_text("")
+    expect(page.locator("#program-copy")).to_have_text("Copy")
+
+
+def test_without_scripts_the_program_of_the_defaults_can_be_read(visit: Visitor) -> None:
+    page = visit(java_script_enabled=False).open("calculator/")
+    page.locator("#calculator-program > summary").click()
+    expect(page.locator("#program-text")).to_be_visible()
+    assert shown(page).strip() == python_writes().strip()
+    expect(page.locator("#program-copy")).to_be_hidden()
