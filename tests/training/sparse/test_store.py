@@ -40,7 +40,7 @@ def test_a_file_that_is_too_long_is_not_read(store: FolderStore) -> None:
 
 def test_a_file_whose_content_was_changed_is_refused(store: FolderStore, tmp_path: Path) -> None:
     sha256 = store.put(b"abc")
-    (tmp_path / "files" / sha256).write_bytes(b"abd")
+    (tmp_path / "files" / sha256).write_bytes(b"abx")
     with pytest.raises(StoreError, match="SHA-256"):
         store.get(sha256, 3)
 
