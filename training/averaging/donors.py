@@ -208,6 +208,21 @@ class Donors:
             return None
 
 
+def read_offers(found: Any) -> list[tuple[PeerID, float]]:
+    """The peers that offer their state, with the step that each declares; never raises.
+
+    Args:
+        found: what the hash table gave.
+    """
+    records = getattr(found, "value", None)
+    return [
+        (PeerID(subkey), float(value))
+        for subkey, record in (records.items() if isinstance(records, dict) else ())
+        if isinstance(value := getattr(record, "value", None), int | float)
+        and isinstance(subkey, bytes)
+    ]
+
+
 def order_donors(
     declared: Iterable[tuple[PeerID, float]], callers: Iterable[PeerID], own: PeerID, ceiling: float
 ) -> list[PeerID]:

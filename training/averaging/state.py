@@ -22,6 +22,7 @@ from training.averaging.donors import (
     Donors,
     draw_sketch,
     order_donors,
+    read_offers,
 )
 from training.averaging.guard import GuardedAverager
 from training.network.connection import Network
@@ -174,13 +175,7 @@ class StateDownload(DecentralizedAverager):
     async def _list_donors(self, callers: Sequence[PeerID], ceiling: float) -> list[PeerID]:
         key = f"{self.prefix}.all_averagers"
         found = await self.dht.get(key, latest=True, return_future=True)
-        records = found.value if found is not None and isinstance(found.value, dict) else {}
-        declared = []
-        for subkey, record in records.items():
-            value = getattr(record, "value", None)
-            if isinstance(value, int | float) and isinstance(subkey, bytes):
-                declared.append((PeerID(subkey), float(value)))
-        return order_donors(declared, callers, self.peer_id, ceiling)
+        return order_donors(read_offers(found), callers, self.peer_id, ceiling)
 
     def _take_offer(self) -> tuple[dict[str, Any], list[torch.Tensor]] | None:
         self.took_offered = self.offered is not None

@@ -1,11 +1,15 @@
 """One check for every record: what holds, and that nothing at all makes it or a reader raise."""
 
+import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.averaging.key_manager import GroupKeyManager
 from hivemind.dht.crypto import RSASignatureValidator
 from hivemind.dht.protocol import DHTProtocol
 from hivemind.dht.routing import DHTID
@@ -27,6 +31,8 @@ from tests.training.records.sealing import (
     serialize,
     subkey_of,
 )
+from training.access import grants
+from training.averaging.donors import read_offers
 from training.averaging.progress import read_progress
 from training.records.kinds import LONGEST_SECONDS, Progress, kinds_of
 from training.records.orders import RollbackOrder
@@ -37,9 +43,16 @@ OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()
 CHECK = RecordValidator(RUN, RSAPrivateKey())
 TAG = subkey_of(OURS)
 
+
+def grant() -> bytes:
+    key = OURS.get_public_key().to_bytes().decode()
+    return grants.issue(Ed25519PrivateKey.generate(), RUN, "alice", key, 2**31).to_bytes()
+
+
 # Each kind of record as its owner writes it: the key, the subkey, and a value of it.
 KINDS: dict[str, tuple[bytes, Callable[[], object]]] = {
     "_orders": (TAG, order),
+    "_access": (TAG, grant),
     "_progress": (TAG, lambda: progress(OURS)),
     "_grad_averager.0b": (identity(OURS), lambda: True),
     "_grad_averager.0b0110": (identity(OURS), lambda: False),
@@ -47,6 +60,11 @@ KINDS: dict[str, tuple[bytes, Callable[[], object]]] = {
     "_grad_averager.all_averagers": (identity(OURS), lambda: 3),
     "_state_averager.all_averagers": (identity(OURS), lambda: None),
 }
+PARSERS: tuple[Callable[[Any], object], ...] = (
+    RollbackOrder.parse_obj,
+    Progress.parse_obj,
+    grants.parse,
+)
 every_kind = pytest.mark.parametrize("name", KINDS)
 
 
@@ -207,18 +225,33 @@ def test_readers_never_raise(records: dict[Any, Any]) -> None:
 @patient
 def test_readers_take_whatever_the_table_gives(found: object) -> None:
     answer = ValueWithExpiration(found, get_dht_time() + 10)
-    for parse in (RollbackOrder.parse_obj, Progress.parse_obj):
+    for parse in PARSERS:
         assert entries(answer, parse) == {}
         assert entries(found, parse) == {}
     assert read_progress(found) == {}
+    assert read_offers(answer) == read_offers(found) == read_searches(found) == []
+
+
+def read_searches(found: object) -> list[Any]:
+    """Who looks for a group, as the library reads it."""
+
+    async def get(*_: object, **__: object) -> object:
+        return ValueWithExpiration(found, get_dht_time() + 10)
+
+    table: Any = SimpleNamespace(get=get, peer_id=None)
+    manager = GroupKeyManager(table, f"{RUN}_grad_averager", "", None)
+    searches: list[Any] = asyncio.run(manager.get_averagers(manager.current_key, only_active=True))
+    return searches
 
 
 def _read_all(values: dict[Any, Any]) -> None:
     records = {s: ValueWithExpiration(v, get_dht_time() + 10) for s, v in values.items()}
     answer = ValueWithExpiration(records, get_dht_time() + 10)
-    for parse in (RollbackOrder.parse_obj, Progress.parse_obj):
+    for parse in PARSERS:
         assert entries(answer, parse).keys() <= {peer_id_of(TAG)}
     assert read_progress(records).keys() <= {peer_id_of(TAG)}
+    assert len(read_offers(answer)) <= len(values)
+    assert len(read_searches(records)) <= len(values)
 
 
 def test_the_keys_are_hivemind_s_own() -> None:
