@@ -143,6 +143,8 @@ def test_the_leaderboard_and_the_terminals_differ_by_what_the_log_disputes(
         disputed[who] += int(claimed) - int(seen)
     for who, claimed in re.findall(r"(\w+) claims (\d+) samples in \d+ steps that", log):
         disputed[who] += int(claimed)
+    for who, given in re.findall(r"(\w+) is credited late with (\d+) samples", log):
+        disputed[who] -= int(given)
     board = {who["name"]: who for who in json.loads((swarm.live / "peers.json").read_text())}
     for name in ("alice", "carol", "dave"):
         own = status.read(swarm.folder / name)["samples"]

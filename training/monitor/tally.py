@@ -6,6 +6,7 @@ averaged with (`witnesses`); a report that is older than one already taken is a 
 
 import logging
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -99,6 +100,8 @@ class Tally:
         self.unseen = 0  # steps that were made while nobody looked
         self.ordered_step = 0  # where the moderators' last order sent everybody
         self._looked_at = last_step
+        self._unseen_before = 0  # `unseen` at the last look
+        self._trained: frozenset[str] = frozenset()  # who was in training at the last look
         self._members: dict[str, Member] = {}
         self._steps: dict[int, Testimony] = {}
         self._written: dict[int, Testimony] = {}
@@ -108,6 +111,7 @@ class Tally:
     def observe(self, reports: Mapping[str, PeerReport], now: float) -> None:
         """Take in the newest report of each volunteer."""
         ceiling = max(_credible_step(reports), self.ordered_step + RECENT_STEPS)
+        self._trained, self._unseen_before = self._training(), self.unseen
         self._note_unseen_steps(reports, ceiling)
         for identity, report in reports.items():
             if self._take(identity, report):
@@ -121,9 +125,10 @@ class Tally:
         self.refused += count
 
     def furthest_step(self) -> int:
-        """The furthest step that a present volunteer reports."""
+        """The furthest step that a present volunteer reports and that is credible."""
         present = [m.step for m in self._members.values() if m.state != PeerState.LEFT.value]
-        return max([self.last_step, *present])
+        ceiling = statistics.median_high(present) + RECENT_STEPS if present else 0
+        return max([self.last_step, *(step for step in present if step <= ceiling)])
 
     def finished_lines(self, now: float) -> Iterable[ProgressLine]:
         """Give a line for each step whose reports are all here or have had their time."""
@@ -175,6 +180,7 @@ class Tally:
         member = self._members.get(identity)
         if member is None:
             member = Member(report.name, report.session, 0.0, "", report.session, report.step)
+            member.unseen = self._unseen_before
             self._members[identity] = member
         if report.time == member.last_seen and report.session == member.session:
             return False
@@ -223,11 +229,18 @@ class Tally:
             logger.warning(words, member.name, excess.samples, excess.steps)
 
     def _note_unseen_steps(self, reports: Mapping[str, PeerReport], ceiling: int) -> None:
-        """Note steps that were made while this monitor was down: their reports are gone."""
-        told = {step.step for report in reports.values() for step in report.recent}
-        new = {step for step in told if self._looked_at < step <= ceiling}
+        """Note steps that were made while this monitor was down: their reports are gone.
+
+        One volunteer's word that the run is further is not enough, unless it is the only one and
+        known.
+        """
+        telling = {key: {step.step for step in r.recent} for key, r in reports.items() if r.recent}
+        told = Counter(step for steps in telling.values() for step in steps)
+        least = 1 if len(telling) == 1 and telling.keys() <= self._members.keys() else 2
+        new = [s for s, times in told.items() if self._looked_at < s <= ceiling and times >= least]
         if new:
-            self.unseen += min(new) - self._looked_at - 1
+            known = sum(self._looked_at < s < min(new) for s in {*self._steps, *self._written})
+            self.unseen += min(new) - self._looked_at - 1 - known
             self._looked_at = max(new)
 
     def _take_steps(self, identity: str, report: PeerReport, ceiling: int, now: float) -> None:
@@ -241,6 +254,7 @@ class Tally:
                 continue
             if (
                 step.step > ceiling
+                or step.step <= self.last_step - REMEMBERED_STEPS  # nobody can confirm it any more
                 or step.samples > 2 * self.target_batch_size
                 or identity in present  # in a session before
             ):
@@ -249,10 +263,14 @@ class Tally:
                 late = self._written.setdefault(step.step, Testimony())
                 late.add(identity, step)
                 member.add_traffic(step)
-                self._dispute(member, step, late.credit(identity))
+                late.credited[identity] = late.credit(identity)
+                self._dispute(member, step, late.credited[identity])
+                self._confirm(late, step)
             else:
-                self._steps.setdefault(step.step, Testimony()).add(identity, step)
-                self._first_seen.setdefault(step.step, now)
+                if step.step not in self._steps:
+                    self._steps[step.step] = Testimony(self._trained - {identity})
+                    self._first_seen[step.step] = now
+                self._steps[step.step].add(identity, step)
         newest = [step.step for step in report.recent if step.step <= ceiling]
         member.looked_at = max([member.looked_at, *newest])
 
@@ -275,14 +293,43 @@ class Tally:
             credited,
         )
 
+    def _confirm(self, written: Testimony, late: StepReport) -> None:
+        """Give back what nobody had confirmed before this late report."""
+        for other in {str(entry.contributor) for entry in late.seen}:
+            samples = written.credit(other) if written.credited.get(other) == 0 else 0
+            if samples:
+                written.credited[other] = samples
+                member = self._members[other]
+                member.disputed += Totals(samples=-samples, steps=-1)
+                words = "%s is credited late with %d samples in step %d"
+                logger.info(words, member.name, samples, late.step)
+
+    def _training(self) -> frozenset[str]:
+        """The volunteers in training."""
+        state = PeerState.TRAINING.value
+        return frozenset(key for key, member in self._members.items() if member.state == state)
+
     def _is_settled(self, step: int, now: float) -> bool:
-        training = [key for key, m in self._members.items() if m.state == PeerState.TRAINING.value]
-        complete = all(key in self._steps[step].reports for key in training)
-        return complete or now - self._first_seen[step] > SETTLING_SECONDS
+        """True if a step can be written: no minority's claim that the run is further.
+
+        Where steps are missing before it, more must have reached it than not; one volunteer alone
+        is believed only once the others have had time to report.
+        """
+        training, reports = self._training(), self._steps[step].reports
+        waited = now - self._first_seen[step]
+        missing = training - reports.keys()
+        if missing and waited <= SETTLING_SECONDS:
+            return False
+        behind = sum(self._members[key].step < step for key in missing)
+        there = len(training | reports.keys()) - behind
+        if step <= max(self.last_step, self.ordered_step) + RECENT_STEPS:
+            return there >= behind
+        return there > behind and (there > 1 or waited > SILENCE_SECONDS)
 
     def _make_line(self, step: int, testimony: Testimony) -> ProgressLine:
-        reports = testimony.reports
-        credited = {identity: testimony.credit(identity) for identity in reports}
+        reports, training = testimony.reports, self._training()
+        credited = {identity: testimony.credit(identity, training) for identity in reports}
+        testimony.credited = credited
         for identity, report in reports.items():
             self._members[identity].add_traffic(report)
             self._dispute(self._members[identity], report, credited[identity])
@@ -307,6 +354,7 @@ class Tally:
         )
         self._rejected, self.refused = rejected, 0
         self.last_step, self.last_step_time = step, time
+        self._looked_at = max(self._looked_at, step)
         self._first_seen.pop(step)
         self._written[step] = testimony
         for old in [number for number in self._written if number <= step - REMEMBERED_STEPS]:

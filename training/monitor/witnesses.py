@@ -3,14 +3,22 @@
 import math
 import statistics
 from collections import defaultdict
+from collections.abc import Set
 
 from training.records.reports import StepReport
 
 
 class Testimony:
-    """The reports of one step, and what they say of each other; all is linear in their number."""
+    """The reports of one step, and what they say of each other; all is linear in their number.
 
-    def __init__(self) -> None:
+    Attributes:
+        others: the volunteers in training, besides the first to report the step, when it did.
+        credited: samples, once the step is written.
+    """
+
+    def __init__(self, others: Set[str] = frozenset()) -> None:
+        self.others = others
+        self.credited: dict[str, int] = {}
         self.reports: dict[str, StepReport] = {}
         self._seen: dict[str, list[float | None]] = defaultdict(list)
 
@@ -23,17 +31,21 @@ class Testimony:
         for other, weight in named.items():
             self._seen[other].append(weight)
 
-    def credit(self, claimant: str) -> int:
+    def credit(self, claimant: str, training: Set[str] = frozenset()) -> int:
         """The samples that a volunteer is credited with, at most those it claims.
 
         Where others saw its weight, the middle of what they saw counts, so that one who lies
         about another changes little. Where they only saw it in the group, its word is taken.
         Where others made the step without it, or each of them alone, its gradients went nowhere.
-        Where nobody else reports the step, it was the only one there.
+        Where nobody else reports the step, its word is taken only if nobody else was there.
+
+        Args:
+            training: the volunteers in training now: those who left may have made the step, too.
         """
         claim, told = int(self.reports[claimant].samples), self._seen.get(claimant, [])
         weights = [weight for weight in told if weight is not None]
         if weights:
             seen: int = math.floor(statistics.median_high(weights))
             return min(claim, seen)
-        return claim if told or len(self.reports) == 1 else 0
+        was_alone = len(self.reports) == 1 and self.others.isdisjoint(training)
+        return claim if told or was_alone else 0

@@ -75,9 +75,54 @@ CLOSED = (
         "test_records_of_made_up_keys_are_refused_where_there_is_an_authority",
     ),
     Claim(
-        "Sequences are credited only if other peers saw them in their averaging rounds.",
+        "While others train, a volunteer's sequences are credited only if another peer saw it in "
+        "an averaging round.",
         "monitor/test_tally.py",
         "test_a_late_report_is_checked_like_one_in_time",
+    ),
+    Claim(
+        "A step that one of three or more volunteers claims ahead of the others is not written "
+        "and earns nothing.",
+        "monitor/test_tally.py",
+        "test_a_step_that_one_claims_ahead_of_the_others_is_not_written",
+    ),
+    Claim(
+        "A checkpoint must match its published hash and hold exactly the tensors of the run's own "
+        "model.",
+        "model/test_checkpoint.py",
+        "test_weights_that_are_not_all_of_the_models_are_refused",
+    ),
+    Claim(
+        "Code or kernels that a checkpoint's configuration names are never loaded.",
+        "model/test_checkpoint.py",
+        "test_a_configuration_names_no_kernel_and_no_code",
+    ),
+    Claim(
+        "Broken rows of the training data are skipped and counted.",
+        "data/test_reading.py",
+        "test_a_broken_row_is_left_out_and_counted",
+    ),
+    Claim(
+        "A data file with a column that would unpack to more than 256 MiB is never unpacked.",
+        "data/test_reading.py",
+        "test_a_file_that_unpacks_to_much_is_never_unpacked",
+    ),
+    Claim(
+        "A stored token goes to an authority on another machine only after its owner has agreed "
+        "to send it to that server.",
+        "access/test_trust.py",
+        "test_without_a_yes_the_token_is_not_handed_out",
+    ),
+    Claim(
+        "If the run file pins the authority's key, no other server can pass for the authority.",
+        "access/test_trust.py",
+        "test_an_authority_with_another_key_than_the_run_files_is_refused",
+    ),
+    Claim(
+        "With an authority, an account takes part with one device at a time unless the organizers "
+        "allow more.",
+        "access/test_trust.py",
+        "test_an_account_takes_part_with_one_device_at_a_time",
     ),
 )
 BOUNDED = (
@@ -115,6 +160,19 @@ BOUNDED = (
         "Among three peers, a single claim is believed.",
         "averaging/test_progress.py",
         "test_a_quarter_of_the_peers_may_be_wrong_about_the_step",
+    ),
+    Claim(
+        "A newcomer compares the weights that it gets from a peer with those of two others: the "
+        "length of each tensor, and values at random places. If only one peer can be asked, its "
+        "word is taken.",
+        "averaging/test_donors.py",
+        "test_a_state_that_two_others_do_not_have_is_refused_for_theirs",
+    ),
+    Claim(
+        "For steps that the monitor missed while it was down, volunteers are credited as they "
+        "report, with at most one batch each per step.",
+        "monitor/test_tally.py",
+        "test_a_newcomer_made_no_steps_before_it_came",
     ),
 )
 

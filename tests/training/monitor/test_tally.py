@@ -123,7 +123,7 @@ def test_a_silent_volunteer_has_left_and_is_no_longer_waited_for() -> None:
 
 def test_a_volunteer_who_comes_back_keeps_what_it_did() -> None:
     tally = Tally(TARGET)
-    look(tally, START, a=report(2))
+    look(tally, START, a=report(2, [step_report(1), step_report(2)]))
     again = report(3, session=START + 50, time=START + 60, samples=32, steps=1)
     look(tally, START + 60, a=again)
     (contributor,) = tally.contributors()
@@ -142,12 +142,13 @@ def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted() -> None:
 
 def test_totals_that_shrink_are_refused() -> None:
     tally = Tally(TARGET)
-    look(tally, START, a=report(1), b=report(1))
-    (line,) = look(tally, START + 2, a=report(2, samples=0), b=report(2))[:1] or look(
+    look(tally, START, a=report(1), b=report(1), c=report(1))
+    shrunk = report(2, samples=0)
+    (line,) = look(tally, START + 2, a=shrunk, b=report(2), c=report(2))[:1] or look(
         tally, START + 3 + SETTLING_SECONDS
     )
     assert line.rejected == 1
-    assert {c.id: c.samples for c in tally.contributors()} == {"a": 32, "b": 64}
+    assert {c.id: c.samples for c in tally.contributors()} == {"a": 32, "b": 64, "c": 64}
 
 
 def step_with_witnesses(step: int, samples: int, **seen: float | None) -> StepReport:
@@ -359,3 +360,106 @@ def test_a_helper_is_a_witness_and_earns_nothing() -> None:
     assert line.training == 2
     credited = {one.name: one.samples for one in tally.contributors()}
     assert credited == {"alice": 48, "bob": 16, "carol": 0}
+
+
+def trained(reached: int, now: float, **liar: Any) -> dict[str, PeerReport]:
+    """Reports of two who made a step together; `liar` is what a third one reports meanwhile."""
+    reports = {
+        IDS[name]: report(
+            reached,
+            [step_with_witnesses(reached, 32, **{other: 32.0})],
+            name=name,
+            time=now,
+        )
+        for name, other in (("alice", "bob"), ("bob", "alice"))
+    }
+    if liar:
+        values: dict[str, Any] = {"step": reached, "name": "mallory", "time": now}
+        reports[IDS["mallory"]] = report(**(values | liar))
+    return reports
+
+
+def watch(tally: Tally, reached: int, **liar: Any) -> list[int]:
+    """The steps written once the slow have had their time, 20 seconds to a step."""
+    now = START + 20 * reached
+    lines = look(tally, now, **trained(reached, now, **liar))
+    lines += tally.finished_lines(now + SETTLING_SECONDS + 1)
+    return [line.step for line in lines]
+
+
+@pytest.mark.parametrize("ahead", [1, 4, 8])
+def test_a_step_that_one_claims_ahead_of_the_others_is_not_written(ahead: int) -> None:
+    tally = Tally(TARGET)
+    assert [watch(tally, step) for step in (1, 2, 3)] == [[1], [2], [3]]
+    claim = {"step": 4 + ahead, "recent": [step_report(4 + ahead, 2 * TARGET)], "samples": 128}
+    written = [watch(tally, step, **claim) for step in range(4, 15)]
+    assert written == [[step] for step in range(4, 15)]
+    assert credited(tally) == {"alice": 32 * 14, "bob": 32 * 14, "mallory": 0}
+
+
+def test_a_claim_counts_once_somebody_confirms_it_late() -> None:
+    tally = Tally(TARGET)
+    assert [watch(tally, step) for step in (1, 2, 3)] == [[1], [2], [3]]
+    now = START + 80
+    both = trained(4, now)
+    assert look(tally, now, **{IDS["alice"]: both[IDS["alice"]]}) == []
+    (line,) = tally.finished_lines(now + SETTLING_SECONDS + 1)
+    assert line.samples == 0
+    assert credited(tally) == {"alice": 96, "bob": 96}
+    look(tally, now + 12, **{IDS["bob"]: both[IDS["bob"]]})
+    assert credited(tally) == {"alice": 128, "bob": 128}
+    assert [one.steps for one in tally.contributors()] == [4, 4]
+
+
+def test_who_is_left_alone_by_the_others_is_credited() -> None:
+    tally = Tally(TARGET)
+    assert watch(tally, 1) == [1]
+    now = START + 20 + SILENCE_SECONDS - 5
+    alone = report(2, [step_report(2)], time=now)
+    assert look(tally, now, **{IDS["alice"]: alone}) == []
+    (line,) = look(tally, now + 6)  # bob is taken for gone by now
+    assert line.samples == 32
+
+
+def test_claims_for_steps_of_long_ago_earn_nothing() -> None:
+    tally = Tally(TARGET)
+    for step in range(1, 61):
+        assert watch(tally, step) == [step]
+    for number, first in enumerate((1, 9, 17)):
+        recent = [step_report(step, 2 * TARGET) for step in range(first, first + 8)]
+        claim = {"recent": recent, "samples": 16 * TARGET, "steps": 8}
+        watch(tally, 61 + number, **claim, session=START + 1000 + number)
+    assert credited(tally)["mallory"] == 0
+
+
+def test_one_who_tells_of_later_steps_does_not_make_others_unseen() -> None:
+    tally = Tally(TARGET)
+    for step in range(1, 20):
+        claim = {"step": step + 6, "recent": [step_report(step + 6)], "samples": 7 * 32 * step}
+        watch(tally, step, **claim)
+    assert tally.unseen == 0
+    assert credited(tally)["mallory"] <= 7 * 32  # the newest claims, not written yet
+
+
+def test_a_newcomer_made_no_steps_before_it_came() -> None:
+    tally = Tally(TARGET)
+    assert watch(tally, 1) == [1]
+    watch(tally, 50)  # the monitor was away
+    assert (tally.unseen, credited(tally)) == (48, {"alice": 32 * 50, "bob": 32 * 50})
+    watch(tally, 51, recent=[], samples=48 * TARGET, steps=48)
+    assert credited(tally)["mallory"] == 0
+
+
+def test_one_who_is_far_ahead_does_not_end_a_run() -> None:
+    tally = Tally(TARGET)
+    far: dict[str, Any] = {
+        "step": 10**6,
+        "recent": [step_report(10**6, 2 * TARGET)],
+        "samples": 10**9,
+    }
+    first = report(name="mallory", **far)
+    assert look(tally, START, **{IDS["mallory"]: first.copy(update={"time": START})}) == []
+    assert [watch(tally, step, **far) for step in range(1, 6)] == [[1], [2], [3], [4], [5]]
+    assert tally.furthest_step() == 5
+    assert credited(tally)["alice"] == 32 * 5
+    assert credited(tally)["mallory"] <= 2 * TARGET

@@ -233,7 +233,7 @@ def test_readers_take_whatever_the_table_gives(found: object) -> None:
 
 
 def read_searches(found: object) -> list[Any]:
-    """Who looks for a group, as the library reads it."""
+    """Peers that look for a group, as the library reads them."""
 
     async def get(*_: object, **__: object) -> object:
         return ValueWithExpiration(found, get_dht_time() + 10)

@@ -109,11 +109,13 @@ def test_who_leaves_right_after_a_step_is_credited_for_it(tmp_path: Path) -> Non
         log = tmp_path / "monitor" / "log.txt"
 
         def accounted() -> int:
+            text = log.read_text()
             claims = re.findall(
-                r"guest claims (\d+) samples in step \d+, the others saw (\d+)", log.read_text()
+                r"guest claims (\d+) samples in step \d+, the others saw (\d+)", text
             )
             disputed = sum(int(claimed) - int(seen) for claimed, seen in claims)
-            return int(board()["guest"]["samples"]) + disputed
+            given = re.findall(r"guest is credited late with (\d+) samples", text)
+            return int(board()["guest"]["samples"]) + disputed - sum(map(int, given))
 
         wait_for("the guest to be gone", lambda: board()["guest"]["state"] == "left")
         wait_for("its last step to be credited", lambda: accounted() == own, 60)
