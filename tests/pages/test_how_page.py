@@ -1,5 +1,6 @@
 """'How it works' shows what the calculator counts and what was measured."""
 
+import html
 import json
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ from templates.pages.how_it_works.context import (
 )
 from templates.render import render_page
 from tests.pages.tables import rows_of
+from training.run.differences import DIFFERENCES
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +133,12 @@ def test_what_was_measured_is_on_the_page(page: str) -> None:
     assert ("\n\nThe next table shows" in page) == bool(found and found.overlaps)
     for item in found.exchanges if found else []:
         assert [str(cell) for cell in item.cells] in rows_of(page)
+
+
+def test_every_difference_from_the_run_of_2021_is_on_the_page(page: str) -> None:
+    rows = [[html.unescape(cell) for cell in row] for row in rows_of(page)]
+    for one in DIFFERENCES:
+        assert [one.subject, one.then, one.here, one.reason] in rows
 
 
 @pytest.fixture(scope="module")
