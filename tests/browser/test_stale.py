@@ -1,0 +1,76 @@
+"""Figures that are not those of the form's present state: marked, and as easy to read."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_every_page import (
+    AXE,
+    DARKEN,
+    END_TRANSITIONS,
+    RUN_AXE_ON_CONTRAST,
+    findings,
+)
+from tests.browser.visits import Visitor, advised, open_calculator, settled
+
+pytestmark = pytest.mark.browser
+
+# The parts of the answer that are marked on their own, and words in each.
+WORDS = {
+    "#advice-ways": ".way__words",
+    "#calculator-frontier .frontier": "button:enabled strong",
+    "#calculator-curve .curve__body": "[data-curve=total]",
+    "#calculator-program .program": "#program-text",
+}
+# The lowest contrast of words that axe finds in a place.
+CONTRAST = """async (place) => {
+  const {passes, violations} = await axe.run(place, {runOnly: ["color-contrast"]});
+  const nodes = [...passes, ...violations].flatMap((rule) => rule.nodes);
+  const checks = nodes.flatMap(({any}) => any);
+  return Math.min(...checks.map(({data}) => data?.contrastRatio ?? Infinity));
+}"""
+EDGE = "(element) => getComputedStyle(element, '::before').backgroundImage"
+COLOR = "(element) => getComputedStyle(element).color"
+
+
+def drawn(page: Page) -> None:
+    """Wait until all that unfolds shows the form's present state."""
+    advised(page)
+    for place in ("frontier", "curve", "program"):
+        page.wait_for_selector(f"#calculator-{place}:not([aria-busy])")
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_stale_figures_are_marked_and_keep_their_contrast(
+    visit: Visitor, width: int, is_dark: bool
+) -> None:
+    page = open_calculator(visit(viewport={"width": width, "height": 900}), "model=gpt2-s")
+    drawn(page)
+    if is_dark:
+        page.evaluate(DARKEN)
+    page.evaluate(END_TRANSITIONS)
+    page.evaluate(AXE.read_text("utf-8"))
+    fresh = {place: page.locator(f"{place} {words}").first for place, words in WORDS.items()}
+    before = {place: words.evaluate(COLOR) for place, words in fresh.items()}
+    assert page.locator("#calculator-answer").evaluate(EDGE) == "none"
+    page.locator("#batch_size").fill("0")  # refused, so the figures stay another state's
+    settled(page)
+    expect(page.locator("#calculator-answer[data-stale]")).to_have_count(1)
+    assert "gradient" in page.locator("#calculator-answer").evaluate(EDGE)
+    for place, words in fresh.items():
+        assert page.evaluate(CONTRAST, place) >= 4.5, place
+        assert words.evaluate(COLOR) != before[place], place
+    assert page.evaluate(CONTRAST, "#calculator-answer") >= 4.5
+    assert findings(page, RUN_AXE_ON_CONTRAST) == []
+
+
+def test_advice_of_another_state_has_an_edge_until_its_own_comes(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    drawn(page)
+    ways = page.locator("#advice-ways")
+    assert ways.evaluate(EDGE) == "none"
+    page.evaluate("() => document.querySelector('#calculator-advice').ariaBusy = 'true'")
+    assert "gradient" in ways.evaluate(EDGE)
+    page.locator("#batch_size").fill("2")
+    advised(page)
+    assert ways.evaluate(EDGE) == "none"
