@@ -133,11 +133,12 @@ class Plan:
     precision: Precision = choice(
         Precision.AMP,
         "Precision",
-        "Number formats of weights, gradients and arithmetic.",
+        "Number formats of weights, gradients and arithmetic; mixed has weights and gradients in "
+        "16 bits.",
         {
             Precision.FP32: "fp32: everything in 32 bits",
             Precision.AMP: "amp: 32-bit weights, 16-bit autocast",
-            Precision.MIXED: "mixed: 16-bit weights and gradients, fp32 master weights",
+            Precision.MIXED: "mixed: 16 bits, fp32 master weights",
             Precision.HALF: "half: everything in 16 bits",
         },
         explained=tuple(
@@ -148,7 +149,8 @@ class Plan:
     optimizer: Optimizer = choice(
         Optimizer.ADAM,
         "Optimizer",
-        "The rule for updating weights. Most optimizers keep states from step to step.",
+        "The rule for updating weights. Most optimizers keep states from step to step. Muon "
+        "updates the matrices of hidden layers, and AdamW the rest.",
         {
             Optimizer.ADAM: "Adam, AdamW",
             Optimizer.LAMB: "LAMB",
@@ -156,7 +158,7 @@ class Plan:
             Optimizer.MOMENTUM: "SGD with momentum",
             Optimizer.ADAFACTOR: "Adafactor",
             Optimizer.LION: "Lion",
-            Optimizer.MUON: "Muon for hidden layers' matrices, AdamW for the rest",
+            Optimizer.MUON: "Muon, AdamW for the rest",
         },
     )
     optimizer_bits: int = choice(
@@ -169,9 +171,10 @@ class Plan:
     update: Update = choice(
         Update.FOREACH,
         "Update",
-        "PyTorch's implementation of the update. They differ in their temporaries.",
+        "PyTorch's implementation of the update; foreach is its default. They differ in their "
+        "temporaries.",
         {
-            Update.FOREACH: "foreach: all tensors at once (PyTorch's default)",
+            Update.FOREACH: "foreach: all tensors at once",
             Update.FUSED: "fused: one kernel, no temporaries",
             Update.LOOP: "loop: one tensor after another",
         },
@@ -209,12 +212,13 @@ class Plan:
     activation_offload: ActivationOffload = choice(
         ActivationOffload.NONE,
         "Activation offload",
-        "Keep the inputs of checkpointed layers in RAM, and bring each back for its layer. Used "
-        "with full checkpointing.",
+        "Keep the inputs of checkpointed layers in RAM with PyTorch's save_on_cpu(), and bring "
+        "each back for its layer; pinned is save_on_cpu(pin_memory=True), as in offload_wrapper. "
+        "Used with full checkpointing.",
         {
             ActivationOffload.NONE: "none",
-            ActivationOffload.PAGEABLE: "pageable: save_on_cpu()",
-            ActivationOffload.PINNED: "pinned: save_on_cpu(pin_memory=True), as offload_wrapper",
+            ActivationOffload.PAGEABLE: "pageable: in ordinary memory",
+            ActivationOffload.PINNED: "pinned: in page-locked memory",
         },
         technique=True,
         needs="checkpointing",
@@ -223,10 +227,11 @@ class Plan:
         ChunkedLoss.NONE,
         "Chunked loss",
         "Compute the output layer and cross-entropy together, some tokens at a time, so that the "
-        "logits of all tokens never exist.",
+        "logits of all tokens never exist: PyTorch's linear_cross_entropy with the defaults of "
+        "LinearCrossEntropyOptions.",
         {
             ChunkedLoss.NONE: "none: all logits at once",
-            ChunkedLoss.TORCH: "torch: linear_cross_entropy with LinearCrossEntropyOptions()",
+            ChunkedLoss.TORCH: "torch: linear_cross_entropy",
         },
         technique=True,
     )
@@ -299,7 +304,7 @@ class Plan:
         {
             LoraBias.NONE: "none",
             LoraBias.ALL: "all: every bias of the model",
-            LoraBias.LORA_ONLY: "lora_only: those of the layers with adapters",
+            LoraBias.LORA_ONLY: "lora_only: of layers with adapters",
         },
     )
     lora_modules: str = names(
@@ -317,9 +322,9 @@ class Plan:
         {
             BaseBits.NONE: "none: as the precision has them",
             BaseBits.NF4: "nf4: 4 bits, a scale for each 64",
-            BaseBits.NF4_DOUBLE: "nf4-double: the same, the scales in 8 bits",
+            BaseBits.NF4_DOUBLE: "nf4-double: nf4, scales in 8 bits",
             BaseBits.FP4: "fp4: 4 bits, a scale for each 64",
-            BaseBits.FP4_DOUBLE: "fp4-double: the same, the scales in 8 bits",
+            BaseBits.FP4_DOUBLE: "fp4-double: fp4, scales in 8 bits",
         },
         technique=True,
         needs="lora",
@@ -335,12 +340,13 @@ class Plan:
     data_parallel: DataParallel = choice(
         DataParallel.DDP,
         "Data parallelism",
-        "What each of several GPUs holds: a whole copy (DistributedDataParallel) or a shard "
-        "(fully_shard).",
+        "What each of several GPUs holds: a whole copy, whose gradients DistributedDataParallel "
+        "reduces in buckets (ddp-view: with gradient_as_bucket_view), or a shard of each layer, "
+        "whose weights FSDP2's fully_shard gathers when needed.",
         {
-            DataParallel.DDP: "ddp: a copy on each, gradients reduced in buckets",
-            DataParallel.DDP_VIEW: "ddp-view: the same, with gradient_as_bucket_view",
-            DataParallel.FSDP: "fsdp: FSDP2 by layer, weights gathered when needed",
+            DataParallel.DDP: "ddp: a copy on each",
+            DataParallel.DDP_VIEW: "ddp-view: gradients in the buckets",
+            DataParallel.FSDP: "fsdp: a shard on each",
         },
         technique=True,
         needs="gpus",

@@ -117,11 +117,11 @@ class Run:
     way: Way = choice(
         Way.ALL_REDUCE,
         "Way of exchange",
-        "How gradients reach the other volunteers.",
+        "How gradients reach the other volunteers; all-reduce is hivemind's way.",
         {
-            Way.ALL_REDUCE: "all-reduce: each averages a part, as hivemind does",
-            Way.ALL_GATHER: "all-gather: each sends its gradients to all others",
-            Way.STORE: "store: each uploads once and downloads the others'",
+            Way.ALL_REDUCE: "all-reduce: each averages a part",
+            Way.ALL_GATHER: "all-gather: each sends to all others",
+            Way.STORE: "store: upload once, download the others'",
         },
     )
     target_batch: int = integer(

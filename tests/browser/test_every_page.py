@@ -68,6 +68,23 @@ CROOKED = """() => {
 CUT = """() => [...document.querySelectorAll("main .scroller")]
   .filter((frame) => frame.offsetParent && frame.scrollWidth > frame.clientWidth + 1)
   .map((frame) => frame.getAttribute("aria-label"))"""
+# Choices whose words are wider than the room that a closed list has for them.
+CUT_CHOICES = """() => [...document.querySelectorAll("main select")]
+  .filter((list) => list.offsetParent)
+  .flatMap((list) => {
+    const {font, fontStretch, letterSpacing, paddingLeft, paddingRight} = getComputedStyle(list);
+    const room = list.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    const ruler = document.createElement("span");
+    Object.assign(ruler.style, {font, fontStretch, letterSpacing, position: "absolute"});
+    ruler.style.whiteSpace = "pre";
+    document.body.append(ruler);
+    const wide = [...list.options].filter((choice) => {
+      ruler.textContent = choice.label;
+      return ruler.getBoundingClientRect().width > room;
+    });
+    ruler.remove();
+    return wide.map((choice) => [list.id || list.name, choice.label]);
+  })"""
 
 
 def pages_of(site: Path) -> list[str]:
@@ -111,6 +128,7 @@ def test_a_page_loads_only_its_own_files_stays_still_and_is_accessible(
         assert visitor.errors == [], path
         assert page.context.cookies() == [], path
         unfold(page)
+        assert page.evaluate(CUT_CHOICES) == [], path
         if width == WIDTHS[-1]:
             assert page.evaluate(CROOKED) == [], path
             assert page.evaluate(CUT) == [], path
