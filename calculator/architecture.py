@@ -58,6 +58,10 @@ class Architecture:
     pattern: tuple[str, ...] = ()
     more: tuple[tuple[str, int], ...] = ()
 
+    def __hash__(self) -> int:
+        """Of what tells most models apart: caches ask for it several times for each estimate."""
+        return hash((self.name, self.layers, self.decoder_layers, self.sequence_length))
+
     @property
     def numbers(self) -> Mapping[str, int]:
         """Every whole number by its name, as `calculator.models` use the names for sizes."""

@@ -1,7 +1,7 @@
-"""The memory of a training step: `estimate(architecture, plan) -> Report`."""
+"""The memory of a training step: `estimate(architecture, plan) -> Report`, or its totals."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +21,7 @@ from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import Statics, statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
+from calculator.techniques.data_parallel import Collective
 
 
 def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
@@ -31,54 +32,114 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
     """
     resolved = resolve(architecture, plan or Plan())
     static, parameters, trainable = static_of(architecture, resolved)
-    prepared = prepare(architecture, resolved)
-    exchanged = collectives(architecture, prepared, resolved)
-    static = replace(static, buckets=bucket_bytes(exchanged))
-    numbers = tuple(prepared.numbers.items())
-    parts = _recorded_parts(prepared.step, numbers, prepared.left_out)
-    always = static_parts(static, resolved)
-    phases = {
-        phase: Memory(*(more + size for more, size in zip(always, parts[phase], strict=True)))
-        for phase in list(Phase)[:3]
-    }
-    phases[Phase.UPDATE] = update_memory(static, prepared, resolved)
-    moved = moved_inputs(prepared, resolved)
-    ram = Memory(
-        static.ram_weights,
-        static.ram_gradients,
-        static.ram_optimizer,
-        ram_of(moved, resolved),
-        static.ram_update,
-    )
-    over_bus = sum(moved) * resolved.accumulation
+    counted = _count(architecture, resolved, static)
+    over_bus = sum(counted.moved) * resolved.accumulation
     return Report(
         architecture.name,
         resolved,
         parameters,
         trainable,
-        phases,
-        ram,
-        estimate_overhead(max(memory.total for memory in phases.values()), generation),
+        counted.phases,
+        counted.ram,
+        estimate_overhead(counted.peak, generation),
         static.to_ram + over_bus,
         static.to_gpu + over_bus,
-        exchanged,
+        counted.exchanged,
         (
             *notes_for(architecture, resolved),
-            *parallel_notes(architecture, resolved, exchanged),
+            *parallel_notes(architecture, resolved, counted.exchanged),
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Peak bytes on the GPU, and bytes of RAM."""
+
+    gpu: int
+    ram: int
+
+
+def totals(architecture: Architecture, plan: Plan) -> Totals:
+    """The totals of a report, without the rest of it: a search asks for hundreds.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    resolved = resolve(architecture, plan)
+    return _totals(architecture, resolved, static_of(architecture, resolved)[0])
+
+
+def totals_within(
+    architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
+) -> Totals | None:
+    """The same; None where not even a peak fits that no step of the plan can do without.
+
+    That is known without recording the step, so a search over many plans saves most of its time.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    resolved = resolve(architecture, plan)
+    static, *_ = static_of(architecture, resolved)
+    return _totals(architecture, resolved, static) if fits(_least(static)) else None
 
 
 def least(architecture: Architecture, plan: Plan) -> int:
     """Bytes that no step of this plan can do without: those of the update, all else left out.
 
-    Found without recording the step, so a search that asks first saves most of its time.
-
     Raises:
         InputError: if the model does not support the plan.
     """
     static, *_ = static_of(architecture, resolve(architecture, plan))
+    return _least(static)
+
+
+def _least(static: Statics) -> int:
     return static.weights + static.gradients + static.optimizer + static.update
+
+
+def _totals(architecture: Architecture, plan: Plan, static: Statics) -> Totals:
+    counted = _count(architecture, plan, static)
+    return Totals(counted.peak, counted.ram.total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Bytes of a step in each phase and in RAM, of the tensors that it moves, and exchanges."""
+
+    phases: Mapping[Phase, Memory]
+    ram: Memory
+    moved: Sequence[int]
+    exchanged: tuple[Collective, ...]
+
+    @property
+    def peak(self) -> int:
+        """Bytes on the GPU at the peak."""
+        return max(memory.total for memory in self.phases.values())
+
+
+def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
+    prepared = prepare(architecture, plan)
+    exchanged = collectives(architecture, prepared, plan)
+    if exchanged:
+        static = replace(static, buckets=bucket_bytes(exchanged))
+    parts = _recorded_parts(prepared.step, tuple(prepared.numbers.items()), prepared.left_out)
+    always = static_parts(static, plan)
+    phases = {
+        phase: Memory(*(more + size for more, size in zip(always, parts[phase], strict=True)))
+        for phase in list(Phase)[:3]
+    }
+    phases[Phase.UPDATE] = update_memory(static, prepared, plan)
+    moved = moved_inputs(prepared, plan)
+    ram = Memory(
+        static.ram_weights,
+        static.ram_gradients,
+        static.ram_optimizer,
+        ram_of(moved, plan),
+        static.ram_update,
+    )
+    return _Counted(phases, ram, moved, exchanged)
 
 
 # the options that weights, gradients, states and the update depend on; a search tries many plans

@@ -5,12 +5,12 @@ Each option is declared once, at its field in `Plan`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, Self
 
 from calculator.autograd.mode import Attention as Attention
 from calculator.autograd.mode import Checkpointing as Checkpointing
+from calculator.choice import Choice
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.errors import unknown_name
 from calculator.options import Option, choice, flag, integer, names, number, options_of
@@ -21,7 +21,7 @@ LONGEST_NAMES: Final = 400
 MOST_GPUS: Final = 16_384
 
 
-class Precision(StrEnum):
+class Precision(Choice):
     """Number formats of weights, gradients and arithmetic."""
 
     FP32 = "fp32"
@@ -30,7 +30,7 @@ class Precision(StrEnum):
     HALF = "half"
 
 
-class Optimizer(StrEnum):
+class Optimizer(Choice):
     """Optimizer whose states and update are counted; AdamW counts as Adam."""
 
     ADAM = "adam"
@@ -42,7 +42,7 @@ class Optimizer(StrEnum):
     MUON = "muon"
 
 
-class Update(StrEnum):
+class Update(Choice):
     """PyTorch's three implementations of an optimizer's update."""
 
     FOREACH = "foreach"
@@ -50,21 +50,21 @@ class Update(StrEnum):
     LOOP = "loop"
 
 
-class Offload(StrEnum):
+class Offload(Choice):
     """Data kept in RAM instead of GPU memory."""
 
     NONE = "none"
     OPTIMIZER = "optimizer"
 
 
-class ChunkedLoss(StrEnum):
+class ChunkedLoss(Choice):
     """Code that computes the output layer and its loss a chunk of tokens at a time."""
 
     NONE = "none"
     TORCH = "torch"
 
 
-class ActivationOffload(StrEnum):
+class ActivationOffload(Choice):
     """RAM that holds the inputs of checkpointed layers until the backward pass."""
 
     NONE = "none"
@@ -72,7 +72,7 @@ class ActivationOffload(StrEnum):
     PINNED = "pinned"
 
 
-class DataParallel(StrEnum):
+class DataParallel(Choice):
     """PyTorch's ways to train one model on several GPUs, each with micro-batches of its own."""
 
     DDP = "ddp"
@@ -80,7 +80,7 @@ class DataParallel(StrEnum):
     FSDP = "fsdp"
 
 
-class BaseBits(StrEnum):
+class BaseBits(Choice):
     """Number format of a frozen model's linear layers."""
 
     NONE = "none"
@@ -95,7 +95,7 @@ class BaseBits(StrEnum):
         return self in (BaseBits.NF4_DOUBLE, BaseBits.FP4_DOUBLE)
 
 
-class LoraBias(StrEnum):
+class LoraBias(Choice):
     """Biases that are trained beside LoRA's adapters."""
 
     NONE = "none"
@@ -110,7 +110,7 @@ _SIXTEEN_BITS = (
 _OTHER_MODEL = "makes another model: pretrained weights do not fit it"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """One choice for every option; None stands for the model's own value.
 
@@ -353,12 +353,21 @@ class Plan:
     )
 
     def __post_init__(self) -> None:
-        for name, option in _OPTIONS.items():
-            value = getattr(self, name)
+        for name, value in vars(self).items():
             if value is not None:
-                is_plain = isinstance(value, str | int | float)
-                parsed = _parsed(name, value) if is_plain else option.parse(value)
-                object.__setattr__(self, name, parsed)
+                vars(self)[name] = _settled(name, value)
+
+    def but(self, **values: object) -> Self:
+        """The same plan with other values; those that stay are not parsed again.
+
+        Raises:
+            InputError: if a value is out of range.
+        """
+        made = object.__new__(type(self))
+        assert values.keys() <= _OPTIONS.keys()
+        settled = {n: None if v is None else _settled(n, v) for n, v in values.items()}
+        vars(made).update({**vars(self), **settled})
+        return made
 
     @staticmethod
     def options() -> Mapping[str, Option]:
@@ -420,6 +429,13 @@ class Plan:
 
 
 _OPTIONS: Final = options_of(Plan)
+
+
+def _settled(name: str, value: object) -> Any:
+    """The value as `Plan` holds it."""
+    if isinstance(value, (str, int, float)):
+        return _parsed(name, value)
+    return _OPTIONS[name].parse(value)
 
 
 @lru_cache(maxsize=4096, typed=True)

@@ -1,6 +1,6 @@
 """A plan completed for a model: open options are filled in, unsupported ones rejected."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
@@ -55,7 +55,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_fsdp(plan, architecture.family)
     groups = _resolve_groups(architecture, plan)
     adapted = _resolve_lora(architecture, plan)
-    found = replace(plan, sharing_groups=groups, **left_open, **adapted)  # type: ignore[arg-type]
+    found = plan.but(sharing_groups=groups, **left_open, **adapted)
     if found.optimizer is Optimizer.MUON:
         check_muon(found)
     if found.update_in_backward:
@@ -174,7 +174,7 @@ def _resolve_groups(architecture: Architecture, plan: Plan) -> int:
 def without_techniques(architecture: Architecture, plan: Plan) -> Plan:
     """The same plan without any technique: the page's baseline."""
     plain = {option.field: plain_value(architecture, option.field) for option in techniques()}
-    return replace(plan, **plain)  # type: ignore[arg-type]  # field names and values match
+    return plan.but(**plain)
 
 
 def plain_value(architecture: Architecture, field: str) -> object:

@@ -74,6 +74,11 @@ def _run(t: Recorder, node: Node, gradients: Gradients) -> Gradients:
         t.ledger.mark(*node.layer, backward=True)
     if node.before is not None:
         node.before()
+    if not node.saved:
+        results = node.run(t, gradients)
+        node.fit(t, results)
+        gradients.clear()
+        return results
     for saved in node.saved:
         saved.unpack()
     results = node.run(t, gradients)

@@ -188,7 +188,10 @@ class Tensor:
         self.is_view = is_view
 
     def __del__(self) -> None:
-        self.storage.release()
+        storage = self.storage  # as `Storage.release` does, which a call would make slower
+        storage.holders -= 1
+        if not storage.holders and storage.size_id:
+            storage.ledger.note(-storage.size_id, storage.part, storage.birth)
 
     @property
     def elements(self) -> Size:
@@ -213,7 +216,8 @@ class Saved:
             storage.save()
 
     def __del__(self) -> None:
-        self.free()
+        if self.storage is not None or self.frame is not None:
+            self.free()
 
     def unpack(self) -> None:
         """Make sure that the bytes are there, computing them again if they were thrown away."""
@@ -316,14 +320,10 @@ class Node:
             return self.special(gradients)
         if self.factors and tape.lowers_backward:
             return self._lowered(tape, gradients)
-        scratch = [tape.empty(*shape) for shape in self.scratch]
+        scratch = [tape.empty(*shape) for shape in self.scratch] if self.scratch else None
         results: Gradients = []
         rules = [*self.rules[:-1], None] if self.summed else self.rules
-        unneeded = [
-            tape.empty(*rule)
-            for edge, rule in zip(self.edges[:3], rules, strict=False)
-            if self.whole and edge is None and rule is not None
-        ]
+        unneeded = self._unneeded(tape, rules) if self.whole else None
         for edge, rule in zip(self.edges, rules, strict=True):
             if edge is None:
                 results.append(None)
@@ -335,6 +335,14 @@ class Node:
                 results.append(tape.alias(passed))
         del scratch, unneeded  # die here
         return results
+
+    def _unneeded(self, tape: Recorder, rules: Sequence[Rule]) -> list[Tensor]:
+        """Gradients that a kernel makes with the others, and nobody needs."""
+        return [
+            tape.empty(*rule)
+            for edge, rule in zip(self.edges[:3], rules, strict=False)
+            if edge is None and rule is not None
+        ]
 
     def _lowered(self, tape: Recorder, gradients: Gradients) -> Gradients:
         """Both products under autocast, the second factor's gradient first; casts die with each."""
@@ -355,6 +363,8 @@ class Node:
     def fit(self, tape: Recorder, results: Gradients) -> None:
         """Bring gradients into their inputs' shapes and formats, as the engine does."""
         lowered = self.factors and tape.lowers_backward
+        if not (self.product or lowered or self.summed):
+            return
         for place, rule in enumerate(self.rules if self.product or lowered else ()):
             result = results[place]
             if result is None or rule is None or same(rule, Made(result.shape, result.dtype)):

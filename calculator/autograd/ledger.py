@@ -27,13 +27,15 @@ class Ledger:
 
     def size_id(self, elements: Size, dtype: DType) -> int:
         """The id, from 1 up, of a storage of that many elements in that format."""
-        return self.sizes.setdefault((elements, dtype), len(self.sizes) + 1)
+        sizes = self.sizes
+        return sizes.setdefault((elements, dtype), len(sizes) + 1)
 
     def note(self, signed_id: int, part: Part, birth: int) -> None:
         """A birth or a death, of bytes born at event `birth`."""
+        events = self.events
         self.births.append(birth)
-        self.events.append(signed_id)
-        self.part_events.append((len(self.events), part, signed_id))
+        events.append(signed_id)
+        self.part_events.append((len(events), part, signed_id))
 
     def move(self, size_id: int, source: Part, target: Part) -> None:
         """Bytes that change their purpose from now on."""

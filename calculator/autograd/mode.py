@@ -1,14 +1,14 @@
 """All effects of a plan on the operations of a step; sizes stay names."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.sizes import ONE, Size, size
+from calculator.choice import Choice
 
 
-class Attention(StrEnum):
+class Attention(Choice):
     """The attention kernel; `sdpa` is PyTorch's choice on a GPU."""
 
     EAGER = "eager"
@@ -18,7 +18,7 @@ class Attention(StrEnum):
     MATH = "math"
 
 
-class Checkpointing(StrEnum):
+class Checkpointing(Choice):
     """Activations that the forward pass discards and the backward pass recomputes."""
 
     NONE = "none"

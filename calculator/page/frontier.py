@@ -10,7 +10,7 @@ from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.page.states import Params, chosen, read_state
 from calculator.plan import Plan
-from calculator.planner.fit import largest_batch
+from calculator.planner.largest import largest_batch
 from calculator.resolution import resolve
 from calculator.units import format_count
 

@@ -41,14 +41,18 @@ def measure(
     highest: dict[Phase, tuple[int, int, int]] = {}
     total = 0
     changes: list[int] = []
+    hills: dict[int, tuple[int, int, int]] = {}  # of chunks that share their events
     for number, chunk in enumerate(trace.chunks):
-        levels = list(accumulate(map(signed.__getitem__, chunk.events), initial=total))
-        top = max(levels)
-        if chunk.phase not in highest or top > highest[chunk.phase][0]:
-            at = levels.index(top)
-            highest[chunk.phase] = (top, number, chunk.origins[at - 1] if at else 0)
-        changes.append(levels[-1] - total)
-        total = levels[-1]
+        hill = hills.get(id(chunk.events))
+        if hill is None:
+            levels = list(accumulate(map(signed.__getitem__, chunk.events), initial=0))
+            top = max(levels)
+            hill = hills[id(chunk.events)] = top, levels.index(top), levels[-1]
+        top, at, change = hill
+        if chunk.phase not in highest or total + top > highest[chunk.phase][0]:
+            highest[chunk.phase] = (total + top, number, chunk.origins[at - 1] if at else 0)
+        changes.append(change)
+        total += change
         if chunk.repeats is not None:
             first, last, run = chunk.repeats
             total += left_out[run] * sum(changes[first:last])

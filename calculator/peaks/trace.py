@@ -34,6 +34,10 @@ class Bytes:
     run: int | None = None
 
 
+# for each part, the events before each of its changes, and the changes
+ByPart = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Events between two boundaries, all of one phase.
@@ -48,11 +52,14 @@ class Chunk:
     phase: Phase
     events: tuple[int, ...]
     origins: tuple[int, ...]
-    part_events: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    part_events: ByPart
     net: tuple[tuple[int, int, int], ...]
     repeats: tuple[int, int, int] | None
 
 
+# events, and each change of a part after some of them; all that a chunk keeps of both
+Placed = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]
+Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...]]
 # a chunk, and the elements and format of a tensor of which something is noted in it
 Noted = tuple[int, Size, DType]
 
@@ -151,21 +158,29 @@ def layout_of(ledger: Ledger, step: Step) -> Layout:
 
 def _chunked(ledger: Ledger, step: Step) -> Trace:
     layout = layout_of(ledger, step)
-    order = layout.edges
+    order = sorted({*layout.edges, *_unit_starts(ledger, step)})
     place = {at: number for number, at in enumerate(order)}
     chunks = []
+    shapes: dict[Placed, Shaped] = {}
     phase = Phase.FORWARD
     for start, end in pairwise(order):
         phase = layout.phases.get(start, phase)
         left_out = layout.repeats.get(end)
         repeated = left_out and (place[left_out[0]], place[left_out[1]], left_out[2])
-        events, parts = _events(ledger, layout.late, start, end)
-        peaks, origins = _without_valleys(events)
-        by_part = _by_part(parts)
-        chunks.append(Chunk(phase, peaks, origins, by_part, _net(by_part), repeated))
+        placed = _events(ledger, layout.late, start, end)
+        shape = shapes.get(placed)
+        if shape is None:  # layers that behave alike have equal events
+            shape = shapes[placed] = _shaped(*placed)
+        chunks.append(Chunk(phase, *shape, repeated))
     arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
     moved = ((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in ledger.moved)
     return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), tuple(moved))
+
+
+def _shaped(events: tuple[int, ...], parts: tuple[tuple[int, int, int], ...]) -> Shaped:
+    peaks, origins = _without_valleys(events)
+    by_part = _by_part(parts)
+    return peaks, origins, by_part, _net(by_part)
 
 
 def bytes_in_order(
@@ -216,9 +231,7 @@ def _layer_spans(marks: Mapping[Mark, int]) -> Iterator[tuple[int, int]]:
             yield start, following
 
 
-def _events(
-    ledger: Ledger, late: Mapping[int, int], start: int, end: int
-) -> tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]:
+def _events(ledger: Ledger, late: Mapping[int, int], start: int, end: int) -> Placed:
     """The events of a chunk and their parts, with late deaths of left-out layers put in."""
     first, last = (bisect_right(ledger.part_events, at, key=itemgetter(0)) for at in (start, end))
     part_events = ledger.part_events[first:last]
@@ -255,6 +268,20 @@ def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int
             number += 1
 
 
+def _unit_starts(ledger: Ledger, step: Step) -> Iterator[int]:
+    """Starts of all units of full runs, in both directions: most of them have equal events."""
+    marks = {mark: at for at, mark in reversed(ledger.marks)}
+    for stack, runs in step.runs:
+        position = 0
+        for run in runs:
+            end = position + len(run.slots)
+            for first in range(position, end + 1, run.unit) if run.is_full else ():
+                for mark in ((stack, first, False), (stack, first - 1, True)):
+                    if mark in marks:
+                        yield marks[mark]
+            position = end
+
+
 def _net(
     by_part: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> tuple[tuple[int, int, int], ...]:
@@ -271,7 +298,7 @@ def _net(
 
 def _by_part(
     part_events: Sequence[tuple[int, int, int]],
-) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+) -> ByPart:
     found: list[tuple[list[int], list[int]]] = [([], []) for _ in Part]
     for at, part, size in part_events:
         found[part][0].append(at)

@@ -14,13 +14,12 @@ from calculator.catalog.gpus import GPUS, Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.changes import Cost
-from calculator.planner.fit import (
-    Proposal,
+from calculator.planner.fit import Proposal, proposals_in_steps
+from calculator.planner.largest import (
     Search,
     has_one_length,
     largest_batch_in_steps,
     longest_sequence_in_steps,
-    proposals_in_steps,
 )
 from calculator.planner.need import need_of, need_on
 from calculator.planner.several import Several, fewest_in_steps

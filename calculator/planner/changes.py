@@ -1,7 +1,7 @@
 """The changes that the adviser knows: what each does to a plan, and what it costs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -59,7 +59,7 @@ class Change:
 
 def _set(**values: object) -> Callable[[Plan], Plan | None]:
     def apply(plan: Plan) -> Plan | None:
-        changed = replace(plan, **values)  # type: ignore[arg-type]  # Plan parses each value
+        changed = plan.but(**values)
         return None if changed == plan else changed
 
     return apply
@@ -72,28 +72,28 @@ def _micro_batches(plan: Plan) -> Plan | None:
     """Single sequences, as many of them per update as before."""
     if plan.batch_size == 1:
         return None
-    return replace(plan, batch_size=1, accumulation=plan.accumulation * plan.batch_size)
+    return plan.but(batch_size=1, accumulation=plan.accumulation * plan.batch_size)
 
 
 def _half_the_length(plan: Plan) -> Plan | None:
     """For a plan whose length is known."""
     if plan.sequence_length < 2:
         return None
-    return replace(plan, sequence_length=plan.sequence_length // 2)
+    return plan.but(sequence_length=plan.sequence_length // 2)
 
 
 def _usual_length(plan: Plan) -> Plan | None:
     """A length at which many train, for models whose own is far longer."""
     if plan.sequence_length <= 2 * USUAL_LENGTH:
         return None
-    return replace(plan, sequence_length=USUAL_LENGTH)
+    return plan.but(sequence_length=USUAL_LENGTH)
 
 
 def _adapters(plan: Plan) -> Plan | None:
     """Adapters beside all linear layers, where nothing else about them was chosen."""
     if plan.lora:
         return None
-    return replace(plan, lora=USUAL_RANK, lora_targets=plan.lora_targets or ALL_LINEAR)
+    return plan.but(lora=USUAL_RANK, lora_targets=plan.lora_targets or ALL_LINEAR)
 
 
 def _trains_adapters_alone(plan: Plan) -> bool:
@@ -115,7 +115,7 @@ def _four_bits(plan: Plan) -> Plan | None:
     """The frozen linear layers packed, where adapters are trained beside them."""
     if not plan.lora or plan.quantization is not BaseBits.NONE:
         return None
-    return replace(plan, quantization=BaseBits.NF4_DOUBLE)
+    return plan.but(quantization=BaseBits.NF4_DOUBLE)
 
 
 def _inputs_in_ram(plan: Plan) -> Plan | None:

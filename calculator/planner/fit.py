@@ -1,6 +1,6 @@
-"""Changes that make a step fit a GPU, and the largest step that fits.
+"""Changes that make a step fit a GPU.
 
-Each search exists twice: as a function, and in steps, which pause after each estimate. The page
+The search exists twice: as a function, and in steps, which pause after each estimate. The page
 takes the steps, so that a newer question need not wait for the end of an older search.
 """
 
@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 
 from calculator.architecture import Architecture
 from calculator.catalog.gpus import Gpu
-from calculator.configuration import LONGEST_SEQUENCE
 from calculator.errors import InputError
-from calculator.estimate import estimate, least
-from calculator.plan import LARGEST_BATCH, Plan
+from calculator.estimate import Totals, totals, totals_within
+from calculator.plan import Plan
 from calculator.planner.changes import CHANGES, HALF_THE_LENGTH, SHORTER, Change, Cost
-from calculator.planner.need import Need, need_of, need_on
-from calculator.report import Report
+from calculator.planner.need import Need, need_of_peak, need_on
 from calculator.resolution import resolve
 
 MOST_CHANGES = 3
@@ -103,7 +101,7 @@ def proposals_in_steps(
     Raises:
         InputError: if the model does not support the plan.
     """
-    before = need_of(estimate(architecture, plan, generation)).typical
+    before = need_of_peak(totals(architecture, plan).gpu, generation).typical
 
     def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
         proposal = _proposal(architecture, changes, changed, memory, generation)
@@ -147,39 +145,36 @@ def least_changes(
     Raises:
         InputError: if the model does not support the plan.
     """
-    peak = estimate(architecture, plan).gpu.total
+    peak = totals(architecture, plan).gpu
     left = [gpu for gpu in gpus if not need_on(peak, gpu).fits(gpu.memory)]
     found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
     for together in range(1, most + 1):
         largest = max((gpu.memory for gpu in left), default=0)
         tried = [
-            (changes, changed, report)
+            (changes, changed, needed)
             for changes, changed in _changed(architecture, plan, together)
             if all(change.cost is not Cost.ADAPTERS for change in changes)
-            if (report := _report_within(architecture, changed, largest)) is not None
+            if (needed := _totals_within(architecture, changed, largest.__ge__)) is not None
         ]
         for gpu in left:
             before = need_on(peak, gpu).typical
             fitting = []
-            for changes, changed, report in tried:
-                need = need_on(report.gpu.total, gpu)
+            for changes, changed, needed in tried:
+                need = need_on(needed.gpu, gpu)
                 if need.fits(gpu.memory):
-                    size, saved = report.gpu.total, before - need.typical
-                    ram = report.ram.total
-                    fitting.append(Proposal(changes, changed, size, need, saved, ram))
+                    saved = before - need.typical
+                    fitting.append(Proposal(changes, changed, needed.gpu, need, saved, needed.ram))
             found[gpu.name] = min(fitting, key=_order, default=None)
         left = [gpu for gpu in left if found[gpu.name] is None]
     return found
 
 
-def _report_within(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> Report | None:
-    """The report of a plan that may fit so much memory."""
+def _totals_within(
+    architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
+) -> Totals | None:
+    """The totals of a plan that may fit."""
     try:
-        if least(architecture, plan) > memory:
-            return None
-        return estimate(architecture, plan, generation)
+        return totals_within(architecture, plan, fits)
     except InputError:
         return None  # a combination that this model or its optimizer does not have
 
@@ -193,11 +188,11 @@ def _changed(
 ) -> Iterator[tuple[tuple[Change, ...], Plan]]:
     """Every combination of so many changes that each change something, and the plan after it."""
     own = resolve(architecture, plan).sequence_length
-    known = replace(plan, sequence_length=own)
+    known = plan.but(sequence_length=own)
     left_open = "sequence_length" not in plan.changed()
     for changes, changed in _combined(known, CHANGES, together):
         if left_open and changed.sequence_length == own:
-            yield changes, replace(changed, sequence_length=plan.sequence_length)
+            yield changes, changed.but(sequence_length=plan.sequence_length)
         else:
             yield changes, changed
 
@@ -205,7 +200,7 @@ def _changed(
 def _shortened(architecture: Architecture, plan: Plan) -> Iterator[tuple[tuple[Change, ...], Plan]]:
     """The usual length with three other changes: the own length of many models is far longer."""
     own = resolve(architecture, plan).sequence_length
-    shorter = SHORTER.apply(replace(plan, sequence_length=own))
+    shorter = SHORTER.apply(plan.but(sequence_length=own))
     if shorter:
         others = [change for change in CHANGES if change not in (SHORTER, HALF_THE_LENGTH)]
         for changes, changed in _combined(shorter, others, MOST_CHANGES):
@@ -234,108 +229,12 @@ def _proposal(
     generation: str,
 ) -> Proposal | None:
     """The proposal that these changes make, if the step then fits."""
-    report = _report_within(architecture, changed, memory, generation)
-    if report is None:
+
+    def fits(peak: int) -> bool:
+        return need_of_peak(peak, generation).fits(memory)
+
+    needed = _totals_within(architecture, changed, fits)
+    if needed is None or not fits(needed.gpu):
         return None
-    need = need_of(report)
-    if not need.fits(memory):
-        return None
-    return Proposal(changes, changed, report.gpu.total, need, 0, report.ram.total)
-
-
-Search = Generator[None, None, int | None]
-
-
-def largest_batch(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> int | None:
-    """The most sequences in a micro-batch that fit; None where not even one does.
-
-    Raises:
-        InputError: if the model does not support the plan.
-    """
-    return _end_of(largest_batch_in_steps(architecture, plan, memory, generation))
-
-
-def largest_batch_in_steps(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> Search:
-    """Pauses after each estimate; the end's value is that of `largest_batch`."""
-    return _largest(
-        lambda size: estimate(architecture, replace(plan, batch_size=size), generation),
-        LARGEST_BATCH,
-        memory,
-    )
-
-
-def longest_sequence(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> int | None:
-    """The longest sequence that fits at the plan's batch; None where not even the shortest does.
-
-    It is no longer than the model's own longest where that is fixed. A model that takes one length
-    only has this one or none.
-
-    Raises:
-        InputError: if the model does not support the plan.
-    """
-    return _end_of(longest_sequence_in_steps(architecture, plan, memory, generation))
-
-
-def longest_sequence_in_steps(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> Search:
-    """Pauses after each estimate; the end's value is that of `longest_sequence`."""
-    if has_one_length(architecture):
-        own = architecture.sequence_length
-        fits = need_of(estimate(architecture, plan, generation)).fits(memory)
-        yield
-        return own if fits else None
-    return (
-        yield from _largest(
-            lambda size: estimate(architecture, replace(plan, sequence_length=size), generation),
-            architecture.positions or LONGEST_SEQUENCE,
-            memory,
-        )
-    )
-
-
-def has_one_length(architecture: Architecture) -> bool:
-    """True if the model takes sequences of only one length."""
-    try:
-        resolve(architecture, Plan(sequence_length=1))
-    except InputError:
-        return True
-    return False
-
-
-def _end_of(search: Search) -> int | None:
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            found: int | None = end.value
-            return found
-
-
-def _largest(report_at: Callable[[int], Report], most: int, memory: int) -> Search:
-    """The largest value up to `most` whose step fits, by doubling and halving."""
-
-    def fits(value: int) -> bool:
-        return need_of(report_at(value)).fits(memory)
-
-    if not fits(1):
-        return None
-    good, bad = 1, 2
-    while bad <= most and fits(bad):
-        yield
-        good, bad = bad, 2 * bad
-    bad = min(bad, most + 1)
-    while bad - good > 1:
-        yield
-        middle = (good + bad) // 2
-        if fits(middle):
-            good = middle
-        else:
-            bad = middle
-    return good
+    need = need_of_peak(needed.gpu, generation)
+    return Proposal(changes, changed, needed.gpu, need, 0, needed.ram)

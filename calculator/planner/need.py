@@ -50,7 +50,12 @@ def need_of(report: Report) -> Need:
 
 def need_on(peak: int, gpu: Gpu) -> Need:
     """GPU memory that a step with that peak takes; the peak itself is the same on every GPU."""
-    overhead = estimate_overhead(peak, gpu.generation)
+    return need_of_peak(peak, gpu.generation)
+
+
+def need_of_peak(peak: int, generation: str = "") -> Need:
+    """The same on a GPU of that generation."""
+    overhead = estimate_overhead(peak, generation)
     return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
-from calculator.estimate import estimate, least
+from calculator.estimate import totals_within
 from calculator.plan import (
     ActivationOffload,
     Checkpointing,
@@ -18,7 +18,7 @@ from calculator.plan import (
     Precision,
 )
 from calculator.planner.changes import USUAL_LENGTH
-from calculator.planner.need import Need, need_of
+from calculator.planner.need import Need, need_of_peak
 from calculator.techniques.fsdp import MEASURED
 from calculator.units import format_count
 
@@ -78,8 +78,7 @@ def _shared(plan: Plan, gpus: int) -> Plan:
 def _need(architecture: Architecture, plan: Plan, gpu: Gpu) -> Need | None:
     """The need of each GPU; None where its shards alone are too large, or for a refused plan."""
     try:
-        if least(architecture, plan) > gpu.memory:
-            return None
-        return need_of(estimate(architecture, plan, gpu.generation))
+        found = totals_within(architecture, plan, gpu.memory.__ge__)
     except InputError:
         return None
+    return None if found is None else need_of_peak(found.gpu, gpu.generation)

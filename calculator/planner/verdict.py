@@ -7,8 +7,9 @@ from calculator.architecture import Architecture
 from calculator.catalog import GPUS, Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.fit import Proposal, largest_batch, longest_sequence, proposals
-from calculator.planner.need import Need, describe_need, need_of
+from calculator.planner.fit import Proposal, proposals
+from calculator.planner.largest import largest_batch, longest_sequence
+from calculator.planner.need import Need, describe_need, need_of, need_on
 from calculator.units import format_bytes
 
 
@@ -36,10 +37,8 @@ def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str
         InputError: if the model does not support the plan.
     """
     if gpu is None:
-        return "\n".join(
-            describe_verdict(need_of(estimate(architecture, plan, one.generation)), one)
-            for one in GPUS.values()
-        )
+        needs = _needs_on_all(architecture, plan)
+        return "\n".join(describe_verdict(need, one) for one, need in needs)
     need = need_of(estimate(architecture, plan, gpu.generation))
     return "\n".join([describe_verdict(need, gpu), *_advise(architecture, plan, need, gpu)])
 
@@ -51,10 +50,7 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
         InputError: if the model does not support the plan.
     """
     if gpu is None:
-        verdicts = [
-            verdict_as_json(need_of(estimate(architecture, plan, one.generation)), one)
-            for one in GPUS.values()
-        ]
+        verdicts = [verdict_as_json(need, one) for one, need in _needs_on_all(architecture, plan)]
         return json.dumps({"model": architecture.name, "gpus": verdicts})
     need = need_of(estimate(architecture, plan, gpu.generation))
     limits = (architecture, plan, gpu.memory, gpu.generation)
@@ -67,6 +63,12 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
         "longest_sequence": longest_sequence(*limits),
     }
     return json.dumps(answer)
+
+
+def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
+    """The need of the step on each GPU; its peak is the same on all of them."""
+    peak = estimate(architecture, plan).gpu.total
+    return [(one, need_on(peak, one)) for one in GPUS.values()]
 
 
 def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> list[str]:

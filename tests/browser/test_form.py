@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from calculator.catalog import MODELS, find_gpu, find_model
 from calculator.plan import Plan
-from calculator.planner.fit import largest_batch
+from calculator.planner.largest import largest_batch
 from templates.pages.calculator.context import SLIDERS
 from tests.browser.visits import (
     Visitor,

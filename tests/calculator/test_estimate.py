@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from calculator.architecture import Family
 from calculator.catalog import MODELS, find_model
 from calculator.errors import InputError
-from calculator.estimate import STATIC_OPTIONS, estimate, static_of
+from calculator.estimate import (
+    STATIC_OPTIONS,
+    Totals,
+    estimate,
+    least,
+    static_of,
+    totals,
+    totals_within,
+)
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.peaks.trace import record
 from calculator.plan import Checkpointing, Plan, Precision
@@ -74,6 +82,17 @@ def test_in_the_json_object_sizes_are_whole_and_parts_sum_exactly(case: Case) ->
     assert value["gpu"]["peak"] < value["gpu"]["low"] < value["gpu"]["high"]
     numbers += [*value["transfer"].values(), *value["gpu"]["parts"].values()]
     assert all(type(number) is int for number in numbers)
+
+
+@given(cases())
+@examples(25)
+def test_totals_are_those_of_the_report_and_none_where_the_least_does_not_fit(case: Case) -> None:
+    expected = Totals(case.report.gpu.total, case.report.ram.total)
+    bytes_needed = least(case.architecture, case.plan)
+    assert bytes_needed <= expected.gpu
+    assert totals(case.architecture, case.plan) == expected
+    assert totals_within(case.architecture, case.plan, bytes_needed.__ge__) == expected
+    assert totals_within(case.architecture, case.plan, (bytes_needed - 1).__ge__) is None
 
 
 MORE = st.sampled_from([1, 2, 63, 500])

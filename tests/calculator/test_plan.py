@@ -305,3 +305,20 @@ def test_numbers_of_bytes_follow_the_precision() -> None:
         "mixed": (2, 2, True),
         "half": (2, 2, False),
     }
+
+
+@given(cases(), cases())
+@examples(40)
+def test_a_plan_with_other_values_is_the_one_that_is_made_of_all_values(
+    case: Case, other: Case
+) -> None:
+    values = other.plan.changed()
+    assert case.plan.but(**values) == replace(case.plan, **values)  # type: ignore[arg-type]
+    assert case.plan.but(**asdict(other.plan)) == other.plan
+    assert hash(case.plan.but(**asdict(other.plan))) == hash(other.plan)
+
+
+def test_another_value_is_read_and_refused_as_any_is() -> None:
+    assert Plan().but(precision="half", batch_size="2") == Plan(2, precision=Precision.HALF)
+    with pytest.raises(InputError, match="batch_size = '0'"):
+        Plan().but(batch_size=0)

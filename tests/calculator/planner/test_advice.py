@@ -12,7 +12,8 @@ from calculator.page.advice import advise
 from calculator.page.answer import answer
 from calculator.plan import Plan
 from calculator.planner.advice import Advice, Adviser, advise_in_steps
-from calculator.planner.fit import has_one_length, largest_batch, longest_sequence, proposals
+from calculator.planner.fit import proposals
+from calculator.planner.largest import has_one_length, largest_batch, longest_sequence
 from calculator.planner.need import need_of
 from tests.calculator.plans import Case, cases, examples
 

@@ -11,9 +11,9 @@ from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
-from calculator.plan import LARGEST_BATCH, Plan, Precision
+from calculator.plan import Plan, Precision
 from calculator.planner.changes import CHANGES, Change
-from calculator.planner.fit import largest_batch, least_changes, longest_sequence, proposals
+from calculator.planner.fit import least_changes, proposals
 from calculator.planner.need import Need, Verdict, need_of
 from calculator.resolution import resolve
 from calculator.units import GiB
@@ -166,35 +166,6 @@ def test_more_memory_never_fits_less(case: Case, memory: int, more: int) -> None
     order = [Verdict.DOES_NOT_FIT, Verdict.MAY_NOT_FIT, Verdict.FITS]
     larger = verdict_of(case, memory + more * GiB)
     assert order.index(verdict_of(case, memory)) <= order.index(larger)
-
-
-@examples(8)
-@given(cases(), memories, st.integers(1, 32))
-def test_more_memory_never_holds_a_smaller_step(case: Case, memory: int, more: int) -> None:
-    for search in (largest_batch, longest_sequence):
-        less = search(case.architecture, case.plan, memory) or 0
-        assert less <= (search(case.architecture, case.plan, memory + more * GiB) or 0)
-
-
-@examples(15)
-@given(cases(), memories)
-def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -> None:
-    most = largest_batch(case.architecture, case.plan, memory)
-    if most != LARGEST_BATCH:  # no plan has a larger one
-        assert verdict_of(case.but(batch_size=(most or 0) + 1), memory) is not Verdict.FITS
-    if most is not None:
-        assert verdict_of(case.but(batch_size=most), memory) is Verdict.FITS
-
-
-@pytest.mark.parametrize("model", ["gpt2-s", "bert-base", "t5-base", "gpt-j-6b"])
-@pytest.mark.parametrize("gigabytes", [4, 24, 80])
-def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
-    architecture, memory = MODELS[model], gigabytes * GiB
-    longest = longest_sequence(architecture, Plan(), memory)
-    if longest is None:
-        assert verdict_of(Case(architecture, Plan(sequence_length=1)), memory) is not Verdict.FITS
-        return
-    assert verdict_of(Case(architecture, Plan(sequence_length=longest)), memory) is Verdict.FITS
 
 
 @pytest.mark.parametrize(

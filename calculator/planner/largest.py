@@ -1,0 +1,152 @@
+"""The largest step that fits: the most sequences at once, and the longest.
+
+Each search exists twice: as a function, and in steps, which pause after each estimate. The page
+takes the steps, so that a newer question need not wait for the end of an older search.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.configuration import LONGEST_SEQUENCE
+from calculator.errors import InputError
+from calculator.estimate import totals
+from calculator.plan import LARGEST_BATCH, Plan
+from calculator.planner.need import need_of_peak
+from calculator.resolution import resolve
+
+# while nothing too large is known, the next try is so many times as large
+GROWTH: Final = 8
+# tries that leave more than half of what was open, one after the other, before halving it
+MOST_SLOW: Final = 2
+
+Search = Generator[None, None, int | None]
+
+
+def largest_batch(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> int | None:
+    """The most sequences in a micro-batch that fit; None where not even one does.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    return _end_of(largest_batch_in_steps(architecture, plan, memory, generation))
+
+
+def largest_batch_in_steps(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> Search:
+    """Pauses after each estimate; the end's value is that of `largest_batch`."""
+
+    def need_at(size: int) -> int:
+        peak = totals(architecture, plan.but(batch_size=size)).gpu
+        return need_of_peak(peak, generation).high
+
+    return _largest(need_at, plan.batch_size, LARGEST_BATCH, memory)
+
+
+def longest_sequence(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> int | None:
+    """The longest sequence that fits at the plan's batch; None where not even the shortest does.
+
+    It is no longer than the model's own longest where that is fixed, and than the chosen attention
+    takes. A model that takes one length only has this one or none.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    return _end_of(longest_sequence_in_steps(architecture, plan, memory, generation))
+
+
+def longest_sequence_in_steps(
+    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
+) -> Search:
+    """Pauses after each estimate; the end's value is that of `longest_sequence`."""
+    own = resolve(architecture, plan).sequence_length
+    most = architecture.positions or LONGEST_SEQUENCE
+
+    def need_at(length: int) -> int | None:
+        try:
+            peak = totals(architecture, plan.but(sequence_length=length)).gpu
+        except InputError:
+            return None
+        return need_of_peak(peak, generation).high
+
+    if has_one_length(architecture):
+        need = need_at(own)
+        yield
+        return own if need is not None and need <= memory else None
+    return (yield from _largest(need_at, min(own, most), most, memory))
+
+
+def has_one_length(architecture: Architecture) -> bool:
+    """True if the model takes sequences of only one length."""
+    try:
+        resolve(architecture, Plan(sequence_length=1))
+    except InputError:
+        return True
+    return False
+
+
+def _end_of(search: Search) -> int | None:
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            found: int | None = end.value
+            return found
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """The largest value that is known to fit and the smallest that is not to, with their needs.
+
+    A value without a need is refused. `slow` counts the tries in a row that left more than half of
+    what was open.
+    """
+
+    memory: int
+    most: int
+    bad: int
+    good: int = 0
+    low: int = 0
+    high: int | None = None
+    slow: int = 0
+
+    def add(self, value: int, need: int | None) -> None:
+        """Learn what a value needs."""
+        before = self.bad - self.good
+        if need is not None and need <= self.memory:
+            self.good, self.low = value, need
+        else:
+            self.bad, self.high = value, need
+        self.slow = self.slow + 1 if 2 * (self.bad - self.good) > before else 0
+
+    def next(self) -> int:
+        """The value to try next."""
+        if not self.good:
+            return 1
+        if self.bad > self.most:
+            return min(GROWTH * self.good, self.most)
+        if self.high is None or self.slow >= MOST_SLOW:
+            return (self.good + self.bad) // 2
+        share = (self.memory - self.low) * (self.bad - self.good) // (self.high - self.low)
+        return min(max(self.good + share, self.good + 1), self.bad - 1)
+
+
+def _largest(need_at: Callable[[int], int | None], own: int, most: int, memory: int) -> Search:
+    """The largest value up to `most` whose step fits, from the plan's own value on.
+
+    A larger step never needs less, and its need grows along lines that are nearly straight. So the
+    next try is where the line from what fits to what does not meets the memory.
+    """
+    bracket = _Bracket(memory, most, most + 1)
+    bracket.add(own, need_at(own))
+    while bracket.bad - bracket.good > 1:
+        yield
+        value = bracket.next()
+        bracket.add(value, need_at(value))
+    return bracket.good or None

@@ -1,0 +1,112 @@
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calculator.catalog import MODELS, find_model
+from calculator.errors import InputError
+from calculator.plan import LARGEST_BATCH, Plan
+from calculator.planner.largest import _largest, largest_batch, longest_sequence
+from calculator.planner.need import Verdict, need_of
+from calculator.units import GiB
+from tests.calculator.plans import Case, cases, examples
+
+memories = st.integers(1, 96).map(lambda size: size * GiB)
+
+
+def verdict_of(case: Case, memory: int) -> Verdict:
+    return need_of(case.report).verdict(memory)
+
+
+@examples(8)
+@given(cases(), memories, st.integers(1, 32))
+def test_more_memory_never_holds_a_smaller_step(case: Case, memory: int, more: int) -> None:
+    for search in (largest_batch, longest_sequence):
+        less = search(case.architecture, case.plan, memory) or 0
+        assert less <= (search(case.architecture, case.plan, memory + more * GiB) or 0)
+
+
+@examples(15)
+@given(cases(), memories)
+def test_the_largest_batch_fits_and_one_more_does_not(case: Case, memory: int) -> None:
+    most = largest_batch(case.architecture, case.plan, memory)
+    if most != LARGEST_BATCH:  # no plan has a larger one
+        assert verdict_of(case.but(batch_size=(most or 0) + 1), memory) is not Verdict.FITS
+    if most is not None:
+        assert verdict_of(case.but(batch_size=most), memory) is Verdict.FITS
+
+
+@pytest.mark.parametrize("model", ["gpt2-s", "bert-base", "t5-base", "gpt-j-6b"])
+@pytest.mark.parametrize("gigabytes", [4, 24, 80])
+def test_the_longest_sequence_fits(model: str, gigabytes: int) -> None:
+    architecture, memory = MODELS[model], gigabytes * GiB
+    longest = longest_sequence(architecture, Plan(), memory)
+    if longest is None:
+        assert verdict_of(Case(architecture, Plan(sequence_length=1)), memory) is not Verdict.FITS
+        return
+    assert verdict_of(Case(architecture, Plan(sequence_length=longest)), memory) is Verdict.FITS
+
+
+def found(needs: Callable[[int], int | None], own: int, most: int, memory: int) -> tuple[int, int]:
+    """The value that the search finds, 0 for none, and how many it looked at."""
+    looked = 0
+
+    def need_at(value: int) -> int | None:
+        nonlocal looked
+        looked += 1
+        return needs(value)
+
+    search = _largest(need_at, own, most, memory)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            return end.value or 0, looked
+
+
+@st.composite
+def bent(draw: st.DrawFn) -> Callable[[int], int | None]:
+    """A need that grows along straight lines, and perhaps ends where values are refused."""
+    lines = st.tuples(st.integers(0, 1000), st.integers(0, 50))
+    drawn = draw(st.lists(lines, min_size=1, max_size=4))
+    end = draw(st.none() | st.integers(1, 3000))
+
+    def need_at(value: int) -> int | None:
+        if end is not None and value > end:
+            return None
+        return max(base + slope * value for base, slope in drawn)
+
+    return need_at
+
+
+@examples(200)
+@given(bent(), st.integers(1, 3000), st.integers(0, 2000), st.integers(0, 20_000))
+def test_the_search_finds_the_last_value_that_fits(
+    needs: Callable[[int], int | None], own: int, more: int, memory: int
+) -> None:
+    most = own + more
+    fits = [
+        value
+        for value in range(1, most + 1)
+        if (need := needs(value)) is not None
+        if need <= memory
+    ]
+    largest, looked = found(needs, own, most, memory)
+    assert largest == max(fits, default=0)
+    assert looked <= 50
+
+
+def test_along_a_straight_line_few_values_are_looked_at() -> None:
+    largest, looked = found(lambda value: 100 + 3 * value, 1, 65_536, 7000)
+    assert largest == 2300
+    assert looked <= 8  # doubling and halving take 24
+
+
+def test_lengths_that_the_chosen_attention_refuses_do_not_fit() -> None:
+    # flash takes no mask, which Mistral's window of 4,096 tokens needs from there on
+    model, plan = find_model("mistralai/Mistral-7B-v0.1"), Plan(attention="flash")  # type: ignore[arg-type]
+    longest = longest_sequence(model, plan.but(sequence_length=128), 300 * GiB)
+    assert longest is not None
+    with pytest.raises(InputError):
+        Case(model, plan.but(sequence_length=longest + 1)).report.as_json()
