@@ -38,14 +38,17 @@ def test_a_figure_without_a_target_has_no_verdict() -> None:
     assert Figure("bytes", 1.0, "bytes").verdict() == ""
 
 
-def test_recorded_figures_carry_the_machine_they_come_from(tmp_path: Path) -> None:
+def test_recorded_figures_carry_their_command_and_machine(tmp_path: Path) -> None:
     path = tmp_path / "bench.json"
-    write_json(path, [Table("title", [Figure("name", 1.5, "ms")])], {"cores": 2})
+    tables = {"slider": Table("title", [Figure("name", 1.5, "ms")])}
+    write_json(path, tables, "build.py bench slider", {"cores": 2})
     assert json.loads(path.read_text()) == {
         "version": 1,
+        "command": "build.py bench slider",
         "machine": {"cores": 2},
         "tables": [
             {
+                "part": "slider",
                 "title": "title",
                 "figures": [
                     {"name": "name", "value": 1.5, "unit": "ms", "target": None, "at_least": False}

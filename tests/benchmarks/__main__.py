@@ -1,6 +1,7 @@
 """`python3 build.py bench [PART ...]`: print the tables and write them to bench/."""
 
 import argparse
+import sys
 from importlib import import_module
 
 from tests.benchmarks.chromium import fresh_visit
@@ -51,11 +52,13 @@ def main() -> None:
     path = ROOT / (f"benchmarks/{options.record}.json" if options.record else "bench/latest.json")
     with fresh_visit() as visit:
         words = machine(visit.browser.version)
-    tables: list[Table] = []
+    command = " ".join(("python3 build.py bench", *sys.argv[1:]))
+    tables: dict[str, Table] = {}
     for name in options.parts or PARTS:
-        tables.append(import_module(f"tests.benchmarks.{name}").run(options.quick))
-        say(str(tables[-1]))
-        write_json(path, tables, words)  # at once, so that a later part's failure loses nothing
+        tables[name] = import_module(f"tests.benchmarks.{name}").run(options.quick)
+        say(str(tables[name]))
+        # At once, so that a later part's failure loses nothing.
+        write_json(path, tables, command, words)
     say(", ".join(f"{what}: {words[what]}" for what in ("processor", "cores", "system", "load")))
     say(f"Written to {path.relative_to(ROOT)}.")
 

@@ -5,7 +5,7 @@ import math
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,7 +97,10 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def write_json(path: Path, tables: Sequence[Table], words: dict[str, object]) -> None:
-    """Write all tables and the machine's words to `path`."""
-    content = {"version": 1, "machine": words, "tables": [asdict(table) for table in tables]}
+def write_json(
+    path: Path, tables: Mapping[str, Table], command: str, words: dict[str, object]
+) -> None:
+    """Write the tables by part, the command that makes them and the machine's words to `path`."""
+    parts = [{"part": part, **asdict(table)} for part, table in tables.items()]
+    content = {"version": 1, "command": command, "machine": words, "tables": parts}
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())

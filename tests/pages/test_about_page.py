@@ -1,5 +1,12 @@
-"""The page About: the changelog is the repository's, every project has a source."""
+"""The page About: its changelog, its projects' sources, and its measured speeds."""
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from templates.pages.about import speed
 from templates.pages.about.context import CHANGELOG, PROJECTS, changelog
 from templates.render import render_page
 
@@ -19,3 +26,118 @@ def test_every_project_has_an_address_a_source_and_a_use() -> None:
         assert project.address.startswith("https://")
         assert 'class="source"' in project.source
         assert project.take_it_when in page
+
+
+def figure(
+    name: str, value: float, unit: str, target: float | None = None, at_least: bool = False
+) -> dict[str, Any]:
+    return {"name": name, "value": value, "unit": unit, "target": target, "at_least": at_least}
+
+
+def written(path: Path, *tables: dict[str, Any]) -> Path:
+    """A file as the benchmark leaves it, in the folder `path`."""
+    machine = {
+        "processor": "CPU",
+        "cores": 2,
+        "chromium": "156",
+        "load": 3.5,
+        "date": "2026-11-22T20",
+    }
+    file = path / "pages.json"
+    content = {"version": 1, "command": "build.py bench x", "machine": machine, "tables": tables}
+    file.write_text(json.dumps(content), "utf-8")
+    return file
+
+
+def part(name: str, *figures: dict[str, Any]) -> dict[str, Any]:
+    return {"part": name, "title": f"Title of {name}", "figures": figures}
+
+
+def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
+    weight = part(
+        "weight",
+        figure("sent", 4_999_999.0, "bytes", 5e6),
+        figure("kept", 5_010_000.0, "bytes", 5e6),
+        figure("calculator's page: gzip", 5_400_000.0, "bytes", 5e6),
+        figure("time", 3.0, "s"),
+    )
+    snapshot = part("snapshot", figure("time", 1.534, "s"))
+    found = speed.read(written(tmp_path, weight, snapshot))
+    assert found is not None
+    rows = [[row.cells for row in measured.rows] for measured in found.measurements]
+    assert rows == [
+        [
+            ["sent", "5.00 MB", "5.00 MB or less", "met"],
+            ["kept", "5.01 MB", "5.00 MB or less", "missed"],
+            ["calculator's page: gzip", "5.40 MB", "5.00 MB or less", "missed"],
+        ],
+        [["time", "1.53 s", "–", "–"]],
+    ]
+    assert [row.reason for row in found.missed] == [
+        speed.UNKNOWN,
+        speed.REASONS["calculator's page: gzip"],
+    ]
+    assert (found.met, found.targets) == (1, 3)
+    assert (found.machine, found.load) == ("CPU, 2 cores, Chromium 156", 3.5)
+    assert (found.command, found.date) == ("build.py bench x", "2026-11-22")
+
+
+def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path: Path) -> None:
+    scores = (
+        figure("home: performance", 97.0, "", 98, True),
+        figure("join: performance", 98.0, "", 98, True),
+        figure("live: performance", 80.0, "", 98, True),
+        figure("home: requests", 11.0, "", 20),
+        figure("join: requests", 20.0, "", 20),
+        figure("first visit: time, stock = 1", 0.5, "", 0.45),
+        figure("second visit: time, stock = 1", 0.5, "", 0.2),
+    )
+    found = speed.read(written(tmp_path, part("lighthouse", *scores)))
+    assert found is not None
+    assert [row.cells for row in found.measurements[0].rows] == [
+        ["performance", "home 97, join 98, live 80", "98 or more", "missed by home, live"],
+        ["requests", "home 11, join 20", "20 or less", "met"],
+        ["first visit: time, stock = 1", "0.5", "0.45 or less", "missed"],
+        ["second visit: time, stock = 1", "0.5", "0.2 or less", "missed"],
+    ]
+    assert (found.met, found.targets) == (3, 7)
+    assert speed.UNKNOWN not in {row.reason for row in found.missed}
+
+
+def test_the_page_shows_what_the_file_holds_and_nothing_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slider = part("slider", figure("95th percentile", 17.04, "ms", 16.7))
+    found = speed.read(written(tmp_path, slider))
+    monkeypatch.setattr(speed, "read", lambda: found)
+    page = render_page("about")
+    for words in ("17 ms", "16.7 ms or less", "missed", "python3 build.py bench slider", "CPU"):
+        assert words in page
+    assert speed.REASONS["95th percentile"] in page
+    monkeypatch.setattr(speed, "read", lambda: None)
+    assert "Speed of the pages" not in render_page("about")
+
+
+def shown(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return f"{value / 1e6:.2f} MB"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def test_the_recorded_file_and_the_page_agree() -> None:
+    page = render_page("about")
+    if not speed.PATH.exists():
+        assert "Speed of the pages" not in page
+        return
+    content = json.loads(speed.PATH.read_text("utf-8"))
+    for table in content["tables"]:
+        assert table["title"] in page
+        for one in table["figures"]:
+            if one["target"] is not None:
+                assert shown(one["value"], one["unit"]) in page, one
+    assert content["machine"]["processor"] in page
+    assert content["command"] in page
+
+
+def test_without_a_measurement_no_speed_is_claimed(tmp_path: Path) -> None:
+    assert speed.read(tmp_path / "pages.json") is None

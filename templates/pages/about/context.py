@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from calculator.catalog import SOURCES
+from templates.pages.about import speed
 from tools.console import ROOT
 
 CHANGELOG = ROOT / "CHANGELOG.md"
@@ -99,5 +100,6 @@ def context() -> dict[str, object]:
     return {
         "paper": SOURCES["together"],
         "projects": PROJECTS,
+        "speed": speed.read(),
         "changelog": changelog(),
     }
