@@ -16,15 +16,23 @@ const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", 
 
 await build({
   ...common,
-  entryPoints: [`${sources}/worker.js`, ...pages.map((name) => `${sources}/pages/${name}`)],
+  entryPoints: pages.map((name) => `${sources}/pages/${name}`),
   entryNames: "[name]",
   chunkNames: "chunk-[hash]",
   outdir: target,
   format: "esm",
   splitting: true,
+  define: offline,
+});
+// The worker shares no chunk with the pages: it would be one request more before Python can start.
+await build({
+  ...common,
+  entryPoints: [`${sources}/worker.js`],
+  outdir: target,
+  format: "esm",
   define: { ...offline, "globalThis.PYODIDE_LOCK": JSON.stringify(lock) }, // a text: an object would become a chunk
 });
-// On every page, so it shares no chunk: that would be one request more for all of them.
+// On every page, so it shares no chunk either.
 await build({ ...common, entryPoints: [`${sources}/site.js`], outdir: target, format: "esm", define: offline });
 // At the site's root, since a service worker serves what lies beside and below it.
 await build({

@@ -72,13 +72,16 @@ async function register() {
 
 /** @param {MessageEvent} event */
 function showKept({ data }) {
-  if (data?.kept) document.documentElement.dataset.kept = data.kept;
+  if (!data?.kept) return;
+  document.documentElement.dataset.kept = data.kept;
+  dispatchEvent(new Event("kept")); // see python.js
 }
 
 /** Remove the service worker and everything that this site has kept, the live data included. */
 async function forget() {
   registered = undefined;
   delete document.documentElement.dataset.kept;
+  dispatchEvent(new Event("forgotten"));
   const registration = await navigator.serviceWorker?.getRegistration(SCOPE);
   if (registration?.scope === SCOPE.href) {
     registration.active?.postMessage({ forget: true });

@@ -5,6 +5,9 @@
  * started again, a bounded number of times.
  */
 
+import { keepMemory, stopMemory } from "./memory.js";
+import { FRESH } from "./worker/names.js";
+
 /** @typedef {{type: string, field: string | null, message: string, value?: string, rule?: string}} Failure */
 /** @typedef {{kind: "result", value: any} | {kind: "error", error: Failure}} Answer */
 /** @typedef {{method: string, params: object, deliver: (answer: Answer) => void}} Question */
@@ -26,6 +29,8 @@ const waiting = new Map();
 let broken;
 let lastId = 0;
 let restarts = 0;
+let starts = 0;
+let hasResumed = false;
 /** @type {Stage | undefined} */
 let stage;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -77,8 +82,13 @@ export function watch(watcher) {
   return () => watchers.delete(watcher);
 }
 
+/** @param {string} name */
+function makeWorker(name) {
+  return new Worker(new URL("./worker.js", import.meta.url), { type: "module", name });
+}
+
 function startWorker() {
-  const started = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  const started = makeWorker(starts++ ? FRESH : "");
   worker = started;
   started.addEventListener("message", (event) => {
     if (worker === started) receive(JSON.parse(event.data));
@@ -136,6 +146,7 @@ function expectAnswer() {
 /** @param {any} message */
 function receive(message) {
   if (message.loaded) dispatchEvent(new CustomEvent("python", { detail: message.loaded })); // see offline.js
+  if (message.resumed !== undefined) showResumed(message.resumed);
   if (message.kind === "progress") return progress(message.stage);
   if (message.id === null) return lose(message.error);
   clearTimeout(timer);
@@ -144,6 +155,12 @@ function receive(message) {
   inFlight = undefined;
   sendNext();
   if (request && request.id === message.id) request.deliver(message);
+}
+
+/** @param {boolean} resumed Whether Python started from the memory of an earlier visit. */
+function showResumed(resumed) {
+  hasResumed = resumed;
+  document.documentElement.dataset.python = resumed ? "resumed" : "started";
 }
 
 /** @param {Stage} next */
@@ -182,3 +199,9 @@ function announce(next) {
   stage = next;
   for (const watcher of watchers) watcher(next, broken);
 }
+
+// From offline.js: this page and what it has loaded are kept; and nothing is kept any more.
+addEventListener("kept", () => {
+  if (isReady() && !hasResumed) keepMemory(makeWorker, () => Boolean(inFlight));
+});
+addEventListener("forgotten", stopMemory);

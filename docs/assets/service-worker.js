@@ -19,7 +19,7 @@ const worker = /** @type {any} */ (self);
 const scope = new URL(worker.registration.scope);
 const STORE = `offline ${scope.pathname}`; // other sites may live at other paths of this host
 
-/** @typedef {"versioned" | "page" | "picture"} Kind */
+/** @typedef {"versioned" | "memory" | "page" | "picture"} Kind */
 
 /**
  * A file's place in this site; undefined for what is never kept.
@@ -32,6 +32,7 @@ function placeOf(address) {
   if (origin !== scope.origin || !pathname.startsWith(scope.pathname)) return undefined;
   const path = pathname.slice(scope.pathname.length);
   const key = origin + pathname;
+  if (/^assets-[0-9a-f]{12}\/memory$/.test(path)) return { kind: "memory", key, path }; // see memory.js
   if (/^(assets|pyodide)-[0-9a-f]{12}\//.test(path)) return { kind: "versioned", key, path };
   if (/^live\/.+\.(png|webp|jpg)$/.test(path)) return { kind: "picture", key, path };
   if (/^live\/./.test(path)) return undefined;
@@ -237,7 +238,7 @@ async function dropEarlier() {
 
 /** @param {{kind: Kind, key: string, path: string}} place */
 async function isOfThisBuild({ kind, key, path }) {
-  if (kind === "versioned") return FOLDERS.some((folder) => path.startsWith(`${folder}/`));
+  if (kind === "versioned" || kind === "memory") return FOLDERS.some((folder) => path.startsWith(`${folder}/`));
   if (kind === "picture" || /\.(json|xml)$/.test(path)) return true;
   return (await (await recall(key))?.text())?.includes(`${FOLDERS[0]}/`);
 }

@@ -30,7 +30,7 @@ PARTS = (
 )
 ON_REQUEST = (
     "lighthouse",  # large to fetch
-    "snapshot",  # of what the site does not do
+    "snapshot",  # a part of what start measures, explained
     "slow_links",  # needs root and most of an hour
     "gradient",  # writes a file that a page draws
 )

@@ -1,64 +1,76 @@
-"""A second visit's start from a memory snapshot, against the same start without one.
+"""A second visit's start from Python's kept memory, against the same start without it.
 
-Pyodide can write down its memory and start from it (`_makeSnapshot`, `_loadSnapshot`: private).
 Both starts have what browsers keep of a first visit: files, and the code compiled from WebAssembly.
 """
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.chromium import BARE_ANSWERED, returning_visit, site_with_bare_pages
+from tests.benchmarks.chromium import ANSWERED, returning_visit, site_with_bare_pages
 from tests.benchmarks.figures import Figure, Table, median
-from tests.benchmarks.start import REST_MS, Start, measure
+from tests.benchmarks.start import MEMORY_KEPT, REST_MS, Start, measure, wait_until_kept
 
-PAGE = "bare/snapshot.html"
-DATA = "() => ({...document.querySelector('#answer').dataset})"
+# The bytes of what is kept as Python's memory.
+SIZE = """async () => {
+  for (const name of await caches.keys()) {
+    const store = await caches.open(name);
+    const found = (await store.keys()).find(({url}) => url.endsWith("/memory"));
+    if (found) return (await (await store.match(found)).blob()).size;
+  }
+}"""
+STARTED = "() => document.documentElement.dataset.python"
 
 
 def run(quick: bool) -> Table:
-    """Come back to two pages in turns, with the snapshot and without."""
+    """Come back to the calculator's page in turns, with the memory and without."""
     rounds = 2 if quick else 5
-    plain: list[Start] = []
-    loaded: list[Start] = []
-    made: list[tuple[Start, float, float]] = []
-    seeds: set[str] = set()
+    without: list[Start] = []
+    resumed: list[Start] = []
+    sizes: list[float] = []
     with site_with_bare_pages() as address:
         for _ in range(rounds):
-            with TemporaryDirectory() as folder:
-                _visit(Path(folder), f"{address}{PAGE}?plain")
-                plain.append(_visit(Path(folder), f"{address}{PAGE}?plain")[0])
-            with TemporaryDirectory() as folder:
-                start, data = _visit(Path(folder), f"{address}{PAGE}?make")
-                made.append((start, float(data["bytes"]), float(data["seconds"])))
-                start, data = _visit(Path(folder), f"{address}{PAGE}?load")
-                loaded.append(start)
-                seeds.add(data["seed"])
-    pairs = list(zip(loaded, plain, strict=True))
-    processor = median([one.processor_seconds / other.processor_seconds for one, other in pairs])
+            without.append(_return(address, None)[0])
+            start, size = _return(address, MEMORY_KEPT)
+            resumed.append(start)
+            sizes.append(size)
+    pairs = list(zip(resumed, without, strict=True))
+    times = [one.seconds / other.seconds for one, other in pairs]
+    processor = [one.processor_seconds / other.processor_seconds for one, other in pairs]
     return Table(
-        f"Second visit: memory snapshot against compiled code (median of {rounds})",
+        f"Second visit from Python's kept memory (median of {rounds})",
         [
-            Figure("without: time", median([one.seconds for one in plain]), "s"),
-            Figure("without: processor time", median([s.processor_seconds for s in plain]), "s"),
-            Figure("snapshot: time", median([one.seconds for one in loaded]), "s"),
-            Figure("snapshot: processor time", median([s.processor_seconds for s in loaded]), "s"),
+            Figure("without: time", median([one.seconds for one in without]), "s"),
+            Figure("with: time", median([one.seconds for one in resumed]), "s"),
             Figure(
-                "snapshot: time, without = 1", median([a.seconds / b.seconds for a, b in pairs]), ""
+                "without: processor time", median([one.processor_seconds for one in without]), "s"
             ),
-            Figure("snapshot: processor time, without = 1", processor, ""),
-            Figure("snapshot to keep", median([size for _, size, _ in made]), "bytes"),
-            Figure("to make and keep it", median([seconds for *_, seconds in made]), "s"),
-            Figure(
-                "first visit that makes it: time", median([one.seconds for one, *_ in made]), "s"
-            ),
-            Figure("different hash seeds of snapshots", len(seeds), f"of {rounds}"),
+            Figure("with: processor time", median([one.processor_seconds for one in resumed]), "s"),
+            Figure("time, without = 1", median(times), ""),
+            Figure("processor time, without = 1", median(processor), ""),
+            Figure("kept memory", median(sizes), "bytes"),
         ],
     )
 
 
-def _visit(profile: Path, address: str) -> tuple[Start, dict[str, str]]:
-    with returning_visit(profile) as visit:
-        start = measure(visit, address, BARE_ANSWERED)
-        data: dict[str, str] = visit.page.evaluate(DATA)
-        visit.page.wait_for_timeout(REST_MS)
-        return start, data
+def _return(address: str, memory: str | None) -> tuple[Start, float]:
+    """The second of two visits, and the bytes of the memory that the first one kept.
+
+    Raises:
+        RuntimeError: if the second visit did not start as it was meant to.
+    """
+    page = f"{address}calculator/"
+    with TemporaryDirectory() as folder:
+        profile = Path(folder)
+        with returning_visit(profile) as visit:
+            measure(visit, page, ANSWERED)
+            wait_until_kept(visit.page, address)
+            if memory:
+                visit.page.wait_for_selector(memory, state="attached")
+            size = float(visit.page.evaluate(SIZE) or 0) if memory else 0.0
+            visit.page.wait_for_timeout(REST_MS)
+        with returning_visit(profile) as visit:
+            start = measure(visit, page, ANSWERED)
+            began = visit.page.evaluate(STARTED)
+    if began != ("resumed" if memory else "started"):
+        raise RuntimeError(f"The second visit {began}, with {memory or 'no memory kept'}.")
+    return start, size

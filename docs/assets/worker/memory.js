@@ -1,0 +1,112 @@
+// @ts-check
+/*
+ * Python's memory, kept in this browser for the next visit, which starts from it: Pyodide's memory
+ * snapshots, a private interface of the exact version that this build has. It is kept under an
+ * address in the folder of this build's scripts, so that the service worker drops it with them.
+ */
+
+import { STORE } from "../offline-choice.js";
+import { ADDRESS } from "./names.js";
+import { load, open, warm } from "./start.js";
+import { LoadError } from "./wasm.js";
+
+const DIGEST = "X-Digest";
+// Python's memory has noted what the browser can do.
+const BROWSER = "X-Browser";
+const TRIAL = JSON.stringify({ id: 0, method: "answer", params: {} });
+
+class DamagedError extends Error {}
+
+/**
+ * Start from the memory that an earlier visit has kept.
+ *
+ * @returns {Promise<((request: string) => string) | undefined>} Nothing where there is none, or where
+ *   it does not work: then it is not tried again.
+ */
+export async function resume() {
+  const kept = await find();
+  if (!kept) return undefined;
+  try {
+    const memory = read(kept);
+    memory.catch(() => {}); // reported below, when Pyodide awaits it
+    const handle = open(await load({ _loadSnapshot: memory }));
+    const { kind } = JSON.parse(handle(TRIAL));
+    if (kind !== "result") throw new Error(`its first answer is ${kind}`);
+    return handle;
+  } catch (error) {
+    console.warn("Python did not start from the memory that was kept; starting without it.", error);
+    if (error instanceof DamagedError) await drop();
+    else if (!(error instanceof LoadError)) await refuse();
+    return undefined;
+  }
+}
+
+/** What is kept by this build in this browser. */
+async function find() {
+  try {
+    const kept = await caches.match(ADDRESS, { cacheName: STORE, ignoreVary: true });
+    if (!kept?.headers.get(DIGEST)) return undefined;
+    if (kept.headers.get(BROWSER) === navigator.userAgent) return kept;
+    await drop();
+  } catch {
+    // Storage that is blocked or does not work is as good as empty.
+  }
+  return undefined;
+}
+
+/** @param {Response} kept */
+async function read(kept) {
+  const memory = new Uint8Array(await kept.arrayBuffer());
+  if ((await digestOf(memory)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
+  return memory;
+}
+
+/** @param {BufferSource} content */
+async function digestOf(content) {
+  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", content));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * Start another Python and keep its memory, unless that has been tried already.
+ *
+ * @returns {Promise<boolean>} Whether memory is kept now.
+ */
+export async function keep() {
+  const kept = await caches.match(ADDRESS, { cacheName: STORE, ignoreVary: true });
+  if (kept) return Boolean(kept.headers.get(DIGEST));
+  try {
+    const python = await load({ _makeSnapshot: true });
+    warm(python);
+    const memory = python.makeMemorySnapshot();
+    await put(memory, { [DIGEST]: await digestOf(memory), [BROWSER]: navigator.userAgent });
+    return true;
+  } catch (error) {
+    console.warn("Python's memory could not be kept for the next visit.", error);
+    await refuse();
+    return false;
+  }
+}
+
+/** Do not use it again: a worker that may have started from it was lost. */
+export async function distrust() {
+  if (await find()) await refuse();
+}
+
+/** Let no later visit of this build try it. */
+async function refuse() {
+  await put("", {}).catch(() => {});
+}
+
+/**
+ * @param {BodyInit} content
+ * @param {Record<string, string>} headers
+ */
+async function put(content, headers) {
+  if (!(await caches.has(STORE))) throw new Error("nothing is to be kept"); // the visitor's choice
+  await (await caches.open(STORE)).put(ADDRESS, new Response(content, { headers }));
+}
+
+async function drop() {
+  await (await caches.open(STORE)).delete(ADDRESS, { ignoreVary: true });
+}

@@ -1,0 +1,140 @@
+// @ts-check
+/* Python's start: Pyodide from our own files, and `calculator` in it. */
+
+import { failureOfWasm, LoadError } from "./wasm.js";
+
+const here = new URL("./pyodide/", import.meta.url).href;
+const CALCULATOR = "/calculator.zip";
+
+/**
+ * Pyodide with a library that starts fast, and `calculator` in its file system.
+ *
+ * @param {object} [special] Options of Pyodide's for memory snapshots.
+ */
+export function load(special) {
+  return loadFrom({ ...special, stdLibURL: `${here}python_stdlib_bytecode.zip` });
+}
+
+/** The same with any library that works. */
+export async function loadAnyhow() {
+  try {
+    return await load();
+  } catch (error) {
+    if (error instanceof LoadError) throw error;
+    console.warn("The bytecode library did not load; taking the stock one.", error);
+    return loadFrom({});
+  }
+}
+
+/** @param {object} options */
+async function loadFrom(options) {
+  const { loadPyodide } = await import(`${here}pyodide.mjs`).catch(fail);
+  const archive = fetchBytes(new URL(`.${CALCULATOR}`, import.meta.url).href);
+  archive.catch(() => {}); // reported below, when it is awaited
+  // Which packages there are (none): the build writes it here, which saves a request.
+  const lockFileContents = /** @type {any} */ (globalThis).PYODIDE_LOCK;
+  const failed = failureOfWasm();
+  failed.catch(() => {}); // Python may have been loaded by then
+  const coming = loadPyodide({ indexURL: here, packageBaseUrl: here, lockFileContents, ...options });
+  const python = await Promise.race([coming, failed]);
+  python.FS.writeFile(CALCULATOR, await archive);
+  return python;
+}
+
+/**
+ * What answers requests.
+ *
+ * @param {any} python As it was loaded, or with the memory of one that was prepared before.
+ * @returns {(request: string) => string}
+ */
+export function open(python) {
+  const fetchWhole = () => python.FS.writeFile("/whole.zip", fetchNow(`${here}python_stdlib.zip`));
+  python.runPython(FIND);
+  python.runPython(PREPARE).call(undefined, fetchWhole);
+  return python.pyimport("calculator.protocol").handle;
+}
+
+/**
+ * Import `calculator` and answer once, so that this need not be done again. Nothing of the page is
+ * in the memory then, nor any object of JavaScript's.
+ *
+ * @param {any} python
+ */
+export function warm(python) {
+  python.runPython(FIND);
+  python.runPython(WARM);
+}
+
+const FIND = `
+import sys
+if "${CALCULATOR}" not in sys.path:
+    sys.path.insert(0, "${CALCULATOR}")
+`;
+
+const WARM = `
+import gc
+from calculator.protocol import handle
+handle('{"id": 0, "method": "answer", "params": {}}')
+del handle
+gc.collect()
+`;
+
+// The library that Python starts from holds what is imported. Should a module that was left out be
+// asked for after all, the whole library is fetched. Memory that was kept has the random numbers of
+// an earlier visit.
+const PREPARE = `
+import sys
+from importlib.machinery import PathFinder
+
+if "random" in sys.modules:
+    sys.modules["random"].seed()
+
+def prepare(fetch_whole):
+    try:
+        from left_out import NAMES
+    except ImportError:
+        return  # this library is whole
+    fetched = []
+
+    class WholeLibrary:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name not in NAMES:
+                return None
+            if not fetched:
+                fetch_whole()
+                fetched.append(True)
+            folder = name.rpartition(".")[0].replace(".", "/")
+            return PathFinder.find_spec(name, [f"/whole.zip/{folder}".rstrip("/")], target)
+
+    sys.meta_path.append(WholeLibrary)
+
+prepare
+`;
+
+/** @param {Error} error */
+function fail({ message }) {
+  throw new LoadError(message);
+}
+
+/** @param {string} address */
+async function fetchBytes(address) {
+  const response = await fetch(address).catch(fail);
+  if (!response.ok) throw new LoadError(`${address}: ${response.status} ${response.statusText}`);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/**
+ * A file at once: Python's imports cannot wait for a promise.
+ *
+ * @param {string} address
+ */
+function fetchNow(address) {
+  console.warn(`Fetching ${address} for a module that was left out.`);
+  const request = new XMLHttpRequest();
+  request.open("GET", address, false);
+  request.responseType = "arraybuffer";
+  request.send();
+  if (request.status !== 200) throw new Error(`${address}: ${request.status} ${request.statusText}`);
+  return new Uint8Array(request.response);
+}

@@ -1,0 +1,187 @@
+"""Second visits that start from Python's kept memory, and all that must not come of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_answers import SHOWN
+from tests.browser.test_offline import (
+    KEPT,
+    deploy_newer,
+    eventually,
+    guest,
+    wait_until_kept,
+    wait_until_removed,
+)
+from tests.browser.visits import Visit, Visitor, open_calculator, settled
+from tests.browser.written_run import LiveServer
+from tools.versions import folder_of
+
+pytestmark = pytest.mark.browser
+
+MEMORY = "/memory"
+IS_KEPT = "html[data-memory=kept]"
+RESUMED, STARTED = "html[data-python=resumed]", "html[data-python=started]"
+STATES = (
+    "model=t5-3b&batch_size=8&checkpointing=full",
+    "model=Qwen/Qwen3-8B&gpu=rtx-4090&lora=16&lora_targets=all-linear",
+    "model=gpt3-13b&gpus=8&data_parallel=fsdp&precision=mixed&sequence_length=512",
+)
+# Put what `change` makes of the kept bytes and their digest in the place of both.
+REPLACE = """async (change) => {
+  for (const name of await caches.keys()) {
+    const store = await caches.open(name);
+    const found = (await store.keys()).find(({url}) => url.endsWith("/memory"));
+    if (!found) continue;
+    const kept = await store.match(found);
+    const headers = Object.fromEntries(kept.headers);
+    const bytes = new Uint8Array(await kept.arrayBuffer());
+    bytes[change.at] ^= 1;
+    if (change.fits) {
+      const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+      headers["x-digest"] = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    }
+    await store.put(found, new Response(bytes, {headers: {...headers, ...change.headers}}));
+    return bytes.length;
+  }
+}"""
+SIZE = REPLACE.replace("bytes[change.at] ^= 1;", "return bytes.length;")
+
+
+def keep_memory(visitor: Visit) -> Page:
+    """Visit the calculator until it has kept Python's memory."""
+    page = open_calculator(visitor)
+    page.wait_for_selector(IS_KEPT, state="attached")
+    assert page.query_selector(STARTED)
+    return page
+
+
+def open_again(visitor: Visit, query: str = "") -> Page:
+    """Visit the calculator again, and wait for Python."""
+    page = open_calculator(visitor, query)
+    page.wait_for_selector("html[data-python]", state="attached")
+    return page
+
+
+def calculates(page: Page) -> None:
+    """Change the form, and wait for the answer."""
+    page.locator("#batch_size").fill("3")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
+
+
+def test_a_second_visit_starts_from_kept_memory_with_the_same_answers(
+    visit: Visitor, server: LiveServer
+) -> None:
+    plain, visitor = visit(server.address), guest(visit, server.address)
+    keep_memory(visitor)
+    for query in STATES:
+        shown = open_again(visitor, query).evaluate(SHOWN)
+        assert visitor.page.query_selector(RESUMED)
+        expected = open_again(plain, query).evaluate(SHOWN)
+        assert plain.page.query_selector(STARTED)
+        assert shown == expected
+    calculates(visitor.page)
+    server.stop()
+    page = open_again(visitor)
+    assert page.query_selector(RESUMED)
+    calculates(page)
+    assert visitor.errors == []
+
+
+@pytest.mark.parametrize(
+    ("change", "is_kept"),
+    [
+        # Damaged on the disk: made once more.
+        ({"at": 20_000_000, "fits": False}, True),
+        # Pyodide rejects it: this build does not try it again.
+        ({"at": 0, "fits": True}, False),
+        # Of another version of the browser: made once more.
+        ({"at": 0, "fits": True, "headers": {"X-Browser": "Mosaic/0.9"}}, True),
+    ],
+)
+def test_memory_that_does_not_serve_is_replaced_by_a_start(
+    visit: Visitor, server: LiveServer, change: dict[str, Any], is_kept: bool
+) -> None:
+    visitor = guest(visit, server.address)
+    size = keep_memory(visitor).evaluate(REPLACE, change)
+    assert size > 20_000_000
+    page = open_again(visitor)
+    assert page.query_selector(STARTED)
+    calculates(page)
+    if is_kept:
+        page.wait_for_selector(IS_KEPT, state="attached")
+        page = open_again(visitor)
+        assert page.query_selector(RESUMED)
+        calculates(page)
+    else:
+        assert page.evaluate(SIZE, {}) == 0
+        assert open_again(visitor).query_selector(STARTED)
+    assert visitor.errors == []
+
+
+def test_a_new_build_drops_the_memory_of_the_old_one(
+    visit: Visitor, server: LiveServer, site: Path
+) -> None:
+    visitor = guest(visit, server.address)
+    page = keep_memory(visitor)
+    visitor.open("about/")
+    wait_until_kept(page, "/about/", MEMORY)
+    new, old = deploy_newer(site, server.folder), folder_of(site, "assets").name
+    visitor.open("about/")
+    expect(page.locator("h1")).to_contain_text("Newer")
+    wait_until_kept(page, f"/{new}/calculator.zip")
+    eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
+    assert open_again(visitor).query_selector(STARTED)
+    page.wait_for_selector(IS_KEPT, state="attached")
+    assert [path for path in page.evaluate(KEPT) if path.endswith(MEMORY)] == [f"/{new}{MEMORY}"]
+    assert open_again(visitor).query_selector(RESUMED)
+    assert not any(address.endswith(MEMORY) for address, _ in server.asked)
+    assert visitor.errors == []
+
+
+def test_the_switch_removes_the_memory_too(visit: Visitor, server: LiveServer) -> None:
+    visitor = guest(visit, server.address)
+    page = keep_memory(visitor)
+    visitor.open("about/")
+    page.get_by_label("Keep visited pages on this device").uncheck()
+    wait_until_removed(page)
+    assert open_again(visitor).query_selector(STARTED)
+    calculates(page)
+    page.wait_for_timeout(9000)  # by then it would have been made
+    assert page.evaluate(KEPT) == []
+    assert visitor.errors == []
+
+
+def is_small(page: Page) -> None:
+    page.add_init_script(
+        "Object.defineProperty(Navigator.prototype, 'deviceMemory', {get: () => 2})"
+    )
+
+
+def saves_data(page: Page) -> None:
+    page.add_init_script(
+        "Object.defineProperty(NetworkInformation.prototype, 'saveData', {get: () => true})"
+    )
+
+
+def has_little_room(page: Page) -> None:
+    page.add_init_script(
+        "StorageManager.prototype.estimate = async () => ({quota: 5e8, usage: 4e8})"
+    )
+
+
+@pytest.mark.parametrize("limit", [is_small, saves_data, has_little_room])
+def test_memory_is_not_kept_where_it_is_short(
+    visit: Visitor, server: LiveServer, limit: Callable[[Page], None]
+) -> None:
+    visitor = guest(visit, server.address)
+    limit(visitor.page)
+    page = visitor.open("calculator/")
+    settled(page)
+    wait_until_kept(page, "/pyodide.asm.wasm")
+    page.wait_for_timeout(9000)  # by then it would have been made
+    assert not any(path.endswith(MEMORY) for path in page.evaluate(KEPT))
+    assert visitor.errors == []
