@@ -2,6 +2,7 @@
 
 import importlib.util
 import marshal
+import site
 import subprocess
 import sys
 import zipfile
@@ -10,8 +11,8 @@ from types import CodeType
 
 import pytest
 
-from tools import browser_python, compile_bytecode
-from tools.browser_python import _zip_of
+from tools import browser_python, compile_bytecode, packed
+from tools.browser_python import FINDER, LOADER, _zip_of
 from tools.console import ROOT
 from tools.node import Node
 
@@ -31,7 +32,7 @@ def compiled(tmp_path: Path) -> Path:
         target.writestr("package/failing.py", SOURCE)
         target.writestr("package/data.txt", "kept")
     bytecode = tmp_path / "bytecode.zip"
-    compile_bytecode.compile_zip(str(sources), str(bytecode), strip_line_tables=True)
+    compile_bytecode.compile_zip(str(sources), str(bytecode))
     return bytecode
 
 
@@ -54,19 +55,80 @@ def test_other_files_are_copied_and_no_source_is_left(compiled: Path) -> None:
 
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path, compiled: Path) -> None:
     again = tmp_path / "again.zip"
-    compile_bytecode.compile_zip(str(tmp_path / "sources.zip"), str(again), strip_line_tables=True)
+    compile_bytecode.compile_zip(str(tmp_path / "sources.zip"), str(again))
     assert again.read_bytes() == compiled.read_bytes()
 
 
 @pytest.mark.parametrize("strip", [True, False])
 def test_line_tables_are_stripped_at_every_depth_or_kept(strip: bool) -> None:
-    compiled = compile_bytecode.compile_module(SOURCE.encode(), "failing.py", strip)
-    assert compiled[:4] == importlib.util.MAGIC_NUMBER
-    code = marshal.loads(compiled[16:])
-    tables = [bool(part.co_linetable) for part in every_code(code)]
+    code = compile_bytecode.compiled(SOURCE.encode(), "failing.py")
+    tables = [
+        bool(part.co_linetable)
+        for part in every_code(compile_bytecode.without_line_tables(code) if strip else code)
+    ]
     assert len(tables) >= 2
     assert all(tables) is not strip
     assert any(tables) is not strip
+
+
+def test_a_compiled_module_is_one_of_this_python() -> None:
+    code = compile_bytecode.compiled(b"x = 1", "one.py")
+    content = compile_bytecode.pyc(code, b"x = 1")
+    assert content[:4] == importlib.util.MAGIC_NUMBER
+    assert marshal.loads(content[16:]) == code
+
+
+def test_a_start_asks_a_stand_in_for_pyodides_loader_of_packages(tmp_path: Path) -> None:
+    sources, library = tmp_path / "sources.zip", tmp_path / "library.zip"
+    with zipfile.ZipFile(sources, "w") as target:
+        target.writestr("pyodide/__init__.py", "")
+        target.writestr(compile_bytecode.LOADER, "raise ImportError")
+    compile_bytecode.compile_zip(str(sources), str(library), LOADER.read_text("utf-8"))
+    program = (
+        f"import sys; sys.path.insert(0, {str(library)!r})\n"
+        "import pyodide._package_loader as loader\n"
+        "loader.init_loaded_packages(); print(loader.DSO_DIR, loader.SITE_PACKAGES)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == f"/usr/lib {site.getsitepackages()[0]}\n"
+
+
+@pytest.fixture
+def packed_zip(tmp_path: Path) -> Path:
+    sources = tmp_path / "package.zip"
+    with zipfile.ZipFile(sources, "w") as target:
+        target.writestr("package/__init__.py", "from package import failing")
+        target.writestr("package/failing.py", SOURCE)
+        target.writestr("package/deep/__init__.py", "")
+        target.writestr("package/deep/down.py", "from ..failing import fail")
+    target_path = tmp_path / "packed.zip"
+    compile_bytecode.pack_zip(str(sources), str(target_path), FINDER.read_text("utf-8"))
+    return target_path
+
+
+def test_python_imports_modules_that_are_packed_into_one_file(packed_zip: Path) -> None:
+    program = f"""import sys; sys.path.append({str(packed_zip)!r})
+import packed; packed.install({str(packed_zip)!r})
+import package.deep.down as module
+print(module.__name__, module.__package__, sys.modules["package"].failing.__doc__)
+try: module.fail()
+except ZeroDivisionError as error: print(error.__traceback__.tb_next.tb_lineno)
+import package.missing"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert answer.stdout == "package.deep.down package.deep None\n4\n"
+    assert "No module named 'package.missing'" in answer.stderr
+
+
+def test_packed_modules_are_the_same_bytes_at_every_build(tmp_path: Path, packed_zip: Path) -> None:
+    again = tmp_path / "again.zip"
+    sources, finder = str(tmp_path / "package.zip"), FINDER.read_text("utf-8")
+    compile_bytecode.pack_zip(sources, str(again), finder)
+    assert again.read_bytes() == packed_zip.read_bytes()
+    assert compile_bytecode.MODULES == packed.MODULES
 
 
 def every_code(code: CodeType) -> list[CodeType]:

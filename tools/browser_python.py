@@ -13,7 +13,11 @@ from tools.node import Node
 TOOLS = ROOT / "tools"
 CACHE = WORKSHOP / "bytecode"
 COMPILER = (TOOLS / "compile_bytecode.mjs", TOOLS / "compile_bytecode.py")
-CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py")
+FINDER = TOOLS / "packed.py"
+LOADER = TOOLS / "package_loader.py"
+CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py", TOOLS / "exercise.py")
+# Modules that only the command line needs.
+COMMAND_LINE = ("__main__.py", "commandline.py", "config_file.py")
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 # The oldest date a zip can hold: the same bytes at every build.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -48,8 +52,10 @@ def package_lock(node_modules: Path) -> str:
 def _compiled_library(pyodide: Path, node: Node) -> Path | None:
     """The standard library as bytecode without line tables; None if Node cannot compile it."""
     stock = pyodide / "python_stdlib.zip"
-    target = CACHE / f"library-{digest([*COMPILER, stock, pyodide / 'package.json'])}.zip"
-    return _compiled(stock, target, pyodide, node, "strip", "Python's library for the browser")
+    name = digest([*COMPILER, LOADER, stock, pyodide / "package.json"])
+    work = ("compile_zip", LOADER)
+    title = "Python's library for the browser"
+    return _compiled(stock, CACHE / f"library-{name}.zip", pyodide, node, title, work)
 
 
 def _imported_part(library: Path, calculator: Path, pyodide: Path, node: Node) -> Path | None:
@@ -68,22 +74,29 @@ def _imported_part(library: Path, calculator: Path, pyodide: Path, node: Node) -
 
 
 def _packed_calculator(pyodide: Path, node: Node) -> Path:
-    """`calculator` as a zip of bytecode with line tables, else of sources."""
-    modules = sorted((ROOT / "calculator").rglob("*.py"))
-    name = digest([*COMPILER, pyodide / "package.json", *modules])
+    """`calculator` as bytecode with line tables, packed into one file, else as a zip of sources."""
+    modules = browser_modules()
+    name = digest([*COMPILER, FINDER, pyodide / "package.json", *modules])
     sources = CACHE / f"calculator-{name}-sources.zip"
     write_atomically(sources, _zip_of(modules))
     target = CACHE / f"calculator-{name}.zip"
-    return _compiled(sources, target, pyodide, node, "keep", "calculator") or sources
+    work = ("pack_zip", FINDER)
+    return _compiled(sources, target, pyodide, node, "calculator", work) or sources
+
+
+def browser_modules() -> list[Path]:
+    """The modules of `calculator` that pages can use."""
+    found = (ROOT / "calculator").rglob("*.py")
+    return sorted(path for path in found if path.name not in COMMAND_LINE)
 
 
 def _compiled(
-    sources: Path, target: Path, pyodide: Path, node: Node, line_tables: str, title: str
+    sources: Path, target: Path, pyodide: Path, node: Node, title: str, work: tuple[str, Path]
 ) -> Path | None:
     if target.is_file():
         return target
     CACHE.mkdir(parents=True, exist_ok=True)
-    command: list[str | Path] = [node.node, COMPILER[0], pyodide, sources, target, line_tables]
+    command: list[str | Path] = [node.node, COMPILER[0], pyodide, sources, target, *work]
     try:
         with step(f"Compiling {title} with Pyodide"):
             run(command, f"Pyodide could not compile {title}.")

@@ -1,19 +1,21 @@
-// Compiles a zip of Python sources to a zip of bytecode with the Pyodide that will run it.
-// node compile_bytecode.mjs PYODIDE_FOLDER SOURCES.zip BYTECODE.zip strip|keep
+// Compiles a zip of Python sources to bytecode with the Pyodide that will run it:
+// node compile_bytecode.mjs PYODIDE_FOLDER SOURCES.zip BYTECODE.zip compile_zip package_loader.py
+// node compile_bytecode.mjs PYODIDE_FOLDER SOURCES.zip BYTECODE.zip pack_zip packed.py
 // @ts-check
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [pyodideFolder, sources, bytecode, lineTables] = process.argv.slice(2);
+const [pyodideFolder, sources, bytecode, compile, module] = process.argv.slice(2);
 const folder = resolve(pyodideFolder);
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
-const pyodide = await loadPyodide({ indexURL: `${folder}/` });
+// Traces need lines, not columns.
+const pyodide = await loadPyodide({ indexURL: `${folder}/`, env: { PYTHONNODEBUGRANGES: "1" } });
 
 pyodide.FS.writeFile("/sources.zip", await readFile(sources));
 const program = await readFile(new URL("./compile_bytecode.py", import.meta.url), "utf8");
 pyodide.runPython(program, { filename: "compile_bytecode.py" });
-pyodide.globals.get("compile_zip")("/sources.zip", "/bytecode.zip", lineTables === "strip");
+pyodide.globals.get(compile)("/sources.zip", "/bytecode.zip", await readFile(module, "utf8"));
 
 // A temporary name first: a reader never sees half a file.
 const temporary = `${bytecode}.${process.pid}.part`;

@@ -8,34 +8,61 @@ import importlib.util
 import marshal
 import zipfile
 from types import CodeType
+from typing import Any
 
 # The oldest date a zip can hold: the same bytes at every build.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 # PEP 552: hash-based and unchecked, so neither a date nor a source is asked for.
 UNCHECKED_HASH = (0b01).to_bytes(4, "little")
+# As packed.py has it, whose own bytecode is packed, too.
+MODULES = "modules.marshal"
+FINDER = "packed"
+LOADER = "pyodide/_package_loader.py"  # package_loader.py says why
 
 
-def compile_zip(sources: str, bytecode: str, strip_line_tables: bool) -> None:
-    """Compile each `.py` of `sources` (docstrings and asserts dropped), copy the other files."""
+def compile_zip(sources: str, bytecode: str, loader: str = "") -> None:
+    """Compile each `.py` of `sources`, without docstrings, asserts and lines; copy the rest.
+
+    Where `sources` have Pyodide's loader of packages, `loader` is taken instead.
+    """
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(bytecode, "w") as target:
         for name in sorted(source_zip.namelist()):
-            content = source_zip.read(name)
+            content = loader.encode() if name == LOADER else source_zip.read(name)
             if name.endswith(".py"):
-                name, content = f"{name}c", compile_module(content, name, strip_line_tables)
-            entry = zipfile.ZipInfo(name, EPOCH)
-            entry.compress_type = zipfile.ZIP_STORED if entry.is_dir() else zipfile.ZIP_DEFLATED
-            target.writestr(entry, content, compresslevel=9)
+                code = without_line_tables(compiled(content, name))
+                name, content = f"{name}c", pyc(code, content)
+            _add(target, name, content)
 
 
-def compile_module(source: bytes, name: str, strip_line_tables: bool) -> bytes:
-    """The content of the `.pyc` file of one module."""
-    code = compile(source, name, "exec", dont_inherit=True, optimize=2)
-    if strip_line_tables:
-        code = without_line_tables(code)
-    # marshal marks objects by how often they are referenced, which varies from run to run;
-    # a round trip leaves only references that the data itself has.
-    body = marshal.dumps(marshal.loads(marshal.dumps(code)))
-    return importlib.util.MAGIC_NUMBER + UNCHECKED_HASH + importlib.util.source_hash(source) + body
+def pack_zip(sources: str, packed: str, finder: str) -> None:
+    """Compile the modules of `sources` into one file, beside `finder`, which imports from it.
+
+    Docstrings and asserts are dropped; line tables stay, for traces of our own mistakes.
+    """
+    modules = {}
+    with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(packed, "w") as target:
+        for path in sorted(source_zip.namelist()):
+            name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            code = compiled(source_zip.read(path), path)
+            modules[name] = (code, path.endswith("/__init__.py"))
+        _add(target, MODULES, _dumps(modules))
+        source = finder.encode()
+        _add(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
+
+
+def compiled(source: bytes, name: str) -> CodeType:
+    """The code of one module."""
+    return compile(source, name, "exec", dont_inherit=True, optimize=2)
+
+
+def pyc(code: CodeType, source: bytes) -> bytes:
+    """The content of a module's `.pyc` file."""
+    return (
+        importlib.util.MAGIC_NUMBER
+        + UNCHECKED_HASH
+        + importlib.util.source_hash(source)
+        + _dumps(code)
+    )
 
 
 def without_line_tables(code: CodeType) -> CodeType:
@@ -45,3 +72,15 @@ def without_line_tables(code: CodeType) -> CodeType:
         for constant in code.co_consts
     )
     return code.replace(co_linetable=b"", co_consts=constants)
+
+
+def _dumps(content: Any) -> bytes:
+    # marshal marks objects by how often they are referenced, which varies from run to run;
+    # a round trip leaves only references that the data itself has.
+    return marshal.dumps(marshal.loads(marshal.dumps(content)))
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, EPOCH)
+    entry.compress_type = zipfile.ZIP_STORED if entry.is_dir() else zipfile.ZIP_DEFLATED
+    archive.writestr(entry, content, compresslevel=9)

@@ -8,31 +8,70 @@ import { pathToFileURL } from "node:url";
 const [pyodideFolder, library, calculator, closure] = process.argv.slice(2);
 const folder = resolve(pyodideFolder);
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
-const program = await readFile(new URL("./import_closure.py", import.meta.url), "utf8");
+
+/**
+ * A Python with `calculator` in its file system, and the names of one of our programs.
+ *
+ * @param {string} stdLibURL
+ * @param {string} name
+ */
+async function load(stdLibURL, name) {
+  const python = await loadPyodide({ indexURL: `${folder}/`, stdLibURL });
+  python.FS.writeFile("/calculator.zip", await readFile(calculator));
+  const program = python.toPy({ __name__: name });
+  const text = await readFile(new URL(`./${name}.py`, import.meta.url), "utf8");
+  python.runPython(text, { globals: program, filename: `${name}.py` });
+  return { python, program };
+}
 
 /**
  * A Python that has imported and answered what the pages can ask for.
  *
  * @param {string} stdLibURL
+ * @param {string[]} wanted
  */
-async function exercised(stdLibURL) {
-  const python = await loadPyodide({ indexURL: `${folder}/`, stdLibURL });
-  python.runPython("import sys");
-  python.FS.writeFile("/calculator.zip", await readFile(calculator));
-  python.runPython("sys.path.insert(0, '/calculator.zip')");
-  const tools = python.toPy({ __name__: "import_closure" });
-  python.runPython(program, { globals: tools, filename: "import_closure.py" });
-  const failed = tools.get("exercise")("/calculator.zip").toJs();
+async function exercised(stdLibURL, wanted) {
+  const { python, program } = await load(stdLibURL, "exercise");
+  python.runPython(OPEN);
+  const failed = program.get("exercise")(python.toPy(wanted)).toJs();
   if (failed.length) throw new Error(`Missing in the browser's library:\n${failed.join("\n")}`);
-  return { python, tools };
+  return { python, program };
 }
 
-const { python, tools } = await exercised(library);
-const place = python.runPython("next(path for path in sys.path if path.startswith('/lib/') and path.endswith('.zip'))");
-const names = tools.get("imported")(place);
-tools.get("write_closure")(place, names, "/closure.zip");
-// A temporary name first: a reader never sees half a file.
+// As docs/assets/worker/start.js has it.
+const OPEN = `
+import sys
+sys.path.append("/calculator.zip")
+try:
+    from packed import install
+except ImportError:
+    pass
+else:
+    install("/calculator.zip")
+`;
+
+// asyncio imports them if they are there; a page has no connections of its own.
+const REFUSED = new Set(["ssl", "_ssl"]);
+
+// Two of them: what our own tools import is not to count.
+const tools = await load(library, "import_closure");
+const wanted = tools.program.get("wanted")("/calculator.zip").toJs();
+const place = tools.python.runPython("import sys; next(path for path in sys.path if path.startswith('/lib/') and path.endswith('.zip'))");
 const temporary = `${closure}.${process.pid}.part`;
-await writeFile(temporary, python.FS.readFile("/closure.zip"));
-await exercised(temporary);
-await rename(temporary, closure);
+
+/**
+ * Write the part of the library that a Python has imported, under a temporary name.
+ *
+ * @param {any} program
+ */
+async function write(program) {
+  const names = program.get("imported")(place).toJs().filter((/** @type {string} */ name) => !REFUSED.has(name));
+  tools.program.get("write_closure")(place, tools.python.toPy(names), "/closure.zip");
+  await writeFile(temporary, tools.python.FS.readFile("/closure.zip"));
+}
+
+await write((await exercised(library, wanted)).program);
+// Without those that asyncio can do without, others are not imported either.
+await write((await exercised(temporary, wanted)).program);
+await exercised(temporary, wanted);
+await rename(temporary, closure); // a reader never sees half a file

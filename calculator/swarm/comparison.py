@@ -1,7 +1,6 @@
 """The same vectors averaged in three ways and compared with the mean of the honest ones."""
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -88,7 +87,7 @@ def compare(
         clipping,
         tuple(aim),
         math.sqrt(sum(math.dist(vector, aim) ** 2 for vector in honest) / len(honest)),
-        statistics.median(math.dist(vector, median) for vector in vectors),
+        coordinate_median([[math.dist(vector, median)] for vector in vectors])[0],
         tuple(
             Result(kind, tuple(map(tuple, path)), math.dist(path[-1], aim), _angle(path[-1], aim))
             for kind, path in paths.items()

@@ -49,7 +49,7 @@ function isSmall() {
 
 /** @param {() => void} act */
 function whenIdle(act) {
-  if ("requestIdleCallback" in globalThis) requestIdleCallback(act);
+  if ("requestIdleCallback" in globalThis) requestIdleCallback(act, { timeout: REST_MS });
   else setTimeout(act);
 }
 

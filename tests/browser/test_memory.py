@@ -99,7 +99,7 @@ def test_a_second_visit_starts_from_kept_memory_with_the_same_answers(
         # Pyodide rejects it: this build does not try it again.
         ({"at": 0, "fits": True}, False),
         # Of another version of the browser: made once more.
-        ({"at": 0, "fits": True, "headers": {"X-Browser": "Mosaic/0.9"}}, True),
+        ({"at": 0, "fits": True, "headers": {"x-browser": "Mosaic/0.9"}}, True),
     ],
 )
 def test_memory_that_does_not_serve_is_replaced_by_a_start(

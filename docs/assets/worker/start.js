@@ -68,7 +68,13 @@ export function warm(python) {
 const FIND = `
 import sys
 if "${CALCULATOR}" not in sys.path:
-    sys.path.insert(0, "${CALCULATOR}")
+    sys.path.append("${CALCULATOR}")
+    try:
+        from packed import install
+    except ImportError:
+        pass  # these are sources
+    else:
+        install("${CALCULATOR}")
 `;
 
 const WARM = `
@@ -112,7 +118,10 @@ def prepare(fetch_whole):
 prepare
 `;
 
-/** @param {Error} error */
+/**
+ * @param {Error} error
+ * @returns {never}
+ */
 function fail({ message }) {
   throw new LoadError(message);
 }

@@ -12,7 +12,8 @@ onmessage = async (event) => {
   const python = await ready;
   if (event.data.includes("calculator")) {
     const archive = await fetch(new URL("./calculator.zip", import.meta.url));
-    python.unpackArchive(await archive.arrayBuffer(), "zip");
+    python.FS.writeFile("/calculator.zip", new Uint8Array(await archive.arrayBuffer()));
+    python.runPython('import sys; sys.path.append("/calculator.zip"); import packed; packed.install("/calculator.zip")');
   }
   postMessage(python.runPython(event.data));
 };

@@ -1,0 +1,42 @@
+"""Run inside Pyodide by import_closure.mjs: what pages ask of `calculator`, and what that imports.
+
+It imports nothing that `calculator` and Pyodide do not.
+"""
+
+import importlib
+import io
+import json
+import sys
+from contextlib import redirect_stderr
+
+LARGE_REQUEST = {"id": 1, "method": "answer", "params": {"model": "no such model", "x": "y" * 99}}
+
+
+def exercise(wanted: list[str]) -> list[str]:
+    """Import the modules `wanted` and answer requests of every kind; what failed."""
+    failed = []
+    for name in wanted:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            failed.append(f"{name}: {error}")
+    protocol = importlib.import_module("calculator.protocol")
+    # Mistakes of a visitor and of ours are answered by code that runs at no other time.
+    protocol._METHODS["fail"] = lambda _: 1 / 0
+    requests = [{"id": 1, "method": method, "params": {}} for method in protocol._METHODS]
+    with redirect_stderr(io.StringIO()) as trace:
+        for text in (*map(json.dumps, [*requests, LARGE_REQUEST]), "{"):
+            json.loads(protocol.handle(text))
+    del protocol._METHODS["fail"]
+    if "ZeroDivisionError" not in trace.getvalue():
+        failed.append("the trace of a failing request was not written")
+    return failed
+
+
+def imported(library: str) -> list[str]:
+    """The modules that have been imported from the zip at `library`."""
+    origins = {
+        name: getattr(getattr(module, "__spec__", None), "origin", None) or ""
+        for name, module in list(sys.modules.items())
+    }
+    return sorted(name for name, origin in origins.items() if origin.startswith(f"{library}/"))
