@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.visits import Visit, Visitor
-from tests.browser.written_run import LiveServer, WrittenRun
+from tests.browser.written_run import LiveServer, WrittenRun, write_crowd
 from training.run.live import timestamp
 
 pytestmark = pytest.mark.browser
@@ -17,6 +17,13 @@ HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
+
+# How often the page's work has let others in.
+COUNT_TURNS = """
+window.turns = 0;
+const next = scheduler.yield.bind(scheduler);
+scheduler.yield = () => { window.turns += 1; return next(); };
+"""
 
 
 @pytest.fixture
@@ -57,6 +64,20 @@ def test_a_new_step_appears_and_only_its_bytes_are_asked_for(
     line = len(run.progress.read_bytes().splitlines(keepends=True)[-1])
     assert starts
     assert min(starts) >= before - 2 * line
+    assert visitor.errors == []
+
+
+def test_a_long_run_is_read_and_shown_in_parts(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    write_crowd(run, 3000, 200)
+    visitor = visit(server.address)
+    visitor.page.add_init_script(COUNT_TURNS)
+    page = visitor.open("live/")
+    figure(page, "step", "3,000")
+    figure(page, "samples", f"{3000 * 128:,}")
+    figure(page, "board-count", "200 contributors")
+    assert page.evaluate("() => window.turns") >= 2  # reading, showing, the list
     assert visitor.errors == []
 
 

@@ -8,6 +8,7 @@ import { shapesOf } from "./events.js";
 import * as lines from "./lines.js";
 import { loadPlotly, needPlotly } from "./plotly.js";
 import { firstAtLeast } from "./progress.js";
+import { nextTurn } from "./turns.js";
 
 const MARGIN = { l: 52, r: 14, t: 10, b: 34 };
 const LOSS_MARGIN = { ...MARGIN, r: 52 };
@@ -161,7 +162,7 @@ class Chart {
     this.#drawing = true;
     try {
       const library = await loadPlotly();
-      await new Promise((resolve) => { setTimeout(resolve); });
+      await nextTurn();
       while (this.#stale && this.plot.isConnected) {
         this.#stale = false;
         await this.#drawNow(library);
@@ -185,10 +186,14 @@ class Chart {
     // Two pixels a column: its four points are no further apart than a line is wide.
     const columns = Math.max(50, (width - this.margin.l - this.margin.r) / 2);
     const drawing = DRAWERS[this.name]({ ...frame, columns, colour });
+    const computed = performance.now() - began;
+    await nextTurn(); // computing and drawing are long works, each for itself
+    if (!this.plot.isConnected) return;
+    const drawn = performance.now();
     const first = !this.plot.classList.contains("js-plotly-plot");
     if (first) this.plot.replaceChildren();
     await library.react(this.plot, drawing.traces, this.#layout(frame, drawing.axes, colour, width), CONFIG);
-    performance.measure(`live: ${this.name}`, { start: began });
+    performance.measure(`live: ${this.name}`, { start: began, duration: computed + performance.now() - drawn });
     if (first) this.#listen();
     this.plot.setAttribute("aria-hidden", "true");
     this.plot.dataset.points = String(drawing.traces.reduce((sum, trace) => sum + /** @type {any} */ (trace).x.length, 0));

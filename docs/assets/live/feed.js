@@ -13,6 +13,7 @@ import { pauseSeconds } from "./pace.js";
 import { ProgressReader } from "./progress.js";
 import { serverTime, ServerError } from "./request.js";
 import { isName, LIVE } from "./runs.js";
+import { nextTurn } from "./turns.js";
 import * as valid from "./valid.js";
 
 /** @typedef {import("./data.js").RunData} RunData */
@@ -45,6 +46,8 @@ class Feed {
   #savedAt = -Infinity;
   #failures = 0;
   #running = false;
+  /** The usable entries of each list, which the page knows by their identity. @type {Record<string, {list: any[] | undefined, kept: any[]}>} */
+  #usable = {};
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
@@ -114,8 +117,9 @@ class Feed {
       this.#note(error);
       if (!this.data.loaded) await this.#recall(changed);
     }
-    this.#running = false;
     this.#publish();
+    await nextTurn(); // reading and showing are long works, each for itself
+    this.#running = false;
     if (this.#stopped) return;
     const seconds = pauseSeconds(this.data, this.now(), this.#failures);
     if (this.data.outage) this.data.outage.next = Date.now() + 1000 * seconds;
@@ -178,14 +182,15 @@ class Feed {
   }
 
   /**
-   * The entries of a list that are what they should be.
+   * The entries of a list that are what they should be; of an unchanged list, the same array.
    *
    * @param {string} name of the file
    * @param {any} list
    * @param {(entry: any) => boolean} isValid
    */
   #keep(name, list, isValid) {
-    const kept = (list ?? []).filter(isValid);
+    if (this.#usable[name]?.list !== list || !list) this.#usable[name] = { list, kept: (list ?? []).filter(isValid) };
+    const { kept } = this.#usable[name];
     this.data.refused[name] = (list ?? []).length - kept.length;
     return kept;
   }

@@ -8,7 +8,7 @@ import { isWanted, LIVE_STORE } from "../offline-choice.js";
 
 const KEPT = "Date"; // the header that says when a file was kept
 
-/** @typedef {{address: URL, content: BlobPart[], restore: (body: Uint8Array<ArrayBuffer>) => void}} File */
+/** @typedef {{address: URL, content: BlobPart[], restore: (body: Uint8Array<ArrayBuffer>) => void | Promise<void>}} File */
 
 /**
  * Keep files under their addresses; what they hold is taken at once.
@@ -42,7 +42,7 @@ export async function recall(files) {
     const [first, ...others] = await Promise.all(files.map(({ address }) => store.match(address.href)));
     if (!first) return undefined;
     const bodies = [first, ...others].map(async (found) => found && new Uint8Array(await found.arrayBuffer()));
-    for (const [index, body] of (await Promise.all(bodies)).entries()) if (body) files[index].restore(body);
+    for (const [index, body] of (await Promise.all(bodies)).entries()) if (body) await files[index].restore(body);
     return Date.parse(first.headers.get(KEPT) ?? "");
   } catch {
     return undefined;

@@ -27,6 +27,9 @@ const ORDERS = {
   state: (a, b) => NAMES.compare(b.state, a.state),
 };
 
+/** Of each list of contributors, once asked for. @type {WeakMap<Contributor[], Person[]>} */
+const RANKED = new WeakMap();
+
 /**
  * The contributors by what they did, who did most first.
  *
@@ -34,10 +37,14 @@ const ORDERS = {
  * @returns {Person[]}
  */
 export function ranked(peers) {
+  const known = RANKED.get(peers);
+  if (known) return known;
   const all = peers.reduce((sum, peer) => sum + peer.samples, 0);
-  return [...peers]
+  const found = [...peers]
     .sort((a, b) => b.samples - a.samples)
     .map((peer, index) => ({ ...peer, rank: index + 1, share: peer.samples / all, lastSeen: Date.parse(peer.last_seen), traffic: exchanged(peer) }));
+  RANKED.set(peers, found);
+  return found;
 }
 
 /**

@@ -4,6 +4,8 @@
  * rests with a chart in view.
  */
 
+import { nextTurn } from "./turns.js";
+
 const PLOTLY = new URL("./plotly-basic.min.js", import.meta.url); // bundled, this is in assets/
 const TOUCHES = ["pointermove", "pointerdown", "wheel", "keydown"];
 
@@ -19,7 +21,7 @@ let plotly;
 
 /** Plotly, loaded once. */
 export function loadPlotly() {
-  plotly ??= Promise.race([touched, needed.then(rest)]).then(load);
+  plotly ??= Promise.race([touched, needed.then(rest)]).then(load).then(warm);
   return plotly;
 }
 
@@ -51,4 +53,18 @@ function load() {
     };
     document.head.append(script);
   });
+}
+/**
+ * Let the library draw an empty chart that nobody sees: what it does once takes half as long as
+ * the first chart, and the two are works for themselves.
+ *
+ * @param {any} library
+ */
+async function warm(library) {
+  await nextTurn();
+  const unseen = document.createElement("div");
+  await library.newPlot(unseen, [], { width: 200, height: 100 }, { displayModeBar: false });
+  library.purge(unseen);
+  await nextTurn();
+  return library;
 }

@@ -6,6 +6,7 @@
  */
 
 import { request, ServerError } from "./request.js";
+import { Turns } from "./turns.js";
 
 export const FIGURES = /** @type {const} */ ([
   "loss", "samples", "samples_per_second", "training", "syncing", "left", "bytes_sent", "bytes_received", "rejected",
@@ -13,8 +14,10 @@ export const FIGURES = /** @type {const} */ ([
 
 /** @typedef {typeof FIGURES[number]} Figure */
 /** @typedef {{from: number, to: number, time: number}} Return A run that went back to an earlier step. */
+/** @typedef {{step: number, time: number, figures: Record<Figure, number>}} Line */
 
 const NEWLINE = 10;
+const PART_BYTES = 1 << 17; // so much is parsed without a pause: some milliseconds' work
 
 /** The steps of a run as columns; a figure that a line does not have is NaN. */
 export class Progress {
@@ -38,13 +41,12 @@ export class Progress {
   }
 
   /**
-   * Take in one line. A step that is not after the last one replaces those from it on: the run
-   * went back to a checkpoint.
+   * Take in one line, undefined if it could not be read. A step that is not after the last one
+   * replaces those from it on: the run went back to a checkpoint.
    *
-   * @param {string} text
+   * @param {Line | undefined} line
    */
-  add(text) {
-    const line = parse(text);
+  add(line) {
     if (!line) {
       this.broken += 1;
       return;
@@ -71,7 +73,10 @@ function emptyFigures() {
   return /** @type {any} */ (Object.fromEntries(FIGURES.map((figure) => [figure, []])));
 }
 
-/** @param {string} text */
+/**
+ * @param {string} text
+ * @returns {Line | undefined}
+ */
 function parse(text) {
   let value;
   try {
@@ -83,6 +88,26 @@ function parse(text) {
   if (!Number.isInteger(value?.step) || Number.isNaN(time)) return undefined;
   const numbers = FIGURES.map((figure) => [figure, typeof value[figure] === "number" ? value[figure] : NaN]);
   return { step: value.step, time, figures: /** @type {Record<Figure, number>} */ (Object.fromEntries(numbers)) };
+}
+
+/**
+ * All whole lines, parsed in parts.
+ *
+ * @param {Uint8Array<ArrayBuffer>} bytes that end with a line
+ */
+async function parseAll(bytes) {
+  const turns = new Turns();
+  /** @type {(Line | undefined)[]} */
+  const lines = [];
+  let start = 0;
+  while (start < bytes.length) {
+    const end = bytes.indexOf(NEWLINE, Math.min(start + PART_BYTES, bytes.length - 1)) + 1;
+    const text = new TextDecoder().decode(bytes.subarray(start, end));
+    for (const line of text.split("\n")) if (line.trim()) lines.push(parse(line));
+    start = end;
+    await turns.pause();
+  }
+  return lines;
 }
 
 /**
@@ -133,10 +158,10 @@ export class ProgressReader {
       return { changed: false, headers };
     }
     const news = this.#newBytes(reply, first ?? 0);
-    if (news) return { changed: this.#take(news), headers };
+    if (news) return { changed: await this.#take(news), headers };
     this.#forget();
     const whole = status === 200 ? reply : await request(this.address, { cache: "reload" });
-    this.#take(whole.body);
+    await this.#take(whole.body);
     return { changed: true, headers: whole.headers };
   }
 
@@ -150,9 +175,9 @@ export class ProgressReader {
    *
    * @param {Uint8Array<ArrayBuffer>} bytes
    */
-  restore(bytes) {
+  async restore(bytes) {
     this.#forget();
-    this.#take(bytes);
+    await this.#take(bytes);
   }
 
   /** @param {number | undefined} first */
@@ -185,11 +210,11 @@ export class ProgressReader {
    *
    * @param {Uint8Array<ArrayBuffer>} bytes
    */
-  #take(bytes) {
+  async #take(bytes) {
     const end = bytes.lastIndexOf(NEWLINE) + 1;
     if (end === 0) return false;
-    const text = new TextDecoder().decode(bytes.subarray(0, end));
-    for (const line of text.split("\n")) if (line.trim()) this.progress.add(line);
+    const lines = await parseAll(bytes.subarray(0, end));
+    for (const line of lines) this.progress.add(line);
     const start = end >= 2 ? bytes.lastIndexOf(NEWLINE, end - 2) + 1 : 0;
     this.#last = bytes.slice(start, end);
     this.#end += end;

@@ -19,6 +19,7 @@ import { copy, make, write } from "../live/markup.js";
 import { Overview } from "../live/overview.js";
 import { Pictures } from "../live/pictures.js";
 import { Reader } from "../live/reader.js";
+import { nextTurn } from "../live/turns.js";
 
 /** @typedef {import("../live/data.js").RunData} RunData */
 
@@ -144,10 +145,22 @@ class LivePage {
     this.#look();
     this.pictures.show(data, found?.between);
     if (this.#who) return;
-    const end = data.card?.finished ? Date.parse(data.card.finished) : now;
-    this.leaderboard.show(data.peers, { run: data.name, now: end, finished: Boolean(data.card?.finished) });
     this.findMe.show(data.peers);
     this.checkpoints.show(data);
+    void this.#showBoard(data, now);
+  }
+
+  /**
+   * The list of contributors, which may be long, in a turn of its own.
+   *
+   * @param {RunData} data
+   * @param {number} now
+   */
+  async #showBoard(data, now) {
+    await nextTurn();
+    if (data !== this.#feed?.data || this.#who) return;
+    const end = data.card?.finished ? Date.parse(data.card.finished) : now;
+    this.leaderboard.show(data.peers, { run: data.name, now: end, finished: Boolean(data.card?.finished) });
   }
 
   #tick() {
