@@ -25,6 +25,10 @@ _PHONE = (
     "Lighthouse simulates a phone with a slow connection, whose processor is four times slower "
     "than this machine's. On the calculator's page, Python starts within that time."
 )
+_PICTURES = (
+    "The live page shows the pictures that the recorded run drew at its newest checkpoint, each "
+    "from a file of its own."
+)
 # Causes of what can miss its target, by the figure's name without the page's.
 REASONS = {
     "processor time, stock = 1": _COMPILING,
@@ -40,6 +44,8 @@ REASONS = {
         "movement in twenty also meets the browser's own work on the same processor."
     ),
     "performance": _PHONE,
+    "requests": _PICTURES,
+    "requests of the page that makes the most": _PICTURES,
 }
 
 
