@@ -35,8 +35,8 @@ class Gpu:
 GPUS: Final[dict[str, Gpu]] = {
     name: Gpu(name, title, mebibytes * MiB, generation, note, teraflops, watts)
     for name, title, mebibytes, generation, teraflops, watts, note in (
-        ("t4", "Tesla T4 16 GB", 15_360, "Turing", 65, 70, "free in Colab and Kaggle notebooks"),
-        ("p100", "Tesla P100 16 GB", 16_384, "Pascal", 18.7, 250, "free in Kaggle notebooks"),
+        ("t4", "Tesla T4 16 GB", 15_360, "Turing", 65, 70, "free in Colab and Kaggle"),
+        ("p100", "Tesla P100 16 GB", 16_384, "Pascal", 18.7, 250, "free in Kaggle"),
         ("v100-16", "Tesla V100 16 GB", 16_384, "Volta", 125, 300, ""),
         ("v100-32", "Tesla V100 32 GB", 32_768, "Volta", 125, 300, ""),
         ("gtx-1060", "GeForce GTX 1060 6 GB", 6_144, "Pascal", 4.4, 120, ""),

@@ -72,11 +72,14 @@ CUT = """() => [...document.querySelectorAll("main .scroller")]
 CUT_CHOICES = """() => [...document.querySelectorAll("main select")]
   .filter((list) => list.offsetParent)
   .flatMap((list) => {
-    const {font, fontStretch, letterSpacing, paddingLeft, paddingRight} = getComputedStyle(list);
-    const room = list.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    const style = getComputedStyle(list);
+    const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+    const room = list.clientWidth - padding;
     const ruler = document.createElement("span");
-    Object.assign(ruler.style, {font, fontStretch, letterSpacing, position: "absolute"});
-    ruler.style.whiteSpace = "pre";
+    for (const name of ["fontFamily", "fontSize", "fontWeight", "fontStretch", "letterSpacing"]) {
+      ruler.style[name] = style[name];
+    }
+    Object.assign(ruler.style, {position: "absolute", whiteSpace: "pre"});
     document.body.append(ruler);
     const wide = [...list.options].filter((choice) => {
       ruler.textContent = choice.label;
