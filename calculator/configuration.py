@@ -29,8 +29,19 @@ _HARMLESS = """
     no_repeat_ngram_size encoder_no_repeat_ngram_size bad_words_ids suppress_tokens
     begin_suppress_tokens num_return_sequences output_scores return_dict_in_generate
     remove_invalid_values exponential_decay_length_penalty
+    use_bfloat16 tf_legacy_loss cross_attention_hidden_size
+    transformers.js_config unsloth_version unsloth_fixed is_llama_config
 """
 HARMLESS: Final = frozenset(_HARMLESS.split())
+# Keys that older versions wrote for every class, with the value that changes nothing.
+_IDLE: Final[dict[str, object]] = {
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "tie_encoder_decoder": False,
+    "torchscript": False,
+    "pruned_heads": {},
+}
 
 
 class Configuration:
@@ -83,6 +94,11 @@ class Configuration:
             rule = f"must be a whole number from 1 to {most:,}"
             raise InputError(key, value, rule)
         return value
+
+    def count(self, key: str, default: int) -> int:
+        """A whole number of at least 0."""
+        value = self.value(key)
+        return 0 if type(value) is int and value == 0 else self.size(key, default)
 
     @staticmethod
     def head_size(hidden: int, heads: int) -> int:
@@ -146,6 +162,9 @@ class Configuration:
         Raises:
             InputError: for the first such key.
         """
+        for key, idle in _IDLE.items():
+            if key not in self._understood:
+                self.only(key, idle)
         for key, value in self._values.items():
             if value is None or key in self._understood or key in HARMLESS:
                 continue

@@ -30,8 +30,8 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     values = Configuration(config)
     if (found := values.value("quantization_config")) is not None:
         rule = (
-            "quantized weights cannot be trained, and QLoRA, which trains adapters beside them, is "
-            "not counted: remove this key to count the weights in the plan's precision"
+            "quantized weights cannot be trained: remove this key to count the weights in the "
+            "plan's precision; QLoRA is a LoRA rank with a base in 4 bits (--quantization)"
         )
         raise InputError("quantization_config", found, rule)
     values.only("output_attentions", False)

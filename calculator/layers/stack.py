@@ -13,6 +13,9 @@ from calculator.layers import reversible
 from calculator.layers.layer import Counted, Layer, parameters_of, walk
 from calculator.layers.reversible import Coupling
 
+# the most layers in turn that are looked for among those of a stack; Gemma 3's are six
+LONGEST_UNIT = 8
+
 
 @dataclass(eq=False)
 class Block(Layer):

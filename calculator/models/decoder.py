@@ -22,15 +22,16 @@ from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
-from calculator.layers.stack import Block, Stack
+from calculator.layers.stack import LONGEST_UNIT, Block, Stack
 from calculator.models.model import CausalModel, heads_fit
 
 HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
 FULL, SLIDING = "full_attention", "sliding_attention"
 # Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_head_dim_size_flash)
 WIDEST_FLASH = 256
-# layers of several kinds that stand in one turn
-MOST_IN_TURN = 256
+# layers of several kinds of which no few stand in turn: each is recorded, and a second is enough
+# for so many
+MOST_IN_TURN = 128
 # kinds of rotary positions that change the numbers of the tables alone
 ROPE = ("default", "linear", "dynamic", "llama3", "yarn", "su")
 
@@ -99,7 +100,7 @@ class Decoder(CausalModel):
             ),
             dropout=c.dropout(cls.dropouts[0], 0.0, *cls.dropouts[1:]),
             tied_embeddings=c.flag("tie_word_embeddings", cls.tied_by_default),
-            pattern=cls.pattern(c, layers),
+            pattern=of_layers(cls.pattern(c, layers), layers),
             more=tuple(more.items()),
             source="transformers",
         )
@@ -249,19 +250,35 @@ class Decoder(CausalModel):
 
 
 def in_turn(kinds: Sequence[str]) -> tuple[str, ...]:
-    """The fewest kinds that, taken in turn, are all of these.
+    """The fewest kinds that, taken in turn, are all of these layers.
 
     Raises:
-        InputError: for more layers than that which do not repeat.
+        InputError: for more layers than can be recorded, of which no few stand in turn.
     """
     kinds = tuple(kinds)
-    for turn in range(1, min(len(kinds), MOST_IN_TURN) + 1):
+    few = len(kinds) <= MOST_IN_TURN
+    for turn in range(1, (len(kinds) if few else LONGEST_UNIT) + 1):
         if kinds[turn:] == kinds[:-turn]:
             return kinds[:turn]
-    if len(kinds) <= MOST_IN_TURN:
+    raise _too_many(len(kinds))
+
+
+def of_layers(kinds: tuple[str, ...], layers: int) -> tuple[str, ...]:
+    """Kinds that so many layers have in turn.
+
+    Raises:
+        InputError: for more layers than can be recorded, whose turn is too long to be found.
+    """
+    if layers <= MOST_IN_TURN or len(kinds) <= LONGEST_UNIT:
         return kinds
-    rule = f"must be at most {MOST_IN_TURN} where layers of several kinds do not repeat in turn"
-    raise InputError("layers", len(kinds), rule)
+    if len(kinds) < layers:
+        raise _too_many(layers)
+    return in_turn(kinds)
+
+
+def _too_many(layers: int) -> InputError:
+    rule = f"must be at most {MOST_IN_TURN} where no {LONGEST_UNIT} or fewer kinds stand in turn"
+    return InputError("layers", layers, rule)
 
 
 def _mask(t: Recorder, dtype: DType, local: bool, eager: bool) -> Tensor | None:
@@ -331,7 +348,7 @@ def check_rope(c: Configuration, counted: tuple[str, ...] = ROPE, turns_part: bo
         kind = rope_of(values)
         if kind not in counted:
             raise InputError(key, kind, f"rope_type must be one of: {', '.join(counted)}")
-        if not turns_part and values.get("partial_rotary_factor", 1.0) != 1.0:
+        if not turns_part and values.get("partial_rotary_factor") not in (None, 1.0):
             rule = "must be 1: whole heads are turned"
             raise InputError("partial_rotary_factor", values["partial_rotary_factor"], rule)
 

@@ -40,6 +40,7 @@ class DeepseekV2(DeepseekV3):
         if c.value("num_experts_per_tok") is None:
             raise InputError("num_experts_per_tok", None, "must be given: the class has no default")
         c.ignore("norm_topk_prob")
+        c.only("scoring_func", "softmax")
         methods = ("greedy", "group_limited_greedy")
         limited = c.text("topk_method", methods[0], methods) == methods[1]
         biased = c.flag("mlp_bias", False)

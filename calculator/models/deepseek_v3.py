@@ -61,6 +61,9 @@ class DeepseekV3(SparseDecoder):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts, the latents and the widths of heads."""
         c.ignore("pretraining_tp", "routed_scaling_factor", "head_dim", "qk_head_dim")
+        # of the code that stands beside the weights; the class has one layer and one loss
+        c.ignore("ep_size", "aux_loss_alpha", "seq_aux")
+        c.only("moe_layer_freq", 1)
         return {
             **cls.experts(c),
             **cls.routing(c),
@@ -73,6 +76,8 @@ class DeepseekV3(SparseDecoder):
     def routing(cls, c: Configuration) -> Mapping[str, int]:
         """Groups of experts, and how turned channels are paired."""
         c.ignore("num_nextn_predict_layers", "num_mtp_layers")
+        c.only("scoring_func", "sigmoid")
+        c.only("topk_method", "noaux_tc")
         paired = {"rope_interleave": c.flag("rope_interleave", True)}
         normed = {"norm_topk_prob": c.flag("norm_topk_prob", True)}
         return {**groups_of(c, 8, 4), **paired, **normed}

@@ -157,6 +157,7 @@ class Falcon(Decoder):
         c.only("bias", False)
         c.only("is_encoder_decoder", False)
         c.ignore("attention_dropout")  # read where alibi is true, or layers follow each other
+        c.ignore("apply_residual_connection_post_layernorm")  # read by no code of the class
         check_rope(c)
         hidden = c.size("hidden_size", 4544, "n_embed")
         heads = c.size("num_attention_heads", 71, "n_head")

@@ -314,7 +314,7 @@ class Gemma4(Gemma2):
             "global_head_size": c.size("global_head_dim", 512),
             "global_key_value_heads": wide,
             "alike": alike,
-            "per_layer_size": _count(c, "hidden_size_per_layer_input", 256),
+            "per_layer_size": c.count("hidden_size_per_layer_input", 256),
             "per_layer_vocabulary_size": c.size("vocab_size_per_layer_input", 262_144),
             "doubled": c.flag("use_double_wide_mlp", False),
             **experts,
@@ -334,7 +334,7 @@ class Gemma4(Gemma2):
         default = (SLIDING,) * 5 + (FULL,)
         turn = cls.layer_types(c, layers, default)
         kinds = [turn[place % len(turn)] for place in range(layers - 1)] + [FULL]
-        reusing = _count(c, "num_kv_shared_layers", 0)
+        reusing = c.count("num_kv_shared_layers", 0)
         first = max(0, layers - reusing)
         if reusing and {*kinds[:first]} != {*kinds}:
             rule = "must leave a layer of each kind that has keys and values of its own"
@@ -427,8 +427,3 @@ class Gemma4(Gemma2):
         rotaries = {False: self.global_rotary, True: self.rotary}
         kinds = sorted({kind.attention.local for kind in self.layers.kinds})
         return {local: rotaries[local](t, positions, dtype) for local in kinds}
-
-
-def _count(c: Configuration, key: str, default: int) -> int:
-    """A whole number of at least 0."""
-    return 0 if c.value(key) == 0 else c.size(key, default)

@@ -57,6 +57,7 @@ class Glm4Moe(SparseDecoder):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts and their groups, and which parts a layer has."""
+        c.ignore("routed_scaling_factor", "num_nextn_predict_layers", "num_mtp_layers")
         flags = {key: c.flag(key, False) for key in ("attention_bias", "use_qk_norm")}
         normed = {"norm_topk_prob": c.flag("norm_topk_prob", True)}
         return {**cls.experts(c), **groups_of(c, 1, 1), **flags, **normed}

@@ -135,7 +135,9 @@ class HybridDecoder(Decoder):
             step = c.size("full_attention_interval", 4, most=MOST_LAYERS)
             return [LINEAR if (place + 1) % step else FULL for place in range(layers)]
         c.ignore("full_attention_interval")
-        if not isinstance(found, list) or len(found) != layers or {*found} - {FULL, LINEAR}:
+        kinds = (FULL, LINEAR)
+        fits = isinstance(found, list) and len(found) == layers
+        if not fits or any(kind not in kinds for kind in found):
             rule = f"must name the kind of each of {layers} layers: {FULL} or {LINEAR}"
             raise InputError("layer_types", found, rule)
         return found

@@ -29,7 +29,7 @@ from calculator.layers.layer import Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
-from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, in_turn
+from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
 from calculator.models.model import Model, heads_fit
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
@@ -209,9 +209,8 @@ class ModernBert(Model):
         """The first layer's kind, which has no norm, and those that stand in turn after it."""
         turn = c.size("global_attn_every_n_layers", 3)
         default = (FULL, *[SLIDING] * min(turn - 1, layers - 1))
-        kinds = Decoder.layer_types(c, layers, default)
-        rest = (*kinds[1:], kinds[0])
-        return f"{kinds[0]} without a norm", *in_turn(rest)
+        kinds = of_layers(Decoder.layer_types(c, layers, default), layers)
+        return f"{kinds[0]} without a norm", *kinds[1:], kinds[0]
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "ModernBert":

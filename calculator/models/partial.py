@@ -29,7 +29,7 @@ from calculator.layers.grouped import GroupedAttention, Heads, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block, Stack
-from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder
+from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
 
 HEADS, ROTARY = size("heads"), size("rotary_size")
 ALIKE = Heads(HEADS, HEADS, HEAD)
@@ -174,9 +174,10 @@ class PartialDecoder(Decoder):
             values = c.value(name)
             if values is None:
                 continue
-            if not isinstance(values, dict) or values.get("rope_type", "default") != "default":
+            if not isinstance(values, dict) or rope_of(values) != "default":
                 raise InputError(name, values, "must be an object whose rope_type is default")
-            factor = values.get("partial_rotary_factor", factor)
+            given = values.get("partial_rotary_factor")
+            factor = factor if given is None else given
         if type(factor) not in (int, float) or not 0 < factor <= 1:
             raise InputError(key, factor, "must be a number above 0, of at most 1")
         rotary = int(head_size * factor)

@@ -12,13 +12,20 @@ from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import Size, size, together
 from calculator.configuration import Configuration
-from calculator.errors import InputError
 from calculator.layers.basic import Linear, RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary
-from calculator.models.decoder import FEED, HEAD, HIDDEN, SLIDING, heads_of, rope_of
+from calculator.models.decoder import (
+    FEED,
+    HEAD,
+    HIDDEN,
+    SLIDING,
+    heads_of,
+    part_turned,
+    rope_of,
+)
 from calculator.models.mistral import Mistral
 
 TURNED = size("rotary_size")
@@ -77,6 +84,7 @@ class Phi3(Mistral):
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)
+    turns_part = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 32_064,
         "hidden_size": 3072,
@@ -88,16 +96,17 @@ class Phi3(Mistral):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and whether there are frequencies for long sequences."""
         c.ignore("embd_pdrop", "original_max_position_embeddings", "attention_bias")
+        # of the code that stands beside the weights; the class has no such biases
+        c.ignore("full_attn_mod", "interpolate_factor")
+        for key in ("mlp_bias", "lm_head_bias"):
+            c.only(key, False)
         rope = c.value("rope_parameters") or c.value("rope_scaling") or {}
         return {**super().more(c), "long": int(rope_of(rope) in LONG)}
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """The channels of a head that are turned."""
-        share = c.value("partial_rotary_factor") or 1.0
-        if type(share) not in (int, float) or not 0 < share <= 1:
-            raise InputError("partial_rotary_factor", share, "must be above 0 and at most 1")
-        return int(head_size * share)
+        return part_turned(c, head_size, 1.0)
 
     @classmethod
     def turning(cls, architecture: Architecture) -> Rotary:

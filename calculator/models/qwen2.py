@@ -31,12 +31,13 @@ class Qwen2(Decoder):
         """The window, which is used where the configuration says so."""
         window = c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
         used = c.flag("use_sliding_window", False) and not c.has_null("sliding_window")
+        c.only("use_mrope", False)
         return {"window": window * used}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """Lower layers without a window, upper ones with it."""
-        below = c.size("max_window_layers", 28)
+        below = c.count("max_window_layers", 28)
         windowed = cls.more(c)["window"] > 0 and below < layers
         upper = (FULL,) * below + (SLIDING,) * (layers - below) if windowed else (FULL,)
         return cls.layer_types(c, layers, upper)

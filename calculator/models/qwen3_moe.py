@@ -9,11 +9,10 @@ from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.configuration import Configuration
-from calculator.errors import InputError
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.models.decoder import HIDDEN, in_turn
 from calculator.models.qwen3 import Qwen3
-from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder
+from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder, dense_places
 
 
 @dataclass(eq=False)
@@ -48,10 +47,7 @@ class Qwen3Moe(SparseDecoder, Qwen3):
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The layers with experts: every so manieth, but for those that are named."""
         step = c.size("decoder_sparse_step", 1)
-        dense = c.value("mlp_only_layers") or []
-        if not isinstance(dense, list):
-            raise InputError("mlp_only_layers", dense, "must be a list of layers")
-        dense = {place for place in dense if type(place) is int}
+        dense = dense_places(c)
         kinds = (
             DENSE if place in dense or (place + 1) % step else SPARSE for place in range(layers)
         )

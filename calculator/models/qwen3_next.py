@@ -12,14 +12,13 @@ from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import ONE, size
 from calculator.configuration import Configuration
-from calculator.errors import InputError
 from calculator.layers.basic import Linear
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, in_turn
 from calculator.models.hybrid import HybridDecoder
-from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder
+from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder, dense_places
 
 
 @dataclass(eq=False)
@@ -74,10 +73,7 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The kinds of layers, by their attention and by whether they have experts."""
         step = c.size("decoder_sparse_step", 1)
-        dense = c.value("mlp_only_layers") or []
-        if not isinstance(dense, list):
-            raise InputError("mlp_only_layers", dense, "must be a list of layers")
-        dense = {place for place in dense if type(place) is int}
+        dense = dense_places(c)
         return in_turn(
             [
                 f"{kind} {DENSE}" if place in dense or (place + 1) % step else kind

@@ -98,6 +98,14 @@ def check_rows(key: str, found: int) -> None:
         raise InputError(key, found, rule)
 
 
+def dense_places(c: Configuration) -> set[int]:
+    """The places of layers that are named as dense ones."""
+    named = c.value("mlp_only_layers") or []
+    if not isinstance(named, list) or any(type(place) is not int for place in named):
+        raise InputError("mlp_only_layers", named, "must be a list of layers")
+    return set(named)
+
+
 def dense_first(c: Configuration, layers: int, default: int) -> tuple[str, ...]:
     """The kinds of layers, the first few of which are dense."""
     dense = c.value("first_k_dense_replace")

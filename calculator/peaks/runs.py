@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calculator.layers.stack import Stack
+from calculator.layers.stack import LONGEST_UNIT, Stack
 
 # at most this many units of a run are put on the tape, and the one that stands for those left out:
 # the first two and the last may differ from the rest (what all layers share ends with the second)
 SIMULATED = 4
 REPEATED = 2
-# the longest unit that is looked for; Gemma 3's is six layers
-LONGEST_UNIT = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def test_layers_in_turn_are_found() -> None:
     assert in_turn([SLIDING, FULL, SLIDING]) == (SLIDING, FULL)
     assert in_turn([SLIDING, FULL, FULL]) == (SLIDING, FULL, FULL)
     assert in_turn([SLIDING, FULL] * 400_000) == (SLIDING, FULL)
-    with pytest.raises(InputError, match="at most 256"):
+    with pytest.raises(InputError, match="at most 128"):
         in_turn([SLIDING] * 800_000 + [FULL])
 
 
