@@ -307,8 +307,8 @@ class PartlyTurnedAttention(GroupedAttention):
 
 def part_turned(c: Configuration, head_size: int, share: float) -> int:
     """The channels of a head that are turned, of types that turn such a share by default."""
-    inside = c.value("rope_parameters") or {}
-    share = inside.get("partial_rotary_factor") or c.value("partial_rotary_factor") or share
+    inside, beside = c.value("rope_parameters") or {}, c.value("partial_rotary_factor")
+    share = inside.get("partial_rotary_factor") or beside or share
     turned = int(head_size * share) if type(share) in (int, float) and 0 < share <= 1 else 0
     if turned < 2 or turned % 2:
         rule = f"must turn an even number of the head's {head_size:,} channels"

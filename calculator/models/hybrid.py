@@ -140,7 +140,7 @@ class HybridDecoder(Decoder):
         if not fits or any(kind not in kinds for kind in found):
             rule = f"must name the kind of each of {layers} layers: {FULL} or {LINEAR}"
             raise InputError("layer_types", found, rule)
-        return found
+        return [*map(str, found)]
 
     @classmethod
     def turning(cls, architecture: Architecture) -> Rotary:

@@ -111,6 +111,7 @@ class OPT(CausalModel):
         """The architecture that a config.json describes."""
         c.text("activation_function", "relu", ["relu"])
         c.only("layerdrop", 0.0)
+        c.ignore("activation_dropout")  # read by no code of the class
         c.only("_remove_final_layer_norm", False)
         c.only("layer_norm_elementwise_affine", True)
         c.only("is_encoder_decoder", False)

@@ -22,6 +22,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "glm4_moe": {**EXPERTS, "head_dim": 64, "num_key_value_heads": 2},
     "qwen3_moe": {**EXPERTS, "n_routed_experts": None, "num_experts": 8},
     "qwen2": {"num_key_value_heads": 2},
+    "opt": {"intermediate_size": None, "ffn_dim": 256},
     "falcon": {"intermediate_size": None, "ffn_hidden_size": 256},
 }
 # recalled from the files beside these weights: DeepSeek-V3 and V2-Lite, GLM-4.5-Air,
@@ -42,6 +43,7 @@ BESIDE_WEIGHTS: list[tuple[str, dict[str, Any]]] = [
         "phi3",
         {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False, "mlp_bias": False},
     ),
+    ("opt", {"activation_dropout": 0.0}),
     ("falcon", {"apply_residual_connection_post_layernorm": False}),
     ("qwen2", {"use_mrope": False, "use_sliding_window": False, "max_window_layers": 0}),
     ("llama", {"is_llama_config": True, "transformers.js_config": {"dtype": "q4"}}),
@@ -108,6 +110,7 @@ def test_the_same_keys_with_other_values_are_refused_by_name(
         # transformers 5 writes the share where it writes the other positions' values
         ("phi3", {"partial_rotary_factor": 0.75}, {"partial_rotary_factor": 0.75}),
         ("phi3", {"partial_rotary_factor": None}, {}),
+        ("glm4_moe", {"partial_rotary_factor": 0.25}, {"partial_rotary_factor": 0.25}),
         ("llama", {"rope_type": "default", "partial_rotary_factor": None}, {}),
         ("gpt_neox", {"rope_type": None, "partial_rotary_factor": None}, {}),
     ],
@@ -115,8 +118,9 @@ def test_the_same_keys_with_other_values_are_refused_by_name(
 def test_a_share_of_a_head_is_read_beside_the_other_values_of_its_places(
     kind: str, rope: dict[str, Any], same: dict[str, Any]
 ) -> None:
-    found = from_config(values(kind, rope_parameters=rope), "x")
-    assert found == from_config(values(kind, **same), "x")
+    expected = from_config(values(kind, **same), "x")
+    assert from_config(values(kind, rope_parameters=rope), "x") == expected
+    assert from_config(values(kind, rope_parameters=rope, **same), "x") == expected
 
 
 def test_layers_of_modernbert_stand_in_the_order_of_their_list() -> None:
