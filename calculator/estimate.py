@@ -10,7 +10,13 @@ from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
-from calculator.parallel import bucket_bytes, collectives, parallel_notes, shard_statics
+from calculator.parallel import (
+    bucket_bytes,
+    collectives,
+    parallel_notes,
+    shard_statics,
+    share_of_states,
+)
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
 from calculator.peaks.prepare import Prepared, prepare
@@ -180,6 +186,8 @@ def static_of(architecture: Architecture, plan: Plan) -> Static:
         static = statics(tensors, buffer_bytes(architecture, plan), plan)
         if plan.is_sharded:
             static = shard_statics(architecture, tensors, plan)
+        if plan.shares_states:
+            static = share_of_states(static, tensors, plan)
         trained = sum(tensor.elements * tensor.copies for tensor in tensors if tensor.trained)
         found = static, sum(tensor.elements * tensor.copies for tensor in tensors), trained
         if len(_statics) >= MOST_STATICS:

@@ -71,7 +71,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "quantization": {TRANSFORMERS: "BitsAndBytesConfig"},
     "gpus": {TORCH: "torchrun --nproc-per-node"},
     "data_parallel": {
-        TORCH: "DistributedDataParallel, fully_shard",
+        TORCH: "DistributedDataParallel, ZeroRedundancyOptimizer, fully_shard",
         TRANSFORMERS: "fsdp",
         DEEPSPEED: "zero_optimization.stage",
     },

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
-from calculator.peaks.prepare import Prepared, numbers_of
+from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
-from calculator.plan import Plan
-from calculator.states import Statics, statics
+from calculator.plan import Checkpointing, DataParallel, Plan, Precision
+from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.registry import changed_model
+from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
+BROADCAST = "broadcast"
 
 
 def collectives(
@@ -25,20 +28,26 @@ def collectives(
     if plan.gpus == 1:
         return ()
     if plan.is_sharded:
-        return _gathered(flat_units(changed_model(architecture, plan), prepared.numbers), plan)
-    return (Collective(ALL_REDUCE, buckets(_arrivals(record(prepared.step), prepared))),)
+        model = changed_model(architecture, plan)
+        return _gathered(flat_units(model, prepared.numbers, prepared.step.mode), plan)
+    reduced = Collective(ALL_REDUCE, buckets(_arrivals(record(prepared.step), prepared)))
+    if plan.shares_states:
+        return reduced, _sent(parameter_tensors(architecture, plan), plan)
+    return (reduced,)
 
 
-def _gathered(flat: Flat, plan: Plan) -> tuple[Collective, ...]:
-    """FSDP's: each layer's weights in both passes, the root's once, and the gradients of each."""
-    gathered = (flat.root, *flat.layers, *reversed(flat.layers))
-    reduced = (*reversed(flat.layers), flat.root)
-    narrow = plan.arithmetic_bytes
+def _gathered(units: Sequence[Flat], plan: Plan) -> tuple[Collective, ...]:
+    """FSDP's: the weights of root and layers, the layers' perhaps twice, and the gradients."""
+    root, *layers = units
+    again = () if plan.data_parallel is DataParallel.ZERO2 else tuple(reversed(layers))
+    gathered = (root, *layers, *again)
+    order = [*reversed(layers), root]
+    if plan.lora and plan.checkpointing is not Checkpointing.FULL:
+        order.append(order.pop(-2))  # the input of the first layer gets no gradient
+    reduced = [each.gradients for each in order if each.gradients]
     return (
-        Collective(ALL_GATHER, tuple(narrow * each for each in gathered) * plan.accumulation),
-        Collective(
-            REDUCE_SCATTER, tuple(plan.weight_bytes * each for each in reduced) * plan.accumulation
-        ),
+        Collective(ALL_GATHER, tuple(each.weights for each in gathered) * plan.accumulation),
+        Collective(REDUCE_SCATTER, tuple(reduced) * plan.accumulation),
     )
 
 
@@ -51,9 +60,32 @@ def shard_statics(
     """
     shards = [replace(each, shape=sharded_shape(each.shape, plan.gpus)) for each in tensors]
     static = statics(shards, buffer_bytes(architecture, plan), plan)
-    flat = flat_units(changed_model(architecture, plan), numbers_of(architecture, plan))
-    gradients = sum(round_block(each // plan.gpus * plan.weight_bytes) for each in flat.all)
+    model, numbers = changed_model(architecture, plan), numbers_of(architecture, plan)
+    units = flat_units(model, numbers, mode_of(plan))
+    gradients = sum(round_block(each.gradients // plan.gpus) for each in units)
     return replace(static, gradients=gradients)
+
+
+def share_of_states(static: Statics, tensors: Sequence[ParameterTensor], plan: Plan) -> Statics:
+    """The same with the states and the update of the fullest GPU of ZeRO's first stage."""
+    parts = _parts(tensors, plan)
+    own = [item for item in parts[fullest_rank(parts)] if item.trained]
+    return replace(static, optimizer=state_bytes(own, plan), update=update_bytes(own, plan))
+
+
+def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[ParameterTensor]]:
+    """The tensors that each GPU updates: of all that the optimizer is given."""
+    return parts_of([item for item in tensors if item.trained or not plan.lora], plan.gpus)
+
+
+def _sent(tensors: Sequence[ParameterTensor], plan: Plan) -> Collective:
+    """Each weight from the GPU that updates it to all others, GPU by GPU."""
+    sizes = (
+        item.elements * (item.width or plan.weight_bytes)
+        for part in _parts(tensors, plan)
+        for item in part
+    )
+    return Collective(BROADCAST, tuple(sizes))
 
 
 def parallel_notes(
@@ -65,16 +97,9 @@ def parallel_notes(
     if plan.gpus == 1:
         return
     if plan.is_sharded:
-        yield (
-            f"Each of {plan.gpus:,} GPUs holds a shard of every weight. fully_shard is counted on "
-            "each layer and on the model, with its defaults; figures are those of the first GPU."
-        )
-        yield from _uneven_notes(architecture, plan)
+        yield from _shard_notes(architecture, plan)
     else:
-        yield (
-            f"Each of {plan.gpus:,} GPUs holds the whole model and its states, and "
-            f"{format_bytes(bucket_bytes(exchanged))} of buckets for gradients. All need the same."
-        )
+        yield _replica_note(architecture, plan, exchanged)
     said = [
         f"{each.name.replace('_', '-')} in {len(each.sizes):,} calls, {format_bytes(each.total)}"
         for each in exchanged
@@ -83,6 +108,42 @@ def parallel_notes(
         f"Exchanged in each step: {'; '.join(said)} (bytes of the whole tensors). NCCL's own "
         "buffers are not counted."
     )
+
+
+def _replica_note(architecture: Architecture, plan: Plan, exchanged: tuple[Collective, ...]) -> str:
+    """A note on DDP: who holds what."""
+    holds = f"Each of {plan.gpus:,} GPUs holds the whole model"
+    filled = f"{format_bytes(bucket_bytes(exchanged))} of buckets for gradients"
+    if not plan.shares_states:
+        return f"{holds} and its states, and {filled}. All need the same."
+    parts = _parts(parameter_tensors(architecture, plan), plan)
+    rank = fullest_rank(parts)
+    most, every = (sum(item.elements for item in part) for part in (parts[rank], chain(*parts)))
+    return (
+        f"{holds}, {filled}, and the states of its own part of the weights, in whole tensors. "
+        f"Figures are those of GPU {rank}, counted from 0, which updates the most: {most:,} of "
+        f"{every:,} elements."
+    )
+
+
+def _shard_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+    """Notes on FSDP: who holds what, and what does not divide evenly."""
+    yield (
+        f"Each of {plan.gpus:,} GPUs holds a shard of every weight. fully_shard is counted on each "
+        "layer and on the model, with its defaults; figures are those of the first GPU."
+    )
+    if plan.data_parallel is DataParallel.ZERO2:
+        yield (
+            "With reshard_after_forward=False a layer's weights are gathered once in a micro-step, "
+            "and stay whole until its backward pass is over. DeepSpeed's ZeRO-2 keeps whole 16-bit "
+            "weights between steps too."
+        )
+    if plan.lora and plan.precision is Precision.MIXED:
+        yield (
+            "Under mixed the adapters are gathered and computed in 16 bits, as all weights are; "
+            "their shards, gradients and states are in 32."
+        )
+    yield from _uneven_notes(architecture, plan)
 
 
 def _uneven_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:

@@ -77,6 +77,8 @@ class DataParallel(Choice):
 
     DDP = "ddp"
     DDP_VIEW = "ddp-view"
+    ZERO1 = "zero1"
+    ZERO2 = "zero2"
     FSDP = "fsdp"
 
 
@@ -341,11 +343,14 @@ class Plan:
         DataParallel.DDP,
         "Data parallelism",
         "What each of several GPUs holds: a whole copy, whose gradients DistributedDataParallel "
-        "reduces in buckets (ddp-view: with gradient_as_bucket_view), or a shard of each layer, "
-        "whose weights FSDP2's fully_shard gathers when needed.",
+        "reduces in buckets (ddp-view: with gradient_as_bucket_view; zero1: and a part of the "
+        "states, by ZeroRedundancyOptimizer), or a shard of each layer, whose weights FSDP2's "
+        "fully_shard gathers when needed (zero2: once for both passes).",
         {
             DataParallel.DDP: "ddp: a copy on each",
             DataParallel.DDP_VIEW: "ddp-view: gradients in the buckets",
+            DataParallel.ZERO1: "zero1: a copy, some states",
+            DataParallel.ZERO2: "zero2: a shard, gathered once",
             DataParallel.FSDP: "fsdp: a shard on each",
         },
         technique=True,
@@ -405,7 +410,12 @@ class Plan:
     @property
     def is_sharded(self) -> bool:
         """True if each GPU holds a shard of the weights, their gradients and states."""
-        return self.gpus > 1 and self.data_parallel is DataParallel.FSDP
+        return self.gpus > 1 and self.data_parallel in (DataParallel.FSDP, DataParallel.ZERO2)
+
+    @property
+    def shares_states(self) -> bool:
+        """True if each GPU holds a copy of the weights, and the states of some of them."""
+        return self.gpus > 1 and self.data_parallel is DataParallel.ZERO1
 
     @property
     def arithmetic_bytes(self) -> int:

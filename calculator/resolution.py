@@ -26,6 +26,7 @@ from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.in_backward import check_in_backward
 from calculator.techniques.lora import check_trained, find_targets
 from calculator.techniques.quantization import check_quantization
+from calculator.techniques.zero import check_zero
 
 
 def resolve(architecture: Architecture, plan: Plan) -> Plan:
@@ -53,6 +54,8 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     check_data_parallel(plan, architecture)
     if plan.is_sharded:
         check_fsdp(plan, architecture.family)
+    if plan.shares_states:
+        check_zero(plan)
     groups = _resolve_groups(architecture, plan)
     adapted = _resolve_lora(architecture, plan)
     found = plan.but(sharing_groups=groups, **left_open, **adapted)

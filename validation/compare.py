@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.parallel import BROADCAST
 from calculator.report import Report
 from validation.configuration import Configuration
 from validation.rows import Row
@@ -76,11 +77,14 @@ class Comparison:
     def collective_errors(self) -> dict[str, tuple[list[int], list[int]]]:
         """Collectives whose calls differ: the bytes of each as measured, and as calculated.
 
-        DDP's broadcast of tables before a step is left out.
+        DDP's broadcast of tables before a step is left out; those of updated weights come last.
         """
-        measured = self.row.get("collectives", {})
+        measured = dict(self.row.get("collectives", {}))
         ours = {item.name: list(item.sizes) for item in self.report.collectives}
-        names = (ours.keys() | measured.keys()) - {"broadcast"}
+        sent = measured.pop(BROADCAST, [])
+        if BROADCAST in ours:
+            measured[BROADCAST] = sent[-len(ours[BROADCAST]) :]
+        names = ours.keys() | measured.keys()
         pairs = {name: (measured.get(name, []), ours.get(name, [])) for name in sorted(names)}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 

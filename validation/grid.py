@@ -225,6 +225,12 @@ REPLICATED_MORE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
     (3, 64, {"gpus": 2, "optimizer_bits": 8, "lora": 16}),
     (2, 160, {"gpus": 2, "data_parallel": "ddp-view", "lora": 8, "checkpointing": "full"}),
     (2, 100, {"gpus": 16, "data_parallel": "ddp-view", "checkpointing": "selective"}),
+    (1, 100, {"gpus": 4, "data_parallel": "zero1"}),
+    (2, 96, {"gpus": 8, "data_parallel": "zero1", "precision": "half", "update": "loop"}),
+    (1, 64, {"gpus": 64, "data_parallel": "zero1", "optimizer": "momentum", "accumulation": 2}),
+    (2, 100, {"gpus": 3, "data_parallel": "zero1", "precision": "fp32", "update": "fused"}),
+    (2, 120, {"gpus": 2, "data_parallel": "zero1", "precision": "half", "checkpointing": "full"}),
+    (1, 80, {"gpus": 16, "data_parallel": "zero1", "lora": 8}),
 )
 # What FSDP's types are measured with.
 SHARDED: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
@@ -257,6 +263,48 @@ SHARDED_MODELS: Final[tuple[tuple[str, int | None], ...]] = (
     ("gpt2-s", 1),
     ("validation/configs/llama.json", 2),
     ("meta-llama/Llama-3.1-8B", None),
+)
+
+# One model of each other type, and what it is measured with; adapters where peft adapts all layers.
+SHARDED_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
+    ("validation/configs/mistral.json", None),
+    ("validation/configs/phi3.json", None),
+    ("validation/configs/mixtral.json", None),
+    ("gpt-j-6b", 3),
+)
+SHARDED_EACH: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {"gpus": 2, "precision": "mixed"}),
+    (2, 100, {"gpus": 8, "precision": "half", "checkpointing": "full"}),
+    (2, 72, {"gpus": 3, "precision": "fp32", "accumulation": 2}),
+    (2, 96, {"gpus": 64, "precision": "half", "lora": 8, "lora_targets": "all-linear"}),
+)
+# Of these, those with which the rest is measured.
+SHARDED_TOO: Final = (*SHARDED_MODELS[:5], SHARDED_MODELS[7], SHARDED_MODELS[11])
+
+# The same with weights that stay whole between the two passes.
+SHARDED_ONCE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {"gpus": 2, "precision": "mixed"}),
+    (2, 100, {"gpus": 8, "precision": "half", "update": "fused"}),
+    (2, 96, {"gpus": 64, "precision": "mixed", "checkpointing": "full", "accumulation": 2}),
+    (3, 72, {"gpus": 3, "precision": "fp32", "attention": "eager", "optimizer": "momentum"}),
+    (2, 64, {"gpus": 4, "precision": "half", "lora": 16, "lora_targets": "all-linear"}),
+)
+# LoRA: what it is measured with.
+SHARDED_ADAPTERS: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {"gpus": 2, "precision": "half", "lora": 16}),
+    (2, 100, {"gpus": 8, "precision": "mixed", "lora": 16, "lora_targets": "all-linear"}),
+    (2, 96, {"gpus": 4, "precision": "half", "lora": 8, "checkpointing": "full"}),
+    (3, 72, {"gpus": 64, "precision": "mixed", "lora": 4, "checkpointing": "full"}),
+    (2, 160, {"gpus": 3, "precision": "fp32", "lora": 16, "optimizer": "sgd"}),
+    (2, 64, {"gpus": 8, "precision": "half", "lora": 32, "accumulation": 2, "update": "loop"}),
+    (1, 256, {"gpus": 16, "precision": "half", "lora": 64, "checkpointing": "selective"}),
+    (4, 80, {"gpus": 1024, "precision": "mixed", "lora": 8, "checkpointing": "full"}),
+)
+# what each of these has beside
+ADAPTER_DETAILS: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"lora_dropout": 0.1},
+    {"lora_targets": "all-linear"},
 )
 
 PARALLEL: Final = (
@@ -371,6 +419,8 @@ def grid() -> list[Configuration]:
         *_orthogonal(),
         *_replicated(),
         *_sharded(),
+        *_sharded_adapters(),
+        *_sharded_once(),
         *_chunked(),
         *_moved(),
     )
@@ -488,8 +538,26 @@ def _replicated() -> Iterator[Configuration]:
 
 def _sharded() -> Iterator[Configuration]:
     """FSDP's shards."""
-    for (name, depth), (batch, length, mixed) in product(SHARDED_MODELS, SHARDED):
+    tried = [*product(SHARDED_MODELS, SHARDED), *product(SHARDED_TYPES, SHARDED_EACH)]
+    for (name, depth), (batch, length, mixed) in tried:
         options = {"batch_size": batch, **_lengths(name, length), **mixed}
+        yield from _valid(name, {**options, "data_parallel": "fsdp"}, depth)
+
+
+def _sharded_once() -> Iterator[Configuration]:
+    """Shards that are gathered once in a micro-step."""
+    for (name, depth), (batch, length, mixed) in product(SHARDED_TOO, SHARDED_ONCE):
+        options = {"batch_size": batch, **_lengths(name, length), **mixed}
+        yield from _valid(name, {**options, "data_parallel": "zero2"}, depth)
+
+
+def _sharded_adapters() -> Iterator[Configuration]:
+    """Adapters on FSDP's shards."""
+    tried = [*product(SHARDED_TOO, SHARDED_ADAPTERS)]
+    tried.append((("meta-llama/Llama-3.1-70B", None), SHARDED_ADAPTERS[2]))
+    for number, ((name, depth), (batch, length, mixed)) in enumerate(tried):
+        details = ADAPTER_DETAILS[number % len(ADAPTER_DETAILS)]
+        options = {"batch_size": batch, **_lengths(name, length), **details, **mixed}
         yield from _valid(name, {**options, "data_parallel": "fsdp"}, depth)
 
 

@@ -132,8 +132,8 @@ class PlainUpdater(AtTheEnd):
         self.optimizer.step()
 
     def state(self) -> list[torch.Tensor]:
-        """The optimizer's states."""
-        return states(self.optimizer)
+        """The optimizer's states; ZeRO's are those of the optimizer inside."""
+        return states(getattr(self.optimizer, "optim", self.optimizer))
 
 
 class InBackwardUpdater:
@@ -236,12 +236,23 @@ def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> 
     return partial(MuonAndAdamW, hidden=hidden, **_implementation(plan))
 
 
+def _in_parts(make: Make) -> Make:
+    """The same optimizer for this rank's part of the weights."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    assert isinstance(make, partial)
+    kind: Any = make.func
+    return partial(ZeroRedundancyOptimizer, optimizer_class=kind, **make.keywords)
+
+
 def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
     """The updater of this plan and model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
     if plan.lora:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]
     make = _maker(model, parameters, plan)
+    if plan.shares_states:
+        return PlainUpdater(parameters, _in_parts(make))
     if plan.update_in_backward:
         return InBackwardUpdater(parameters, make)
     match plan.offload:

@@ -25,7 +25,10 @@ from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from calculator.architecture import Architecture
+from calculator.parameters import parameter_tensors
 from calculator.plan import DataParallel, Plan, Precision
+from calculator.techniques.zero import fullest_rank, parts_of
 from validation.counting_device import resize
 from validation.models import Task, layer_lists
 
@@ -112,15 +115,15 @@ class _Event:
 
 
 @contextmanager
-def ranks(plan: Plan, device: str) -> Iterator[Ranks | None]:
-    """The group of a plan's GPUs, seen from the first rank, which holds the most; None for one."""
+def ranks(plan: Plan, device: str, rank: int = 0) -> Iterator[Ranks | None]:
+    """The group of a plan's GPUs, seen from one rank; None for one GPU."""
     if plan.gpus == 1:
         yield None
         return
     if BACKEND not in dist.Backend.backend_list:
         make: Callable[..., Ranks] = lambda _store, rank, size, _timeout: Ranks(rank, size)  # noqa: E731
         dist.Backend.register_backend(BACKEND, make, devices=["cpu", "cuda"])
-    dist.init_process_group(BACKEND, store=FakeStore(), rank=0, world_size=plan.gpus)
+    dist.init_process_group(BACKEND, store=FakeStore(), rank=rank, world_size=plan.gpus)
     try:
         with ExitStack() as stack:
             for target, replacement in _replacements(device):
@@ -154,18 +157,27 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
     return found
 
 
+def fullest(architecture: Architecture, plan: Plan) -> int:
+    """The rank to measure: the first, or where each updates some weights the one with the most."""
+    if not plan.shares_states:
+        return 0
+    tensors = parameter_tensors(architecture, plan)
+    updated = [item for item in tensors if item.trained or not plan.lora]
+    return fullest_rank(parts_of(updated, plan.gpus))
+
+
 def distributed(task: Task, plan: Plan, device: str) -> Task:
     """The task on many GPUs, as its plan says."""
     if plan.gpus == 1:
         return task
     match plan.data_parallel:
-        case DataParallel.DDP | DataParallel.DDP_VIEW:
+        case DataParallel.DDP | DataParallel.DDP_VIEW | DataParallel.ZERO1:
             view = plan.data_parallel is DataParallel.DDP_VIEW
             made: Any = DistributedDataParallel(task.model, gradient_as_bucket_view=view)
             # its timers are made for CUDA
             made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
             return replace(task, model=made)
-        case DataParallel.FSDP:
+        case DataParallel.FSDP | DataParallel.ZERO2:
             _shard(task.model, plan, device)
             return task
         case other:
@@ -182,8 +194,9 @@ def _shard(model: nn.Module, plan: Plan, device: str) -> None:
         policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
     mesh = init_device_mesh(device, (plan.gpus,))
     blocks: Sequence[nn.Module] = [block for stack in layer_lists(model) for block in stack]
+    reshards = None if plan.data_parallel is DataParallel.FSDP else False
     for module in (*blocks, model):
-        fully_shard(module, mesh=mesh, mp_policy=policy)
+        fully_shard(module, mesh=mesh, mp_policy=policy, reshard_after_forward=reshards)
 
 
 def quiet(model: nn.Module, last: bool) -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from validation.models import Task, build_task, check_model
 from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
-from validation.ranks import Ranks, distributed, ranks
+from validation.ranks import Ranks, distributed, fullest, ranks
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
 
@@ -120,7 +120,8 @@ def training(configuration: Configuration, device: str) -> Iterator[Training]:
     place = "cuda" if counting else device
     plan = configuration.resolved
     single = torch.autograd.set_multithreading_enabled(False)
-    with _setting(device), ranks(plan, place) as group, single:
+    rank = fullest(configuration.architecture, plan) if plan.shares_states else 0
+    with _setting(device), ranks(plan, place, rank) as group, single:
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not counting)
         offload_inputs(task.model, plan)

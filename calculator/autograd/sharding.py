@@ -3,9 +3,14 @@
 Each layer's weights are a unit, and all others the root's. A unit's weights are gathered into one
 flat tensor and copied out of it into whole weights. In the forward pass the flat tensor of a unit
 lives until the next unit has gathered its own; in the backward pass the next unit is gathered while
-one runs. A unit's whole weights go when it has run, except the root's. Its whole gradients are
-copied into one flat tensor, which is reduced into this GPU's shards of them and lives until the
-next unit has its own.
+one runs. A unit's whole weights go when it has run, except the root's; where they are not
+resharded, they stay until its backward pass is over. Its whole gradients are copied into one flat
+tensor, which is reduced into this GPU's shards of them and lives until the next unit has its own.
+
+Frozen weights are gathered like all others and have no gradients to reduce. Weights of several
+formats are gathered as bytes. A unit whose input needs no gradient, as the first layer's under
+frozen embeddings, is told by nobody that it is done: it holds its weights and gradients to the end
+of the backward pass.
 
 Rows are padded to a multiple of the GPUs, so that all shards are equal.
 
@@ -17,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Final
 
-from calculator.autograd.dtypes import DType
+from calculator.autograd.dtypes import UINT8, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.sizes import Shape, Size, derived, elements_of, padded_to, size
 from calculator.parts import Part
@@ -43,20 +48,38 @@ def shard_elements(flat: Size) -> Size:
 
 
 class Unit:
-    """Weights that are gathered together; `gathered` is flat, `whole` are the weights."""
+    """Weights that are gathered together; `gathered` is flat, `whole` are the weights.
 
-    def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self.parameters = tuple(parameters)
-        self.sizes = tuple(whole_elements(item.shape) for item in self.parameters)
+    They are gathered in the format of `weights`, those with a format of their own in theirs; `flat`
+    elements of `dtype` hold them all. `trained` are those that get gradients, of `summed` elements
+    together.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], weights: DType) -> None:
+        self.sizes = tuple(whole_elements(item.shape) for item in parameters)
+        self.formats = tuple(item.dtype or weights for item in parameters)
+        self.dtype = self.formats[0]
         self.flat = flat_elements(*self.sizes)
+        if len({*self.formats}) > 1:
+            self.dtype = UINT8
+            pairs = zip(self.sizes, self.formats, strict=True)
+            self.flat = flat_elements(*(each * dtype.width for each, dtype in pairs))
+        self.trained = tuple(item for item in parameters if item.trained)
+        self.summed = flat_elements(*(whole_elements(item.shape) for item in self.trained))
         self.gathered: Tensor | None = None
         self.whole: list[Tensor] = []
+        self.is_done = False
+
+    def reduced_format(self, shards: DType) -> DType:
+        """The format of its gradients, whole and in shards: all that are trained have one."""
+        return self.trained[0].dtype or shards
 
 
 class Sharder:
     """The units of a step in the order in which they run, and what they hold.
 
-    Shards and reduced gradients are in `shards`, gathered weights in the mode's format for weights.
+    Shards and reduced gradients are in `shards`, gathered weights in the mode's format for weights;
+    both are in a weight's own format where it has one.
     """
 
     def __init__(self, tape: Recorder, shards: DType) -> None:
@@ -71,7 +94,7 @@ class Sharder:
 
     def begin(self, parameters: Sequence[Parameter]) -> Unit:
         """The forward pass begins: the root's weights are gathered, and stay to the end."""
-        root = Unit(parameters)
+        root = Unit(parameters, self.tape.mode.weights)
         self._before_forward(root)
         return root
 
@@ -82,8 +105,11 @@ class Sharder:
         self._before_backward(root)
 
     def end(self, root: Unit) -> None:
-        """The backward pass is over."""
+        """The backward pass is over, for the units too whose inputs got no gradient."""
         self._after_backward(root)
+        for unit in self.order:
+            if not unit.is_done:
+                self._after_backward(unit)
         self.reduced = None
 
     # -- a layer ---------------------------------------------------------------------------------
@@ -92,11 +118,12 @@ class Sharder:
         self, parameters: Sequence[Parameter], run: Callable[[Tensor], Tensor], x: Tensor
     ) -> Tensor:
         """The output of a layer with its weights gathered around it, in both directions."""
-        unit = Unit(parameters)
+        unit = Unit(parameters, self.tape.mode.weights)
         self._before_forward(unit)
         x = self._watched(unit, x)
         x = run(x)
-        unit.whole.clear()
+        if self.tape.mode.reshards:
+            unit.whole.clear()
         self.order.append(unit)
         if x.node is not None:
             x.node.before = partial(self._before_backward, unit)
@@ -115,11 +142,10 @@ class Sharder:
     def _gather(self, unit: Unit) -> None:
         if unit.gathered is not None or unit.whole:
             return
-        weights = self.tape.mode.weights
         cast = None
-        if self.shards is not weights:
-            cast = self.tape.empty((shard_elements(unit.flat),), weights)
-        unit.gathered = self.tape.empty((unit.flat,), weights)
+        if self.shards is not self.tape.mode.weights:
+            cast = self.tape.empty((shard_elements(unit.flat),), unit.dtype)
+        unit.gathered = self.tape.empty((unit.flat,), unit.dtype)
         del cast  # dies here
 
     def _before_forward(self, unit: Unit) -> None:
@@ -137,17 +163,21 @@ class Sharder:
             self._gather(self.order[place - 1])
 
     def _copy_out(self, unit: Unit) -> None:
-        weights = self.tape.mode.weights
-        unit.whole = [self.tape.empty((each,), weights) for each in unit.sizes]
+        pairs = zip(unit.sizes, unit.formats, strict=True)
+        unit.whole = [self.tape.empty((each,), dtype) for each, dtype in pairs]
 
     def _after_backward(self, unit: Unit) -> None:
+        unit.is_done = True
         unit.whole.clear()
         self.reduced = None
-        flat = self.tape.empty((unit.flat,), self.shards)
-        *others, last = map(self.tape.weight, unit.parameters)
+        if not unit.trained:
+            return
+        dtype = unit.reduced_format(self.shards)
+        flat = self.tape.empty((unit.summed,), dtype)
+        *others, last = map(self.tape.weight, unit.trained)
         for weight in others:
             weight.let_go()
-        shard = self.tape.empty((shard_elements(unit.flat),), self.shards)
+        shard = self.tape.empty((shard_elements(unit.summed),), dtype)
         last.let_go()  # a name of PyTorch's own loop over the gradients holds it until here
         if not self.tape.mode.gradients_exist:  # else it is added to those that exist
             shard.storage.become(Part.GRADIENTS)

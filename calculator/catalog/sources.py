@@ -59,6 +59,11 @@ SOURCES: Final[dict[str, Source]] = {
         "section 3.2.3",
         "https://arxiv.org/abs/2006.15704",
     ),
+    "zero": Source(
+        "Rajbhandari et al., 2019. ZeRO: Memory Optimizations Toward Training Trillion Parameter "
+        "Models",
+        "https://arxiv.org/abs/1910.02054",
+    ),
     "fsdp2": Source(
         "PyTorch documentation, torch.distributed.fsdp.fully_shard",
         "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html",

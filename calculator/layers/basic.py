@@ -80,20 +80,25 @@ class Linear(Projection):
 
 @dataclass(eq=False)
 class Adapter(Layer):
-    """Two products of few columns between, in 32 bits whatever the layer is in; perhaps dropout."""
+    """Two products of few columns between, in 32 bits whatever the layer is in; perhaps dropout.
+
+    An adapter that `follows` the model is in the format of its weights.
+    """
 
     inputs: Size
     rank: Size
     outputs: Size
     dropped: bool
+    follows: bool = False
 
     def __post_init__(self) -> None:
-        self.down = Parameter((self.rank, self.inputs), dtype=FLOAT32)
-        self.up = Parameter((self.outputs, self.rank), dtype=FLOAT32)
+        dtype = None if self.follows else FLOAT32
+        self.down = Parameter((self.rank, self.inputs), dtype=dtype)
+        self.up = Parameter((self.outputs, self.rank), dtype=dtype)
 
     def cast(self, x: Tensor) -> Tensor:
         """The layer's input in the adapter's format."""
-        return op.cast(x, FLOAT32)
+        return op.cast(x, x.tape.mode.weights if self.follows else FLOAT32)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""

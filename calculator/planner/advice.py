@@ -7,6 +7,7 @@ between.
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -22,7 +23,7 @@ from calculator.planner.largest import (
     longest_sequence_in_steps,
 )
 from calculator.planner.need import need_of, need_on
-from calculator.planner.several import Several, fewest_in_steps
+from calculator.planner.several import Several, fewest_for_adapters_in_steps, fewest_in_steps
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
@@ -215,7 +216,7 @@ def _what_would_fit(
     largest = _largest(architecture, batch, length)
     larger = _gpu_ways(report, plan, [one for one in BY_MEMORY if one.memory > gpu.memory])
     if ways:
-        if not plan.lora and all(one.cost >= Cost.ADAPTERS for one in found):
+        if _wants_several(plan, found):
             larger = [*(yield from _together(architecture, plan, gpu, ways)), *larger]
         shown = (*ways[: MOST_WAYS - len(larger)], *larger)
         yield Advice(TITLE_FITS_NOT, "", shown, done=True, largest=largest)
@@ -228,6 +229,13 @@ def _what_would_fit(
     together = yield from _together(architecture, plan, gpu, elsewhere)
     note = _note_on_others(gpu, together, elsewhere)
     yield Advice(TITLE_FITS_NOT, note, (*together, *elsewhere), done=True, largest=largest)
+
+
+def _wants_several(plan: Plan, found: Sequence[Proposal]) -> bool:
+    """True if several GPUs are there, or if all else trains adapters only or another model."""
+    if plan.gpus > 1 and not plan.is_sharded:
+        return True
+    return not plan.lora and all(one.cost >= Cost.ADAPTERS for one in found)
 
 
 def _note_on_others(gpu: Gpu, together: Sequence[Way], larger: Sequence[Way]) -> str:
@@ -250,20 +258,30 @@ def _note_on_others(gpu: Gpu, together: Sequence[Way], larger: Sequence[Way]) ->
 def _together(
     architecture: Architecture, plan: Plan, gpu: Gpu, ways: Sequence[Way]
 ) -> Generator[Advice, None, list[Way]]:
-    """The fewest of this GPU that hold the step together, if any number does."""
-    found = []
-    for several in fewest_in_steps(architecture, plan, gpu):
+    """The fewest of this GPU that hold the step together, if any number does.
+
+    Where adapters need fewer of them, these come first.
+    """
+    searches = [fewest_in_steps(architecture, plan, gpu)]
+    adapted = any(way.plan is not None and way.plan.lora for way in ways)
+    if not (plan.lora or (plan.is_sharded and adapted)):
+        searches.append(fewest_for_adapters_in_steps(architecture, plan, gpu))
+    found: list[Several] = []
+    for several in chain(*searches):
         yield Advice(TITLE_FITS_NOT, "", tuple(ways), done=False)
-        found += [] if several is None else [_together_way(several, gpu)]
-    return found
+        found += [] if several is None else [several]
+    fewer = [one for one in found[1:] if one.plan.gpus < found[0].plan.gpus]
+    return [_together_way(several, plan, gpu) for several in (*fewer, *found[:1])]
 
 
-def _together_way(several: Several, gpu: Gpu) -> Way:
+def _together_way(several: Several, plan: Plan, gpu: Gpu) -> Way:
     """Shards of the step on as few of this GPU as hold them."""
+    count = "" if several.plan.gpus == plan.gpus else "The fewest of 2, 4, 8 and so on. "
+    adapters = " Trains adapters only." if several.plan.lora and not plan.lora else ""
     return Way(
-        f"Use {format_count(several.plan.gpus)} of this GPU with FSDP{several.beside}",
+        f"Use {format_count(several.plan.gpus)} of this GPU with {several.words}",
         format_bytes(several.need.typical),
-        "The fewest of 2, 4, 8 and so on; each holds a shard and gathers a layer at a time.",
+        f"{count}Each holds a shard and gathers a layer at a time.{adapters}",
         several.plan,
         gpu,
     )

@@ -17,22 +17,24 @@ from calculator.plan import (
     Plan,
     Precision,
 )
-from calculator.planner.changes import USUAL_LENGTH
+from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK
 from calculator.planner.need import Need, need_of_peak
 from calculator.techniques.fsdp import MEASURED
+from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
 # as many as machines of 8 come in; more are rarely one job's
 WORLDS: Final = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+ADAPTERS: Final = f"LoRA of rank {USUAL_RANK} on 16-bit weights"
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A plan for several GPUs, what each needs, and what else had to change, in words."""
+    """A plan for several GPUs, what each needs, and what had to change, in words."""
 
     plan: Plan
     need: Need
-    beside: str
+    words: str
 
 
 def fewest_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterator[Several | None]:
@@ -40,25 +42,66 @@ def fewest_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterato
 
     First comes the plan as it is, with what FSDP has for autocast and for offload; then layers are
     computed again too, and then sequences are shorter. An end without a find means that no number
-    of GPUs helps.
+    of GPUs helps. A plan for several GPUs is tried on as many of them first.
     """
+    yield from _fewest(architecture, plan, gpu, ())
+
+
+def fewest_for_adapters_in_steps(
+    architecture: Architecture, plan: Plan, gpu: Gpu
+) -> Iterator[Several | None]:
+    """The same for adapters in the place of the model's own weights, which are then in 16 bits."""
+    adapted = replace(
+        plan,
+        lora=USUAL_RANK,
+        lora_targets=plan.lora_targets or ALL_LINEAR,
+        precision=Precision.HALF,
+    )
+    yield from _fewest(architecture, adapted, gpu, (ADAPTERS,))
+
+
+def _fewest(
+    architecture: Architecture, plan: Plan, gpu: Gpu, already: tuple[str, ...]
+) -> Iterator[Several | None]:
     if architecture.family not in MEASURED:
         return
-    again = replace(plan, checkpointing=Checkpointing.FULL)
-    tokens = f", checkpointing and {format_count(USUAL_LENGTH)} tokens"
-    tries = [(plan, ""), (again, " and checkpointing")]
+    for whole, changes in _tries(architecture, plan, already):
+        for gpus in _worlds(plan):
+            tried = _shared(whole, gpus)
+            need = _need(architecture, tried, gpu)
+            if need is not None and need.fits(gpu.memory):
+                yield Several(tried, need, _in_words(changes))
+                return
+            yield None
+
+
+def _tries(
+    architecture: Architecture, plan: Plan, changes: tuple[str, ...]
+) -> Iterator[tuple[Plan, tuple[str, ...]]]:
+    """The plan, checkpointed, and with shorter sequences too; each with its changes in words."""
+    yield plan, changes
+    if plan.checkpointing is not Checkpointing.FULL:
+        plan, changes = replace(plan, checkpointing=Checkpointing.FULL), (*changes, "checkpointing")
+        yield plan, changes
     if (plan.sequence_length or architecture.sequence_length) > USUAL_LENGTH:
-        tries.append((replace(again, sequence_length=USUAL_LENGTH), tokens))
-    for whole, beside in tries:
-        for gpus in WORLDS:
-            if gpus > plan.gpus:
-                tried = _shared(whole, gpus)
-                need = _need(architecture, tried, gpu)
-                fits = need is not None and need.fits(gpu.memory)
-                if fits and need is not None:
-                    yield Several(tried, need, beside if whole != plan else "")
-                    return
-                yield None
+        shorter = replace(plan, sequence_length=USUAL_LENGTH)
+        yield shorter, (*changes, f"{format_count(USUAL_LENGTH)} tokens")
+
+
+def _worlds(plan: Plan) -> list[int]:
+    """Numbers of GPUs to try: those of the plan too, unless they share its step already."""
+    least_gpus = plan.gpus + 1 if plan.is_sharded else max(2, plan.gpus)
+    return sorted({gpus for gpus in (*WORLDS, plan.gpus) if gpus >= least_gpus})
+
+
+def _in_words(changes: tuple[str, ...]) -> str:
+    """FSDP and what else changes, as a list.
+
+    >>> _in_words(("checkpointing", "2,048 tokens"))
+    'FSDP, checkpointing and 2,048 tokens'
+    """
+    *first, last = ("FSDP", *changes)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _shared(plan: Plan, gpus: int) -> Plan:

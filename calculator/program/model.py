@@ -5,7 +5,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.autograd.mode import Attention, Checkpointing
 from calculator.models.registry import type_of
-from calculator.plan import BaseBits, LoraBias, Plan, Precision
+from calculator.plan import BaseBits, DataParallel, LoraBias, Plan, Precision
 from calculator.program.origin import Origin
 from calculator.program.text import TORCH, Import, Piece, call, indented, joined, keywords, quoted
 from calculator.techniques.lora import ALL_LINEAR, split
@@ -280,6 +280,8 @@ def shard(plan: Plan) -> Piece:
         words = ["param_dtype=torch.bfloat16", "reduce_dtype=torch.float32"]
         policy = tuple(call("policy = MixedPrecisionPolicy", words))
         given = ", mp_policy=policy"
+    if plan.data_parallel is DataParallel.ZERO2:
+        given += ", reshard_after_forward=False"
     lines = (
         *policy,
         "for layers in stacks:",

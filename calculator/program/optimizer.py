@@ -89,10 +89,22 @@ def make_optimizer(plan: Plan) -> Piece:
     made = _copies(plan) if has_copies(plan) else Piece()
     if plan.optimizer is Optimizer.MUON:
         return made + _muon(plan)
+    if plan.shares_states:
+        return _in_parts(plan)
     name, needed = optimizer_class(plan)
     weights = "copies" if has_copies(plan) else "model.parameters()"
     lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
     return made + Piece(tuple(lines), (needed,))
+
+
+def _in_parts(plan: Plan) -> Piece:
+    """The optimizer of this process's part of the weights; of frozen ones it needs no part."""
+    name, needed = optimizer_class(plan)
+    weights = "weights" if plan.lora else "model.parameters()"
+    arguments = [weights, f"optimizer_class={name}", *optimizer_options(plan)]
+    lines = call("optimizer = ZeroRedundancyOptimizer", arguments)
+    imports = (needed, ("torch.distributed.optim", "ZeroRedundancyOptimizer"))
+    return Piece((*([TRAINED] if plan.lora else []), *lines), imports)
 
 
 TRAINED: Final = "weights = [weight for weight in model.parameters() if weight.requires_grad]"

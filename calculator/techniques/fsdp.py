@@ -10,6 +10,11 @@ rows or none, but every GPU has the bytes of the first: the shards are padded.
 Under `mixed` it is `MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)`:
 shards and reduced gradients in 32 bits, gathered weights in 16.
 
+Under LoRA the frozen weights are in shards like all others, and have no gradients to reduce.
+
+With `zero2` a layer's weights are gathered once and stay whole between its two passes, as
+`fully_shard(reshard_after_forward=False)` does it: between steps all is in shards, as with `fsdp`.
+
 Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 """
 
@@ -19,6 +24,7 @@ from itertools import cycle, islice
 from typing import Final
 
 from calculator.autograd.graph import Parameter
+from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.errors import InputError
@@ -27,34 +33,36 @@ from calculator.models.model import Model
 from calculator.plan import Optimizer, Plan, Precision
 
 # the types whose steps were measured with FSDP
-MEASURED: Final = ("llama", "gpt2", "qwen2", "qwen3")
+MEASURED: Final = ("llama", "mistral", "qwen2", "qwen3", "phi3", "mixtral", "gpt2", "gptj")
+# those of them whose adapters were measured too
+ADAPTED: Final = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gptj")
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """Elements of the flat tensor of each unit: of the root, and of the layers in order."""
+    """Bytes of the flat tensors of one unit: its weights, and the gradients of those trained."""
 
-    root: int
-    layers: tuple[int, ...]
-
-    @property
-    def all(self) -> tuple[int, ...]:
-        """Those of all units."""
-        return (self.root, *self.layers)
+    weights: int
+    gradients: int
 
 
-def flat_units(model: Model, numbers: Numbers) -> Flat:
-    """The units of a model with one stack, whose layers share no weights."""
-    layers: list[int] = []
+def flat_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[Flat, ...]:
+    """The units of a model with one stack, whose layers share no weights: the root comes first."""
+    layers: list[Flat] = []
     for _, stack in model.stacks():
-        kinds = [_flat(parameters_of(kind), numbers) for kind in stack.kinds]
+        kinds = [_flat(parameters_of(kind), numbers, mode) for kind in stack.kinds]
         layers += islice(cycle(kinds), stack.layers)
-    return Flat(_flat(model.outside(), numbers), tuple(layers))
+    return (_flat(model.outside(), numbers, mode), *layers)
 
 
-def _flat(parameters: Sequence[Parameter], numbers: Numbers) -> int:
-    return number_of(Unit(parameters).flat, numbers)
+def _flat(parameters: Sequence[Parameter], numbers: Numbers, mode: Mode) -> Flat:
+    assert mode.shards is not None
+    unit = Unit(parameters, mode.weights)
+    weights = number_of(unit.flat, numbers) * unit.dtype.width
+    if not unit.trained:
+        return Flat(weights, 0)
+    return Flat(weights, number_of(unit.summed, numbers) * unit.reduced_format(mode.shards).width)
 
 
 def sharded_shape(shape: tuple[int, ...], gpus: int) -> tuple[int, ...]:
@@ -73,19 +81,20 @@ def check_fsdp(plan: Plan, family: str) -> None:
         InputError: naming the option and the rule.
     """
     if family not in MEASURED:
-        rule = f"fsdp was measured for {', '.join(MEASURED)}, not for {family}: must be ddp"
+        rule = f"shards were measured for {', '.join(MEASURED)}, not for {family}: must be ddp"
         raise InputError("data_parallel", plan.data_parallel, rule)
+    if plan.lora and family not in ADAPTED:
+        rule = f"with shards it was measured for {', '.join(ADAPTED)}, not for {family}: must be 0"
+        raise InputError("lora", plan.lora, rule)
     if plan.precision is Precision.AMP:
         rule = (
-            "autocast would keep a 16-bit copy of every gathered weight; with fsdp it must be "
+            "autocast would keep a 16-bit copy of every gathered weight; with shards it must be "
             "mixed (32-bit shards, gathered in 16 bits), half or fp32"
         )
         raise InputError("precision", plan.precision, rule)
-    if plan.lora:
-        raise InputError("lora", plan.lora, "adapters with fsdp were not measured: must be 0")
     if plan.optimizer not in OPTIMIZERS:
-        rule = f"with fsdp it was measured for: {', '.join(OPTIMIZERS)}"
+        rule = f"with shards it was measured for: {', '.join(OPTIMIZERS)}"
         raise InputError("optimizer", plan.optimizer, rule)
     if plan.optimizer_bits not in (None, plan.own_bits):
-        rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with fsdp"
+        rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with them"
         raise InputError("optimizer_bits", plan.optimizer_bits, rule)

@@ -12,6 +12,8 @@ Trained beside them may be biases, and whole copies of the token embeddings and 
 whose frozen originals stay in memory; all of these in the format of the model's weights. Embeddings
 that were tied are two tables then.
 
+Under FSDP's `mixed` the adapters are shards of 32 bits like all weights, and gathered in 16.
+
 Source: lora, peft (tuners/lora/layer.py, tuners/tuners_utils.py, peft_model.py, utils/constants.py,
 utils/other.py)
 """
@@ -89,7 +91,7 @@ class Lora:
 
     Without targets it is all linear layers but the output layer. Adapters may have `dropout`. The
     gradient of the token embeddings is `asked` for or not. Some biases are trained, and copies of
-    `whole` layers.
+    `whole` layers. Adapters that `follow` the model are in the format of its weights.
     """
 
     targets: tuple[str, ...]
@@ -97,6 +99,7 @@ class Lora:
     asked: bool
     bias: LoraBias = LoraBias.NONE
     whole: tuple[str, ...] = ()
+    follow: bool = False
 
     def rewrite(self, layer: Layer) -> None:
         """Freeze a layer's weights, and put an adapter beside one that is meant."""
@@ -106,7 +109,7 @@ class Lora:
             if isinstance(value, Parameter):
                 value.trained = value.trained and self.trains(layer, name)
         if isinstance(layer, Projection) and self.means(layer.name):
-            layer.adapter = Adapter(layer.inputs, RANK, layer.outputs, self.dropout)
+            layer.adapter = Adapter(layer.inputs, RANK, layer.outputs, self.dropout, self.follow)
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:

@@ -20,7 +20,8 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     packed = plan.quantization is not BaseBits.NONE
     asked = plan.checkpointing is Checkpointing.FULL and not packed
     whole = split(plan.lora_modules) if plan.lora_modules else ()
-    adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole)
+    gathered = plan.is_sharded and plan.precision is Precision.MIXED
+    adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered)
     if not packed:
         return (adapters,)
     narrow = plan.precision is not Precision.FP32

@@ -19,6 +19,7 @@ from validation.contribution import contribute
 from validation.counting_device import Log, Place, counting_gpu
 from validation.measure import measure
 from validation.models import build_task
+from validation.ranks import ranks
 from validation.session import Unwatched, session
 from validation.storage import block_bytes
 
@@ -246,3 +247,19 @@ def chunk_sizes() -> list[list[int]]:
         assert options.batch_chunk_size is not None
         found.append([tokens, rows, width, options.batch_chunk_size])
     return found
+
+
+def parts_by_torch(words: str) -> list[list[int]]:
+    """Elements of each weight that `ZeroRedundancyOptimizer` hands to each rank."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    configuration = parse(words.split())
+    with counting_gpu(), ranks(configuration.resolved, "cuda"):
+        model = build_task(configuration, "cuda").model
+        optimizer: Any = ZeroRedundancyOptimizer(
+            model.parameters(), optimizer_class=torch.optim.SGD, lr=1.0
+        )
+        return [
+            [item.numel() for group in groups for item in group["params"]]
+            for groups in optimizer._partition_parameters()
+        ]

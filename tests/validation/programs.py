@@ -19,7 +19,7 @@ from tests.validation.counted import StandInAllocator
 from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
 from validation.models import build_task
-from validation.ranks import Ranks, ranks
+from validation.ranks import Ranks, fullest, ranks
 
 
 def origin_in(configuration: Configuration, hub: str = "") -> Origin:
@@ -38,7 +38,9 @@ def counted_peak(words: str) -> dict[str, int]:
     peak = estimate(configuration.architecture, configuration.plan).gpu.total
     with ExitStack() as stack:
         stack.enter_context(counting_gpu())
-        group = stack.enter_context(ranks(configuration.resolved, "cuda"))
+        plan = configuration.resolved
+        rank = fullest(configuration.architecture, plan)
+        group = stack.enter_context(ranks(plan, "cuda", rank))
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         allocator = StandInAllocator()
         stack.enter_context(patch.dict(os.environ, {"LOCAL_RANK": "0"}))

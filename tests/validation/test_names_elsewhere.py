@@ -1,6 +1,8 @@
 """The names of options in other libraries are those libraries' own."""
 
+import warnings
 from dataclasses import fields
+from importlib import import_module
 from importlib.metadata import entry_points
 
 import peft
@@ -19,6 +21,9 @@ def test_the_names_of_other_libraries_are_theirs() -> None:
     known = {item.name for item in fields(transformers.TrainingArguments)}
     known |= {item.name for item in fields(peft.LoraConfig)} | {*dir(transformers)}
     known |= {*dir(torch.distributed.fsdp), *dir(torch.nn.attention), *dir(torch.nn.parallel)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, which it still uses
+        known |= {*dir(import_module("torch.distributed.optim"))}
     known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
     known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
     known |= {script.name for script in entry_points(group="console_scripts")}

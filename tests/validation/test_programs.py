@@ -59,6 +59,12 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel fsdp --precision half "
         "--checkpointing full --accumulation 2",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision half "
+        "--lora 8 --lora-targets all-linear --checkpointing full",
+        f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel fsdp --precision mixed --lora 4",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel zero2 --precision mixed",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel zero1 --update loop",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 2 --data-parallel zero1 --lora 8",
     ],
 )
 def test_a_program_needs_the_memory_that_its_plan_is_estimated_at(measure: Ask, words: str) -> None:

@@ -71,8 +71,28 @@ def test_what_a_layer_gathers_is_what_the_calculator_says(measure: Measure) -> N
     # 3 GPUs divide few of this model's rows
     from validation.compare import compare
 
-    for way, precision in (("ddp", "amp"), ("fsdp", "mixed")):
+    for way in (
+        *("ddp --precision amp", "fsdp --precision mixed"),
+        *("zero1 --precision amp", "zero2 --precision mixed"),
+        *("fsdp --precision half --lora 4", "fsdp --precision mixed --lora 4"),
+    ):
         words = f"validation/configs/qwen3.json --gpus 3 --data-parallel {way}"
-        (found,) = compare([measure(f"{words} --precision {precision} --sequence-length 80")])
+        (found,) = compare([measure(f"{words} --sequence-length 80")])
         assert found.error == 0
         assert found.collective_errors() == {}
+
+
+@pytest.mark.parametrize("gpus", [2, 3, 8, 64])
+@pytest.mark.parametrize("model", ["gpt2-s", "validation/configs/mixtral.json"])
+def test_zero_hands_each_rank_the_weights_that_torch_does(
+    measure: Measure, model: str, gpus: int
+) -> None:
+    from calculator.parameters import parameter_tensors
+    from calculator.techniques.zero import parts_of
+    from validation.configuration import parse
+
+    words = f"{model} --gpus {gpus} --data-parallel zero1 --sequence-length 32"
+    configuration = parse(words.split())
+    tensors = parameter_tensors(configuration.architecture, configuration.resolved)
+    ours = [[item.elements for item in part] for part in parts_of(tensors, gpus)]
+    assert ours == measure(f"call parts_by_torch {words}")

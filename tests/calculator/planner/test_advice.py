@@ -111,11 +111,39 @@ def test_a_model_of_today_gets_gpus_and_a_length_at_which_people_train() -> None
         find_model("meta-llama/Llama-3.1-70B"), Plan(), find_gpu("a100-80")
     )
     assert advice.ways[0].words.endswith("4 bits (QLoRA)")
-    (way,) = (one for one in advice.ways if "FSDP" in one.words)
-    assert way.words.endswith("with FSDP, checkpointing and 2,048 tokens")
+    adapters, whole = (one for one in advice.ways if "FSDP" in one.words)
+    assert whole.words.endswith("with FSDP, checkpointing and 2,048 tokens")
     # 70.6 billion parameters: 16 bytes each in shards, so no fewer than 70.6 * 16 / 85.9 GPUs
-    assert way.plan
-    assert way.plan.gpus >= 16
+    assert whole.plan
+    assert whole.plan.gpus >= 16
+    # frozen, 2 bytes each
+    assert adapters.plan
+    assert 2 <= adapters.plan.gpus <= 4
+    assert adapters.plan.lora
+    assert adapters.details.endswith("Trains adapters only.")
+
+
+@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
+    model, gpu = find_model("meta-llama/Llama-3.1-70B"), find_gpu("a100-80")
+    asked = Plan.parse({"gpus": 8, "data_parallel": way, "precision": "mixed"})
+    *_, advice = advise_in_steps(model, asked, gpu)
+    plan = advice.ways[0].plan
+    assert plan
+    assert (plan.gpus, plan.data_parallel) == (8, "fsdp")
+    assert plan.lora
+    assert "LoRA" in advice.ways[0].words
+    # as the 70.6 billion weights in shards of 2 or 4 bytes, and no whole copy of them
+    need = need_of(estimate(model, plan, gpu.generation))
+    assert need.fits(gpu.memory)
+    assert need.typical > 2 * 70.6e9 / 8
+
+
+def test_gpus_that_are_there_are_used_for_shards_before_anything_is_given_up() -> None:
+    # 774 million weights: 16 bytes each are more than a T4 has beside the activations
+    way = next(one for one in advice_for("gpt2-l", "t4", gpus=4).ways if "FSDP" in one.words)
+    assert way.words == "Use 4 of this GPU with FSDP"
+    assert way.details == "Each holds a shard and gathers a layer at a time."
 
 
 def test_a_model_of_unusual_length_gets_adapters_at_the_usual_one_and_several_gpus() -> None:

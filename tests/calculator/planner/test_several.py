@@ -9,7 +9,7 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.need import need_of
-from calculator.planner.several import WORLDS, fewest_in_steps
+from calculator.planner.several import WORLDS, fewest_for_adapters_in_steps, fewest_in_steps
 from tests.calculator.plans import examples
 
 LARGE = ("gpt2-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b")
@@ -33,3 +33,23 @@ def test_the_gpus_hold_the_step_and_fewer_do_not(model: str, gpu: Gpu) -> None:
         assert fits(model, several.plan, gpu)
         for fewer in (gpus for gpus in WORLDS if gpus < several.plan.gpus):
             assert not fits(model, replace(several.plan, gpus=fewer), gpu)
+
+
+@examples(6)
+@given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
+def test_adapters_need_no_more_gpus_than_the_whole_model(model: str, gpu: Gpu) -> None:
+    whole = [one for one in fewest_in_steps(MODELS[model], Plan(), gpu) if one]
+    adapters = [one for one in fewest_for_adapters_in_steps(MODELS[model], Plan(), gpu) if one]
+    for one in adapters:
+        assert one.plan.lora
+        assert fits(model, one.plan, gpu)
+    for one in whole:
+        assert adapters[0].plan.gpus <= one.plan.gpus
+
+
+def test_gpus_that_are_there_are_tried_first_and_as_many_as_they_are() -> None:
+    (found,) = [one for one in fewest_in_steps(MODELS["gpt2-l"], Plan(gpus=3), GPUS["t4"]) if one]
+    assert (found.plan.gpus, found.words) == (3, "FSDP")
+    shared = found.plan
+    for one in fewest_in_steps(MODELS["gpt2-l"], shared, GPUS["t4"]):
+        assert one is None or one.plan.gpus > shared.gpus

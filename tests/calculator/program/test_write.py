@@ -57,6 +57,9 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("meta-llama/Llama-3.1-8B", {"lora": 16, "quantization": "fp4", "precision": "half"}),
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed"}),
+    ("Qwen/Qwen3-0.6B", {"gpus": 4, "data_parallel": "zero2", "precision": "half", "lora": 8}),
+    ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "update": "fused"}),
+    ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "lora": 8, "sequence_length": 64}),
     ("Qwen/Qwen3-0.6B", {"gpus": 16, "accumulation": 2, "sequence_length": 128}),
     ("Qwen/Qwen3-0.6B", {"gpus": 12, "data_parallel": "ddp-view", "sequence_length": 128}),
 ]

@@ -8,7 +8,7 @@ from calculator.catalog import find_model
 from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.plan import DataParallel, Plan, Precision
+from calculator.plan import Checkpointing, DataParallel, Plan, Precision
 from calculator.report import Phase, Report
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -40,6 +40,36 @@ def test_weights_are_gathered_in_16_bits_in_both_passes_and_reduced_in_32_once()
     assert reduced["calls"] == 32 + 1
 
 
+def test_frozen_weights_are_in_shards_and_adapters_alone_are_reduced() -> None:
+    # peft: "trainable params: 6,815,744" for this model, rank 16 on q_proj and v_proj
+    adapters = 6_815_744
+    report = sharded(8, precision="half", lora=16)
+    update = report.phases[Phase.UPDATE]
+    assert report.trainable_parameters == adapters
+    assert update.weights == pytest.approx((2 * PARAMETERS + 4 * adapters) / 8, rel=1e-3)
+    assert update.gradients == pytest.approx(4 * adapters / 8, rel=1e-2)
+    assert update.optimizer == pytest.approx(8 * adapters / 8, rel=1e-2)
+    found = {item["name"]: item for item in report.as_json()["collectives"]}
+    assert found["reduce_scatter"] == {
+        "name": "reduce_scatter",
+        "calls": 32,  # the root has nothing to reduce
+        "bytes": 4 * adapters,
+    }
+    root = 2 * 128_256 * 4096 + 4096
+    layers = 2 * (PARAMETERS - root) + 4 * adapters
+    assert found["all_gather"]["bytes"] == 2 * layers + 2 * root
+
+
+def test_adapters_are_gathered_in_16_bits_where_all_weights_are() -> None:
+    adapters = 6_815_744
+    report = sharded(8, lora=16)  # mixed
+    found = {item["name"]: item["bytes"] for item in report.as_json()["collectives"]}
+    root = 2 * 128_256 * 4096 + 4096
+    assert found["all_gather"] == 2 * (2 * (PARAMETERS - root + adapters) + root)
+    assert found["reduce_scatter"] == 4 * adapters
+    assert any("adapters are gathered and computed in 16 bits" in note for note in report.notes)
+
+
 def test_the_more_gpus_the_less_each_holds() -> None:
     peaks = [sharded(gpus).gpu.total for gpus in (2, 4, 8, 16, 64, 1024)]
     assert peaks == sorted(peaks, reverse=True)
@@ -64,14 +94,17 @@ def test_a_curve_is_as_high_as_the_estimate_with_shards() -> None:
     model = replace(find_model("gpt2-s"), layers=7)
     report = estimate(model, plan)
     assert curve(model, plan).peak.memory.total == report.gpu.total
+    adapted = replace(plan, lora=8, precision=Precision.HALF, checkpointing=Checkpointing.FULL)
+    assert curve(model, adapted).peak.memory.total == estimate(model, adapted).gpu.total
 
 
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("bert-base", {"precision": "mixed"}, r"data_parallel = 'fsdp'.*not for bert"),
+        ("t5-small", {"precision": "mixed"}, r"data_parallel = 'fsdp'.*not for t5"),
         ("gpt2-s", {}, r"precision = 'amp'.*mixed"),
-        ("gpt2-s", {"precision": "half", "lora": 8}, r"lora = '8'.*not measured"),
+        ("mistralai/Mixtral-8x7B-v0.1", {"lora": 8}, r"lora = '8'.*not for mixtral"),
+        ("gpt2-s", {"precision": "half", "lora": 8, "lora_bias": "all"}, r"gpus = '4'.*lora_bias"),
         ("gpt2-s", {"precision": "half", "optimizer": "lion"}, r"optimizer = 'lion'"),
         ("gpt2-s", {"precision": "half", "optimizer_bits": 8}, r"optimizer_bits = '8'"),
         ("gpt2-s", {"precision": "half", "sharing_groups": 2}, r"gpus = '4'.*sharing_groups"),
