@@ -16,7 +16,7 @@ const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", 
 
 await build({
   ...common,
-  entryPoints: pages.map((name) => `${sources}/pages/${name}`),
+  entryPoints: [`${sources}/drawing-worker.js`, ...pages.map((name) => `${sources}/pages/${name}`)],
   entryNames: "[name]",
   chunkNames: "chunk-[hash]",
   outdir: target,

@@ -36,6 +36,7 @@ MAX_LIST_BYTES = 2**20  # a list of checkpoints or a configuration; what is long
 HEADER_BYTES = 2**20  # of a file of weights, beside the weights themselves
 
 WEIGHTS, CONFIG, STATES = "model.safetensors", "config.json", "optimizer.safetensors"
+DRAWING = "drawing.safetensors"  # see pictures/in_page.py
 
 Published = tuple[int, TextToImageTransformer]  # the step and the model
 
@@ -51,6 +52,7 @@ def publish(
     loss: float | None,
     time: str,
     states: Sequence[torch.Tensor] = (),
+    drawing: bytes | None = None,
 ) -> Path:
     """Save the weights under `checkpoints/`, list them, and remove old ones.
 
@@ -58,6 +60,7 @@ def publish(
 
     Args:
         states: the optimizer's, in its own order; without them a volunteer begins with new ones.
+        drawing: the model as the live page draws with it, if it is small enough.
     """
     folder = live.path / "checkpoints" / f"{step:06d}"
     temporary = folder.with_name(f".{folder.name}.tmp")
@@ -69,16 +72,11 @@ def publish(
         named = {f"{place:05d}": state.contiguous() for place, state in enumerate(states)}
         save_file(named, temporary / STATES)
         (temporary / STATES).chmod((temporary / CONFIG).stat().st_mode)
+    if drawing is not None:
+        (temporary / DRAWING).write_bytes(drawing)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
-    weights = folder / WEIGHTS
-    address = weights.relative_to(live.path).as_posix()
-    entry = CheckpointEntry(
-        step, loss, time, address, atomic.sha256(weights), atomic.sha256(folder / CONFIG)
-    )
-    if states:
-        place = (folder / STATES).relative_to(live.path).as_posix()
-        entry = replace(entry, optimizer=place, optimizer_sha256=atomic.sha256(folder / STATES))
+    entry = _entry_of(live, folder, CheckpointEntry(step, loss, time, None, ""))
     with live.lock:
         others = [other for other in live.read_checkpoints() if other.step != step]
         entries = sorted([*others, entry], key=lambda entry: entry.step)
@@ -89,6 +87,31 @@ def publish(
         if old.name not in kept:
             shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+def _entry_of(live: LiveFolder, folder: Path, entry: CheckpointEntry) -> CheckpointEntry:
+    """The entry with the addresses and sums of the files that are in a checkpoint's folder."""
+
+    def address(name: str) -> str:
+        return (folder / name).relative_to(live.path).as_posix()
+
+    entry = replace(
+        entry,
+        address=address(WEIGHTS),
+        sha256=atomic.sha256(folder / WEIGHTS),
+        config_sha256=atomic.sha256(folder / CONFIG),
+    )
+    if (folder / STATES).exists():
+        digest = atomic.sha256(folder / STATES)
+        entry = replace(entry, optimizer=address(STATES), optimizer_sha256=digest)
+    if (folder / DRAWING).exists():
+        entry = replace(
+            entry,
+            drawing=address(DRAWING),
+            drawing_sha256=atomic.sha256(folder / DRAWING),
+            drawing_bytes=(folder / DRAWING).stat().st_size,
+        )
+    return entry
 
 
 def fetch(
@@ -309,5 +332,5 @@ def _read(live: str, name: str) -> bytes:
 def _without_file(entry: CheckpointEntry) -> CheckpointEntry:
     """The entry of a checkpoint whose folder here is removed; on the Hub it stays."""
     on_hub = entry.address is not None and download.is_web(entry.address)
-    entry = replace(entry, optimizer=None)
+    entry = replace(entry, optimizer=None, drawing=None)
     return entry if on_hub else replace(entry, address=None)

@@ -95,10 +95,14 @@ def carry_out(folder: Path, live: LiveFolder, furthest_step: int) -> RollbackOrd
 
 def _publish_again(live: LiveFolder, step: int, furthest_step: int) -> dict[str, Any]:
     (entry,) = [entry for entry in live.read_checkpoints() if entry.step == step]
-    model = checkpoint.load((live.path / str(entry.address)).parent)
+    folder = (live.path / str(entry.address)).parent
+    model = checkpoint.load(folder)
+    packed = folder / checkpoint.DRAWING
+    drawing = packed.read_bytes() if packed.exists() else None
     margin = math.ceil(NOTICE_SECONDS / _seconds_per_step(live)) + SPARE_STEPS
     new_step = furthest_step + margin
-    weights = checkpoint.publish(live, model, new_step, entry.loss, timestamp(get_dht_time()))
+    time = timestamp(get_dht_time())
+    weights = checkpoint.publish(live, model, new_step, entry.loss, time, drawing=drawing)
     return {"step": new_step, "sha256": atomic.sha256(weights / checkpoint.WEIGHTS)}
 
 

@@ -31,7 +31,7 @@ from training.monitor.helping import Help, Testimony, Told, describe
 from training.monitor.tally import Tally
 from training.network import reachability
 from training.network.connection import Endpoint, Identity, Network, alone_in
-from training.pictures import gallery
+from training.pictures import gallery, in_page
 from training.records import orders, reports, validator
 from training.records.owners import contributor_id
 from training.records.reports import PeerReport
@@ -288,7 +288,10 @@ class Monitor:
                 return
             time_now = timestamp(get_dht_time())
             loss = self._last_line.loss if self._last_line else None
-            checkpoint.publish(self.live, self.model, step, loss, time_now, states)
+            drawing = None
+            with _going_on("packing the model for the page"):
+                drawing = in_page.pack(self.model, self.recipe)
+            checkpoint.publish(self.live, self.model, step, loss, time_now, states, drawing)
             self._checkpoint_step = step
             if self.uploader is not None:
                 self.uploader.look()

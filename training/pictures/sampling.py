@@ -49,6 +49,19 @@ def sample(
     check(settings)
     if settings.temperature == 0:
         return logits.argmax(dim=-1)
+    probabilities, order = truncate(logits, settings)
+    # Drawn on the CPU: the same generator gives the same picture on every device.
+    place = torch.multinomial(probabilities.cpu(), 1, generator=generator).to(order.device)
+    return order.gather(1, place).squeeze(1)
+
+
+def truncate(
+    logits: torch.Tensor, settings: GenerationSettings
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights of the codes that may be drawn, 0 for the others, and the codes: both [B, codes].
+
+    The likeliest code comes first. The weights are proportional to probabilities.
+    """
     ordered, order = (logits.float() / settings.temperature).sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)
     if settings.top_k is not None:
@@ -57,9 +70,7 @@ def sample(
         probabilities /= probabilities.sum(dim=-1, keepdim=True)
         before = probabilities.cumsum(dim=-1) - probabilities
         probabilities[before >= settings.top_p] = 0
-    # Drawn on the CPU: the same generator gives the same picture on every device.
-    place = torch.multinomial(probabilities.cpu(), 1, generator=generator).to(order.device)
-    return order.gather(1, place).squeeze(1)
+    return probabilities, order
 
 
 def draw(

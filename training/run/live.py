@@ -126,6 +126,9 @@ class CheckpointEntry:
         config_sha256: of the ``config.json`` beside them; None in lists of before it was noted.
         optimizer: address of the optimizer's states, None where there are none.
         optimizer_sha256: of these states.
+        drawing: address of the model as the live page draws with it (`pictures.in_page`); None if
+            it is too large for a page.
+        drawing_sha256, drawing_bytes: of that file.
     """
 
     step: int
@@ -136,6 +139,9 @@ class CheckpointEntry:
     config_sha256: str | None = None
     optimizer: str | None = None
     optimizer_sha256: str | None = None
+    drawing: str | None = None
+    drawing_sha256: str | None = None
+    drawing_bytes: int | None = None
 
     @classmethod
     def read(cls, value: object) -> "CheckpointEntry":
@@ -150,7 +156,7 @@ class CheckpointEntry:
         for name, kinds in _ENTRY.items():
             if not isinstance(value.get(name), kinds) or isinstance(value.get(name), bool):
                 raise TypeError(f"{name} is {str(value.get(name))[:40]!r}")
-        for name in ("sha256", "config_sha256", "optimizer_sha256"):
+        for name in ("sha256", "config_sha256", "optimizer_sha256", "drawing_sha256"):
             if value.get(name) is not None and not _SHA256.fullmatch(value[name]):
                 raise ValueError(f"{name} is no SHA-256")
         fields: dict[str, Any] = {name: value.get(name) for name in _ENTRY}
@@ -166,6 +172,9 @@ _ENTRY: dict[str, tuple[type, ...]] = {
     "config_sha256": (str, type(None)),
     "optimizer": (str, type(None)),
     "optimizer_sha256": (str, type(None)),
+    "drawing": (str, type(None)),
+    "drawing_sha256": (str, type(None)),
+    "drawing_bytes": (int, type(None)),
 }
 _SHA256 = re.compile("[0-9a-f]{64}")
 

@@ -30,6 +30,13 @@ export class FindMe {
     });
   }
 
+  /** The one contributor that what was typed means; undefined if none or several may be meant. */
+  get found() {
+    const typed = this.field.value.trim();
+    const found = typed ? meant(ranked(this.#peers), typed) : [];
+    return found.length === 1 ? found[0] : undefined;
+  }
+
   /** @param {import("./data.js").Contributor[]} peers */
   show(peers) {
     this.#peers = peers;

@@ -7,9 +7,11 @@
  *     live/?run=NAME&who=KEY  a contributor's page
  */
 
+import { ShareCard } from "../live/card.js";
 import { Charts } from "../live/charts.js";
 import { Checkpoints } from "../live/checkpoints.js";
 import { ContributorPage } from "../live/contributor.js";
+import { DrawingBox } from "../live/drawing.js";
 import { eventsOf, listEvents } from "../live/events.js";
 import { follow } from "../live/feed.js";
 import { FindMe } from "../live/find.js";
@@ -39,10 +41,12 @@ class LivePage {
     this.controls = /** @type {HTMLFormElement} */ (root.querySelector("#live-charts"));
     this.overview = new Overview(root);
     this.pictures = new Pictures(root);
+    this.drawing = new DrawingBox(root);
     this.contributor = new ContributorPage(root);
     this.checkpoints = new Checkpoints(root, (step) => this.pictures.choose(step));
     this.leaderboard = new Leaderboard(root, (who) => this.#addressOf(this.#run, who));
     this.findMe = new FindMe(root, (who) => this.#addressOf(this.#run, who));
+    this.card = new ShareCard(root, () => this.#who || this.findMe.found?.id);
     this.reader = new Reader(root, (index) => this.charts.point(index));
     this.charts = new Charts(root, {
       onZoom: () => (this.find("zoom-out").hidden = false),
@@ -67,6 +71,7 @@ class LivePage {
     this.#feed?.stop();
     this.charts.stop();
     this.leaderboard.stop();
+    this.drawing.stop();
     removeEventListener("popstate", this.#route);
   }
 
@@ -137,6 +142,7 @@ class LivePage {
     for (const state of ["data-missing", "data-loading"]) this.root.toggleAttribute(state, false);
     const now = this.#feed?.now() ?? Date.now();
     this.overview.show(data, now);
+    this.card.show(data, now);
     const found = this.#who ? this.contributor.show(data, this.#who) : undefined;
     this.charts.marked = found?.between;
     this.charts.events = eventsOf(data);
@@ -145,6 +151,7 @@ class LivePage {
     this.#look();
     this.pictures.show(data, found?.between);
     if (this.#who) return;
+    this.drawing.show(data);
     this.findMe.show(data.peers);
     this.checkpoints.show(data);
     void this.#showBoard(data, now);

@@ -1,0 +1,73 @@
+// @ts-check
+/*
+ * The positions of a sequence: the token that begins it, the caption, then the picture's codes row
+ * by row (training/model/layout.py), and what each sees of those before it (training/model/attention.py).
+ */
+
+/** @typedef {import("./weights.js").ModelShape} ModelShape */
+
+/**
+ * Row and column of a position in the picture; undefined in the text.
+ *
+ * @param {ModelShape} shape
+ * @param {number} position
+ */
+function placeOf({ text_length: text, image_side: side }, position) {
+  const code = position - text - 1;
+  return code < 0 ? undefined : { row: Math.floor(code / side), column: code % side };
+}
+
+/**
+ * The positions that one sees, itself included: the text before it, and of the codes before it those
+ * that the kind of attention names.
+ *
+ * @param {ModelShape} shape
+ * @param {import("./weights.js").Kind} kind
+ * @param {number} position
+ */
+export function seen(shape, kind, position) {
+  const reach = Math.floor(shape.convolution_kernel / 2);
+  const own = placeOf(shape, position);
+  return Array.from({ length: position + 1 }, (_, index) => index).filter((other) => {
+    const place = placeOf(shape, other);
+    if (!own || !place || kind === "full") return true;
+    const [down, across] = [Math.abs(own.row - place.row), Math.abs(own.column - place.column)];
+    if (kind === "row") return down === 0;
+    return kind === "column" ? across === 0 : down <= reach && across <= reach;
+  });
+}
+
+/**
+ * The positions that the two shifted quarters of a token come from; -1 for none.
+ *
+ * @param {ModelShape} shape
+ * @param {number} position
+ */
+export function shiftSources(shape, position) {
+  const place = placeOf(shape, position);
+  if (!place) return [position - 1, position - 1];
+  return [place.row ? position - shape.image_side : -1, place.column ? position - 1 : -1];
+}
+
+/**
+ * Cosine and sine of the angles by which a position turns its queries and keys.
+ *
+ * @param {ModelShape} shape
+ * @param {number} position
+ */
+export function rotation(shape, position) {
+  const { head_size: size, image_side: side, text_length: text } = shape;
+  const count = Math.floor(size / 6);
+  const place = placeOf(shape, position);
+  const scaled = (/** @type {number} */ at) => (2 * at) / Math.max(side - 1, 1) - 1;
+  // Text stands outside of the picture, and a picture at one place after the text.
+  const [inText, row, column] = place ? [text + 1, scaled(place.row), scaled(place.column)] : [position, -2, -2];
+  const angles = new Float64Array(size / 2);
+  for (let index = 0; index < count; index += 1) {
+    const frequency = Math.PI * (count > 1 ? 1 + (4 * index) / (count - 1) : 1);
+    angles[index] = inText * 10000 ** (-index / count);
+    angles[count + index] = row * frequency;
+    angles[2 * count + index] = column * frequency;
+  }
+  return { cosine: angles.map(Math.cos), sine: angles.map(Math.sin) };
+}

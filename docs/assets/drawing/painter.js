@@ -1,0 +1,62 @@
+// @ts-check
+/* A model that draws: from a caption over codes to pixels. */
+
+import { idsOf } from "./caption.js";
+import { chances } from "./chance.js";
+import { Decoder, toPixels } from "./decoder.js";
+import { choose, truncate } from "./sampling.js";
+import { Transformer } from "./transformer.js";
+import { Weights } from "./weights.js";
+
+export class Painter {
+  /**
+   * @param {ArrayBuffer} file
+   * @throws {Error} when it is no such model
+   */
+  constructor(file) {
+    const weights = new Weights(file);
+    this.about = weights.about;
+    this.transformer = new Transformer(weights);
+    this.decoder = new Decoder(weights);
+  }
+
+  /**
+   * Pictures of a caption, one after the other; the same seed gives the same ones.
+   *
+   * @param {string} caption
+   * @param {number} seed
+   * @returns {Generator<{side: number, pixels: Uint8ClampedArray<ArrayBuffer>}>}
+   * @throws {import("./caption.js").CaptionError} at once, not at the first picture
+   */
+  draw(caption, seed) {
+    return this.#pictures(idsOf(caption, this.about), seed);
+  }
+
+  /**
+   * @param {number[]} ids
+   * @param {number} seed
+   */
+  *#pictures(ids, seed) {
+    for (let picture = 0; picture < this.about.settings.images; picture += 1) {
+      const map = this.decoder.decode(this.codes(ids, chances(seed, picture)));
+      yield { side: map.side, pixels: toPixels(map) };
+    }
+  }
+
+  /**
+   * The codes of one picture.
+   *
+   * @param {number[]} ids
+   * @param {() => number} chance gives numbers from 0 to below 1
+   */
+  codes(ids, chance) {
+    const { model, settings } = this.about;
+    const sequence = this.transformer.begin(ids);
+    const codes = [choose(truncate(sequence.logits, settings), chance())];
+    while (codes.length < model.image_side ** 2) {
+      sequence.add(codes[codes.length - 1]);
+      codes.push(choose(truncate(sequence.logits, settings), chance()));
+    }
+    return codes;
+  }
+}

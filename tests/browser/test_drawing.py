@@ -1,0 +1,161 @@
+"""The live page's box to draw one's own caption: the recorded run's model, run in the page."""
+
+import hashlib
+import re
+import shutil
+import time
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from templates.pieces.recorded_run import LIVE, first_run
+from tests.browser.visits import Visitor
+from tests.browser.written_run import LiveServer, WrittenRun
+from training.run.live import CheckpointEntry, LiveFolder, timestamp
+
+pytestmark = pytest.mark.browser
+
+RUN = first_run()
+FILE = RUN.folder / str(LiveFolder(LIVE / RUN.name).read_checkpoints()[-1].drawing)
+WEIGHTS = "drawing.safetensors"
+FIRST_PIXELS = """() => [...document.querySelectorAll("[data-live=drawn] canvas")].map((canvas) =>
+  [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data].join())"""
+RED = """() => [...document.querySelectorAll("[data-live=drawn] canvas")].map((canvas) => {
+  const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const places = Array.from({length: data.length / 4}, (_, place) => 4 * place);
+  return places.filter((at) => data[at] > 150 && data[at + 1] < 100 && data[at + 2] < 100).length;
+})"""
+
+
+def ask(page: Page, caption: str) -> None:
+    """Type a caption and press Enter."""
+    field = page.locator("#live-caption")
+    field.fill(caption)
+    field.press("Enter")
+
+
+def drawn(page: Page, caption: str) -> list[str]:
+    """The pixels of the pictures of a caption, once they are there."""
+    canvases = page.locator("[data-live=drawn] canvas")
+    expect(page.locator("[data-live=draw-status]")).to_contain_text("rawn in")
+    expect(canvases).to_have_count(4)
+    expect(page.locator("[data-live=drawn] figcaption")).to_have_text(caption)
+    found: list[str] = page.evaluate(FIRST_PIXELS)
+    return found
+
+
+def write_checkpoint(run: WrittenRun, sha256: str, step: int = 2) -> None:
+    """List a checkpoint whose file for the page has that sum."""
+    drawing = f"checkpoints/{step:06d}/{WEIGHTS}"
+    (run.path / drawing).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(FILE, run.path / drawing)
+    entry = CheckpointEntry(step, 3.0, timestamp(time.time()), None, f"{step:064x}")
+    fields = {"drawing": drawing, "drawing_sha256": sha256}
+    fields |= {"drawing_bytes": FILE.stat().st_size}
+    run.live.write_checkpoints([CheckpointEntry(**(vars(entry) | fields))])
+
+
+def test_a_caption_becomes_pictures_by_keyboard_and_a_seed_decides_which(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("live/")
+    button = page.locator("[data-live=draw-button]")
+    expect(button).to_have_text(re.compile(r"Download 1\.\d\d\sMiB and draw"))
+    assert not [url for url in visitor.requests if WEIGHTS in url or "drawing-worker" in url]
+    ask(page, "a red circle")
+    first = drawn(page, "a red circle")
+    words = "a red circle: drawing 1"
+    expect(page.locator("[data-live=drawn] canvas").first).to_have_attribute("aria-label", words)
+    expect(button).to_have_text("Draw")
+    # A circle of 8 pixels or more in radius, on 32 by 32, in each of the pictures.
+    assert all(150 < pixels < 512 for pixels in page.evaluate(RED))
+    page.get_by_label("Seed").fill("7")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-live=drawn]")).to_have_attribute("data-order", "2")
+    assert drawn(page, "a red circle") != first
+    page.get_by_label("Seed").fill("1")
+    button.click()
+    expect(page.locator("[data-live=drawn]")).to_have_attribute("data-order", "3")
+    assert drawn(page, "a red circle") == first
+    assert len([url for url in visitor.requests if WEIGHTS in url]) == 1
+    assert visitor.errors == []
+
+
+def test_a_word_that_the_model_never_saw_is_told_and_the_next_caption_drawn(
+    visit: Visitor,
+) -> None:
+    page = visit().open("live/")
+    expect(page.locator("[data-live=draw]")).to_be_visible()
+    ask(page, "a purple circle")
+    error = page.locator("[data-live=draw-error]")
+    expect(error).to_have_text(re.compile("The model never saw the word “purple”. It knows these:"))
+    expect(page.locator("#live-caption")).to_have_attribute("aria-invalid", "true")
+    ask(page, " ")
+    expect(error).to_have_text("Type a caption first.")
+    ask(page, "a blue square")
+    drawn(page, "a blue square")
+    expect(error).to_be_hidden()
+    expect(page.locator("#live-caption")).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_a_run_without_weights_for_the_page_has_no_box(
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun]
+) -> None:
+    server, run = stage
+    run.open()
+    run.add(3)
+    run.write_checkpoints(2)
+    page = visit(server.address).open("live/")
+    expect(page.locator("[data-live=step]")).to_have_text("3")
+    expect(page.locator(".checkpoints tbody tr")).to_have_count(1)
+    expect(page.locator("[data-live=draw]")).to_be_hidden()
+
+
+def test_weights_outside_of_the_runs_folder_are_not_asked_for(
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun]
+) -> None:
+    server, run = stage
+    run.open()
+    run.add(3)
+    write_checkpoint(run, "0" * 64)
+    for address in ("https://example.org/w.safetensors", "../w.safetensors"):
+        (entry,) = run.live.read_checkpoints()
+        run.live.write_checkpoints([replace(entry, drawing=address)])
+        page = visit(server.address).open("live/")
+        expect(page.locator("[data-live=step]")).to_have_text("3")
+        expect(page.locator(".checkpoints tbody tr")).to_have_count(1)
+        expect(page.locator("[data-live=draw]")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("sum", "The page cannot draw: the file is not the one that the run lists."),
+        ("file", "The page cannot draw: the server has no such file (404)."),
+        ("server", "The page cannot draw: the server does not respond."),
+    ],
+)
+def test_weights_that_cannot_be_used_are_told_and_asked_for_again(
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun], wrong: str, words: str
+) -> None:
+    server, run = stage
+    run.open()
+    run.add(3)
+    right = hashlib.sha256(FILE.read_bytes()).hexdigest()
+    write_checkpoint(run, "0" * 64 if wrong == "sum" else right)
+    page = visit(server.address).open("live/")
+    expect(page.locator("[data-live=draw]")).to_be_visible()
+    page.locator("#live-caption").fill("a red circle")
+    if wrong == "file":
+        (run.path / "checkpoints" / "000002" / WEIGHTS).unlink()
+    if wrong == "server":
+        page.route(f"**/{WEIGHTS}", lambda route: route.abort())
+    page.locator("#live-caption").press("Enter")
+    expect(page.locator("[data-live=draw-error]")).to_contain_text(words)
+    page.unroute_all()
+    write_checkpoint(run, right, step=3)
+    run.add(1)
+    expect(page.locator("[data-live=step]")).to_have_text("4")
+    page.locator("#live-caption").press("Enter")
+    drawn(page, "a red circle")
+    expect(page.locator("[data-live=draw-error]")).to_be_hidden()

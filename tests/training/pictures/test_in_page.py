@@ -1,0 +1,405 @@
+"""The model in the live page: what is packed for it, and its script held against the Python."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load
+
+from tools.console import ROOT
+from tools.node import find_node
+from training.model import checkpoint
+from training.model.captions import WordTokenizer
+from training.model.configuration import TextToImageConfig, config_of
+from training.model.transformer import TextToImageTransformer, build_model
+from training.pictures import in_page, sampling
+from training.pictures.codes import CodeModel
+from training.run.live import LiveFolder
+from training.run.recipes import REHEARSAL, TINY, GenerationSettings, Recipe
+from training.shapes.samples import WORDS
+
+SCRIPTS = ROOT / "docs" / "assets" / "drawing"
+RECORDED = ROOT / "docs" / "live" / "rehearsal"
+ASK = """
+import { readFileSync } from "node:fs";
+import * as arithmetic from "./arithmetic.js";
+import { idsOf } from "./caption.js";
+import { chances, generator } from "./chance.js";
+import { toPixels } from "./decoder.js";
+import { Painter } from "./painter.js";
+import { choose, truncate } from "./sampling.js";
+
+const { name, file, given } = JSON.parse(readFileSync(0, "utf8"));
+const content = file && readFileSync(file);
+const painter = () => new Painter(new Uint8Array(content).buffer);
+const failing = (run) => { try { return run(); } catch (error) { return error.message; } };
+const asked = {
+  logits: ([ids, codes]) => {
+    const sequence = painter().transformer.begin(ids);
+    const first = sequence.logits;
+    const later = codes.map((code) => (sequence.add(code), [...sequence.logits]));
+    return [[...first], ...later];
+  },
+  values: (codes) => [...painter().decoder.decode(codes).values],
+  greedy: (captions) => {
+    const { about, transformer, decoder } = painter();
+    return captions.map((caption) => {
+      const sequence = transformer.begin(idsOf(caption, about));
+      const codes = [];
+      while (codes.length < about.model.image_side ** 2) {
+        const [{ code }] = truncate(sequence.logits, { ...about.settings, temperature: 0 });
+        codes.push(code);
+        sequence.add(code);
+      }
+      return { codes, pixels: [...toPixels(decoder.decode(codes))] };
+    });
+  },
+  drawn: (orders) => {
+    const one = painter();
+    const pixelsOf = (pictures) => [...pictures].map(({ pixels }) => [...pixels]);
+    return orders.map(([caption, seed]) => pixelsOf(one.draw(caption, seed)));
+  },
+  truncated: (cases) => cases.map(([logits, settings]) => truncate(logits, settings)),
+  chosen: ([codes, count]) => {
+    const chance = chances(5, 0);
+    return Array.from({ length: count }, () => choose(codes, chance()));
+  },
+  whole: ([state, count]) => {
+    const next = generator(Uint32Array.from(state));
+    return Array.from({ length: count }, () => next());
+  },
+  ids: (captions) => captions.map((caption) => failing(() => idsOf(caption, painter().about))),
+  gelu: (values) => values.map(arithmetic.gelu),
+  opened: () => failing(() => painter() && "opened"),
+};
+console.log(JSON.stringify(asked[name](given)));
+"""
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """Ask the page's own script, run by Node."""
+    folder = tmp_path_factory.mktemp("scripts") / "drawing"
+    shutil.copytree(SCRIPTS, folder)
+    (folder / "package.json").write_text('{"type": "module"}', "utf-8")
+    (folder / "ask.js").write_text(ASK, "utf-8")
+
+    def ask(name: str, given: object = None, file: Path | None = None) -> Any:
+        request = {"name": name, "given": given, "file": str(file) if file else None}
+        command = [find_node().node, folder / "ask.js"]
+        done = subprocess.run(
+            command, input=json.dumps(request), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return ask
+
+
+def random_model(**changes: object) -> TextToImageTransformer:
+    """A small model whose every parameter matters and is a number of 16 bits."""
+    shape = {"hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 2, "head_size": 16}
+    shape |= {"text_vocabulary_size": 32, "text_length": 6, "image_vocabulary_size": 128}
+    shape |= {"image_side": 4, "sharing_groups": 2, "convolution_kernel": 3}
+    torch.manual_seed(3)
+    model = TextToImageTransformer(TextToImageConfig(**(shape | changes))).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = 0.2 * torch.randn_like(parameter)
+            parameter.copy_((parameter + noise).half().float())
+    return model
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Callable[[TextToImageTransformer], Path]:
+    """Writes the file that the monitor would write for a model."""
+
+    def pack(model: TextToImageTransformer, recipe: Recipe = TINY) -> Path:
+        content = in_page.pack(model, recipe)
+        assert content is not None
+        (tmp_path / "drawing.safetensors").write_bytes(content)
+        return tmp_path / "drawing.safetensors"
+
+    return pack
+
+
+# Each kind of attention in the last layer; without sharing or shifts; heads of 6 channels, whose
+# rotation has one frequency; a picture of one row.
+SHAPES: list[dict[str, object]] = [
+    {},
+    {"last_attention_kind": "full"},
+    {"last_attention_kind": "row", "sharing_groups": None, "token_shift": False},
+    {"last_attention_kind": "column", "head_size": 6, "attention_kinds": ["convolutional"]},
+    {"convolution_kernel": 5, "begin_id": 7, "padding_id": 2, "reversible": False},
+    {"image_side": 1, "text_length": 1},
+]
+
+
+@pytest.mark.parametrize("changes", SHAPES)
+def test_the_pages_logits_are_the_models(
+    ask: Ask, packed: Callable[..., Path], changes: dict[str, object]
+) -> None:
+    model = random_model(**changes)
+    layout = model.config.layout
+    random = torch.Generator().manual_seed(1)
+    ids = torch.randint(0, 20, (1, layout.text_length), generator=random)
+    ids[0, layout.text_length // 2 :] = model.config.padding_id
+    codes = torch.randint(
+        0, 128, (1, layout.image_length), generator=torch.Generator().manual_seed(2)
+    )
+    with torch.no_grad():
+        wanted = model(ids, codes, return_logits=True).image_logits[0]
+    found = ask("logits", [ids[0].tolist(), codes[0, :-1].tolist()], packed(model))
+    assert wanted.std() > 0.5  # they differ by far more than what is allowed
+    torch.testing.assert_close(torch.tensor(found), wanted, atol=1e-4, rtol=0)
+
+
+def test_the_pages_pixels_are_the_decoders(ask: Ask, packed: Callable[..., Path]) -> None:
+    model = random_model(image_side=8)
+    codes = torch.randint(0, 128, (1, 64), generator=torch.Generator().manual_seed(4))
+    vq = CodeModel.load("shapes").model
+    with torch.no_grad():
+        latents = vq.quantize.get_codebook_entry(codes.flatten(), (1, 8, 8, 8))
+        wanted = vq.decode(latents, force_not_quantize=True).sample[0].flatten()
+    found = torch.tensor(ask("values", codes[0].tolist(), packed(model)))
+    assert len(found) == 3 * 32 * 32
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> tuple[TextToImageTransformer, Path]:
+    """The model of the run that ships with the site, and its file for the page."""
+    entry = LiveFolder(RECORDED).read_checkpoints()[-1]
+    assert entry.drawing is not None
+    return checkpoint.load((RECORDED / entry.drawing).parent), RECORDED / entry.drawing
+
+
+def test_at_temperature_0_the_page_draws_what_python_draws(
+    ask: Ask, recorded: tuple[TextToImageTransformer, Path]
+) -> None:
+    model, file = recorded
+    with torch.no_grad():
+        for parameter in model.parameters():  # as in the file
+            parameter.copy_(parameter.half().float())
+    prompts = REHEARSAL.generation.prompts
+    settings = replace(REHEARSAL.generation, temperature=0, images_per_prompt=1)
+    ids = WordTokenizer(REHEARSAL.model.text_length)(prompts)
+    codes = sampling.draw_codes(model, ids, settings)
+    pictures = CodeModel.load("shapes").decode(codes)
+    found = ask("greedy", list(prompts), file)
+    assert [one["codes"] for one in found] == codes.tolist()
+    for one, picture in zip(found, pictures, strict=True):
+        wanted = picture.convert("RGBA").tobytes()
+        differences = [abs(a - b) for a, b in zip(one["pixels"], wanted, strict=True)]
+        assert max(differences) <= 1  # a half may be rounded either way
+        assert sum(differences) < 0.001 * len(wanted)
+
+
+def test_what_ships_with_the_site_is_what_the_monitor_packs(
+    recorded: tuple[TextToImageTransformer, Path],
+) -> None:
+    model, file = recorded
+    entry = LiveFolder(RECORDED).read_checkpoints()[-1]
+    content = file.read_bytes()
+    assert (entry.drawing_bytes, entry.drawing_sha256) == (
+        len(content),
+        checkpoint.atomic.sha256(file),
+    )
+    again = in_page.pack(checkpoint.load(file.parent), REHEARSAL)
+    assert again is not None
+    ours, theirs = load(again), load(content)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert sum(part.numel() for part in model.parameters()) == 464_234
+
+
+def test_the_same_seed_draws_the_same_and_another_seed_others(
+    ask: Ask, recorded: tuple[TextToImageTransformer, Path]
+) -> None:
+    caption = "a red circle above a blue square"
+    first, again, other = ask("drawn", [[caption, 1], [caption, 1], [caption, 2]], recorded[1])
+    assert len(first) == REHEARSAL.generation.images_per_prompt
+    assert len({tuple(picture) for picture in first}) > 1
+    assert first == again
+    assert first != other
+
+
+SETTINGS = [
+    GenerationSettings(),
+    GenerationSettings(temperature=0.5),
+    GenerationSettings(temperature=2.0, top_k=5),
+    GenerationSettings(top_k=500),
+    GenerationSettings(top_p=0.75),
+    GenerationSettings(top_p=0.01),
+    GenerationSettings(temperature=0.7, top_k=20, top_p=0.9),
+]
+
+
+def test_the_page_chooses_among_the_codes_that_the_sampler_keeps(ask: Ask) -> None:
+    logits = 3 * torch.randn((1, 128), generator=torch.Generator().manual_seed(6))
+    names = ("temperature", "top_k", "top_p")
+    cases = [[logits[0].tolist(), {n: getattr(one, n) for n in names}] for one in SETTINGS]
+    for settings, found in zip(SETTINGS, ask("truncated", cases), strict=True):
+        weights, order = sampling.truncate(logits, settings)
+        wanted = weights[0] / weights[0].sum()
+        kept = int((wanted > 0).sum())
+        assert [one["code"] for one in found] == order[0, :kept].tolist(), settings
+        probabilities = torch.tensor([float(one["probability"]) for one in found])
+        torch.testing.assert_close(probabilities, wanted[:kept], atol=1e-6, rtol=1e-4)
+
+
+def test_codes_are_drawn_by_their_probabilities(ask: Ask) -> None:
+    codes = [{"code": 9, "probability": 0.6}, {"code": 4, "probability": 0.3}]
+    codes.append({"code": 1, "probability": 0.1})
+    drawn = ask("chosen", [codes, 20_000])
+    shares = [drawn.count(one["code"]) / len(drawn) for one in codes]
+    assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.015)
+
+
+def test_the_random_numbers_are_those_of_xoshiro128_starstar(ask: Ask) -> None:
+    # What the authors' own program, xoshiro128starstar.c 1.1, gives from the state 1, 2, 3, 4.
+    wanted = [11520, 0, 5927040, 70819200, 2031721883, 1637235492, 1287239034]
+    assert ask("whole", [[1, 2, 3, 4], len(wanted)]) == wanted
+
+
+def test_the_exact_gelu(ask: Ask) -> None:
+    values = torch.cat([torch.linspace(-12, 12, 241), torch.tensor([0.0, 1e-6, -40.0, 40.0])])
+    wanted = torch.nn.functional.gelu(values.double())
+    found = torch.tensor(ask("gelu", values.double().tolist()), dtype=torch.float64)
+    torch.testing.assert_close(found, wanted, atol=1e-14, rtol=1e-9)
+
+
+def test_captions_have_the_tokenizers_ids(ask: Ask, packed: Callable[..., Path]) -> None:
+    model = random_model(text_length=8)
+    captions = ["a red circle", " A  Yellow\ttriangle ", "a green square left of a blue circle"]
+    found = ask("ids", captions, packed(model))
+    assert found == WordTokenizer(8)(captions).tolist()
+
+
+def test_a_caption_that_the_model_cannot_read_is_told(
+    ask: Ask, packed: Callable[..., Path]
+) -> None:
+    captions = ["a purple circle", "  ", "a " * 7]
+    unknown, empty, long = ask("ids", captions, packed(random_model()))
+    assert unknown == (
+        f"The model never saw the word “purple”. It knows these: {', '.join(WORDS)}."
+    )
+    assert empty == "Type a caption first."
+    assert long == "The caption has 7 words. The model reads at most 6."
+
+
+def test_only_small_models_of_words_with_plain_decoders_are_packed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = build_model(TINY)
+    assert in_page.pack(model, TINY) is not None
+    hub = replace(TINY, data=replace(TINY.data, tokenizer="google-t5/t5-small"))
+    assert in_page.pack(model, hub) is None
+    assert in_page.pack(model, replace(TINY, data=replace(TINY.data, codes=None))) is None
+    large = replace(TINY, model=replace(TINY.model, hidden_size=512))
+    with torch.device("meta"):
+        assert in_page.pack(TextToImageTransformer(config_of(large)), large) is None
+    attentive = CodeModel.load("shapes")
+    attentive.model.register_to_config(mid_block_add_attention=True)
+    monkeypatch.setattr(CodeModel, "load", lambda name: attentive)
+    assert in_page.pack(model, TINY) is None
+
+
+def test_the_limit_is_the_one_that_organizers_read() -> None:
+    page = (ROOT / "templates" / "pages" / "run_your_own" / "page.md.j2").read_text("utf-8")
+    assert "at most two million parameters" in page
+    assert in_page.LARGEST_PARAMETERS == 2_000_000
+
+
+def test_weights_beyond_16_bits_are_not_packed() -> None:
+    model = build_model(TINY)
+    with torch.no_grad():
+        next(model.parameters()).fill_(1e6)
+    assert in_page.pack(model, TINY) is None
+
+
+def test_the_rehearsals_file_is_small(recorded: tuple[TextToImageTransformer, Path]) -> None:
+    with safe_open(recorded[1], "pt") as file:
+        numbers = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
+    assert numbers < in_page.LARGEST_PARAMETERS
+    assert recorded[1].stat().st_size == pytest.approx(2 * numbers, rel=0.02)
+
+
+def change_header(content: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """The file with another header."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
+
+
+def without_a_tensor(header: dict[str, Any]) -> None:
+    del header["model.final_norm.bias"]
+
+
+def with_another_shape(header: dict[str, Any]) -> None:
+    header["model.image_bias"]["shape"] = [1]
+
+
+def with_a_place_outside(header: dict[str, Any]) -> None:
+    header["model.image_bias"]["data_offsets"] = [10**9, 10**9 + 256]
+
+
+def with_a_huge_picture(header: dict[str, Any]) -> None:
+    about = json.loads(header["__metadata__"]["about"])
+    about["model"]["image_side"] = 10**6
+    header["__metadata__"]["about"] = json.dumps(about)
+
+
+def of_another_version(header: dict[str, Any]) -> None:
+    header["__metadata__"]["about"] = '{"version": 2}'
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (without_a_tensor, "the weights have no model.final_norm.bias of 32 numbers"),
+        (with_another_shape, "the weights have no model.image_bias of 128 numbers"),
+        (with_a_place_outside, "the weights have no model.image_bias of 128 numbers"),
+        (with_a_huge_picture, "the model is too large for a page"),
+        (of_another_version, "the weights are in a format that this page does not know"),
+    ],
+)
+def test_a_file_that_is_not_such_a_model_is_refused(
+    ask: Ask, packed: Callable[..., Path], change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    file = packed(random_model())
+    assert ask("opened", None, file) == "opened"
+    file.write_bytes(change_header(file.read_bytes(), change))
+    assert ask("opened", None, file) == words
+
+
+def test_a_file_that_was_cut_short_is_refused(ask: Ask, packed: Callable[..., Path]) -> None:
+    file = packed(random_model())
+    file.write_bytes(file.read_bytes()[:100])
+    assert ask("opened", None, file) == "the file is cut short"
+
+
+def test_a_checkpoint_lists_its_file_for_the_page_until_it_is_removed(tmp_path: Path) -> None:
+    live, model = LiveFolder(tmp_path), build_model(TINY)
+    drawing = in_page.pack(model, TINY)
+    folder = checkpoint.publish(live, model, 10, 3.0, "", drawing=drawing)
+    (entry,) = live.read_checkpoints()
+    assert entry.drawing == "checkpoints/000010/drawing.safetensors"
+    assert (folder / checkpoint.DRAWING).read_bytes() == drawing
+    assert entry.drawing_sha256 == checkpoint.atomic.sha256(folder / checkpoint.DRAWING)
+    assert entry.drawing_bytes == len(drawing or b"")
+    for step in range(11, 11 + checkpoint.KEPT):
+        checkpoint.publish(live, model, step, 3.0, "")
+    assert live.read_checkpoints()[0].drawing is None
+    assert not folder.exists()
