@@ -43,4 +43,14 @@ await build({
   sourcemap: false, // the build writes its name into it
   define: offline,
 });
-await build({ ...common, entryPoints: [`${sources}/styles/site.css`], outdir: `${target}/styles`, external: ["*.woff2"] });
+// One for all pages, since instant navigation changes pages without loading styles: the pieces that
+// pages build on, then whatever lies beside them.
+const pieces = ["base.css", "pieces.css"];
+const styles = readdirSync(`${sources}/styles`).filter((name) => name.endsWith(".css") && !pieces.includes(name)).sort();
+const contents = [...pieces, ...styles].map((name) => `@import "./${name}";`).join("\n");
+await build({
+  ...common,
+  stdin: { contents, resolveDir: `${sources}/styles`, sourcefile: "site.css", loader: "css" },
+  outfile: `${target}/styles/site.css`,
+  external: ["*.woff2"],
+});

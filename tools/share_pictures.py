@@ -20,16 +20,6 @@ SITE_NAME = "Training Transformers Together"
 # The light scheme of base.css.
 PAPER, LINE, INK, MUTED, LIMIT = "#fbfcfe", "#cdd7e4", "#12203a", "#4a5972", "#c92a2a"
 PARTS = ("#2f5fd0", "#12897a", "#bf7b00", "#8b48c9", "#6b7890")
-# Pages about memory show bars in a box; the others volunteers in a ring.
-ABOUT_MEMORY = {
-    "calculator",
-    "numbers",
-    "accuracy",
-    "scoreboard",
-    "models-on-gpus",
-    "tutorial",
-    "reference",
-}
 # Shares of the box, bar by bar, as memory-saving techniques are added.
 BARS = ((0.28, 0.0, 0.56, 0.46), (0.03, 0.0, 0.07, 0.34), (0.03, 0.02, 0.06, 0.02), (0.03, 0.02))
 DISCS = (34, 20, 27, 15, 30, 18, 24, 13, 22, 16)
@@ -42,6 +32,7 @@ class Words:
     name: str
     title: str
     description: str
+    about_memory: bool
 
 
 def draw_share_pictures(docs: Path) -> None:
@@ -58,14 +49,16 @@ def words_of(docs: Path) -> Iterator[Words]:
         _, meta = get_data(path.read_text("utf-8"))
         name = path.stem if path.parent == docs else path.parent.name
         title = SITE_NAME if name == "index" else str(meta.get("title", name))
-        yield Words(name, title, str(meta.get("description", "")))
+        # `picture: memory` in a page's head: bars in a box; else volunteers in a ring.
+        about_memory = meta.get("picture") == "memory"
+        yield Words(name, title, str(meta.get("description", "")), about_memory)
 
 
 def draw(words: Words) -> Image.Image:
     """One picture of `SIZE` pixels."""
     picture = Image.new("RGB", (SIZE[0] * SCALE, SIZE[1] * SCALE), PAPER)
     pen = ImageDraw.Draw(picture)
-    if words.name in ABOUT_MEMORY:
+    if words.about_memory:
         _draw_bars(pen)
     else:
         _draw_swarm(pen)

@@ -10,6 +10,7 @@ import pytest
 from calculator.catalog import MODELS
 from templates.render import pages
 from tools.console import ROOT
+from tools.node import find_node
 from tools.versions import folder_of
 
 PAGE = """---
@@ -75,6 +76,18 @@ def test_the_files_that_a_new_page_fetches_are_written_with_it(checkout: Path) -
 def test_every_models_first_figures_are_in_the_site(site: Path) -> None:
     written = {path.stem for path in (folder_of(site, "assets") / "first").glob("*.json")}
     assert written == set(MODELS)
+
+
+def test_the_script_and_the_style_of_a_new_page_are_found(tmp_path: Path) -> None:
+    sources, target = tmp_path / "sources", tmp_path / "site" / "assets"
+    shutil.copytree(ROOT / "docs" / "assets", sources)
+    (sources / "pages" / "brand-new.js").write_text("console.warn('a new page');")
+    (sources / "styles" / "brand-new.css").write_text(".brand-new { color: var(--ink); }")
+    command = [find_node().node, ROOT / "tools" / "bundle.mjs", sources, target, "{}"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    assert "a new page" in (target / "brand-new.js").read_text("utf-8")
+    styles = (target / "styles" / "site.css").read_text("utf-8")
+    assert styles.index(".key-figures") < styles.index(".brand-new{color:var(--ink)}")
 
 
 def test_a_page_without_names_needs_no_context(tmp_path: Path) -> None:

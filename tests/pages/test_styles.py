@@ -6,7 +6,7 @@ from collections import defaultdict
 from tools.console import ROOT
 
 STYLES = ROOT / "docs" / "assets" / "styles"
-SHARED = {"base.css", "pieces.css", "site.css"}  # what pages build on
+SHARED = {"base.css", "pieces.css"}  # what pages build on
 
 
 def lists_and_blocks(text: str) -> set[str]:
