@@ -10,7 +10,7 @@ from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from calculator.units import format_bytes
-from templates.pages.calculator.context import ask
+from templates.pieces.counted import count
 from tools.console import ROOT
 from training.run.recipes import PAPER
 from training.volunteer.fitting import lines_bytes
@@ -45,18 +45,15 @@ class Memory:
 
 def memory(sequences: int) -> Memory:
     """The calculator's answer for the paper's recipe on a GPU."""
-    value = ask("answer", model=MODEL.name, batch_size=str(sequences), **CHOICES)
-    report = value["report"]
-    gpu = report["gpu"]["peak"] + report["gpu"]["overhead"]
-    return Memory(sequences, gpu, report["ram"]["peak"], value["query"])
+    found = count(model=MODEL.name, batch_size=str(sequences), **CHOICES)
+    return Memory(sequences, found.need, found.report.ram.total, found.query)
 
 
 def processor_memory(sequences: int) -> int:
     """The same without a GPU: in 32 bits and in RAM, including attention's line-by-line buffer."""
     choices = {**CHOICES, "precision": "fp32", "batch_size": str(sequences)}
-    report = ask("answer", model=MODEL.name, **choices)["report"]
-    counted = int(report["gpu"]["peak"] + report["ram"]["peak"])
-    return counted + sequences * lines_bytes(PAPER)
+    report = count(model=MODEL.name, **choices).report
+    return report.gpu.total + report.ram.total + sequences * lines_bytes(PAPER)
 
 
 def copy_bytes() -> int:
@@ -68,7 +65,7 @@ def copy_bytes() -> int:
 
 def parameter_count() -> int:
     """Number of the model's parameters."""
-    return int(ask("answer", model=MODEL.name)["report"]["parameters"])
+    return count(model=MODEL.name).report.parameters
 
 
 def line_overhead() -> float:

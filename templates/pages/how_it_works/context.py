@@ -12,6 +12,7 @@ from calculator.swarm.pace import Activity
 from calculator.units import format_bytes, format_seconds
 from templates.pages.calculator.context import ask
 from templates.pages.how_it_works import gradient, slow_links, step
+from templates.pieces.counted import count
 from training.run.differences import DIFFERENCES
 from training.run.recipes import PAPER
 
@@ -71,11 +72,8 @@ def message_bytes(groups: str, bits: int) -> int:
 
 def sharing_factor() -> float:
     """Factor by which sharing shrinks an exchange: all parameters over distinct ones."""
-    counts = [
-        ask("answer", **RUN, sharing_groups=groups)["report"]["parameters"]
-        for groups in (UNSHARED, "4")
-    ]
-    return float(counts[0] / counts[1])
+    counts = [count(**RUN, sharing_groups=groups).report.parameters for groups in (UNSHARED, "4")]
+    return counts[0] / counts[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def plain_models() -> list[tuple[str, str, dict[str, str]]]:
     found = []
     for choices in (RUN | {"sharing_groups": UNSHARED}, GPT2):
         with_batch = choices | {"batch_size": str(MICRO_BATCH)}
-        peak = ask("answer", **with_batch)["report"]["gpu"]["peak"]
+        peak = count(**with_batch).peak
         title = "The run's model" if choices is not GPT2 else find_model(GPT2["model"]).title
         found.append((title, format_bytes(peak), with_batch))
     return found
@@ -160,11 +158,12 @@ def techniques() -> list[Technique]:
 
 
 def _saving(choices: dict[str, str], added: dict[str, str]) -> Saving:
-    without = ask("answer", **choices)["report"]["gpu"]["peak"]
-    value = ask("answer", **(choices | added))
-    peak = value["report"]["gpu"]["peak"]
+    without, found = count(**choices).peak, count(**(choices | added))
     return Saving(
-        value["query"], format_bytes(peak), format_bytes(without - peak), 100 * peak / without
+        found.query,
+        format_bytes(found.peak),
+        format_bytes(without - found.peak),
+        100 * found.peak / without,
     )
 
 

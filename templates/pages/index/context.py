@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calculator.catalog import GPUS, SOURCES, Source, find_gpu, find_model, groups
+from calculator.estimate import estimate
 from calculator.report import Part
 from calculator.units import format_bytes
-from templates.pages.calculator.context import ask
 from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
 from templates.pages.index.swarm_figure import draw_loss, draw_swarm
 from templates.pages.numbers.context import accuracy
+from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, Run, first_run
 
 MODEL = find_model("dalle-together")
@@ -74,9 +75,8 @@ def stairs() -> list[Stair]:
     found = []
     for label, added in TECHNIQUES:
         choices |= added
-        value = ask("answer", **choices)
-        gpu = value["report"]["gpu"]
-        found.append(Stair(label, value["query"], format_bytes(gpu["peak"]), gpu["parts"]))
+        counted = count(**choices)
+        found.append(Stair(label, counted.query, format_bytes(counted.peak), counted.parts))
     return found
 
 
@@ -95,8 +95,7 @@ class LargeModel:
 
 def large_model() -> LargeModel:
     """GPT-3's largest size with the default choices, in whole GPUs."""
-    report = ask("answer", model=LARGE_MODEL.name)["report"]
-    peak = report["gpu"]["peak"]
+    peak = estimate(LARGE_MODEL).gpu.total
     return LargeModel(
         name=LARGE_MODEL.name,
         title=LARGE_MODEL.title,

@@ -8,9 +8,10 @@ from calculator import overhead
 from calculator.autograd import operations
 from calculator.catalog import MODELS, SOURCES
 from calculator.errors import InputError
+from calculator.estimate import estimate
 from calculator.report import Part, Phase
 from calculator.units import format_bytes, format_count
-from templates.pages.calculator.context import ask, by_family
+from templates.pages.calculator.context import by_family
 from templates.pages.numbers import layer_formulas
 from templates.pieces.docstrings import chapters, summaries
 from validation.compare import Comparison, compare, spread
@@ -98,7 +99,7 @@ def notes() -> dict[str, list[str]]:
 
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
-    counts = {name: ask("answer", model=name)["report"]["parameters"] for name in MODELS}
+    counts = {name: estimate(model).parameters for name, model in MODELS.items()}
     return {
         "chapters": chapters(),
         "operations": summaries(operations),

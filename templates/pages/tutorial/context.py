@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from calculator.catalog import GPUS, SOURCES, Gpu, find_gpu, find_model
+from calculator.plan import Plan
 from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
-from templates.pages.calculator.context import ask
 from templates.pages.numbers.context import comparisons_on
 from templates.pages.tutorial.notebooks import code
+from templates.pieces.counted import Counted, count
 from tools.source import find_source
 from validation.compare import Comparison
 
@@ -76,20 +77,19 @@ def stairs() -> list[Stair]:
 
 
 def _stair(label: str, chosen: dict[str, str]) -> Stair:
-    value = ask("answer", model=MODEL.name, gpu=GPU.name, **chosen)
-    gpu = value["report"]["gpu"]
+    found = count(model=MODEL.name, gpu=GPU.name, **chosen)
     return Stair(
         label=label,
-        query=value["query"],
-        peak=gpu["peak"],
-        overhead=gpu["overhead"],
-        ram=value["report"]["ram"]["peak"],
-        parts=gpu["parts"],
-        measured=find_measured(value["report"]["plan"]).measured,
+        query=found.query,
+        peak=found.peak,
+        overhead=found.need - found.peak,
+        ram=found.report.ram.total,
+        parts=found.parts,
+        measured=find_measured(found.report.plan).measured,
     )
 
 
-def find_measured(plan: dict[str, Any]) -> Comparison:
+def find_measured(plan: Plan) -> Comparison:
     """The committed measurement of GPT-2 Large under that resolved plan.
 
     Raises:
@@ -97,7 +97,7 @@ def find_measured(plan: dict[str, Any]) -> Comparison:
     """
     for item in comparisons_on("counting"):
         report = item.report
-        if report.model == MODEL.name and report.as_json()["plan"] == plan:
+        if report.model == MODEL.name and report.plan == plan:
             return item
     raise LookupError(f"no row of validation/measurements has {MODEL.name} under {plan}")
 
@@ -133,17 +133,15 @@ def cards() -> list[Card]:
     return [Card(gpu, largest_batch(gpu), needed(gpu)) for gpu in small]
 
 
-def step_on(gpu: Gpu, **changed: str) -> dict[str, Any]:
-    """The calculator's answer for the notebook's step on a GPU, with some choices changed."""
+def step_on(gpu: Gpu, **changed: str) -> Counted:
+    """The notebook's step on a GPU, with some choices changed."""
     choices = plans()[NOTEBOOK_ROW][1] | changed
-    answer: dict[str, Any] = ask("answer", model=MODEL.name, gpu=gpu.name, **choices)
-    return answer
+    return count(model=MODEL.name, gpu=gpu.name, **choices)
 
 
 def needed(gpu: Gpu, **changed: str) -> int:
     """Bytes of GPU memory for the notebook's step, including overhead."""
-    report = step_on(gpu, **changed)["report"]["gpu"]
-    return int(report["peak"] + report["overhead"])
+    return step_on(gpu, **changed).need
 
 
 def largest_batch(gpu: Gpu) -> int:
@@ -166,7 +164,7 @@ def shortened() -> Short:
     for length in range(MODEL.sequence_length, 0, -LENGTH_STEP):
         changed = {"offload": "optimizer", "sequence_length": str(length)}
         if needed(TOO_SMALL, **changed) <= TOO_SMALL.memory:
-            return Short(TOO_SMALL, length, step_on(TOO_SMALL, **changed)["query"])
+            return Short(TOO_SMALL, length, step_on(TOO_SMALL, **changed).query)
     return Short(TOO_SMALL, 0, "")
 
 
@@ -184,7 +182,7 @@ def context() -> dict[str, object]:
         "gpu": GPU,
         "gpu_memory": format_bytes(GPU.memory),
         "model": MODEL,
-        "parameters": format_count(ask("answer", model=MODEL.name)["report"]["parameters"]),
+        "parameters": format_count(count(model=MODEL.name).report.parameters),
         "autocast_costs": format_bytes(half.peak - plain.peak),
         "eight_bit_saves": format_bytes(half.peak - eight_bit.peak),
         "checkpointing_saves": format_bytes(eight_bit.peak - checkpointed.peak),
