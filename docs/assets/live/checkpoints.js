@@ -87,7 +87,7 @@ export class Checkpoints {
    */
   #explain(kept, folder, prompt) {
     write(this.words, kept
-      ? "This downloads the newest checkpoint, checks its checksum and draws. You can also name a folder or a file."
+      ? "This downloads the newest checkpoint, checks it and draws with it. You can also name a folder or a file."
       : "This run's files are not kept here. Your own rehearsal keeps its newest ones; name its live folder.");
     write(this.command, `python -m training generate ${kept ? folder.href : "LIVE_FOLDER"} ${quoted(prompt)}`);
   }

@@ -122,8 +122,13 @@ class Row:
 
 
 OTHER_ROWS = (
-    Row("parameters", "Parameters", "Numbers that are trained; shared ones count once.", False),
-    Row("ram.peak", "RAM", "What offload keeps in the computer's own memory."),
+    Row(
+        "parameters",
+        "Parameters",
+        "The values being trained; shared ones count once.",
+        False,
+    ),
+    Row("ram.peak", "RAM", "What offloading keeps in the computer's own memory."),
     Row("transfer.to_ram", "Moved to RAM", "Over the bus, in each step."),
     Row("transfer.to_gpu", "Moved to the GPU", "Over the bus, in each step."),
 )

@@ -77,7 +77,7 @@ def _length(run: Run) -> str:
 def _use(run: Run) -> dict[str, str]:
     """A command that draws with the newest checkpoint, if its file is kept with the run."""
     if any(entry["address"] for entry in run.checkpoints):
-        words = "In a copy of our code, this checks the newest checkpoint's checksum and draws."
+        words = "In a copy of our code, this checks the newest checkpoint and draws with it."
         folder = f"docs/live/{run.name}"
     else:
         words = "Your own rehearsal keeps its newest checkpoints; name its live folder."

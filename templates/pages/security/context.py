@@ -55,7 +55,8 @@ CLOSED = (
         "test_readers_never_raise",
     ),
     Claim(
-        "A record that names its owner twice and lasts thirty years stops no one's training.",
+        "A malformed record, which names its owner twice and claims to be valid for thirty years, "
+        "stops no one's training.",
         "records/test_records.py",
         "test_an_owner_named_twice_for_thirty_years_ends_no_reader",
     ),
