@@ -57,7 +57,7 @@ def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
         ssl_certfile=options.certificate,
         ssl_keyfile=options.certificate_key,
     )
-    listener = _listen(options.host, options.port)
+    listener = listen(options.host, options.port)
     port = listener.getsockname()[1]
     scheme = "https" if options.certificate else "http"
     address = f"{scheme}://{options.host}:{port}"
@@ -71,7 +71,8 @@ def serve(run: RunFile, folder: Path, options: argparse.Namespace) -> int:
     return 0
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; raises InputError when the port is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,11 +5,11 @@ import struct
 import numpy as np
 import torch
 
-from training.sparse import closing
+from training.sparse import closing, peer
 from training.sparse.closing import ClosingError
 from training.sparse.layout import Layout
 from training.sparse.shared import SharedState
-from training.sparse.store import Store, StoreError
+from training.sparse.store import FolderStore, Store, StoreError
 from training.sparse.swarm import Swarm
 
 _MAGIC = b"TTSC"
@@ -61,6 +61,27 @@ def join(swarm: Swarm) -> SharedState:
         if before is None or before.end != state.digest():
             raise ClosingError(f"no list vouches for the checkpoint of round {state.round}")
     return follow(swarm, state)
+
+
+def forget_before(store: FolderStore, kept: int) -> None:
+    """Remove all but the newest checkpoints, and the rounds before the oldest that is kept.
+
+    The list of the round just before it stays: it vouches for that checkpoint.
+    """
+    names = store.names(_FOLDER)
+    for name in names[:-kept]:
+        store.forget(name)
+    oldest = _number_of(names[-kept:][0]) if names else 0
+    for name in store.names(closing.FOLDER):
+        number = _number_of(name)
+        if number < oldest - 1:
+            for payload in peer.names_of(store, number):
+                store.forget(payload)
+            store.forget(name)
+
+
+def _number_of(name: str) -> int:
+    return int(name.rpartition("/")[2])
 
 
 def _file_bytes(layout: Layout) -> int:

@@ -15,6 +15,7 @@ from training.sparse.swarm import Swarm
 MOST_PAYLOADS = 1024  # in a round
 _MOST_BYTES = 2**18  # of a list
 _KIND = "closing"
+FOLDER = "closings"  # of the lists' names
 
 
 class ClosingError(RuntimeError):
@@ -146,4 +147,4 @@ def _parse_taken(body: bytes) -> tuple[Taken, ...]:
 
 
 def _name(number: int) -> str:
-    return f"closings/{number:09d}"
+    return f"{FOLDER}/{number:09d}"

@@ -4,6 +4,7 @@ It closes a grace period after a quorum of payloads has come, so that it waits n
 slowest peer nor for a missing one.
 """
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,18 +85,34 @@ class OpenRound:
         Raises:
             PayloadError: with the reason, when the round does not take it.
         """
-        layout = self._swarm.layout
         try:
-            content = self._swarm.store.get(sha256, payload.most_bytes(layout))
+            most = payload.most_bytes(self._swarm.layout)
+            content = self._swarm.store.get(sha256, most)
         except StoreError as error:
             raise PayloadError(str(error)) from error
+        return self.take(content, now)
+
+    def take(self, content: bytes, now: float, peer: str | None = None) -> Taken:
+        """Check a payload, keep its file and take it; again the same one changes nothing.
+
+        Args:
+            peer: identity that it must be of; None: any.
+
+        Raises:
+            PayloadError: with the reason, when the round does not take it; it is not kept.
+        """
+        layout = self._swarm.layout
         found = payload.read(content, self.of, layout, self._policy.largest_norm)
-        if not self._is_member(found.peer):
+        if peer not in (None, found.peer) or not self._is_member(found.peer):
             raise PayloadError("its peer has no access to the run")
-        if found.peer in self._taken:
+        before = self._taken.get(found.peer)
+        if before is not None:
+            if before.sha256 == hashlib.sha256(content).hexdigest():
+                return before
             raise PayloadError("its peer has one in this round already")
         if len(self._taken) >= MOST_PAYLOADS:
             raise PayloadError("the round is full")
+        sha256 = self._swarm.store.put(content)
         taken = self._taken[found.peer] = Taken(sha256, found.peer, found.samples)
         if len(self._taken) == self._policy.quorum:
             self.closes_at = min(self.closes_at, now + self._policy.grace)

@@ -1,5 +1,6 @@
 """A peer's way through the rounds: train locally, publish what was learned, follow the list."""
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ class Peer:
     Attributes:
         state: the shared state that this peer has reached.
         bytes_sent: of all payloads.
+        samples, rounds: of the payloads that rounds took.
     """
 
     def __init__(
@@ -51,7 +53,10 @@ class Peer:
         self._key, self._max_gradient_norm = key, max_gradient_norm
         self._keeps_residual = keeps_residual
         self._feedback = ErrorFeedback(swarm.layout, decay)
+        self.samples = self.rounds = 0
         self._published: str | None = None
+        self._content = b""
+        self._pending = 0  # samples of the payload
 
     def contribute(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> str | None:
         """Train for some time on the shared weights, and publish the update.
@@ -60,6 +65,16 @@ class Peer:
 
         Raises:
             RuntimeError: the round has a payload of ours already; `follow` it first.
+        """
+        sha256 = self.learn(seconds, clock)
+        if sha256 is not None:
+            self.publish()
+        return sha256
+
+    def learn(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> str | None:
+        """Train for some time on the shared weights, and make the payload for `publish`.
+
+        Gives what `contribute` gives, and raises what it raises.
         """
         if self._published is not None:
             raise RuntimeError("this peer has a payload in the round already")
@@ -79,11 +94,28 @@ class Peer:
             return None
         update = self._feedback.offer(drift.difference)
         of = self.swarm.round_of(self.state)
-        content = payload.write(of, drift.samples, update, self._key)
-        self._published = self.swarm.store.put(content)
-        self.swarm.store.point(_name(of.number, self._published), self._published)
-        self.bytes_sent += len(content)
+        self._content = payload.write(of, drift.samples, update, self._key)
+        self._published = hashlib.sha256(self._content).hexdigest()
+        self._pending = drift.samples
         return self._published
+
+    def publish(self) -> None:
+        """Hand in the payload; where that fails, it can be tried again.
+
+        Raises:
+            RuntimeError: there is none.
+            StoreError: the store did not take it.
+        """
+        if self._published is None:
+            raise RuntimeError("this peer has no payload to publish")
+        self.swarm.store.put(self._content)
+        name_payload(self.swarm.store, self.state.round, self._published)
+        self.bytes_sent += len(self._content)
+
+    def adopt(self, state: SharedState) -> None:
+        """Go on from another state; what was not sent is kept, and an open payload is not sent."""
+        self.state = state
+        self._settle(was_taken=False)
 
     def follow(self) -> int:
         """Apply the rounds that have been closed; gives how many.
@@ -94,16 +126,32 @@ class Peer:
         rounds = 0
         while (found := closing.find(self.swarm, self.state.round)) is not None:
             self.state = closing.apply(self.swarm, found, self.state)
-            self._feedback.settle(any(one.sha256 == self._published for one in found.taken))
-            self._published = None
+            self._settle(was_taken=any(one.sha256 == self._published for one in found.taken))
             rounds += 1
         return rounds
+
+    def _settle(self, *, was_taken: bool) -> None:
+        self._feedback.settle(was_taken)
+        if was_taken:
+            self.samples += self._pending
+            self.rounds += 1
+        self._published, self._content, self._pending = None, b"", 0
+
+
+def name_payload(store: Store, number: int, sha256: str) -> None:
+    """Name a payload as one of a round."""
+    store.point(_name(number, sha256), sha256)
 
 
 def published(store: Store, number: int) -> list[str]:
     """The payloads that peers have published for a round, unchecked: their SHA-256."""
-    found = [store.find(name) for name in store.names(_name(number))]
+    found = [store.find(name) for name in names_of(store, number)]
     return [sha256 for sha256 in found if sha256 is not None]
+
+
+def names_of(store: Store, number: int) -> list[str]:
+    """The names of the payloads that peers have published for a round."""
+    return store.names(_name(number))
 
 
 def _name(number: int, *more: str) -> str:

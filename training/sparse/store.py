@@ -72,11 +72,11 @@ class FolderStore:
 
     def point(self, name: str, sha256: str) -> None:
         """Give a file a name, such as ``closings/000000012``."""
-        atomic.write_bytes(self._names / _checked_name(name), _checked(sha256).encode())
+        atomic.write_bytes(self._names / checked_name(name), _checked(sha256).encode())
 
     def find(self, name: str) -> str | None:
         """The sum of the file with that name, None where there is none."""
-        path = self._names / _checked_name(name)
+        path = self._names / checked_name(name)
         if not path.is_file():
             return None
         found = _read(path, _DIGEST_BYTES).decode("ascii", "replace")
@@ -84,8 +84,20 @@ class FolderStore:
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, in order."""
-        found = (self._names / _checked_name(folder)).glob("[!.]*")
+        found = (self._names / checked_name(folder)).glob("[!.]*")
         return sorted(f"{folder}/{path.name}" for path in found if path.is_file())
+
+    def path_of(self, sha256: str) -> Path | None:
+        """The place of the file with that sum, None where there is none."""
+        path = self._files / sha256 if is_digest(sha256) else None
+        return path if path is not None and path.is_file() else None
+
+    def forget(self, name: str) -> None:
+        """Remove a name, and the file that it points to."""
+        sha256 = self.find(name)
+        (self._names / checked_name(name)).unlink(missing_ok=True)
+        if sha256 is not None:
+            (self._files / sha256).unlink(missing_ok=True)
 
 
 def is_digest(value: object) -> bool:
@@ -110,7 +122,8 @@ def _checked(sha256: str) -> str:
     return sha256
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """A name as it is; raises StoreError where it is none."""
     if not _NAME.fullmatch(name):
         raise StoreError(f"{name!r} is no name of a file")
     return name

@@ -1,0 +1,211 @@
+"""training/sparse/host: what a host takes, when it closes a round, what it keeps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.utils.crypto import RSAPrivateKey
+
+from tests.training.sparse.rounds import (
+    POLICY,
+    RUN,
+    first_state,
+    make_payload,
+    make_report,
+    make_swarm,
+)
+from training.access import grants
+from training.access.client import Admission
+from training.access.membership import Membership
+from training.sparse import closing
+from training.sparse.host import Host, NotTakenError
+from training.sparse.peer import published
+from training.sparse.store import FolderStore
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def host(tmp_path: Path, identities: list[str], clock: Clock) -> Host:
+    return make_host(tmp_path, identities[0], clock)
+
+
+def make_host(
+    folder: Path, closer: str, clock: Clock, membership: Membership | None = None
+) -> Host:
+    store = FolderStore(folder)
+    swarm = make_swarm(folder, closer, store)
+    return Host(swarm, store, first_state(), POLICY, membership, clock)
+
+
+def files_in(folder: Path) -> int:
+    return len(list((folder / "files").glob("*"))) if (folder / "files").exists() else 0
+
+
+def text_of(key: RSAPrivateKey) -> str:
+    text: str = key.get_public_key().to_bytes().decode()
+    return text
+
+
+def test_a_round_closes_at_once_when_nobody_is_missing(
+    host: Host, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+) -> None:
+    for key in keys[1:3]:
+        host.take_report(make_report(key), b"")
+    host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
+    assert host.close_if_due(keys[0]) is None  # the other one is heard training
+    host.take_payload(make_payload(host.swarm, host.state, keys[2], samples=32), b"")
+    closed = host.close_if_due(keys[0])
+    assert closed is not None
+    assert [(one.peer, one.samples) for one in closed.taken] == [
+        (identities[1], 16),
+        (identities[2], 32),
+    ]
+    assert host.state.round == 1
+    assert host.state.samples == 48
+    found = closing.find(host.swarm, 0)
+    assert found is not None
+    assert found.taken == closed.taken
+    assert closing.apply(host.swarm, found, first_state()).digest() == host.state.digest()
+
+
+def test_a_missing_volunteer_is_waited_for_through_the_grace_period(
+    host: Host, keys: list[RSAPrivateKey], clock: Clock
+) -> None:
+    for key in keys[1:4]:
+        host.take_report(make_report(key), b"")
+    for key in keys[1:3]:
+        host.take_payload(make_payload(host.swarm, host.state, key), b"")
+    assert host.close_if_due(keys[0]) is None
+    clock.now = POLICY.grace
+    assert host.close_if_due(keys[0]) is not None
+    # It gave the last round nothing and is silent now, so this one does not wait for it.
+    for key in keys[1:3]:
+        host.take_payload(make_payload(host.swarm, host.state, key), b"")
+    assert host.close_if_due(keys[0]) is not None
+
+
+def test_whoever_says_goodbye_is_not_waited_for(host: Host, keys: list[RSAPrivateKey]) -> None:
+    for key in keys[1:3]:
+        host.take_report(make_report(key), b"")
+    host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
+    host.take_report(make_report(keys[2], state="left"), b"")
+    assert host.close_if_due(keys[0]) is not None
+
+
+def test_a_round_without_updates_stays_open(
+    host: Host, keys: list[RSAPrivateKey], clock: Clock
+) -> None:
+    clock.now = 10 * POLICY.longest
+    assert host.close_if_due(keys[0]) is None
+
+
+def test_a_volunteer_has_one_update_in_a_round_and_can_repeat_it(
+    host: Host, keys: list[RSAPrivateKey], tmp_path: Path
+) -> None:
+    content = make_payload(host.swarm, host.state, keys[1])
+    assert host.take_payload(content, b"") == host.take_payload(content, b"")
+    with pytest.raises(NotTakenError, match="one in this round already"):
+        host.take_payload(make_payload(host.swarm, host.state, keys[1], samples=99), b"")
+    assert files_in(tmp_path) == 1
+    assert host.refused == 1
+
+
+def test_what_a_round_cannot_take_is_not_kept(
+    host: Host, keys: list[RSAPrivateKey], tmp_path: Path
+) -> None:
+    good = make_payload(host.swarm, host.state, keys[1])
+    later = first_state()
+    later.round = 5
+    for content, words in [
+        (b"", "too short"),
+        (good[:-1], "not the one that was signed"),
+        (make_payload(host.swarm, host.state, keys[1], samples=0), "number of samples"),
+        (make_payload(host.swarm, host.state, keys[1], size=100.0), "its norm is"),
+        (make_payload(host.swarm, later, keys[1]), "made for round 5, but this is 0"),
+    ]:
+        with pytest.raises(NotTakenError, match=words):
+            host.take_payload(content, b"")
+    assert files_in(tmp_path) == 0
+
+
+def test_an_older_report_is_refused(host: Host, keys: list[RSAPrivateKey]) -> None:
+    content = make_report(keys[1])
+    host.take_report(content, b"")
+    with pytest.raises(NotTakenError, match="shown again"):
+        host.take_report(content, b"")
+
+
+def test_whoever_is_silent_is_not_present(
+    host: Host, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+) -> None:
+    host.take_report(make_report(keys[1]), b"")
+    assert host.present() == {identities[1]}
+    assert host.describe() == {"run": RUN, "round": 0, "finished": False, "peers": 1}
+    clock.now = 60.0
+    assert host.present() == set()
+
+
+def test_a_finished_run_takes_goodbyes_only(host: Host, keys: list[RSAPrivateKey]) -> None:
+    host.finish()
+    with pytest.raises(NotTakenError, match="the run is over"):
+        host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
+    host.take_report(make_report(keys[1], state="left"), b"")
+    assert host.close_if_due(keys[0]) is None
+
+
+def test_a_host_started_again_has_the_updates_of_the_open_round(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+) -> None:
+    before = make_host(tmp_path, identities[0], clock)
+    before.take_payload(make_payload(before.swarm, before.state, keys[1]), b"")
+    after = make_host(tmp_path, identities[0], clock)
+    assert after.close_if_due(keys[0]) is None  # others may be on their way
+    clock.now = POLICY.longest
+    closed = after.close_if_due(keys[0])
+    assert closed is not None
+    assert [one.peer for one in closed.taken] == [identities[1]]
+
+
+def test_in_a_run_with_an_authority_uploads_need_the_uploaders_own_grant(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+) -> None:
+    authority = Ed25519PrivateKey.generate()
+    public = grants.public_key_text(authority)
+
+    def grant(key: RSAPrivateKey, expires: int = 2**33) -> bytes:
+        return grants.issue(authority, RUN, "someone", text_of(key), expires).to_bytes()
+
+    membership = Membership(tmp_path, RUN, text_of(keys[0]))
+    membership.write(Admission(grants.parse(grant(keys[0])), public))
+    host = make_host(tmp_path, identities[0], clock, membership)
+    content = make_payload(host.swarm, host.state, keys[1])
+    foreign = Ed25519PrivateKey.generate()
+    forged = grants.issue(foreign, RUN, "someone", text_of(keys[1]), 2**33).to_bytes()
+    for token, words in [
+        (b"", "no access"),
+        (forged, "not signed by the run's authority"),
+        (grant(keys[1], expires=1), "expired"),
+        (grant(keys[2]), "no access to the run"),
+    ]:
+        with pytest.raises(NotTakenError, match=words):
+            host.take_payload(content, token)
+    with pytest.raises(NotTakenError, match="another than the grant is for") as refusal:
+        host.take_report(make_report(keys[1]), grant(keys[2]))
+    assert refusal.value.is_forbidden
+    assert published(host.store, 0) == []
+    host.take_report(make_report(keys[1]), grant(keys[1]))
+    host.take_payload(content, grant(keys[1]))
+    assert len(published(host.store, 0)) == 1

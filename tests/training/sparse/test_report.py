@@ -1,0 +1,72 @@
+"""training/sparse/report: what volunteers tell of themselves, written by anybody."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hivemind.utils.crypto import RSAPrivateKey
+
+from training.sparse import envelope, report
+from training.sparse.report import Report, ReportError
+
+REPORT = Report(
+    name="alice",
+    state="training",
+    session=1000.0,
+    time=1060.5,
+    number=7,
+    loss=2.5,
+    bytes_sent=10,
+    bytes_received=20,
+    milestones={"connect": 1.5},
+)
+
+
+def test_a_report_is_read_as_it_was_written(
+    keys: list[RSAPrivateKey], identities: list[str]
+) -> None:
+    content = report.write("our-run", REPORT, keys[1])
+    assert len(content) < report.MOST_BYTES
+    assert report.read(content, "our-run", now=1100.0) == (identities[1], REPORT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "a\x1b[2J"}, "its name"),
+        ({"name": ""}, "its name"),
+        ({"state": "resting"}, "its state"),
+        ({"session": -1.0}, "its session"),
+        ({"number": 1.5}, "its number"),
+        ({"number": -1}, "its number"),
+        ({"loss": "low"}, "its loss"),
+        ({"bytes_sent": 2**50}, "its bytes_sent"),
+        ({"milestones": {"moon": 1.0}}, "its milestones"),
+        ({"milestones": {"connect": "soon"}}, "its milestones"),
+        ({"milestones": ["connect"]}, "its milestones"),
+        ({"time": 10_000.0}, "at another time"),
+    ],
+)
+def test_a_report_with_a_bad_field_is_refused(
+    keys: list[RSAPrivateKey], changes: dict[str, Any], words: str
+) -> None:
+    content = report.write("our-run", replace(REPORT, **changes), keys[1])
+    with pytest.raises(ReportError, match=words):
+        report.read(content, "our-run", now=1100.0)
+
+
+def test_a_report_of_another_run_or_kind_is_refused(keys: list[RSAPrivateKey]) -> None:
+    with pytest.raises(ReportError, match="another run"):
+        report.read(report.write("their-run", REPORT, keys[1]), "our-run", now=1100.0)
+    with pytest.raises(ReportError, match="not a report"):
+        report.read(envelope.seal("payload", {}, b"", keys[1]), "our-run")
+    with pytest.raises(ReportError, match="other fields"):
+        report.read(envelope.seal("report", {"run": "our-run"}, b"", keys[1]), "our-run")
+    with pytest.raises(ReportError, match="too short"):
+        report.read(b"", "our-run")
+
+
+def test_a_changed_report_is_refused(keys: list[RSAPrivateKey]) -> None:
+    content = report.write("our-run", REPORT, keys[1]).replace(b'"number":7', b'"number":8')
+    with pytest.raises(ReportError, match="did not sign"):
+        report.read(content, "our-run", now=1100.0)

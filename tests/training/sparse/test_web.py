@@ -1,0 +1,172 @@
+"""The host's HTTP interface and the volunteers' store, over a real socket."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+from hivemind.utils.crypto import RSAPrivateKey
+
+from calculator.errors import InputError
+from tests.training.sparse.rounds import (
+    LAYOUT,
+    POLICY,
+    RUN,
+    first_state,
+    make_payload,
+    make_report,
+    make_swarm,
+)
+from training.monitor.web_host import WebHost
+from training.sparse import catching_up, web
+from training.sparse.closing import ClosingError
+from training.sparse.host import Host
+from training.sparse.store import FolderStore, StoreError
+from training.sparse.web_store import (
+    HostStatus,
+    RefusedError,
+    UnreachableError,
+    WebStore,
+    is_outage,
+)
+
+
+@pytest.fixture
+def host(tmp_path: Path, identities: list[str]) -> Host:
+    store = FolderStore(tmp_path)
+    swarm = make_swarm(tmp_path, identities[0], store)
+    catching_up.publish(store, first_state())
+    return Host(swarm, store, first_state(), POLICY)
+
+
+@pytest.fixture
+def address(host: Host) -> Iterator[str]:
+    served = WebHost(web.make_service(host), "127.0.0.1", 0)
+    yield served.address
+    served.close()
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[WebStore]:
+    store = WebStore(address)
+    yield store
+    store.close()
+
+
+def test_a_round_is_made_over_the_web(
+    host: Host,
+    store: WebStore,
+    keys: list[RSAPrivateKey],
+    identities: list[str],
+    tmp_path: Path,
+) -> None:
+    theirs = make_swarm(tmp_path, identities[0], store)
+    state = catching_up.join(theirs)
+    assert state.digest() == first_state().digest()
+    contents = [make_payload(theirs, state, key) for key in keys[1:3]]
+    sums = [store.put(content) for content in contents]
+    for key in keys[1:3]:
+        store.report(make_report(key))
+    sent = store.bytes_sent
+    assert store.find("closings/000000000") is None
+    assert host.close_if_due(keys[0]) is not None
+    assert store.describe() == HostStatus(RUN, round=1, finished=False, peers=2)
+    after = catching_up.follow(theirs, state)
+    assert after.digest() == host.state.digest()
+    assert after.samples == 32
+    assert host.bytes_in == sum(map(len, contents)) < sent
+    assert store.bytes_received == host.bytes_out
+    other = WebStore(store.address)
+    assert [other.get(sha256, 10**6) for sha256 in sums] == contents
+    other.close()
+
+
+def test_a_refusal_says_why(host: Host, store: WebStore, keys: list[RSAPrivateKey]) -> None:
+    store.put(make_payload(host.swarm, host.state, keys[1]))
+    with pytest.raises(RefusedError, match="its peer has one in this round already"):
+        store.put(make_payload(host.swarm, host.state, keys[1], samples=99))
+    with pytest.raises(RefusedError, match=r"more than [\d,]+ bytes"):
+        store.put(bytes(LAYOUT.update_bytes + 10**5))
+    store.report(make_report(keys[1]))
+    with pytest.raises(RefusedError, match="too short"):
+        store.report(b"")
+
+
+def test_nothing_but_a_runs_files_is_handed_out(address: str, tmp_path: Path) -> None:
+    (tmp_path / "files" / "secret").write_text("secret")
+    for path in (
+        "files/secret",
+        "files/..%2Ffiles%2Fsecret",
+        f"files/{'0' * 64}",
+        "names/..%2Fsecret",
+        "names/payloads",
+        "names/payloads/000000000",
+        "docs",
+    ):
+        assert httpx.get(f"{address}/{path}").status_code == 404, path
+    assert httpx.get(f"{address}/names/checkpoints").json() == ["checkpoints/000000000"]
+    assert httpx.get(f"{address}/payloads").status_code == 405
+
+
+def test_a_store_refuses_another_file_or_a_longer_one(
+    host: Host, store: WebStore, tmp_path: Path
+) -> None:
+    sha256 = host.store.put(b"a file")
+    assert store.get(sha256, 6) == b"a file"
+    with pytest.raises(StoreError, match="more than 5 bytes"):
+        store.get(sha256, 5)
+    (tmp_path / "files" / sha256).write_bytes(b"a lie.")
+    with pytest.raises(StoreError, match="SHA-256 differs"):
+        store.get(sha256, 6)
+    with pytest.raises(StoreError, match="is not there") as missing:
+        store.get(hashlib.sha256(b"none").hexdigest(), 6)
+    assert not is_outage(missing.value)
+    with pytest.raises(StoreError, match="does not list"):
+        store.names("payloads")
+
+
+def test_a_host_that_is_down_is_told_from_one_that_refuses(
+    identities: list[str], tmp_path: Path
+) -> None:
+    store = WebStore("http://127.0.0.1:9")  # the discard service's port, where nothing listens
+    with pytest.raises(UnreachableError, match="no connection to"):
+        store.describe()
+    with pytest.raises(ClosingError) as failed:
+        catching_up.join(make_swarm(tmp_path, identities[0], store))
+    assert is_outage(failed.value)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"[]", b"{", b'{"run": 1}', json.dumps({"run": "a", "round": "1"}).encode()],
+)
+def test_another_server_is_not_taken_for_a_host(answer: bytes) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        store = WebStore(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(StoreError) as refused:
+            store.describe()
+        assert not is_outage(refused.value)
+        store.close()
+        server.shutdown()
+
+
+def test_a_taken_port_is_told(address: str, host: Host) -> None:
+    port = int(address.rpartition(":")[2])
+    with pytest.raises(InputError, match="port"):
+        WebHost(web.make_service(host), "127.0.0.1", port)

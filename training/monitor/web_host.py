@@ -1,0 +1,47 @@
+"""The monitor's web host in a run with local steps: a server in a thread of its own."""
+
+import threading
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from training.authority.serving import listen
+
+MOST_AT_ONCE = 500  # connections; an upload takes as much memory as its file has bytes
+CLOSING_SECONDS = 10.0
+
+
+class WebHost:
+    """Serves an application until it is closed.
+
+    Args:
+        port: to listen on, 0 for any.
+
+    Raises:
+        InputError: the port is taken.
+    """
+
+    def __init__(self, service: ASGIApp, host: str, port: int) -> None:
+        self._listener = listen(host, port)
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._listener.getsockname()[1]}"
+        config = uvicorn.Config(
+            service,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_AT_ONCE,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=5,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer what has been asked, and end."""
+        self._server.should_exit = True
+        self._thread.join(CLOSING_SECONDS)
+        self._listener.close()

@@ -1,0 +1,218 @@
+"""The host of a run's rounds: takes what volunteers upload, and closes the rounds.
+
+Whoever uploads signs the file itself, so that nobody uploads in another's name. A volunteer has
+one update in a round, and no file is kept before all of it was checked: that is its quota. In a
+run with an authority its grant comes with each upload. Everybody may download.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from training.access import grants
+from training.access.grants import GrantError
+from training.access.membership import Membership
+from training.access.signatures import PeerKey
+from training.run.live import PeerState
+from training.sparse import peer as peers
+from training.sparse import report as reports
+from training.sparse.closing import Taken
+from training.sparse.open_round import ClosingPolicy, OpenRound
+from training.sparse.payload import PayloadError
+from training.sparse.report import Report, ReportError
+from training.sparse.shared import SharedState
+from training.sparse.store import FolderStore
+from training.sparse.swarm import Swarm
+
+SILENT_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
+MOST_REPORTS = 20_000
+
+
+class NotTakenError(ValueError):
+    """An upload that the host does not take; the message says why.
+
+    `is_forbidden` where its sender has no access.
+    """
+
+    def __init__(self, message: str, is_forbidden: bool = False) -> None:
+        super().__init__(message)
+        self.is_forbidden = is_forbidden
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A round that was closed.
+
+    Attributes:
+        number: counted from 0.
+        reports: the newest of each volunteer, by identity.
+    """
+
+    number: int
+    taken: tuple[Taken, ...]
+    reports: dict[str, Report]
+
+
+class Host:
+    """The rounds of a run, for any thread.
+
+    Args:
+        store: of the swarm, in a folder of this machine.
+        state: that the next round begins with.
+        membership: our access, where the run has an authority: then uploads need a grant.
+        clock: gives seconds.
+
+    Attributes:
+        state: the newest shared state.
+        refused: uploads that were not taken.
+        bytes_in, bytes_out: of files that volunteers uploaded and downloaded.
+        finished: nothing is taken any more.
+    """
+
+    def __init__(
+        self,
+        swarm: Swarm,
+        store: FolderStore,
+        state: SharedState,
+        policy: ClosingPolicy,
+        membership: Membership | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.swarm, self.store, self.state, self.policy = swarm, store, state, policy
+        self.finished = False
+        self.refused = self.bytes_in = self.bytes_out = 0
+        self._membership, self._clock = membership, clock
+        self._lock = threading.Lock()
+        self._reports: dict[str, Report] = {}
+        self._heard: dict[str, float] = {}
+        self._last: frozenset[str] = frozenset()  # whose updates the last round took
+        self._open()
+
+    def take_payload(self, content: bytes, token: bytes) -> str:
+        """Take a volunteer's update into the open round; gives the file's SHA-256.
+
+        Raises:
+            NotTakenError: with the reason.
+        """
+        member = self._admit(token)
+        with self._lock:
+            if self.finished:
+                raise NotTakenError("the run is over")
+            self.bytes_in += len(content)
+            try:
+                taken = self._round.take(content, self._clock(), member)
+            except PayloadError as error:
+                self.refused += 1
+                raise NotTakenError(str(error)) from error
+            peers.name_payload(self.store, self._round.of.number, taken.sha256)
+            return taken.sha256
+
+    def take_report(self, content: bytes, token: bytes) -> None:
+        """Take a volunteer's report in place of its last.
+
+        Raises:
+            NotTakenError: with the reason.
+        """
+        member = self._admit(token)
+        try:
+            peer, report = reports.read(content, self.swarm.run)
+        except ReportError as error:
+            raise NotTakenError(str(error)) from error
+        if member not in (None, peer):
+            raise NotTakenError("signed by another than the grant is for", is_forbidden=True)
+        with self._lock:
+            before = self._reports.get(peer)
+            if before is not None and report.time <= before.time:
+                raise NotTakenError("an older report is shown again")
+            if before is None and len(self._reports) >= MOST_REPORTS:
+                raise NotTakenError("too many volunteers")
+            self._reports[peer] = report
+            self._heard[peer] = self._clock()
+
+    def reports(self) -> dict[str, Report]:
+        """The newest report of each volunteer; whoever is silent has left."""
+        with self._lock:
+            return dict(self._reports)
+
+    def present(self) -> set[str]:
+        """Volunteers that have been heard from lately."""
+        with self._lock:
+            since = self._clock() - SILENT_SECONDS
+            return {
+                peer
+                for peer, report in self._reports.items()
+                if report.state != PeerState.LEFT and self._heard[peer] >= since
+            }
+
+    def describe(self) -> dict[str, object]:
+        """The run's rounds, as anybody may know them."""
+        return {
+            "run": self.swarm.run,
+            "round": self.state.round,
+            "finished": self.finished,
+            "peers": len(self.present()),
+        }
+
+    def close_if_due(self, key: PeerKey) -> Closed | None:
+        """Close the open round if it is time to, and open the next.
+
+        Raises:
+            ClosingError: an update can no longer be had.
+        """
+        with self._lock:
+            if self.finished or not self._is_due():
+                return None
+            number, taken = self._round.of.number, self._round.taken
+            self.state = self._round.close(key)
+            self._last = frozenset(one.peer for one in taken)
+            self._open()
+            return Closed(number, taken, dict(self._reports))
+
+    def finish(self) -> None:
+        """Take nothing any more, and say that the run is over."""
+        with self._lock:
+            self.finished = True
+
+    def note_download(self, size: int) -> None:
+        """Count a file that a volunteer downloads."""
+        with self._lock:
+            self.bytes_out += size
+
+    def _open(self) -> None:
+        """Open the round of the present state, with updates that came before a restart."""
+        self._opened = self._clock()
+        self._round = OpenRound(self.swarm, self.state, self.policy, self._opened)
+        for sha256 in peers.published(self.store, self.state.round):
+            with suppress(PayloadError):
+                self._round.offer(sha256, self._opened)
+
+    def _is_due(self) -> bool:
+        """True if the round's time has come, or if nobody who was heard is missing."""
+        if self._round.is_due(self._clock()):
+            return True
+        taken, expected = {one.peer for one in self._round.taken}, self._expected()
+        return bool(taken and expected) and expected <= taken
+
+    def _expected(self) -> set[str]:
+        """Whoever gave an update to the last round or was heard training since then."""
+        here = {
+            peer
+            for peer, report in self._reports.items()
+            if report.state == PeerState.TRAINING and self._heard[peer] >= self._opened
+        }
+        gone = {peer for peer, report in self._reports.items() if report.state == PeerState.LEFT}
+        return (here | self._last) - gone
+
+    def _admit(self, token: bytes) -> str | None:
+        """The identity for which a grant holds; None in a run without an authority."""
+        if self._membership is None:
+            return None
+        try:
+            grant = grants.parse(token)
+            self._membership.check(grant)
+        except GrantError as error:
+            self.refused += 1
+            raise NotTakenError(f"no access to the run: {error}", is_forbidden=True) from error
+        return grant.peer_id
