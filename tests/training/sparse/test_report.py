@@ -1,4 +1,4 @@
-"""training/sparse/report: what volunteers tell of themselves, written by anybody."""
+"""training/sparse/report: what volunteers say about themselves, in files that anybody may write."""
 
 from dataclasses import replace
 from typing import Any
