@@ -114,7 +114,8 @@ def curve(
     resolved = resolve(architecture, plan or Plan())
     static, *_ = static_of(architecture, resolved)
     prepared = prepare(architecture, resolved)
-    static = replace(static, buckets=bucket_bytes(collectives(architecture, prepared, resolved)))
+    exchanged = collectives(architecture, prepared, resolved)
+    static = replace(static, buckets=bucket_bytes(exchanged, resolved))
     step = (prepared.step, prepared.numbers, prepared.left_out)
     found = curve_of(*step, static_parts(static, resolved))
     operations = found.operations

@@ -129,7 +129,7 @@ def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
     prepared = prepare(architecture, plan)
     exchanged = collectives(architecture, prepared, plan)
     if exchanged:
-        static = replace(static, buckets=bucket_bytes(exchanged))
+        static = replace(static, buckets=bucket_bytes(exchanged, plan))
     parts = _recorded_parts(prepared.step, tuple(prepared.numbers.items()), prepared.left_out)
     always = static_parts(static, plan)
     phases = {
@@ -154,6 +154,7 @@ STATIC_OPTIONS: Final = (
     "sequence_length",
     "target_length",
     "precision",
+    "gradient_scaler",
     "optimizer",
     "optimizer_bits",
     "update",
@@ -169,6 +170,7 @@ STATIC_OPTIONS: Final = (
     "quantization",
     "gpus",
     "data_parallel",
+    "tensor_parallel",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]
@@ -188,6 +190,8 @@ def static_of(architecture: Architecture, plan: Plan) -> Static:
             static = shard_statics(architecture, tensors, plan)
         if plan.shares_states:
             static = share_of_states(static, tensors, plan)
+        if plan.tensor_parallel > 1:  # parameters are those of the whole model
+            tensors = parameter_tensors(architecture, replace(plan, tensor_parallel=1))
         trained = sum(tensor.elements * tensor.copies for tensor in tensors if tensor.trained)
         found = static, sum(tensor.elements * tensor.copies for tensor in tensors), trained
         if len(_statics) >= MOST_STATICS:

@@ -23,14 +23,17 @@ class Group:
 GROUPS: Final = (
     Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
     Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation")),
-    Group("Precision", ("precision",)),
+    Group("Precision", ("precision", "gradient_scaler")),
     Group("Optimizer", ("optimizer", "optimizer_bits", "update", "update_in_backward")),
-    Group("Saving memory", ("checkpointing", "activation_offload", "chunked_loss", "offload")),
+    Group(
+        "Saving memory",
+        ("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss", "offload"),
+    ),
     Group(
         "Adapters (LoRA and QLoRA)",
         ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     ),
-    Group("Many GPUs", ("gpus", "data_parallel")),
+    Group("Many GPUs", ("gpus", "data_parallel", "tensor_parallel")),
 )
 OTHERS: Final = "More options"
 
@@ -51,6 +54,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TRANSFORMERS: "bf16",
         DEEPSPEED: "bf16",
     },
+    "gradient_scaler": {TORCH: "torch.amp", TRANSFORMERS: "fp16", DEEPSPEED: "fp16"},
     "optimizer": {TORCH: "torch.optim", TRANSFORMERS: "optim", DEEPSPEED: "optimizer"},
     "optimizer_bits": {TRANSFORMERS: "optim"},
     "update": {TORCH: "foreach, fused"},
@@ -61,6 +65,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TRANSFORMERS: "gradient_checkpointing",
         DEEPSPEED: "activation_checkpointing",
     },
+    "checkpoint_every": {TRANSFORMERS: "gradient_checkpointing_kwargs"},
     "offload": {DEEPSPEED: "zero_optimization.offload_optimizer"},
     "tied_embeddings": {TRANSFORMERS: "tie_word_embeddings of the configuration"},
     "lora": {PEFT: "r"},
@@ -74,6 +79,10 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TORCH: "DistributedDataParallel, ZeroRedundancyOptimizer, fully_shard",
         TRANSFORMERS: "fsdp",
         DEEPSPEED: "zero_optimization.stage",
+    },
+    "tensor_parallel": {
+        TORCH: "parallelize_module",
+        DEEPSPEED: "tensor_parallel.autotp_size",
     },
 }
 

@@ -19,7 +19,9 @@ from calculator.plan import (
     Update,
 )
 from calculator.states import from_torch, state_count
+from calculator.techniques.checkpointing import every_note
 from calculator.techniques.chunked_loss import chunk_note
+from calculator.techniques.gradient_scaler import scaler_note
 
 LONG_SEQUENCE = 8192  # tokens; few train on longer sequences, and most models of today take them
 
@@ -32,7 +34,7 @@ def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
         *_optimizer_notes(plan),
         *_reversible_notes(architecture, plan),
         *_lora_notes(plan),
-        *_loss_and_offload_notes(architecture, plan),
+        *_activation_notes(architecture, plan),
     )
     return tuple(note for note in notes if note)
 
@@ -118,7 +120,11 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
         )
 
 
-def _loss_and_offload_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+def _activation_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
+    if plan.gradient_scaler:
+        yield scaler_note()
+    if plan.checkpoint_every > 1:
+        yield every_note(plan)
     if plan.chunked_loss is not ChunkedLoss.NONE:
         yield chunk_note(plan, architecture)
     if plan.activation_offload is not ActivationOffload.NONE:

@@ -14,6 +14,7 @@ from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.registry import changed_model
+from calculator.techniques.tensor_parallel import split_note
 from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
 
@@ -25,6 +26,8 @@ def collectives(
     architecture: Architecture, prepared: Prepared, plan: Plan
 ) -> tuple[Collective, ...]:
     """The exchanges of a step between the GPUs: the whole tensor's bytes at each call."""
+    if plan.tensor_parallel > 1:
+        return (Collective(ALL_REDUCE, _summed(record(prepared.step), prepared, plan)),)
     if plan.gpus == 1:
         return ()
     if plan.is_sharded:
@@ -94,9 +97,11 @@ def parallel_notes(
     exchanged: tuple[Collective, ...],
 ) -> Iterator[str]:
     """Notes on several GPUs: who holds what, what does not divide evenly, what is exchanged."""
-    if plan.gpus == 1:
+    if plan.gpus == plan.tensor_parallel == 1:
         return
-    if plan.is_sharded:
+    if plan.tensor_parallel > 1:
+        yield split_note(plan)
+    elif plan.is_sharded:
         yield from _shard_notes(architecture, plan)
     else:
         yield _replica_note(architecture, plan, exchanged)
@@ -159,11 +164,19 @@ def _uneven_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         )
 
 
-def bucket_bytes(found: tuple[Collective, ...]) -> int:
+def bucket_bytes(found: tuple[Collective, ...], plan: Plan) -> int:
     """Bytes of DDP's buckets, which live from step to step."""
+    if plan.gpus == 1:
+        return 0
     return sum(map(round_block, next((one.sizes for one in found if one.name == ALL_REDUCE), ())))
 
 
 def _arrivals(trace: Trace, prepared: Prepared) -> list[int]:
     """Bytes of every gradient in the order in which the backward pass completes them."""
     return bytes_in_order(trace, trace.arrivals, prepared.numbers, prepared.left_out)
+
+
+def _summed(trace: Trace, prepared: Prepared, plan: Plan) -> tuple[int, ...]:
+    """Bytes of every tensor that is summed over the GPUs of a group, in order."""
+    once = bytes_in_order(trace, trace.exchanged, prepared.numbers, prepared.left_out)
+    return tuple(once) * plan.accumulation

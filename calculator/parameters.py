@@ -23,6 +23,7 @@ class ParameterTensor:
     A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
     a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
     are `packed` share them. A `table` is that of an embedding or output layer.
+    `is_split` says that it is a share, or stands beside one.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ParameterTensor:
     width: int | None = None
     packed: int = 1
     table: bool = False
+    is_split: bool = False
 
     @property
     def gradient_elements(self) -> int:
@@ -62,6 +64,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             _width(item, plan),
             item.packed,
             item.table,
+            item.is_split,
         )
         for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Parameter)

@@ -106,8 +106,8 @@ class LoraBias(Choice):
 
 
 _SIXTEEN_BITS = (
-    "what Trainer calls fp16=True or bf16=True is amp; weights that are themselves in 16 bits are "
-    "half, or mixed with fp32 masters"
+    "what Trainer calls fp16=True or bf16=True is amp, fp16=True with a gradient scaler; weights "
+    "that are themselves in 16 bits are half, or mixed with fp32 masters"
 )
 _OTHER_MODEL = "makes another model: pretrained weights do not fit it"
 
@@ -147,6 +147,12 @@ class Plan:
             (typed, _SIXTEEN_BITS)
             for typed in ("fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed")
         ),
+    )
+    gradient_scaler: bool = flag(
+        False,
+        "Gradient scaler",
+        "Autocast to float16 instead of bfloat16, with the loss scaled so that small gradients are "
+        "not lost (torch.amp.GradScaler). Used with amp.",
     )
     optimizer: Optimizer = choice(
         Optimizer.ADAM,
@@ -210,6 +216,13 @@ class Plan:
             Checkpointing.FULL: "full: recompute each layer",
         },
         technique=True,
+    )
+    checkpoint_every: int = integer(
+        1,
+        "Checkpoint every n-th layer",
+        "Recompute the first layer and every n-th after it; the others keep their activations. "
+        "Used with full checkpointing.",
+        MOST_LAYERS,
     )
     activation_offload: ActivationOffload = choice(
         ActivationOffload.NONE,
@@ -356,6 +369,14 @@ class Plan:
         technique=True,
         needs="gpus",
     )
+    tensor_parallel: int = integer(
+        1,
+        "Tensor parallelism",
+        "GPUs that compute each layer of one micro-batch together, each with its share of the "
+        "heads and of the feed-forward width (ColwiseParallel, RowwiseParallel).",
+        MOST_GPUS,
+        technique=True,
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -416,6 +437,11 @@ class Plan:
     def shares_states(self) -> bool:
         """True if each GPU holds a copy of the weights, and the states of some of them."""
         return self.gpus > 1 and self.data_parallel is DataParallel.ZERO1
+
+    @property
+    def all_gpus(self) -> int:
+        """GPUs that train the model, each with one process."""
+        return self.gpus * self.tensor_parallel
 
     @property
     def arithmetic_bytes(self) -> int:

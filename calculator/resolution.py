@@ -20,12 +20,15 @@ from calculator.plan import (
     techniques,
 )
 from calculator.techniques.activation_offload import check_activation_offload
+from calculator.techniques.checkpointing import check_every
 from calculator.techniques.chunked_loss import check_chunked_loss
 from calculator.techniques.data_parallel import check_data_parallel
 from calculator.techniques.fsdp import check_fsdp
+from calculator.techniques.gradient_scaler import check_gradient_scaler
 from calculator.techniques.in_backward import check_in_backward
 from calculator.techniques.lora import check_trained, find_targets
 from calculator.techniques.quantization import check_quantization
+from calculator.techniques.tensor_parallel import check_tensor_parallel
 from calculator.techniques.zero import check_zero
 
 
@@ -58,7 +61,11 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_zero(plan)
     groups = _resolve_groups(architecture, plan)
     adapted = _resolve_lora(architecture, plan)
+    adapted["checkpoint_every"] = _every(plan)
+    adapted["gradient_scaler"] = plan.gradient_scaler and plan.precision is Precision.AMP
     found = plan.but(sharing_groups=groups, **left_open, **adapted)
+    if found.checkpoint_every > 1:
+        check_every(found, architecture)
     if found.optimizer is Optimizer.MUON:
         check_muon(found)
     if found.update_in_backward:
@@ -67,6 +74,10 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_chunked_loss(found, architecture)
     if found.activation_offload is not ActivationOffload.NONE:
         check_activation_offload(found, architecture)
+    if found.gradient_scaler:
+        check_gradient_scaler(found, architecture)
+    if found.tensor_parallel > 1:
+        check_tensor_parallel(found, architecture)
     return found
 
 
@@ -103,6 +114,11 @@ def _check_checkpointing(architecture: Architecture, plan: Plan) -> None:
     if alone and not type_of(architecture).has_attention_core:
         rule = f"{architecture.name}'s class has no code that computes attention alone again"
         raise InputError("checkpointing", plan.checkpointing, f"{rule}: must be none or full")
+
+
+def _every(plan: Plan) -> int:
+    """Of so many layers one is checkpointed; it means nothing without full checkpointing."""
+    return plan.checkpoint_every if plan.checkpointing is Checkpointing.FULL else 1
 
 
 def _check_attention(architecture: Architecture, plan: Plan) -> None:

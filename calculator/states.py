@@ -12,6 +12,7 @@ from calculator.allocator import round_block
 from calculator.muon import iteration_bytes, momentum_bytes, split_by_optimizer
 from calculator.parameters import ParameterTensor
 from calculator.plan import Offload, Optimizer, Plan, Update
+from calculator.techniques.gradient_scaler import kept_bytes, update_beside
 
 # bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
 QUANTISATION_BLOCK: Final = 256
@@ -130,8 +131,14 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     tensor's is still there. Fused kernels, SGD and bitsandbytes make none. Muon comes before the
     Adam beside it, and its temporaries are gone then.
 
+    What is split over GPUs is in a group of the optimizer's own, updated before the rest.
+
     Source: torch
     """
+    if plan.tensor_parallel > 1:
+        alone = replace(plan, tensor_parallel=1)
+        groups = [[each for each in tensors if each.is_split is split] for split in (True, False)]
+        return max(update_bytes(group, alone) for group in groups)
     item = plan.trained_bytes
     if plan.optimizer is Optimizer.MUON:
         hidden, others = split_by_optimizer(tensors, plan)
@@ -231,10 +238,10 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
         for item in trained
     )
     widened = tensors_bytes(trained, plan.trained_bytes)
-    states = state_bytes(trained, plan)
+    states = state_bytes(trained, plan) + kept_bytes(plan)
     if plan.update_in_backward:
         return Statics(weights=weights, gradients=0, optimizer=states)
-    temporaries = update_bytes(trained, plan)
+    temporaries = update_beside(update_bytes(trained, plan), plan, from_torch(plan))
     match plan.offload:
         case Offload.OPTIMIZER:
             return Statics(

@@ -98,12 +98,15 @@ class Comparison:
     def techniques(self) -> list[str]:
         """The options that differ from the defaults, as `name=value`.
 
-        Several GPUs are one technique, however many they are.
+        Several GPUs are one technique, however many they are, and so are some layers.
         """
         skipped = ("model", "batch_size", "sequence_length", "target_length", "layers", "gpus")
         options = self.configuration.as_dict()
         if "gpus" in options:
             options["data_parallel"] = str(self.configuration.plan.data_parallel)
+        options |= {
+            name: "N" for name in ("tensor_parallel", "checkpoint_every") if name in options
+        }
         named = [f"{name}={value}" for name, value in options.items() if name not in skipped]
         return named or ["defaults"]
 

@@ -362,6 +362,64 @@ MOVED_MORE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
 )
 LAST_MODELS: Final = ("gpt2-s", "Qwen/Qwen3-0.6B")
 
+# Checkpoints of every n-th layer: what a model of each type is measured with, and more for a few.
+SPARED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 100, 7, {"checkpoint_every": 2}),
+    (1, 128, 9, {"checkpoint_every": 3, "precision": "half"}),
+)
+SPARED_MORE: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 96, None, {"checkpoint_every": 2, "precision": "mixed", "accumulation": 2}),
+    (3, 200, 5, {"checkpoint_every": 4, "precision": "fp32", "attention": "math"}),
+    (2, 120, 6, {"checkpoint_every": 2, "lora": 8, "lora_targets": "all-linear"}),
+    (2, 128, 6, {"checkpoint_every": 3, "lora": 16, "precision": "half", "lora_dropout": 0.1}),
+    (2, 100, None, {"checkpoint_every": 5, "precision": "half", "chunked_loss": "torch"}),
+    (2, 160, 8, {"checkpoint_every": 2, "update_in_backward": True, "dropout": 0.1}),
+    (2, 96, 7, {"checkpoint_every": 2, "gpus": 4}),
+    (2, 64, 7, {"checkpoint_every": 3, "gpus": 8, "data_parallel": "fsdp", "precision": "mixed"}),
+    (1, 100, None, {"checkpoint_every": 9, "attention": "eager", "update": "loop"}),
+    (2, 80, 5, {"checkpoint_every": 30}),
+)
+
+# A gradient scaler: what a model of each type is measured with, and more for a few.
+SCALED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 100, 5, {}),
+    (1, 128, 6, {"update": "fused", "checkpointing": "full"}),
+)
+SCALED_MORE: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 96, 5, {"optimizer": "sgd", "accumulation": 2, "attention": "math"}),
+    (2, 96, 5, {"optimizer": "momentum", "update": "fused", "checkpointing": "selective"}),
+    (3, 64, 6, {"optimizer_bits": 8}),
+    (2, 200, 4, {"optimizer": "lion", "attention": "efficient"}),
+    (2, 128, 5, {"optimizer": "adafactor", "checkpointing": "full", "checkpoint_every": 2}),
+    (2, 120, 6, {"lora": 8, "lora_targets": "all-linear", "update": "loop"}),
+    (2, 96, 5, {"gpus": 4}),
+    (4, 80, 5, {"optimizer": "lamb", "optimizer_bits": 32, "sharing_groups": 2}),
+)
+
+# Layers split over several GPUs: models with their layers, and what each is measured with.
+SPLIT_MODELS: Final[tuple[tuple[str, int | None], ...]] = (
+    *((f"validation/configs/{kind}.json", None) for kind in ("llama", "mistral", "qwen2")),
+    ("HuggingFaceTB/SmolLM2-135M", 6),
+    ("Qwen/Qwen2.5-0.5B", 7),
+    ("meta-llama/Llama-3.1-8B", None),
+    ("mistralai/Mistral-7B-v0.1", 5),
+    ("HuggingFaceTB/SmolLM3-3B", 6),
+    ("ibm-granite/granite-3.1-8b-base", 5),
+    ("validation/configs/ministral3.json", None),
+)
+MOST_SPLIT: Final = 8
+SPLIT: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {}),
+    (2, 100, {"precision": "half"}),
+    (2, 256, {"precision": "fp32", "attention": "math"}),
+    (4, 96, {"precision": "mixed", "checkpointing": "full"}),
+    (1, 200, {"precision": "half", "checkpointing": "full", "update": "fused"}),
+    (3, 72, {"accumulation": 2, "update": "loop"}),
+    (2, 160, {"precision": "half", "attention": "eager", "optimizer": "sgd"}),
+    (2, 128, {"checkpointing": "selective", "optimizer": "momentum"}),
+    (2, 96, {"checkpointing": "full", "checkpoint_every": 2, "dropout": 0.1}),
+)
+
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
@@ -423,6 +481,9 @@ def grid() -> list[Configuration]:
         *_sharded_once(),
         *_chunked(),
         *_moved(),
+        *_spared(),
+        *_split(),
+        *_scaled(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
@@ -582,6 +643,38 @@ def _moved() -> Iterator[Configuration]:
         options = {"batch_size": batch, "sequence_length": length, "checkpointing": "full"}
         moved = {"activation_offload": "pinned", **mixed}
         yield from _valid(name, options | moved, DEPTHS[0])
+
+
+def _spared() -> Iterator[Configuration]:
+    """Checkpoints of some layers only."""
+    listed = [*product(MATRICES, SPARED), *product((*SMALL, LAST_MODELS[-1]), SPARED_MORE)]
+    for name, (batch, length, depth, mixed) in listed:
+        options = {"batch_size": batch, **_lengths(name, length), "checkpointing": "full"}
+        yield from _valid(name, options | mixed, depth)
+
+
+def _scaled() -> Iterator[Configuration]:
+    """Losses that are scaled before the backward pass."""
+    types = (*LAST_TYPES, "microsoft/phi-1_5", "validation/configs/granite.json")
+    for name, (batch, length, depth, mixed) in (
+        *product(types, SCALED),
+        *product(LAST_MODELS, SCALED_MORE),
+    ):
+        options = {"batch_size": batch, "sequence_length": length, "gradient_scaler": True}
+        yield from _valid(name, options | mixed, depth)
+
+
+def _split() -> Iterator[Configuration]:
+    """Layers split over as many GPUs as each model's heads allow: the fewest, and the most."""
+    for (name, depth), (batch, length, mixed) in product(SPLIT_MODELS, SPLIT):
+        options = {"batch_size": batch, "sequence_length": length, **mixed}
+        found = [*_for_all(name, options, depth)]
+        yield from {found[0]: 0, found[-1]: 0} if found else ()
+
+
+def _for_all(name: str, options: dict[str, Any], depth: int | None) -> Iterator[Configuration]:
+    for gpus in range(2, MOST_SPLIT + 1):
+        yield from _valid(name, {**options, "tensor_parallel": gpus}, depth)
 
 
 def _lengths(name: str, length: int) -> dict[str, int]:

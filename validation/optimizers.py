@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final, Protocol, assert_never
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from calculator.errors import InputError
 from calculator.plan import Offload, Optimizer, Plan, Precision, Update
@@ -101,6 +102,9 @@ class Updater(Protocol):
     to_ram: int
     to_gpu: int
 
+    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss whose gradients the update wants."""
+
     def gradient_made(self, parameter: torch.Tensor) -> None:
         """A gradient is complete."""
 
@@ -111,7 +115,15 @@ class Updater(Protocol):
         """Every tensor that lives from step to step for the update's sake."""
 
 
-class AtTheEnd:
+class Unscaled:
+    """An updater that takes gradients as they are."""
+
+    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss itself."""
+        return loss
+
+
+class AtTheEnd(Unscaled):
     """An updater that waits for all gradients."""
 
     def gradient_made(self, parameter: torch.Tensor) -> None:
@@ -136,7 +148,29 @@ class PlainUpdater(AtTheEnd):
         return states(getattr(self.optimizer, "optim", self.optimizer))
 
 
-class InBackwardUpdater:
+class ScaledUpdater(PlainUpdater):
+    """The optimizer updates the model's own weights by gradients of a scaled loss."""
+
+    def __init__(self, parameters: list[torch.nn.Parameter], make: Make) -> None:
+        super().__init__(parameters, make)
+        self.scaler = torch.amp.GradScaler(parameters[0].device.type)
+
+    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss times the scale."""
+        return self.scaler.scale(loss)
+
+    def step(self) -> None:
+        """Update the weights, and the scale."""
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def state(self) -> list[torch.Tensor]:
+        """The optimizer's states, the scale and its counter."""
+        kept = (self.scaler._scale, self.scaler._growth_tracker)
+        return super().state() + [item for item in kept if item is not None]
+
+
+class InBackwardUpdater(Unscaled):
     """An optimizer for each weight, which updates it once its gradient exists and frees this."""
 
     to_ram = 0
@@ -230,6 +264,8 @@ class OffloadUpdater(AtTheEnd):
 
 def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> Make:
     """Makes the plan's optimizer; Muon is told which of the parameters are its own."""
+    if plan.tensor_parallel > 1:
+        return partial(_by_kind, optimizer_for(plan))
     if plan.optimizer is not Optimizer.MUON:
         return optimizer_for(plan)
     hidden = hidden_matrices(model, parameters)
@@ -243,6 +279,13 @@ def _in_parts(make: Make) -> Make:
     assert isinstance(make, partial)
     kind: Any = make.func
     return partial(ZeroRedundancyOptimizer, optimizer_class=kind, **make.keywords)
+
+
+def _by_kind(make: Make, parameters: Sequence[torch.Tensor]) -> Any:
+    """The optimizer with a group for DTensors, which PyTorch updates beside no plain tensors."""
+    kinds = [[each for each in parameters if isinstance(each, DTensor) is x] for x in (True, False)]
+    groups: Any = [{"params": kind} for kind in kinds]
+    return make(groups)
 
 
 def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
@@ -260,6 +303,8 @@ def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updat
             return OffloadUpdater(parameters, make, plan, host)
         case Offload.NONE if plan.has_master_weights:
             return MasterUpdater(parameters, make)
+        case Offload.NONE if plan.gradient_scaler:
+            return ScaledUpdater(parameters, make)
         case Offload.NONE:
             return PlainUpdater(parameters, make)
         case other:

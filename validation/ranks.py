@@ -28,6 +28,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from calculator.architecture import Architecture
 from calculator.parameters import parameter_tensors
 from calculator.plan import DataParallel, Plan, Precision
+from calculator.techniques.tensor_parallel import COLUMNS, ROWS
 from calculator.techniques.zero import fullest_rank, parts_of
 from validation.counting_device import resize
 from validation.models import Task, layer_lists
@@ -38,11 +39,12 @@ BACKEND: Final = "alone"
 class Ranks(dist.ProcessGroup):
     """The group of one rank's own; `moved` has the bytes of each collective since `forget`.
 
-    `flat` are the tensors that were reduced: DDP's buckets.
+    `flat` are the tensors that were reduced, where the group `keeps_flat` ones: DDP's buckets.
     """
 
     def __init__(self, rank: int, size: int) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the stub lacks this one
+        self.keeps_flat = True
         self.forget()
 
     def forget(self) -> None:
@@ -53,13 +55,19 @@ class Ranks(dist.ProcessGroup):
     def allreduce(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
         """Leave the tensors as they are."""
         self.moved["all_reduce"].append(sum(item.nbytes for item in tensors))
-        self.flat += tensors
+        if self.keeps_flat:
+            self.flat += tensors
         return _done(tensors)
 
     def broadcast(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
         """Leave the tensors as they are."""
         self.moved["broadcast"].append(sum(item.nbytes for item in tensors))
         return _done(tensors)
+
+    def scatter(self, outputs: Any, _inputs: Any, _options: Any = None, *_more: Any) -> Any:
+        """Leave the tensors as they are."""
+        self.moved["scatter"].append(sum(item.nbytes for item in outputs))
+        return _done(outputs)
 
     def all_gather_single(
         self, whole: torch.Tensor, _part: torch.Tensor, _options: Any = None
@@ -117,19 +125,20 @@ class _Event:
 @contextmanager
 def ranks(plan: Plan, device: str, rank: int = 0) -> Iterator[Ranks | None]:
     """The group of a plan's GPUs, seen from one rank; None for one GPU."""
-    if plan.gpus == 1:
+    if plan.all_gpus == 1:
         yield None
         return
     if BACKEND not in dist.Backend.backend_list:
         make: Callable[..., Ranks] = lambda _store, rank, size, _timeout: Ranks(rank, size)  # noqa: E731
         dist.Backend.register_backend(BACKEND, make, devices=["cpu", "cuda"])
-    dist.init_process_group(BACKEND, store=FakeStore(), rank=rank, world_size=plan.gpus)
+    dist.init_process_group(BACKEND, store=FakeStore(), rank=rank, world_size=plan.all_gpus)
     try:
         with ExitStack() as stack:
             for target, replacement in _replacements(device):
                 stack.enter_context(patch(target, replacement, create=True))
             group = dist.distributed_c10d._get_default_group()
             assert isinstance(group, Ranks)
+            group.keeps_flat = plan.gpus > 1
             yield group
     finally:
         dist.destroy_process_group()
@@ -153,6 +162,8 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
             ("torch.cuda.current_device", lambda: 0),
             ("torch._C._get_accelerator", lambda *_: torch.device("cuda")),
             ("torch.UntypedStorage.resize_", resize),
+            # the counting GPU has no random state
+            ("torch.distributed.tensor._random.is_rng_supported_mesh", lambda _: False),
         ]
     return found
 
@@ -168,6 +179,9 @@ def fullest(architecture: Architecture, plan: Plan) -> int:
 
 def distributed(task: Task, plan: Plan, device: str) -> Task:
     """The task on many GPUs, as its plan says."""
+    if plan.tensor_parallel > 1:
+        split(task.model, plan, device)
+        return task
     if plan.gpus == 1:
         return task
     match plan.data_parallel:
@@ -197,6 +211,23 @@ def _shard(model: nn.Module, plan: Plan, device: str) -> None:
     reshards = None if plan.data_parallel is DataParallel.FSDP else False
     for module in (*blocks, model):
         fully_shard(module, mesh=mesh, mp_policy=policy, reshard_after_forward=reshards)
+
+
+def split(model: nn.Module, plan: Plan, device: str) -> None:
+    """Each layer's products by shares; no GPU reads another's weights."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import parallel
+
+    styles = {
+        **dict.fromkeys(COLUMNS, parallel.ColwiseParallel),
+        **dict.fromkeys(ROWS, parallel.RowwiseParallel),
+    }
+    mesh = init_device_mesh(device, (plan.tensor_parallel,))
+    for layers in layer_lists(model):
+        for layer in layers:
+            paths = [path for path, _ in layer.named_modules() if path.rpartition(".")[2] in styles]
+            shares = {path: styles[path.rpartition(".")[2]]() for path in paths}
+            parallel.parallelize_module(layer, mesh, shares, src_data_rank=None)
 
 
 def quiet(model: nn.Module, last: bool) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.ranks import Ranks, distributed, fullest, ranks
+from validation.scaled import finite
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
 
@@ -67,7 +68,8 @@ class Training:
     def run(self, watcher: Watcher) -> None:
         """One step."""
         plan = self.configuration.resolved
-        autocast = autocast_for(plan, self.device, self.configuration.half_type)
+        half_type = "float16" if plan.gradient_scaler else self.configuration.half_type
+        autocast = autocast_for(plan, self.device, half_type)
         with kernels(plan.attention), followed(plan, self.moved):
             run_step(self.task, self.updater, plan, autocast, watcher)
 
@@ -121,9 +123,9 @@ def training(configuration: Configuration, device: str) -> Iterator[Training]:
     plan = configuration.resolved
     single = torch.autograd.set_multithreading_enabled(False)
     rank = fullest(configuration.architecture, plan) if plan.shares_states else 0
-    with _setting(device), ranks(plan, place, rank) as group, single:
+    with _setting(device), ranks(plan, place, rank) as group, single, finite(counting):
         task = build_task(configuration, place)
-        enable_checkpointing(task.model, plan.checkpointing, preserve_rng=not counting)
+        enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
         task = chunk_loss(add_adapters(task, plan), plan)
         task = distributed(task, plan, place)

@@ -46,7 +46,7 @@ def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: W
                 with autocast():
                     loss = task.model(**task.inputs).loss
                 watcher.keep()
-                loss.backward()
+                updater.scaled(loss).backward()
             del loss
         watcher.backward_done()
         watcher.start_phase(Phase.UPDATE)
@@ -116,15 +116,14 @@ def kernels(attention: Attention) -> Iterator[None]:
         yield
 
 
-def enable_checkpointing(model: Any, checkpointing: Checkpointing, preserve_rng: bool) -> None:
-    """Throw away and recompute: whole layers, or each layer's attention core."""
-    match checkpointing:
+def enable_checkpointing(model: Any, plan: Plan, preserve_rng: bool) -> None:
+    """Throw away and recompute: all or some layers, or each layer's attention core."""
+    match plan.checkpointing:
         case Checkpointing.NONE:
             pass
         case Checkpointing.FULL:
-            model.gradient_checkpointing_enable(
-                {"use_reentrant": False, "preserve_rng_state": preserve_rng}
-            )
+            given = {"use_reentrant": False, "preserve_rng_state": preserve_rng}
+            model.gradient_checkpointing_enable(given, every_n_layers=plan.checkpoint_every)
         case Checkpointing.SELECTIVE:
             from validation.selective import checkpoint_attention
 

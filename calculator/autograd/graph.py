@@ -134,9 +134,12 @@ class Parameter:
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
     as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
     format may hold several numbers, `packed`. A `table` is that of an embedding or output layer.
+    One that `is_split` is a share of a weight that several GPUs have, or stands beside one.
     """
 
-    __slots__ = ("chosen", "dtype", "inside", "name", "packed", "shape", "table", "trained")
+    __slots__ = (
+        *("chosen", "dtype", "inside", "is_split", "name", "packed", "shape", "table", "trained"),
+    )
 
     def __init__(
         self,
@@ -150,6 +153,7 @@ class Parameter:
         table: bool = False,
     ) -> None:
         self.table = table
+        self.is_split = False
         self.dtype = dtype
         self.packed = packed
         self.inside = inside

@@ -12,7 +12,8 @@ class Ledger:
 
     `part_events` repeats each event with the part it belongs to and adds those in which living
     bytes change their part. `arrivals` are the weights' gradients in the order in which they are
-    complete. `moved` are tensors that go to RAM, and come back in the backward pass.
+    complete. `moved` are tensors that go to RAM, and come back in the backward pass. `exchanged`
+    are those that are summed over several GPUs.
     """
 
     def __init__(self) -> None:
@@ -24,6 +25,7 @@ class Ledger:
         self.marks: list[tuple[int, Mark]] = []
         self.arrivals: list[tuple[int, Size, DType]] = []
         self.moved: list[tuple[int, Size, DType]] = []
+        self.exchanged: list[tuple[int, Size, DType]] = []
 
     def size_id(self, elements: Size, dtype: DType) -> int:
         """The id, from 1 up, of a storage of that many elements in that format."""
@@ -54,6 +56,10 @@ class Ledger:
     def move_out(self, elements: Size, dtype: DType) -> None:
         """A tensor is copied to RAM."""
         self.moved.append((len(self.events), elements, dtype))
+
+    def exchange(self, elements: Size, dtype: DType) -> None:
+        """A tensor is summed over several GPUs."""
+        self.exchanged.append((len(self.events), elements, dtype))
 
     def mark(self, stack: str, position: int, backward: bool) -> None:
         """A layer of a stack starts here, in the forward or the backward pass."""

@@ -54,7 +54,7 @@ class Mode:
     of a weight. A sequence is `windowed` that is at least as long as the window of layers that have
     one, which then need a mask. Linear attention has so many `chunks`, at most those put on the
     tape, and the last may not be whole. Where `moves_inputs` is set, a checkpointed layer keeps its
-    input in RAM.
+    input in RAM. The loss may be scaled before the backward pass.
     """
 
     weights: DType = FLOAT32
@@ -77,6 +77,7 @@ class Mode:
     whole_chunks: bool = True
     chunked_loss: bool = False
     moves_inputs: bool = False
+    scales_loss: bool = False
 
     @property
     def one_sequence(self) -> bool:

@@ -7,7 +7,7 @@ Source: torch (tools/autograd/derivatives.yaml), autocast.
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType, wider
 from calculator.autograd.graph import Gradients, Made, Rule, Tensor, Weight
@@ -276,6 +276,31 @@ def convolution(x: Tensor, weight: Weight, bias: Weight, places: Size, turned: b
     shape = (x.shape[0], w.shape[0], places)
     scratch = [Made(shape, x.dtype)] if turned else []
     return x.tape.operation([x, w, b], shape, x.dtype, saves=[x, w], scratch=scratch)
+
+
+# -- several GPUs -----------------------------------------------------------------------------
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of what several GPUs have, in a copy; the gradient is passed on as it is.
+
+    Source: torch (distributed/tensor/placement_types.py, Partial._reduce_value)
+    """
+    x.tape.ledger.exchange(x.elements, x.dtype)
+    return copy(x)
+
+
+def summed_back(x: Tensor) -> Tensor:
+    """The same bytes; the gradient is the sum of those that several GPUs have, in a copy.
+
+    Source: torch (distributed/tensor/_api.py, _FromTorchTensor)
+    """
+    out = x.tape.alias(x)
+    node = x.tape.record([x])
+    if node is not None:
+        node.before = partial(x.tape.ledger.exchange, x.elements, x.dtype)
+        out.node, out.index = node, 0
+    return out
 
 
 # -- shapes -----------------------------------------------------------------------------------

@@ -68,6 +68,14 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch documentation, torch.distributed.fsdp.fully_shard",
         "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html",
     ),
+    "grad_scaler": Source(
+        "PyTorch documentation, Automatic Mixed Precision (torch.amp.GradScaler)",
+        "https://docs.pytorch.org/docs/stable/amp.html",
+    ),
+    "tensor_parallel": Source(
+        "PyTorch documentation, Tensor Parallelism (torch.distributed.tensor.parallel)",
+        "https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html",
+    ),
     "autocast": Source(
         "PyTorch documentation, Automatic Mixed Precision: operations by number format",
         "https://docs.pytorch.org/docs/stable/amp.html",

@@ -6,6 +6,7 @@ models/t5/modeling_t5.py, models/llama/modeling_llama.py).
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from enum import Enum
 
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
@@ -13,6 +14,13 @@ from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.sizes import Size
 from calculator.layers.layer import Layer, Unary
 from calculator.layers.packed import Packed
+
+
+class Split(Enum):
+    """The side of a weight of which each of several GPUs has a share: outputs, or inputs."""
+
+    COLUMNS = "columns"
+    ROWS = "rows"
 
 
 @dataclass(eq=False)
@@ -29,19 +37,30 @@ class Projection(Layer):
 
     def __post_init__(self) -> None:
         self.adapter: Adapter | None = None
+        self.split: Split | None = None
         self.packed: Packed | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
         if self.packed is not None:
             return self.packed_product(x, self.packed)
-        out = self.product(x)
+        out = self.shared_product(x)
         if self.adapter is None:
             return out
         dtype = out.dtype
         given = self.adapter.cast(x)
         out = op.add(out, op.scale(self.adapter(given)))
         return op.cast(out, dtype)
+
+    def shared_product(self, x: Tensor) -> Tensor:
+        """The same without an adapter; what several GPUs have shares of is summed over them."""
+        match self.split:
+            case Split.COLUMNS:
+                return self.product(op.summed_back(x))
+            case Split.ROWS:
+                return op.summed(self.product(x))
+            case None:
+                return self.product(x)
 
     def packed_product(self, x: Tensor, packed: Packed) -> Tensor:
         """The same by a packed weight; under autocast an adapter takes its input as it is.

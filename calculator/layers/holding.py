@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from calculator.autograd.graph import Tensor
-from calculator.autograd.mode import Checkpointing
 from calculator.layers.attention import Attended
 from calculator.layers.stack import B, Stack
 
@@ -23,9 +22,8 @@ class HoldingStack(Stack[B]):
         held: Tensor | None = None
         for position, block in enumerate(self.blocks):
             with t.in_layer(self.name, position):
-                full = t.mode.checkpointing is Checkpointing.FULL
                 run = partial(_with_context, block, context)
-                x, held = t.checkpoint(run, x) if full else run(x)
+                x, held = t.checkpoint(run, x) if self.is_checkpointed(t, position) else run(x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         return x, held
 

@@ -63,7 +63,8 @@ class Stack(Layer, Generic[B]):
 
     `slots` numbers the weights that each layer uses, where that is not a slot of its own. `groups`
     says the same of a stack that is only counted: so many distinct layers, used in turn, and with
-    `own_last` one more for the last layer.
+    `own_last` one more for the last layer. Under full checkpointing some layers are `keeping` their
+    activations all the same; without any, all are computed again.
     """
 
     kinds: tuple[B, ...]
@@ -72,6 +73,7 @@ class Stack(Layer, Generic[B]):
     slots: tuple[int, ...] = ()
     groups: int = 0
     own_last: bool = False
+    keeping: tuple[bool, ...] = ()
 
     @cached_property
     def blocks(self) -> list[B]:
@@ -100,11 +102,16 @@ class Stack(Layer, Generic[B]):
             handed = block.handed(*context)
             with t.in_layer(self.name, position):
                 run = partial(_with_context, block, handed)
-                if t.mode.checkpointing is Checkpointing.FULL:
+                if self.is_checkpointed(t, position):
                     run = partial(t.checkpoint, run)
                 x = run(x) if t.sharder is None else t.sharder.around(parameters_of(block), run, x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         return x
+
+    def is_checkpointed(self, t: Recorder, position: int) -> bool:
+        """True if the layer of a position is computed again as a whole."""
+        keeps = bool(self.keeping) and self.keeping[position]
+        return t.mode.checkpointing is Checkpointing.FULL and not keeps
 
     def walk(self) -> Counted:
         """The weights and tables of all layers."""

@@ -11,7 +11,7 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
 from calculator.autograd.graph import Parameter, Recorder, Tensor
-from calculator.autograd.mode import SEQUENCE, Attention, Checkpointing, Mode
+from calculator.autograd.mode import SEQUENCE, Attention, Mode
 from calculator.autograd.sizes import Shape, Size, divided, plus, size, together
 from calculator.errors import InputError
 from calculator.layers.attention import (
@@ -199,7 +199,7 @@ class Streams(Stack[Depth]):
         first = second = x
         for position, depth in enumerate(self.blocks):
             with t.in_layer(self.name, position):
-                if t.mode.checkpointing is Checkpointing.FULL:
+                if self.is_checkpointed(t, position):
                     first, second = t.checkpoint(depth.run, first, second)
                 else:
                     first, second = depth.run(first, second)

@@ -10,7 +10,7 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
 from calculator.autograd.graph import Parameter, Tensor
-from calculator.autograd.mode import SEQUENCE, Attention, Checkpointing
+from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.errors import InputError
@@ -158,7 +158,7 @@ class KeepingStack(Stack[DebertaBlock]):
         held = [x]
         for position, block in enumerate(self.blocks):
             with t.in_layer(self.name, position):
-                if t.mode.checkpointing is Checkpointing.FULL:
+                if self.is_checkpointed(t, position):
                     x = t.checkpoint(partial(block, shared=shared), x)
                 else:
                     x = block(x, shared)

@@ -187,11 +187,10 @@ class T5Block(Block):
         self.cross = T5Attention(crosses=True) if self.decoder else None
         self.feed_forward = FeedForward(self.gated)
 
-    def run(self, x: Tensor, held: Held, bias: Tensor | None, cross_bias: Tensor | None) -> Passed:
-        """The layer's output and the position biases, which the first layer makes for all."""
-        t = x.tape
-        if t.mode.checkpointing is not Checkpointing.FULL:
-            return self.forward(x, held, bias, cross_bias)
+    def checkpointed(
+        self, x: Tensor, held: Held, bias: Tensor | None, cross_bias: Tensor | None
+    ) -> Passed:
+        """The same as `forward`, computed again in the backward pass."""
         given = (x, bias, cross_bias, held.encoded, held.mask)
 
         def again(*kept: Tensor) -> Passed:
@@ -202,12 +201,15 @@ class T5Block(Block):
             assert x is not None
             return self.forward(x, Held(held.table, held.mask, encoded), bias, cross_bias)
 
-        return t.checkpoint(again, *(item for item in given if item is not None))
+        return x.tape.checkpoint(again, *(item for item in given if item is not None))
 
     def forward(
         self, x: Tensor, held: Held, bias: Tensor | None, cross_bias: Tensor | None
     ) -> Passed:
-        """The layer as it is; an attention's probabilities are held until the next one's."""
+        """The layer's output, and the position biases, which the first layer makes for all.
+
+        An attention's probabilities are held until the next one's.
+        """
         x, bias, _probabilities = self.attention(x, held, bias)
         if self.cross is not None:
             x, cross_bias, _probabilities = self.cross(x, held, cross_bias)
@@ -265,7 +267,9 @@ class T5Stack(Stack[T5Block]):
         bias = cross_bias = None
         for position, block in enumerate(self.blocks):
             with t.in_layer(self.name, position):
-                x, bias, cross_bias = block.run(x, held, bias, cross_bias)
+                again = self.is_checkpointed(t, position)
+                run = block.checkpointed if again else block.forward
+                x, bias, cross_bias = run(x, held, bias, cross_bias)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         return x
 

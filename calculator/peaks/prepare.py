@@ -23,8 +23,10 @@ from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.trace import Step
 from calculator.plan import ActivationOffload, ChunkedLoss, DataParallel, Plan, Precision
+from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.in_backward import temporaries
 from calculator.techniques.registry import changed_model
+from calculator.techniques.tensor_parallel import share_of
 
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
 MASK_MULTIPLE: Final = 8
@@ -48,14 +50,15 @@ def prepare(architecture: Architecture, plan: Plan) -> Prepared:
         chunks = min(chunks + (left > 0), EXPLICIT_CHUNKS)
         mode = replace(mode, chunks=chunks, whole_chunks=not left)
     model = changed_model(architecture, plan)
-    step, left_out = _step(model, plan.sharing_groups, architecture.own_last_layer, mode)
+    shared = plan.sharing_groups, architecture.own_last_layer
+    step, left_out = _step(model, *shared, mode, plan.checkpoint_every)
     return Prepared(step, left_out, numbers_of(architecture, plan))
 
 
 def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
-    """Every size's number by its name."""
+    """Every size's number by its name; of several GPUs', those of one's share."""
     return {
-        **architecture.numbers,
+        **share_of(architecture, plan).numbers,
         "batch": plan.batch_size,
         "sequence": plan.sequence_length,
         "target": plan.target_length or 0,
@@ -86,6 +89,7 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         updates=temporaries(plan) if plan.update_in_backward else None,
         chunked_loss=plan.chunked_loss is ChunkedLoss.TORCH,
         moves_inputs=plan.activation_offload is not ActivationOffload.NONE,
+        scales_loss=plan.gradient_scaler,
         aligned=frozenset(name for name, length in lengths.items() if not length % MASK_MULTIPLE),
     )
 
@@ -95,12 +99,17 @@ _steps: dict[tuple[Any, ...], Step] = {}
 
 
 @lru_cache(maxsize=512)
-def _step(model: Model, groups: int, own_last: bool, mode: Mode) -> tuple[Step, tuple[int, ...]]:
+def _step(
+    model: Model, groups: int, own_last: bool, mode: Mode, every: int = 1
+) -> tuple[Step, tuple[int, ...]]:
     runs: list[tuple[str, tuple[Run, ...]]] = []
     left_out: list[int] = []
     short: dict[str, Any] = {}
+    before = 0
     for name, stack in model.stacks():
-        short[name], (own, more) = arrange(stack, groups, own_last)
+        keeping = keeping_of(stack.layers, every, before)
+        before += stack.layers
+        short[name], (own, more) = arrange(stack, groups, own_last, keeping)
         runs.append((stack.name, own))
         left_out += more
     model = model.altered(**short)

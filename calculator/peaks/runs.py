@@ -92,26 +92,41 @@ def _count(keys: Sequence[Any], place: int, unit: int) -> int:
     return count
 
 
-def arrange(stack: Stack[Any], groups: int, own_last: bool) -> tuple[Stack[Any], Arranged]:
+def arrange(
+    stack: Stack[Any], groups: int, own_last: bool, keeping: Sequence[bool] = ()
+) -> tuple[Stack[Any], Arranged]:
     """The stack with the layers that are put on the tape, its runs, and what they leave out.
 
-    Layer i uses the weights of layer i modulo `groups`, but for a last one of its own.
+    Layer i uses the weights of layer i modulo `groups`, but for a last one of its own. Where some
+    layers are `keeping` their activations under checkpointing, none may share weights.
     """
     layers, kinds = stack.layers, stack.kinds
-    if len({kind.structure for kind in kinds}) == 1:
+    kept: tuple[bool, ...] = ()
+    if len({kind.structure for kind in kinds}) == 1 and not any(keeping):
         runs, left_out = layer_runs(layers, groups, own_last)
         used = kinds[:1]
     elif groups >= layers:
         each = [kinds[place % len(kinds)] for place in range(layers)]
-        runs, left_out = unit_runs([kind.structure for kind in each])
-        used = ()
-        place = 0
-        for run, more in zip(runs, left_out, strict=True):
-            used += tuple(each[place : place + len(run.slots)])
-            place += len(run.slots) + more * run.unit
+        keeping = keeping or (False,) * layers
+        keys = [(kind.structure, keeps) for kind, keeps in zip(each, keeping, strict=True)]
+        runs, left_out = unit_runs(keys)
+        taped = _taped(runs, left_out)
+        used = tuple(each[place] for place in taped)
+        kept = tuple(keeping[place] for place in taped) if any(keeping) else ()
     else:  # layers of several kinds that share weights: all are put on the tape
         slots = [place % groups for place in range(layers)]
         used = tuple(kinds[slot % len(kinds)] for slot in slots)
         runs, left_out = tuple(Run((slot,)) for slot in slots), (0,) * layers
     slots_used = tuple(slot for run in runs for slot in run.slots)
-    return stack.altered(kinds=used, layers=len(slots_used), slots=slots_used), (runs, left_out)
+    short = stack.altered(kinds=used, layers=len(slots_used), slots=slots_used, keeping=kept)
+    return short, (runs, left_out)
+
+
+def _taped(runs: Sequence[Run], left_out: Sequence[int]) -> list[int]:
+    """The places of the layers that are put on the tape."""
+    taped: list[int] = []
+    place = 0
+    for run, more in zip(runs, left_out, strict=True):
+        taped += range(place, place + len(run.slots))
+        place += len(run.slots) + more * run.unit
+    return taped

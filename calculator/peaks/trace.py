@@ -15,7 +15,8 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from calculator.autograd import backward as engine
-from calculator.autograd.dtypes import DType
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.ledger import Ledger, Mark
 from calculator.autograd.mode import Mode
 from calculator.autograd.sizes import Numbers, Size, number_of
@@ -69,13 +70,15 @@ class Trace:
     """A recorded step; sizes are numbered from 1.
 
     `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
-    elements, and their format. `moved` are tensors that go to RAM, named in the same way.
+    elements, and their format. `moved` are tensors that go to RAM, and `exchanged` those that are
+    summed over several GPUs, named in the same way.
     """
 
     sizes: tuple[Bytes, ...]
     chunks: tuple[Chunk, ...]
     arrivals: tuple[Noted, ...] = ()
     moved: tuple[Noted, ...] = ()
+    exchanged: tuple[Noted, ...] = ()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -100,7 +103,8 @@ def run_step(step: Step, tape: Tape | None = None) -> Tape:
     loss = step.model.forward(ids, labels)
     t.end_autocast()
     if t.sharder is None or root is None:
-        engine.backward([loss], [t.like(loss)])
+        scaled = op.multiply(loss, t.constant((), FLOAT32)) if step.mode.scales_loss else loss
+        engine.backward([scaled], [t.like(scaled)])
         return t
     gradient = t.like(loss)
     t.sharder.turn(root)
@@ -173,8 +177,11 @@ def _chunked(ledger: Ledger, step: Step) -> Trace:
             shape = shapes[placed] = _shaped(*placed)
         chunks.append(Chunk(phase, *shape, repeated))
     arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
-    moved = ((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in ledger.moved)
-    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), tuple(moved))
+    moved, exchanged = (
+        tuple((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in noted)
+        for noted in (ledger.moved, ledger.exchanged)
+    )
+    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged)
 
 
 def _shaped(events: tuple[int, ...], parts: tuple[tuple[int, int, int], ...]) -> Shaped:

@@ -184,7 +184,7 @@ CHANGES: Final = (
         "Recompute each layer in the backward pass",
         Cost.TIME,
         "Computes the forward pass twice: about a third more arithmetic.",
-        _set(checkpointing=Checkpointing.FULL),
+        _set(checkpointing=Checkpointing.FULL, checkpoint_every=1),
         "checkpointing",
     ),
     Change(

@@ -114,6 +114,7 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         offload=Offload.NONE,
         activation_offload=ActivationOffload.NONE,
         chunked_loss=ChunkedLoss.NONE,
+        tensor_parallel=1,
         optimizer_bits=None,  # type: ignore[arg-type]  # the precision's own
     )
 

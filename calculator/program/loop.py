@@ -16,21 +16,23 @@ DISTRIBUTED: Final = ("torch.distributed", "")
 
 
 def start_processes(plan: Plan) -> Piece:
-    """One process for each GPU."""
-    if plan.gpus == 1:
+    """One process for each GPU; those that share layers begin with the same random numbers."""
+    if plan.all_gpus == 1:
         return Piece()
-    lines = (
+    lines = [
         'torch.distributed.init_process_group("nccl")',
         'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
-    )
-    return Piece(lines, (("os", ""), DISTRIBUTED))
+    ]
+    if plan.tensor_parallel > 1:
+        lines.append("torch.manual_seed(0)  # all GPUs read the same batch")
+    return Piece(tuple(lines), (("os", ""), DISTRIBUTED))
 
 
 def launch_words(plan: Plan) -> str:
     """The command that starts the processes, on machines of eight GPUs where there are more."""
-    nodes, rest = divmod(plan.gpus, 8)
-    if plan.gpus <= 8 or rest:
-        return f"torchrun --nproc-per-node={plan.gpus} train.py"
+    nodes, rest = divmod(plan.all_gpus, 8)
+    if plan.all_gpus <= 8 or rest:
+        return f"torchrun --nproc-per-node={plan.all_gpus} train.py"
     return f"torchrun --nnodes={nodes} --nproc-per-node=8 --rdzv-endpoint=HOST:29500 train.py"
 
 
@@ -56,7 +58,7 @@ def train(plan: Plan) -> Piece:
     if plan.accumulation > 1 and _reduces(plan):
         imports.append(("contextlib", "nullcontext"))
     lines.append('print(f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")')
-    if plan.gpus > 1:
+    if plan.all_gpus > 1:
         lines.append("torch.distributed.destroy_process_group()")
     return Piece(tuple(lines), tuple(imports))
 
@@ -100,7 +102,9 @@ def _micro_steps(plan: Plan) -> list[str]:
 def _forward(plan: Plan, share: str) -> list[str]:
     forward = [f"loss = model(**batch).loss{share}"]
     if plan.precision is Precision.AMP:
-        forward = ['with torch.autocast("cuda", torch.bfloat16):', *indented(forward)]
+        narrow = "float16" if plan.gradient_scaler else "bfloat16"
+        forward = [f'with torch.autocast("cuda", torch.{narrow}):', *indented(forward)]
     holds = plan.checkpointing is Checkpointing.FULL
     freed = ["del loss  # and what hangs on it"] if holds else []
-    return [*forward, "loss.backward()", *freed]
+    scaled = "scaler.scale(loss)" if plan.gradient_scaler else "loss"
+    return [*forward, f"{scaled}.backward()", *freed]

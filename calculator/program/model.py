@@ -62,13 +62,14 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     pieces = [_made(origin, plan) if _is_new(origin, plan) else _loaded(origin, plan)]
     if shares_layers(architecture, plan):
         pieces.append(_share(plan))
-    if not (trainer or plan.is_sharded) and plan.quantization is BaseBits.NONE:
+    moves_later = trainer or plan.is_sharded or plan.tensor_parallel > 1
+    if not moves_later and plan.quantization is BaseBits.NONE:
         pieces.append(Piece(('model.to("cuda")',)))
     if not trainer:
         pieces.append(Piece(("model.train()",)))
     match plan.checkpointing:
         case Checkpointing.FULL if not trainer:
-            pieces.append(_checkpoint_layers())
+            pieces.append(_checkpoint_layers(plan))
         case Checkpointing.SELECTIVE:
             pieces.append(_checkpoint_attention(architecture, plan))
         case _:
@@ -195,15 +196,11 @@ def _share(plan: Plan) -> Piece:
     return LAYERS + Piece(lines)
 
 
-def _checkpoint_layers() -> Piece:
-    return Piece(
-        tuple(
-            call(
-                "model.gradient_checkpointing_enable",
-                ['gradient_checkpointing_kwargs={"use_reentrant": False}'],
-            )
-        )
-    )
+def _checkpoint_layers(plan: Plan) -> Piece:
+    arguments = ['gradient_checkpointing_kwargs={"use_reentrant": False}']
+    if plan.checkpoint_every > 1:
+        arguments.append(f"every_n_layers={plan.checkpoint_every}")
+    return Piece(tuple(call("model.gradient_checkpointing_enable", arguments)))
 
 
 CHECKPOINT: Final[Import] = ("torch.utils.checkpoint", "checkpoint")

@@ -4,6 +4,7 @@ from typing import Final
 
 from calculator.plan import LoraBias, Offload, Optimizer, Plan, Precision, Update
 from calculator.program.refusal import NoProgramError
+from calculator.program.split import group_weights
 from calculator.program.text import TORCH, Import, Piece, call, indented
 from calculator.states import from_torch
 
@@ -73,7 +74,7 @@ def optimizer_options(plan: Plan) -> list[str]:
 
 def _leaves_the_choice(plan: Plan) -> bool:
     """True if torch would not choose foreach."""
-    elsewhere = plan.offload is not Offload.NONE or plan.is_sharded
+    elsewhere = plan.offload is not Offload.NONE or plan.is_sharded or plan.tensor_parallel > 1
     return elsewhere or plan.optimizer is Optimizer.ADAFACTOR
 
 
@@ -93,8 +94,12 @@ def make_optimizer(plan: Plan) -> Piece:
         return _in_parts(plan)
     name, needed = optimizer_class(plan)
     weights = "copies" if has_copies(plan) else "model.parameters()"
+    if plan.tensor_parallel > 1:
+        made, weights = made + group_weights(weights), "groups"
     lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
-    return made + Piece(tuple(lines), (needed,))
+    if plan.gradient_scaler:
+        lines.append('scaler = torch.amp.GradScaler("cuda")')
+    return made + Piece(tuple(lines), (needed, TORCH))
 
 
 def _in_parts(plan: Plan) -> Piece:
@@ -192,6 +197,8 @@ def _steps(plan: Plan) -> list[str]:
     adapters = bool(plan.lora) and plan.lora_bias is LoraBias.NONE
     if plan.optimizer is Optimizer.MUON and not adapters:
         return ["muon.step()", "adamw.step()"]
+    if plan.gradient_scaler:
+        return ["scaler.step(optimizer)", "scaler.update()"]
     return ["optimizer.step()"]
 
 

@@ -40,6 +40,7 @@ def check_trainer(plan: Plan) -> None:
         "update_in_backward": (plan.update_in_backward, rule),
         "offload": (plan.offload is not Offload.NONE, rule),
         "data_parallel": (plan.data_parallel is not DataParallel.DDP, rule),
+        "tensor_parallel": (plan.tensor_parallel > 1, rule),
     }
     for field, (is_refused, reason) in refused.items():
         if is_refused:
@@ -91,13 +92,18 @@ def _arguments(plan: Plan, built_in: str) -> dict[str, str]:
     if plan.accumulation > 1:
         found["gradient_accumulation_steps"] = quoted(plan.accumulation)
     if plan.precision is Precision.AMP:
-        found["bf16"] = "True"
+        found["fp16" if plan.gradient_scaler else "bf16"] = "True"
     if built_in:
         found["optim"] = quoted(built_in)
     if plan.checkpointing is Checkpointing.FULL:
         found["gradient_checkpointing"] = "True"
-        found["gradient_checkpointing_kwargs"] = '{"use_reentrant": False}'
+        found["gradient_checkpointing_kwargs"] = _checkpointing(plan)
     return found
+
+
+def _checkpointing(plan: Plan) -> str:
+    every = f', "every_n_layers": {plan.checkpoint_every}' if plan.checkpoint_every > 1 else ""
+    return f'{{"use_reentrant": False{every}}}'
 
 
 def _as_item(option: str) -> str:

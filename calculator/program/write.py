@@ -16,17 +16,20 @@ from calculator.program.model import load_model, shard
 from calculator.program.optimizer import check_optimizer, make_optimizer
 from calculator.program.origin import Origin
 from calculator.program.refusal import NoProgramError
+from calculator.program.split import split_layers
 from calculator.program.text import Piece, import_lines
 from calculator.program.trainer import check_trainer, train_with_trainer
 from calculator.units import format_bytes
 
 # The options that programs follow; a plan with another one has no program.
 FOLLOWED: Final = (
-    *("batch_size", "sequence_length", "target_length", "precision", "optimizer"),
-    *("optimizer_bits", "update", "update_in_backward", "attention", "checkpointing"),
+    *("batch_size", "sequence_length", "target_length", "precision", "gradient_scaler"),
+    "optimizer",
+    *("optimizer_bits", "update", "update_in_backward", "attention"),
+    *("checkpointing", "checkpoint_every"),
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
-    *("gpus", "data_parallel"),
+    *("gpus", "data_parallel", "tensor_parallel"),
 )
 
 
@@ -53,7 +56,7 @@ def write_program(origin: Origin, plan: Plan, form: Form = Form.LOOP) -> str:
     head = [f"# {one_line(command_for(origin.architecture, plan), LONGEST_MESSAGE)}"]
     match form:
         case Form.LOOP:
-            each = " on each GPU" if resolved.gpus > 1 else ""
+            each = " on each GPU" if resolved.all_gpus > 1 else ""
             peak = format_bytes(report.gpu.total)
             head.append(f"# Expected peak{each}: {peak}, without CUDA's own workspaces.")
             sections = _loop(origin, resolved)
@@ -62,7 +65,7 @@ def write_program(origin: Origin, plan: Plan, form: Form = Form.LOOP) -> str:
             sections = _trainer(origin, resolved)
         case other:
             assert_never(other)
-    if resolved.gpus > 1:
+    if resolved.all_gpus > 1:
         head.append(f"# Start it with: {launch_words(resolved)}")
     return assemble(head, sections)
 
@@ -72,10 +75,17 @@ def _loop(origin: Origin, plan: Plan) -> list[Piece]:
         start_processes(plan),
         load_model(origin, plan),
         make_batch(origin.architecture, plan),
-        shard(plan) if plan.is_sharded else wrap(plan),
+        _distribute(plan),
         make_optimizer(plan),
         train(plan),
     ]
+
+
+def _distribute(plan: Plan) -> Piece:
+    """The model's part on each of several GPUs."""
+    if plan.tensor_parallel > 1:
+        return split_layers(plan)
+    return shard(plan) if plan.is_sharded else wrap(plan)
 
 
 def _trainer(origin: Origin, plan: Plan) -> list[Piece]:

@@ -65,6 +65,8 @@ def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
         rule = "has nothing to move from reversible layers, which keep no inputs"
     elif plan.offload is not Offload.NONE:
         rule = "was not measured with offload of the optimizer"
+    elif plan.checkpoint_every > 1:
+        rule = "was measured with every layer checkpointed only"
     elif architecture.family not in MEASURED:
         rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
     elif architecture.family in MASKED and plan.attention is Attention.EAGER:

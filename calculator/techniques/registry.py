@@ -9,10 +9,13 @@ from calculator.models.registry import type_of
 from calculator.plan import BaseBits, Checkpointing, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
 from calculator.techniques.quantization import Quantization
+from calculator.techniques.tensor_parallel import TensorParallel, share_of
 
 
 def changes_of(plan: Plan) -> tuple[Change, ...]:
     """Changes that a resolved plan makes to its model's layers, in order."""
+    if plan.tensor_parallel > 1:
+        return (TensorParallel(),)
     if not plan.lora:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
@@ -29,8 +32,8 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
 
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:
-    """The model of a resolved plan as a tree of layers."""
-    return _changed(architecture, plan.tied_embeddings, changes_of(plan))
+    """The model of a resolved plan as a tree of layers; of several GPUs', one's share of it."""
+    return _changed(share_of(architecture, plan), plan.tied_embeddings, changes_of(plan))
 
 
 @lru_cache(maxsize=512)

@@ -8,14 +8,20 @@ from calculator.plan import Plan
 
 SEED = 2021
 # options that refuse most of the others: few states have them
-SEVERAL_GPUS = ("gpus", "data_parallel")
+SEVERAL_GPUS = ("gpus", "data_parallel", "tensor_parallel")
 # options that go with few of the others: rarely drawn, or in states of their own
 RARE = ("lora", "quanti", "update_in")
 OWN_STATES = (
     {"model": "gpt2-s", "batch_size": "4", "chunked_loss": "torch"},
     {"model": "gpt2-m", "checkpointing": "full", "activation_offload": "pinned"},
+    {"model": "gpt2-m", "checkpointing": "full", "checkpoint_every": "3"},
+    {"model": "gpt2-s", "sequence_length": "512", "gradient_scaler": "true"},
+    {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "256", "tensor_parallel": "2"},
 )
-NOT_DRAWN = (*SEVERAL_GPUS, "chunked_loss", "activation_offload")
+NOT_DRAWN = (
+    *SEVERAL_GPUS,
+    *("chunked_loss", "activation_offload", "checkpoint_every", "gradient_scaler"),
+)
 
 
 def random_states(count: int) -> list[dict[str, str]]:
@@ -28,7 +34,7 @@ def random_states(count: int) -> list[dict[str, str]]:
     for state in states[5::10]:
         state["gpus"] = str(chance.choice([2, 3, 8]))
         state["data_parallel"] = _random_value(Plan.options()["data_parallel"], chance)
-    for place, state in zip(range(9, count, 20), OWN_STATES, strict=False):
+    for place, state in zip(range(9, count, 10), OWN_STATES, strict=False):
         states[place] = {"gpu": "a100-80", **state}
     return states
 

@@ -20,6 +20,7 @@ from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
 from validation.models import build_task
 from validation.ranks import Ranks, fullest, ranks
+from validation.scaled import finite
 
 
 def origin_in(configuration: Configuration, hub: str = "") -> Origin:
@@ -42,6 +43,7 @@ def counted_peak(words: str) -> dict[str, int]:
         rank = fullest(configuration.architecture, plan)
         group = stack.enter_context(ranks(plan, "cuda", rank))
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
+        stack.enter_context(finite(counting=True))
         allocator = StandInAllocator()
         stack.enter_context(patch.dict(os.environ, {"LOCAL_RANK": "0"}))
         for target, replacement in _on_the_counting_gpu(allocator, group).items():

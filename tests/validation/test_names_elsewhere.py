@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 import peft
 import pytest
 import torch.distributed.fsdp
+import torch.distributed.tensor.parallel
 import torch.nn.attention
 import torch.nn.parallel
 import transformers
@@ -24,6 +25,7 @@ def test_the_names_of_other_libraries_are_theirs() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, which it still uses
         known |= {*dir(import_module("torch.distributed.optim"))}
+    known |= {*dir(torch.distributed.tensor.parallel)}
     known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
     known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
     known |= {script.name for script in entry_points(group="console_scripts")}

@@ -49,6 +49,9 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --lora 4 --checkpointing full --lora-dropout 0.1",
         f"gpt2-s {SMALL} --precision half --chunked-loss torch",
         f"gpt2-s {SMALL} --checkpointing full --activation-offload pinned",
+        f"gpt2-s {SMALL} --checkpointing full --checkpoint-every 2",
+        f"gpt2-s {SMALL} --gradient-scaler",
+        f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from calculator.estimate import estimate
+from calculator.hf_config import from_config
 from calculator.plan import Plan
 from calculator.program.origin import origin_at
 from calculator.program.write import write_program
@@ -43,6 +44,9 @@ SCALARS = 3 * 512
         f"bert-base --layers 2 {SMALL} --optimizer lamb --optimizer-bits 8 --attention flash",
         f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
         f"{CONFIGS}/llama.json {SMALL} --lora 8 --lora-targets all-linear --checkpointing full",
+        f"gpt2-s --layers 5 {SMALL} --checkpointing full --checkpoint-every 2",
+        f"gpt2-s --layers 2 {SMALL} --gradient-scaler --accumulation 2",
+        f"gpt2-s --layers 2 {SMALL} --gradient-scaler --update fused",
         f"{CONFIGS}/llama.json {SMALL} --lora 4 --lora-modules embed_tokens,lm_head",
         f"{CONFIGS}/llama.json {SMALL} --optimizer adafactor --precision half",
         f"gpt2-s --layers 2 {SMALL} --attention efficient --precision half --optimizer momentum",
@@ -57,6 +61,9 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --accumulation 2 --precision fp32",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel ddp-view --precision half",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed",
+        f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2",
+        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
+        "--checkpointing full",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel fsdp --precision half "
         "--checkpointing full --accumulation 2",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision half "
@@ -200,6 +207,29 @@ print("elements", sum(weight.numel() for weight in weights), type(model).__name_
 """
 
 
+def launched(folder: Path, values: dict[str, Any], plan: Plan) -> list[list[str]]:
+    """The lines that two processes of a program print about what they hold."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(values))
+    text = write_program(origin_at(str(path), values), plan)
+    for gpu, cpu in {'"cuda"': '"cpu"', '"nccl"': '"gloo"'}.items():
+        text = text.replace(gpu, cpu)
+    (folder / "train.py").write_text(ALONE + text + TOLD)
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node=2", str(folder / "train.py")),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    return [line.split() for line in found.stdout.splitlines() if line.startswith("elements")]
+
+
 @pytest.mark.parametrize(
     ("options", "ending"),
     [
@@ -209,29 +239,25 @@ print("elements", sum(weight.numel() for weight in weights), type(model).__name_
 )
 def test_two_processes_train_together(tmp_path: Path, options: dict[str, Any], ending: str) -> None:
     values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(values | {"num_hidden_layers": 2}))
+    values |= {"num_hidden_layers": 2}
     plan = Plan.parse({"sequence_length": 16, **options})
-    origin = origin_at(str(path), json.loads(path.read_text()))
-    text = write_program(origin, plan)
-    for gpu, cpu in {'"cuda"': '"cpu"', '"nccl"': '"gloo"'}.items():
-        text = text.replace(gpu, cpu)
-    (tmp_path / "train.py").write_text(ALONE + text + TOLD)
-    launched = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    found = subprocess.run(
-        [*launched, "--nproc-per-node=2", str(tmp_path / "train.py")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr[-3000:]
-    told = [line.split() for line in found.stdout.splitlines() if line.startswith("elements")]
+    told = launched(tmp_path, values, plan)
     assert [words[2] for words in told] == [ending, ending]
-    whole = estimate(origin.architecture).parameters
+    whole = estimate(from_config(values, "llama")).parameters
     held = sum(int(words[1]) for words in told)
     assert held == (2 * whole if ending.startswith("Distributed") else whole)
+
+
+def test_two_processes_compute_each_layer_together(tmp_path: Path) -> None:
+    values = json.loads(Path(f"{CONFIGS}/mistral.json").read_text())
+    values |= {"num_hidden_layers": 2}
+    told = launched(tmp_path, values, Plan.parse({"sequence_length": 16, "tensor_parallel": 2}))
+    assert [words[2] for words in told] == ["MistralForCausalLM"] * 2
+    whole = estimate(from_config(values, "mistral")).parameters
+    width, words = values["hidden_size"], values["vocab_size"]
+    tables = 1 if values.get("tie_word_embeddings") else 2
+    outside = tables * width * words + (2 * 2 + 1) * width  # and norms
+    assert [int(line[1]) for line in told] == [(whole + outside) // 2] * 2
 
 
 @pytest.mark.parametrize(

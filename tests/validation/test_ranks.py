@@ -96,3 +96,15 @@ def test_zero_hands_each_rank_the_weights_that_torch_does(
     tensors = parameter_tensors(configuration.architecture, configuration.resolved)
     ours = [[item.elements for item in part] for part in parts_of(tensors, gpus)]
     assert ours == measure(f"call parts_by_torch {words}")
+
+
+def test_a_share_of_layers_alone_is_what_it_is_beside_another(
+    measure: Measure, tmp_path: Path
+) -> None:
+    words = (
+        "validation/configs/mistral.json --layers 3 --sequence-length 64 --precision fp32 "
+        "--attention eager --tensor-parallel 2"
+    )
+    real, alone = beside_another(words, tmp_path), measure(words, "cpu")
+    for name in ("weights", "gradients", "optimizer"):
+        assert alone[name] == real[name]

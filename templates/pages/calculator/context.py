@@ -63,11 +63,15 @@ class Group:
 
 GROUPS = (
     Group("Batch", ("batch_size", "sequence_length", "target_length")),
-    Group("Precision and optimizer", ("precision", "optimizer", "optimizer_bits"), folded=True),
+    Group(
+        "Precision and optimizer",
+        ("precision", "gradient_scaler", "optimizer", "optimizer_bits"),
+        folded=True,
+    ),
     Group(
         "Saving memory",
         (
-            *("checkpointing", "activation_offload", "chunked_loss", "offload"),
+            *("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss", "offload"),
             *("update_in_backward", "sharing_groups", "reversible"),
         ),
         folded=True,
@@ -77,7 +81,7 @@ GROUPS = (
         ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
         folded=True,
     ),
-    Group("Several GPUs", ("gpus", "data_parallel"), folded=True),
+    Group("Several GPUs", ("gpus", "data_parallel", "tensor_parallel"), folded=True),
     Group(
         "More options",
         ("attention", "update", "dropout", "accumulation", "tied_embeddings"),

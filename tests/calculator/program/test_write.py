@@ -34,6 +34,8 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("gpt2-s", {"optimizer": "muon", "precision": "mixed", "offload": "optimizer"}),
     ("gpt2-s", {"optimizer": "muon", "lora": 8}),
     ("gpt2-s", {"optimizer": "muon", "lora": 8, "lora_bias": "all"}),
+    ("gpt2-s", {"gradient_scaler": True, "accumulation": 2}),
+    ("gpt2-s", {"checkpointing": "full", "checkpoint_every": 3, "precision": "mixed"}),
     ("gpt2-s", {"sharing_groups": 1, "attention": "math", "dropout": 0.0}),
     ("gpt2-s", {"sharing_groups": 3, "tied_embeddings": False, "checkpointing": "selective"}),
     ("gpt2-s", {"checkpointing": "selective", "attention": "eager", "lora": 4}),
@@ -60,6 +62,8 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("Qwen/Qwen3-0.6B", {"gpus": 4, "data_parallel": "zero2", "precision": "half", "lora": 8}),
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "update": "fused"}),
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "lora": 8, "sequence_length": 64}),
+    ("meta-llama/Llama-3.1-8B", {"tensor_parallel": 8, "precision": "mixed"}),
+    ("Qwen/Qwen2.5-0.5B", {"tensor_parallel": 2, "sequence_length": 128}),
     ("Qwen/Qwen3-0.6B", {"gpus": 16, "accumulation": 2, "sequence_length": 128}),
     ("Qwen/Qwen3-0.6B", {"gpus": 12, "data_parallel": "ddp-view", "sequence_length": 128}),
 ]
@@ -238,6 +242,7 @@ def test_the_command_line_reads_a_config_json(
         ({"optimizer_bits": 8}, "bitsandbytes.optim.AdamW8bit"),
         ({"optimizer": "momentum", "update": "loop"}, '"momentum": 0.9, "foreach": False'),
         ({"checkpointing": "full", "attention": "math"}, "with sdpa_kernel(SDPBackend.MATH):"),
+        ({"checkpointing": "full", "checkpoint_every": 2}, '"every_n_layers": 2}'),
         ({"precision": "half", "lora": 4, "gpus": 8}, "torchrun --nproc-per-node=8 train.py"),
     ],
 )

@@ -1,0 +1,83 @@
+"""Autocast to float16 with a scaled loss, whose small gradients float16 can hold.
+
+Counted is PyTorch's `GradScaler`. It keeps two numbers on the GPU: the scale, and the steps since
+it last changed. The scaled loss lives beside the loss in the backward pass. Before the update all
+gradients are divided by the scale in place, and one number says whether any is not finite; fused
+updates take that number and the scale themselves.
+
+Source: grad_scaler, torch (amp/grad_scaler.py)
+"""
+
+from typing import Final
+
+from calculator.allocator import round_block
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.plan import Attention, BaseBits, ChunkedLoss, Offload, Optimizer, Plan, Update
+from calculator.techniques.chunked_loss import MEASURED as WIDENING
+
+# the types whose steps were measured with it: their classes widen the logits before the loss
+MEASURED: Final = (*WIDENING, "granite", "phi")
+NUMBER: Final = round_block(4)
+# numbers that live while gradients are divided: the inverse of the scale and whether one is not
+# finite, each with the copy that every device gets
+UNSCALING: Final = 4 * NUMBER
+
+
+def kept_bytes(plan: Plan) -> int:
+    """Bytes of the scale and of its counter.
+
+    >>> kept_bytes(Plan(gradient_scaler=True))
+    1024
+
+    Source: torch (amp/grad_scaler.py, _lazy_init_scale_growth_tracker)
+    """
+    return 2 * NUMBER if plan.gradient_scaler else 0
+
+
+def update_beside(update: int, plan: Plan, from_torch: bool) -> int:
+    """Temporaries of the update and of what comes before it.
+
+    A fused update of torch's holds three numbers while it runs, any other one.
+
+    Source: torch (amp/grad_scaler.py, step)
+    """
+    if not plan.gradient_scaler:
+        return update
+    fused = from_torch and plan.update is Update.FUSED
+    return max(UNSCALING, (3 if fused else 1) * NUMBER + update)
+
+
+def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what was not measured; `plan` is filled in.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    rule = ""
+    beside = {
+        "attention": plan.attention is Attention.EAGER,
+        "optimizer": plan.optimizer is Optimizer.MUON,
+        "offload": plan.offload is not Offload.NONE,
+        "update_in_backward": plan.update_in_backward,
+        "quantization": plan.quantization is not BaseBits.NONE,
+        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
+        "reversible": plan.reversible,
+        "tensor_parallel": plan.tensor_parallel > 1,
+        "data_parallel": plan.shares_states,
+    }
+    if architecture.family not in MEASURED:
+        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
+    for name, used in beside.items():
+        if used:
+            rule = f"was not measured with {name} = {getattr(plan, name)}"
+    if rule:
+        raise InputError("gradient_scaler", True, f"{rule}: must be false")
+
+
+def scaler_note() -> str:
+    """A sentence on what it takes."""
+    return (
+        "Autocast to float16 takes what autocast to bfloat16 takes; the gradient scaler adds a few "
+        "numbers on the GPU, and divides the gradients by its scale in place."
+    )

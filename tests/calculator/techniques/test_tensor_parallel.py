@@ -1,0 +1,92 @@
+"""Layers split over several GPUs; measured rows hold whole steps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.curve import curve
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.page.answer import answer
+from calculator.plan import Plan, Precision
+from calculator.report import Phase
+from calculator.resolution import resolve
+
+PLAN = Plan(sequence_length=64, precision=Precision.HALF, tensor_parallel=4)
+ALONE = replace(PLAN, tensor_parallel=1)
+LLAMA = "meta-llama/Llama-3.1-8B"
+# its config.json
+LAYERS, WIDTH, HEADS, KEYS, HEAD, FEED, WORDS = 32, 4096, 32, 8, 128, 14_336, 128_256
+WHOLE = 2 * WORDS * WIDTH + (2 * LAYERS + 1) * WIDTH  # both tables, and norms
+SPLIT = LAYERS * ((2 * HEADS + 2 * KEYS) * HEAD * WIDTH + 3 * FEED * WIDTH)
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_weights_gradients_and_states_are_shares_of_layers_and_all_else_whole(gpus: int) -> None:
+    report = estimate(find_model(LLAMA), replace(PLAN, tensor_parallel=gpus))
+    memory = report.phases[Phase.UPDATE]
+    held = 2 * (WHOLE + SPLIT // gpus)  # bytes
+    assert memory.gradients == held
+    assert memory.optimizer == 2 * held
+    assert memory.weights - held < 4096  # and the rotary table
+    assert report.parameters == WHOLE + SPLIT == 8_030_261_248
+
+
+def test_the_update_takes_one_group_of_weights_at_a_time() -> None:
+    # torch.optim: foreach's square roots are made for each group of parameters
+    memory = estimate(find_model(LLAMA), PLAN).phases[Phase.UPDATE]
+    assert memory.temporaries == 2 * max(WHOLE, SPLIT // 4)
+
+
+def test_each_layer_sums_its_halves_forward_and_five_inputs_backward() -> None:
+    model = find_model(LLAMA)
+    tokens = 64 * WIDTH
+    (half,) = estimate(model, PLAN).collectives
+    assert half.sizes == (2 * tokens,) * 7 * LAYERS
+    # under autocast the gradient of a layer's input is widened before it is summed
+    (mixed,) = estimate(model, replace(PLAN, precision=Precision.AMP)).collectives
+    assert mixed.sizes == (2 * tokens,) * 2 * LAYERS + (4 * tokens,) * 5 * LAYERS
+    # attention's half is computed again, and stops before the sum of the other
+    (again,) = estimate(model, replace(PLAN, checkpointing="full", accumulation=3)).collectives
+    assert again.sizes == (2 * tokens,) * 8 * LAYERS * 3
+
+
+def test_one_of_two_heads_of_keys_is_seen_by_all_and_not_copied() -> None:
+    model = find_model("Qwen/Qwen2.5-0.5B")
+    plan = Plan(sequence_length=96, attention="eager", tensor_parallel=2)
+    alone = estimate(model, replace(plan, tensor_parallel=1))
+    assert estimate(model, plan).gpu.total < alone.gpu.total
+    assert curve(model, plan).peak.memory.total == estimate(model, plan).gpu.total
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "rule"),
+    [
+        (LLAMA, {"tensor_parallel": 3}, "must divide the 32 heads and the 8 heads of keys"),
+        (LLAMA, {"tensor_parallel": 16}, "must divide the 8 heads of keys and values$"),
+        ("gpt2-s", {}, "was measured for llama.*not for gpt2: must be 1"),
+        (LLAMA, {"gpus": 2}, "gpus = 2"),
+        (LLAMA, {"lora": 8}, "lora = 8"),
+        (LLAMA, {"optimizer": "lion"}, "optimizer = lion"),
+        (LLAMA, {"optimizer_bits": 8}, "optimizer_bits = 8"),
+        (LLAMA, {"offload": "optimizer"}, "offload = optimizer"),
+        (LLAMA, {"chunked_loss": "torch"}, "chunked_loss = torch"),
+        (LLAMA, {"reversible": True}, "reversible = True"),
+    ],
+)
+def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
+    model: str, options: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(InputError, match=f"tensor_parallel = .*{rule}"):
+        resolve(find_model(model), replace(PLAN, **options))
+
+
+def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
+    value = answer({"model": LLAMA, "sequence_length": "128", "tensor_parallel": "8"})
+    assert any("Each of 8 GPUs reads the same micro-batch" in n for n in value["report"]["notes"])
+    assert any("all-reduce in 224 calls" in note for note in value["report"]["notes"])
+    (row,) = [row for row in value["savings"] if row["option"] == "tensor_parallel"]
+    assert row["gpu"] > 0
+    assert "--tensor-parallel 8" in value["command"]
