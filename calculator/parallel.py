@@ -118,7 +118,7 @@ def parallel_notes(
 def _replica_note(architecture: Architecture, plan: Plan, exchanged: tuple[Collective, ...]) -> str:
     """A note on DDP: who holds what."""
     holds = f"Each of {plan.gpus:,} GPUs holds the whole model"
-    filled = f"{format_bytes(bucket_bytes(exchanged))} of buckets for gradients"
+    filled = f"{format_bytes(bucket_bytes(exchanged, plan))} of buckets for gradients"
     if not plan.shares_states:
         return f"{holds} and its states, and {filled}. All need the same."
     parts = _parts(parameter_tensors(architecture, plan), plan)
