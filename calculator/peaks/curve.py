@@ -15,7 +15,6 @@ from typing import NamedTuple
 from calculator.autograd.sizes import Numbers
 from calculator.parts import Part, Phase
 from calculator.peaks.names import Name, NamedTape
-from calculator.peaks.runs import REPEATED
 from calculator.peaks.timeline import bytes_of
 from calculator.peaks.trace import Layout, Step, layout_of, run_step
 
@@ -274,8 +273,9 @@ def _depths(step: Step, left_out: Sequence[int]) -> tuple[Mapping[Layer, int], M
     for stack, runs in step.runs:
         position = depth = 0
         for run in runs:
+            later = (run.repeated + 1) * run.unit  # the first place after what is left out
             for place in range(len(run.slots)):
-                skipped = left_out[number] * run.unit if place >= (REPEATED + 1) * run.unit else 0
+                skipped = left_out[number] * run.unit if place >= later else 0
                 places[stack, position + place] = depth + place + skipped
             position += len(run.slots)
             depth += len(run.slots) + left_out[number] * run.unit

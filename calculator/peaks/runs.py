@@ -12,10 +12,11 @@ from typing import Any
 
 from calculator.layers.stack import LONGEST_UNIT, Stack
 
-# at most this many units of a run are put on the tape, and the one that stands for those left out:
+# at most this many units of a run are put on the tape, and one of them stands for those left out:
 # the first two and the last may differ from the rest (what all layers share ends with the second)
 SIMULATED = 4
-REPEATED = 2
+# of units of three layers and more one less, since those first ones are all in the first unit
+SIMULATED_UNITS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,17 @@ class Run:
     @property
     def is_full(self) -> bool:
         """True if more units may be left out."""
-        return len(self.slots) == SIMULATED * self.unit
+        return len(self.slots) == _simulated(self.unit) * self.unit
+
+    @property
+    def repeated(self) -> int:
+        """The unit on the tape that stands for those left out: the last but one."""
+        return _simulated(self.unit) - 2
+
+
+def _simulated(unit: int) -> int:
+    """At most how many units of this many layers are put on the tape."""
+    return SIMULATED if unit < 3 else SIMULATED_UNITS
 
 
 Arranged = tuple[tuple[Run, ...], tuple[int, ...]]
@@ -67,9 +78,10 @@ def unit_runs(keys: Sequence[Any]) -> Arranged:
     place = slot = 0
     while place < len(keys):
         unit, count = _longest(keys, place)
-        kept = min(count, SIMULATED) * unit
+        units = min(count, _simulated(unit))
+        kept = units * unit
         runs.append(Run(tuple(range(slot, slot + kept)), unit))
-        left_out.append(max(0, count - SIMULATED))
+        left_out.append(count - units)
         place += count * unit
         slot += kept
     return tuple(runs), tuple(left_out)
@@ -80,7 +92,7 @@ def _longest(keys: Sequence[Any], place: int) -> tuple[int, int]:
     best = (1, _count(keys, place, 1))
     for unit in range(2, LONGEST_UNIT + 1):
         count = _count(keys, place, unit)
-        if count > SIMULATED and count * unit > best[0] * best[1]:
+        if count > _simulated(unit) and count * unit > best[0] * best[1]:
             best = (unit, count)
     return best
 

@@ -23,7 +23,7 @@ from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.autograd.tape import Tape
 from calculator.models.model import Model
 from calculator.parts import Part, Phase
-from calculator.peaks.runs import REPEATED, Run
+from calculator.peaks.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,8 @@ def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int
         position = 0
         for run in runs:
             if run.is_full:
-                first, end = (position + units * run.unit for units in (REPEATED, REPEATED + 1))
+                first = position + run.repeated * run.unit
+                end = first + run.unit
                 yield marks[stack, first, False], marks[stack, end, False], number
                 yield marks[stack, end - 1, True], marks[stack, first - 1, True], number
             position += len(run.slots)

@@ -18,6 +18,7 @@ def whole_tape(case: Case) -> Tape:
     """The step of a model with no layer left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "SIMULATED", 10_000)
+        patch.setattr(runs, "SIMULATED_UNITS", 10_000)
         prepare._step.cache_clear()
         found = prepare.prepare(case.architecture, resolve(case.architecture, case.plan))
         assert not any(found.left_out)

@@ -83,6 +83,7 @@ def test_layers_in_turn_are_added_as_if_they_were_recorded(
     plan = Plan.parse({"batch_size": 2, "checkpointing": checkpointing, "accumulation": 2})
     found = _fresh(layers, plan)
     monkeypatch.setattr(runs, "SIMULATED", 1000)
+    monkeypatch.setattr(runs, "SIMULATED_UNITS", 1000)
     assert found.phases == _fresh(layers, plan).phases
 
 

@@ -56,7 +56,7 @@ def test_the_layers_of_all_stacks_are_numbered_in_one_row() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt2-s", "t5-small", "google/gemma-3-270m"])
-@pytest.mark.parametrize("every", [2, 3, 7, 11])
+@pytest.mark.parametrize("every", [2, 3, 4, 5, 7, 11])
 def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(model: str, every: int) -> None:
     architecture = find_model(model)
     decoder = 17 if architecture.decoder_layers else 0
