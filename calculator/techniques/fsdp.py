@@ -18,12 +18,12 @@ With `zero2` a layer's weights are gathered once and stay whole between its two 
 Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import cycle, islice
 from typing import Final
 
-from calculator.autograd.graph import Parameter
+from calculator.autograd.dtypes import DType
 from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
@@ -49,20 +49,23 @@ class Flat:
 
 def flat_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[Flat, ...]:
     """The units of a model with one stack, whose layers share no weights: the root comes first."""
-    layers: list[Flat] = []
-    for _, stack in model.stacks():
-        kinds = [_flat(parameters_of(kind), numbers, mode) for kind in stack.kinds]
-        layers += islice(cycle(kinds), stack.layers)
-    return (_flat(model.outside(), numbers, mode), *layers)
-
-
-def _flat(parameters: Sequence[Parameter], numbers: Numbers, mode: Mode) -> Flat:
     assert mode.shards is not None
-    unit = Unit(parameters, mode.weights)
+    root, *kinds = (_flat(unit, numbers, mode.shards) for unit in _units(model, mode.weights))
+    return (root, *islice(cycle(kinds), sum(stack.layers for _, stack in model.stacks())))
+
+
+@lru_cache(maxsize=64)
+def _units(model: Model, weights: DType) -> tuple[Unit, ...]:
+    """The root and each kind of layer; a search for what fits asks for them many times."""
+    kinds = [parameters_of(kind) for _, stack in model.stacks() for kind in stack.kinds]
+    return tuple(Unit(parameters, weights) for parameters in (model.outside(), *kinds))
+
+
+def _flat(unit: Unit, numbers: Numbers, shards: DType) -> Flat:
     weights = number_of(unit.flat, numbers) * unit.dtype.width
     if not unit.trained:
         return Flat(weights, 0)
-    return Flat(weights, number_of(unit.summed, numbers) * unit.reduced_format(mode.shards).width)
+    return Flat(weights, number_of(unit.summed, numbers) * unit.reduced_format(shards).width)
 
 
 def sharded_shape(shape: tuple[int, ...], gpus: int) -> tuple[int, ...]:
