@@ -7,6 +7,7 @@ from calculator.autograd.mode import Attention, Checkpointing
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, DataParallel, LoraBias, Plan, Precision
 from calculator.program.origin import Origin
+from calculator.program.saving import compute_loss_in_chunks, keep_inputs_in_ram
 from calculator.program.text import TORCH, Import, Piece, call, indented, joined, keywords, quoted
 from calculator.techniques.lora import ALL_LINEAR, split
 
@@ -74,8 +75,11 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
             pieces.append(_checkpoint_attention(architecture, plan))
         case _:
             pass
+    stacks = Piece() if shares_layers(architecture, plan) else LAYERS
+    pieces.append(keep_inputs_in_ram(plan, stacks))
     if plan.lora:
         pieces.append(_adapt(plan))
+    pieces.append(compute_loss_in_chunks(plan))
     return joined(pieces)
 
 

@@ -45,6 +45,14 @@ SCALARS = 3 * 512
         f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
         f"{CONFIGS}/llama.json {SMALL} --lora 8 --lora-targets all-linear --checkpointing full",
         f"gpt2-s --layers 5 {SMALL} --checkpointing full --checkpoint-every 2",
+        f"gpt2-s --layers 5 {SMALL} --checkpointing full --activation-offload pinned",
+        f"gpt2-s --layers 4 {SMALL} --checkpointing full --activation-offload pageable "
+        "--sharing-groups 2",
+        f"{CONFIGS}/qwen2.json {SMALL} --checkpointing full --activation-offload pinned --lora 4",
+        f"{CONFIGS}/llama.json {SMALL} --chunked-loss torch --precision half",
+        f"gpt2-s --layers 2 {SMALL} --chunked-loss torch --precision mixed --accumulation 2",
+        f"{CONFIGS}/mistral.json {SMALL} --chunked-loss torch --lora 4 --checkpointing full "
+        "--activation-offload pageable",
         f"gpt2-s --layers 2 {SMALL} --gradient-scaler --accumulation 2",
         f"gpt2-s --layers 2 {SMALL} --gradient-scaler --update fused",
         f"{CONFIGS}/llama.json {SMALL} --lora 4 --lora-modules embed_tokens,lm_head",
@@ -269,6 +277,7 @@ def test_two_processes_compute_each_layer_together(tmp_path: Path) -> None:
             "AdamW",
             {"bf16": False, "checkpointing": True, "accumulation": 2, "batch": 3},
         ),
+        ("--checkpointing full --activation-offload pinned", "AdamW", {"checkpointing": True}),
         ("--precision fp32 --optimizer-bits 8", "AdamW8bit", {}),
         ("--optimizer momentum --update loop", "SGD", {}),
     ],

@@ -1,0 +1,67 @@
+"""The parts of a program that keep inputs of layers in RAM, or compute the loss in chunks."""
+
+from calculator.plan import ActivationOffload, ChunkedLoss, Plan
+from calculator.program.text import Import, Piece
+
+WRAPPER = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+
+
+def keep_inputs_in_ram(plan: Plan, stacks: Piece) -> Piece:
+    """Each layer of `stacks` in PyTorch's wrapper; its own one pins the memory."""
+    match plan.activation_offload:
+        case ActivationOffload.NONE:
+            return Piece()
+        case ActivationOffload.PINNED:
+            wrapper = Piece((), ((WRAPPER, "offload_wrapper"),))
+            name = "offload_wrapper"
+        case ActivationOffload.PAGEABLE:
+            lines = (
+                "",
+                "",
+                "class InRam(OffloadWrapper):",
+                "    def forward(self, *arguments, **options):",
+                "        with save_on_cpu():  # PyTorch's own wrapper pins the memory",
+                "            return self._checkpoint_wrapped_module(*arguments, **options)",
+                "",
+                "",
+            )
+            imports: tuple[Import, ...] = (
+                (WRAPPER, "OffloadWrapper"),
+                ("torch.autograd.graph", "save_on_cpu"),
+            )
+            wrapper = Piece(lines, imports)
+            name = "InRam"
+    wrapped = (
+        "for layers in stacks:",
+        "    for place, layer in enumerate(layers):",
+        f"        layers[place] = {name}(layer)",
+    )
+    return stacks + wrapper + Piece(wrapped)
+
+
+def compute_loss_in_chunks(plan: Plan) -> Piece:
+    """The model's forward pass with PyTorch's loss, whose labels are shifted as transformers'."""
+    if plan.chunked_loss is ChunkedLoss.NONE:
+        return Piece()
+    lines = (
+        f"causal = {'model.get_base_model()' if plan.lora else 'model'}",
+        "",
+        "",
+        "def forward(labels, **inputs):",
+        "    hidden = causal.base_model(**inputs).last_hidden_state.flatten(0, 1)",
+        "    following = pad(labels, (0, 1), value=-100)[:, 1:].flatten()",
+        "    head = causal.get_output_embeddings()",
+        "    options = LinearCrossEntropyOptions()",
+        "    loss = linear_cross_entropy(hidden, head.weight, following, options=options)",
+        "    return CausalLMOutput(loss=loss)",
+        "",
+        "",
+        "causal.forward = forward",
+    )
+    imports: tuple[Import, ...] = (
+        ("torch.nn", "LinearCrossEntropyOptions"),
+        ("torch.nn.functional", "linear_cross_entropy"),
+        ("torch.nn.functional", "pad"),
+        ("transformers.modeling_outputs", "CausalLMOutput"),
+    )
+    return Piece(lines, imports)
