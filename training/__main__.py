@@ -72,7 +72,12 @@ def make_parser() -> argparse.ArgumentParser:
     rehearse = commands.add_parser("rehearse", help="run a whole swarm on this machine")
     rehearse.add_argument("--minutes", type=float, default=5.0, help="of training")
     rehearse.add_argument("--peers", type=int, help=f"volunteers; else {PEERS}")
-    rehearse.add_argument("--recipe", help="their recipe; default: 'rehearsal'")
+    rehearse.add_argument(
+        "--recipe",
+        help="their recipe; default: 'rehearsal'. With 'sparse' volunteers make local steps and "
+        "exchange small signed files through the monitor; files are checked for form and norm, "
+        "not for their effect on the loss",
+    )
     rehearse.add_argument("--folder", type=Path, help="for results; default: a new one here")
     rehearse.add_argument(
         "--calm", action="store_true", help="without killing a volunteer and without a late joiner"
@@ -209,7 +214,7 @@ Work = Callable[[threading.Event], None]
 
 
 def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training.volunteer import peer
+    from training.volunteer import peer, rounds
 
     chosen = peer.PeerOptions(
         name=options.name or "",
@@ -218,11 +223,12 @@ def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
         micro_batch_size=options.micro_batch,
         delayed_step=not options.no_delay,
     )
-    return lambda stop: peer.join(run, chosen, stop)
+    take_part = rounds.join if run.get_recipe().sparse else peer.join
+    return lambda stop: take_part(run, chosen, stop)
 
 
 def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training.monitor import service
+    from training.monitor import rounds, service
     from training.monitor.helping import Help
 
     chosen = service.MonitorOptions(
@@ -235,17 +241,24 @@ def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Wo
         help=Help(options.average),
         authority_folder=options.authority_folder,
     )
-    return lambda stop: service.watch(run, chosen, stop)
+    watch = rounds.watch if run.get_recipe().sparse else service.watch
+    return lambda stop: watch(run, chosen, stop)
 
 
 def _make_help(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
     from training.monitor import helping
 
+    _require_averaging(run)
     if options.behind_firewall:
         rule = "must not be given: others have to connect to a helper"
         raise InputError("behind-firewall", True, rule)
     chosen = helping.HelperOptions(options.name, folder, _make_endpoint(options))
     return lambda stop: helping.help_out(run, chosen, stop)
+
+
+def _require_averaging(run: RunFile) -> None:
+    if run.get_recipe().sparse:
+        raise InputError("recipe", run.recipe, "must be one in which volunteers average")
 
 
 def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
@@ -261,6 +274,7 @@ def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
 
 def _rehearse(options: argparse.Namespace) -> int:
     from training.rehearsal import chaos, command
+    from training.run.recipes import find_recipe
 
     chosen = command.RehearsalOptions(
         minutes=options.minutes,
@@ -270,6 +284,9 @@ def _rehearse(options: argparse.Namespace) -> int:
         incidents=not options.calm,
     )
     if options.chaos:
+        if find_recipe(chosen.recipe).sparse:
+            rule = "must be one in which volunteers average, or go without --chaos"
+            raise InputError("recipe", chosen.recipe, rule)
         return chaos.rehearse(chosen, options.against)
     return command.rehearse(chosen)
 

@@ -17,6 +17,7 @@ DOCTOR: Final = f"{TOGETHER} doctor RUN"
 JOIN: Final = f"{TOGETHER} join RUN --name Ada"
 JOIN_OPEN: Final = f"{TOGETHER} join RUN --name Ada --port 31337"
 REHEARSE: Final = f"{TOGETHER} rehearse"
+REHEARSE_SPARSE: Final = f"{TOGETHER} rehearse --recipe sparse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,10 @@ OPEN_PORT: Final = ("sudo ufw allow 31337/tcp",)
 MONITOR: Final = (f"{TOGETHER} monitor run.toml --port 31337 --live live/our-run",)
 AUTHORITY: Final = (f"{TOGETHER} authority run.toml --port 8440",)
 PROXY: Final = ("caddy reverse-proxy --from run.example.org --to 127.0.0.1:8440",)
+SPARSE_MONITOR: Final = (
+    f"{TOGETHER} monitor run.toml --host 127.0.0.1 --port 8450 --live live/our-run",
+)
+SPARSE_PROXY: Final = ("caddy reverse-proxy --from exchange.example.org --to 127.0.0.1:8450",)
 MONITOR_WITH_AUTHORITY: Final = (f"{MONITOR[0]} --authority-folder {BOOKS}",)
 MODERATION: Final = (
     f"{TOGETHER} authority run.toml list",

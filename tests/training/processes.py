@@ -35,10 +35,13 @@ class Swarm:
 
     Attributes:
         steps: of the run's schedule; by default more than any machine makes during a test.
+        exchange: of the run file, for a recipe with local steps.
     """
 
     folder: Path
     steps: int = 1000
+    recipe: str = "short"
+    exchange: str = ""
     members: dict[str, Worker] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
 
@@ -52,9 +55,9 @@ class Swarm:
 
     def write_run_file(self, initial_peers: list[str]) -> None:
         self.run_file.write_text(
-            f'name = "test-{os.getpid()}"\nrecipe = "short"\n'
+            f'name = "test-{os.getpid()}"\nrecipe = "{self.recipe}"\n'
             f'live = "{self.live}"\ninitial_peers = {json.dumps(initial_peers)}\n'
-            f"steps = {self.steps}\n"
+            f"steps = {self.steps}\n" + (f'exchange = "{self.exchange}"\n' if self.exchange else "")
         )
 
     def start(self, name: str, *arguments: str) -> Worker:

@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from calculator.errors import InputError
 from training.__main__ import MODULES, default_folder, main, make_parser
 from training.rehearsal.command import RehearsalOptions, name_of
 from training.run.runfile import RunFile
+from training.run.supervisor import COMMAND
 
 
 def test_a_bad_run_file_ends_with_status_2_and_one_line(
@@ -53,3 +55,40 @@ def test_runs_and_roles_have_folders_of_their_own(monkeypatch: pytest.MonkeyPatc
 def test_volunteers_have_names() -> None:
     names = [name_of(index) for index in range(20)]
     assert len(set(names)) == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["join", "--no-doctor"], "exchange"),
+        (["monitor", "--average", "always"], "average"),
+        (["monitor", "--announce", "/ip4/203.0.113.5/tcp/1"], "announce"),
+        (["monitor", "--behind-firewall"], "behind-firewall"),
+        (["help"], "recipe"),
+    ],
+    ids=" ".join,
+)
+def test_what_a_run_with_local_steps_cannot_use_is_refused(
+    tmp_path: Path, words: list[str], field: str
+) -> None:
+    (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
+    command, *options = words
+    done = subprocess.run(
+        [*COMMAND, command, str(tmp_path / "run.toml"), "--folder", str(tmp_path / "x"), *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"error: {field}" in done.stderr
+
+
+def test_a_run_with_local_steps_is_neither_rolled_back_nor_disturbed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
+    assert main(["rollback", str(tmp_path / "run.toml"), "3"]) == 2
+    assert main(["rehearse", "--chaos", "--recipe", "sparse"]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert [line.split(" = ")[0] for line in errors] == ["error: recipe"] * 2

@@ -120,6 +120,35 @@ def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
     return Finding(PointName.DATA, Verdict.PROBLEM, cause, fix, passes)
 
 
+def look_at_exchange(setup: Setup) -> list[Finding]:
+    """Ask the web host of a run with local steps, in place of port and entry points."""
+    own = "not needed: volunteers of this run use its web host"
+    findings = [fine(PointName.PORT, own), fine(PointName.REACHABILITY, own)]
+    address = setup.run.exchange
+    if not address:
+        cause, fix = "the run file names no exchange", "ask the organizers for the newest run file"
+        return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, fix)]
+    from training.sparse.store import StoreError
+    from training.sparse.web_store import WebStore, is_outage
+
+    store = WebStore(address)
+    try:
+        status = store.describe()
+    except StoreError as error:
+        passes = is_outage(error)
+        fix = ON_LINE if passes else "ask the organizers for the newest run file"
+        found = Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, str(error), fix, passes)
+        return [*findings, found]
+    finally:
+        store.close()
+    if status.run != setup.run.name:
+        cause = f"{address} is the host of another run"
+        fix = "ask the organizers for the newest run file"
+        return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, fix)]
+    words = f"{address} answers, round {status.round:,}"
+    return [*findings, fine(PointName.ENTRY_POINTS, words)]
+
+
 def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:
     """Read the run's card; the HTTP server's Date is a clock to compare with."""
     live = setup.run.live

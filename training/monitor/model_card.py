@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from training.run.live import CheckpointEntry, LiveFolder
+from training.run.recipes import Recipe
 from training.run.runfile import RunFile
 
 
@@ -30,7 +31,7 @@ A text-to-image transformer that volunteers trained together over the internet.
 | recipe | {recipe.name} |
 | global step | {entry.step:,} of {recipe.schedule.total_steps:,} |
 | loss, mean over the volunteers' micro-batches | {loss} |
-| target batch | {recipe.swarm.target_batch_size:,} sequences |
+| {_step_size(recipe)} |
 | data | {source} |
 | contributors so far | {len(contributors):,}, {samples:,} sequences |
 | time | {entry.time} |
@@ -58,3 +59,10 @@ other use.
 |---|---|
 {settings}
 """
+
+
+def _step_size(recipe: Recipe) -> str:
+    """The row that says what ends a step: a number of sequences, or time."""
+    if recipe.sparse is not None:
+        return f"local steps | {recipe.sparse.seconds:g} s in a step"
+    return f"target batch | {recipe.swarm.target_batch_size:,} sequences"

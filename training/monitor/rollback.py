@@ -38,6 +38,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--live", type=Path, help="the live data; default: in the monitor's folder")
     options = parser.parse_args(argv)
     run = load(options.run)
+    if run.get_recipe().sparse:
+        rule = "must be one in which volunteers average: this one cannot be rolled back yet"
+        raise InputError("recipe", run.recipe, rule)
     folder = options.folder or default_folder(run, "monitor")
     order_rollback(run, folder, options.live or folder / "live" / run.name, options.step)
     deadline = time.monotonic() + ANSWER_SECONDS

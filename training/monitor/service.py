@@ -86,12 +86,12 @@ def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
         identity = Identity.read(options.folder)
         own = find_authority_folder(run, options.authority_folder)
         ask = partial(sign_own, own, run.name, identity.public_key) if own else None
-        with admitted(run, identity.key, options.folder, _say, stop, ask) as membership:
+        with admitted(run, identity.key, options.folder, say, stop, ask) as membership:
             monitor = Monitor(run, options, membership)
             monitor.introduce()
             try:
                 while not (stop.is_set() or monitor.is_over):
-                    with _going_on("looking at the run"):
+                    with going_on("looking at the run"):
                         monitor.look()
                     if monitor.helper is not None and monitor.helper.is_stuck:
                         raise HelperStuckError
@@ -102,12 +102,13 @@ def watch(run: RunFile, options: MonitorOptions, stop: threading.Event) -> None:
                 monitor.close()
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """Write a sentence to the terminal at once."""
     print(sentence, flush=True)
 
 
 @contextlib.contextmanager
-def _going_on(what: str) -> Iterator[None]:
+def going_on(what: str) -> Iterator[None]:
     """Note a failure and go on: a monitor that stops at the first one is no use."""
     try:
         yield
@@ -146,7 +147,7 @@ class Monitor:
             may_be_alone=True,
             membership=membership,
         )
-        with _going_on("offering to test others' reachability"):
+        with going_on("offering to test others' reachability"):
             reachability.serve(self.network.dht)
         reports.serve(self.network.dht)
         shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
@@ -154,8 +155,8 @@ class Monitor:
             self.download = open_download(self.network, shapes)
         self._testimony = Testimony(NAME)
         self.helper = self._open_helper() if options.help is not Help.NEVER else None
-        self._notice = Told(_say)
-        self.uploader = publish.Uploader(run, self.live, _say) if run.checkpoints else None
+        self._notice = Told(say)
+        self.uploader = publish.Uploader(run, self.live, say) if run.checkpoints else None
         self._background = ThreadPoolExecutor(max_workers=1)
         self._job: Future[None] | None = None
         self._checkpoint_step = max((e.step for e in self.live.read_checkpoints()), default=0)
@@ -204,13 +205,13 @@ class Monitor:
 
     def look(self) -> None:
         """Collect the volunteers' reports once and write what is new."""
-        with _going_on("helping volunteers behind routers"):
+        with going_on("helping volunteers behind routers"):
             self._look_after_callers()
         now = get_dht_time()
         self._take_reports(now)
         if self._reports:
             self._note_beginning("reports")
-        with _going_on("carrying out the moderators' order"):
+        with going_on("carrying out the moderators' order"):
             self._follow_order()
         self.tally.observe(self._reports, now)
         self.tally.refuse(self._newly_refused())
@@ -219,11 +220,11 @@ class Monitor:
             self._sequences += line.samples
             self._note_beginning("steps")
             self._last_line = line
-            print(_in_words(line), flush=True)
+            print(in_words(line), flush=True)
         self.live.write_peers(self.tally.contributors())
         atomic.write_json(self.options.folder / "tally.json", self.tally.state())
         self._write_status()
-        with _going_on("writing the address book"):
+        with going_on("writing the address book"):
             self._remember_peers()
         due = self.tally.last_step >= self._checkpoint_step + self.recipe.swarm.checkpoint_every
         if due and (self._job is None or self._job.done()):
@@ -257,7 +258,7 @@ class Monitor:
         """End the run: the last reports, a last checkpoint, and the page becomes an archive."""
         step, deadline = self.tally.last_step, time.monotonic() + LAST_REPORTS_SECONDS
         while True:
-            with _going_on("the last look"):
+            with going_on("the last look"):
                 self.look()
             if not self.tally.lacks_reports(step) or time.monotonic() > deadline:
                 break
@@ -282,14 +283,14 @@ class Monitor:
         self.network.close()
 
     def _make_checkpoint(self) -> None:
-        with _going_on("making a checkpoint"):
+        with going_on("making a checkpoint"):
             step, states = self._download_weights()
             if step <= self._checkpoint_step:
                 return
             time_now = timestamp(get_dht_time())
             loss = self._last_line.loss if self._last_line else None
             drawing = None
-            with _going_on("packing the model for the page"):
+            with going_on("packing the model for the page"):
                 drawing = in_page.pack(self.model, self.recipe)
             checkpoint.publish(self.live, self.model, step, loss, time_now, states, drawing)
             self._checkpoint_step = step
@@ -354,17 +355,18 @@ class Monitor:
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             schedule=schedule,
             start=timestamp(get_dht_time()),
-            join=f"python -m training join {_public_name(self.options.source)}",
+            join=f"python -m training join {public_name(self.options.source)}",
             links=self.run.links,
         )
 
 
-def _public_name(source: str) -> str:
+def public_name(source: str) -> str:
     """Give a run file as others would name it: paths of this machine say nothing to them."""
     return source if "://" in source else Path(source).name
 
 
-def _in_words(line: ProgressLine) -> str:
+def in_words(line: ProgressLine) -> str:
+    """A step in one line."""
     loss = "no loss reported" if line.loss is None else f"loss {line.loss:.3f}"
     return (
         f"step {line.step}: {loss}, {line.samples} samples, "

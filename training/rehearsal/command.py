@@ -32,6 +32,7 @@ from training.run.supervisor import COMMAND, Worker
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 # The learning rate should end where the time does: pictures are clear only after it has come down.
 SECONDS_A_STEP = 2.4  # of three volunteers on two cores that have nothing else to do
+CLOSING_SECONDS = 0.9  # of a round with local steps, beside these; its last step overruns
 MIN_STEPS = 10
 START_SECONDS = 240.0  # for a busy machine; includes one retry of a start that hangs
 GIVE_UP_SECONDS = 180.0  # grace period for the monitor to end the run
@@ -106,7 +107,10 @@ class Rehearsal:
     def __post_init__(self) -> None:
         self.run_file = self.folder / "run.toml"
         self.live = LiveFolder(self.folder / "live")
-        self.steps = max(MIN_STEPS, round(self.options.minutes * 60 / SECONDS_A_STEP))
+        self.steps = count_steps(self.options)
+        port = free_port()
+        is_sparse = find_recipe(self.options.recipe).sparse is not None
+        self.exchange = f"http://127.0.0.1:{port}" if is_sparse else ""
         self.planned = [name_of(index) for index in range(self.options.peers + 1)]
         monitor = [
             *COMMAND,
@@ -116,7 +120,7 @@ class Rehearsal:
             str(self.folder / "monitor"),
         ]
         monitor += ["--live", str(self.live.path), "--minutes", str(self.options.minutes)]
-        monitor += ["--host", "127.0.0.1", "--port", str(free_port())]
+        monitor += ["--host", "127.0.0.1", "--port", str(port)]
         monitor += ["--authority-folder", str(self.folder / "authority")]
         self.monitor = Worker(monitor, self.folder / "monitor", 1, self._log("monitor"))
         self.authority = RehearsedAuthority(
@@ -131,6 +135,7 @@ class Rehearsal:
             title="Rehearsal on one machine",
             steps=self.steps,
             live=str(self.live.path),
+            exchange=self.exchange,
             data=self.data,
             organisation=ORGANISATION,
             authority=self.authority.address,
@@ -279,6 +284,13 @@ class Rehearsal:
 
 R = TypeVar("R", bound=Rehearsal)
 Kind = Callable[[RehearsalOptions, Path, threading.Event], R]
+
+
+def count_steps(options: RehearsalOptions) -> int:
+    """Steps of the schedule that fit into the time."""
+    local = find_recipe(options.recipe).sparse
+    seconds = SECONDS_A_STEP if local is None else local.seconds + CLOSING_SECONDS
+    return max(MIN_STEPS, round(options.minutes * 60 / seconds))
 
 
 def name_of(index: int) -> str:

@@ -100,6 +100,40 @@ class SwarmSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseSettings:
+    """Settings of a run whose volunteers make local steps and exchange sparse updates.
+
+    Times are in seconds. The local steps are AdamW's.
+
+    Attributes:
+        seconds: of local steps in a round, for each volunteer at its own pace.
+        learning_rate: of the local steps, at its peak.
+        outer_learning_rate: of the step that a round makes. momentum: likewise.
+        quorum: updates from which the grace period runs.
+        grace: time for those who are still missing then.
+        longest: time after which a round closes with fewer updates than the quorum.
+        largest_norm: that an update may have; what is longer is refused.
+        poll_seconds: how often a volunteer asks whether the round has closed.
+    """
+
+    seconds: float
+    learning_rate: float
+    outer_learning_rate: float
+    quorum: int
+    grace: float
+    longest: float
+    largest_norm: float
+    momentum: float = 0.0
+    betas: tuple[float, float] = (0.9, 0.95)
+    poll_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "learning_rate", "largest_norm", "poll_seconds"):
+            if not getattr(self, name) > 0:
+                raise InputError(name, getattr(self, name), "must be more than 0")
+
+
+@dataclass(frozen=True, slots=True)
 class DataSettings:
     """Training data of the run.
 
@@ -155,6 +189,7 @@ class Recipe:
 
     Attributes:
         seed: of the first weights, the same at every peer.
+        sparse: how volunteers exchange sparse updates; None: they average gradients.
     """
 
     name: str
@@ -165,6 +200,7 @@ class Recipe:
     data: DataSettings
     generation: GenerationSettings = field(default_factory=GenerationSettings)
     seed: int = 42
+    sparse: SparseSettings | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.schedule.warmup_steps <= self.schedule.total_steps:
@@ -265,6 +301,23 @@ CHAOS = replace(
     swarm=replace(REHEARSAL.swarm, aggregation=Aggregation.CENTERED_CLIP),
 )
 
+# The rehearsal's model and data with local steps and sparse updates in place of averaging.
+SPARSE = replace(
+    REHEARSAL,
+    name="sparse",
+    schedule=ScheduleSettings(total_steps=200, warmup_steps=10),
+    sparse=SparseSettings(
+        seconds=1.5,
+        learning_rate=4e-3,
+        outer_learning_rate=2.0,
+        quorum=2,
+        grace=2.0,
+        longest=15.0,
+        largest_norm=50.0,
+        poll_seconds=0.1,
+    ),
+)
+
 TINY = Recipe(
     name="tiny",
     model=ModelSettings(
@@ -301,7 +354,26 @@ TINY = Recipe(
     generation=_SHAPES_DRAWN,
 )
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (PAPER, REHEARSAL, CHAOS, TINY)}
+# The same for local steps.
+TINY_SPARSE = replace(
+    TINY,
+    name="tiny-sparse",
+    swarm=replace(TINY.swarm, checkpoint_every=20),
+    sparse=SparseSettings(
+        seconds=0.5,
+        learning_rate=4e-3,
+        outer_learning_rate=2.0,
+        quorum=2,
+        grace=2.0,
+        longest=10.0,
+        largest_norm=50.0,
+        poll_seconds=0.1,
+    ),
+)
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe for recipe in (PAPER, REHEARSAL, CHAOS, SPARSE, TINY, TINY_SPARSE)
+}
 
 
 def find_recipe(name: str) -> Recipe:

@@ -53,6 +53,8 @@ class RunFile:
             no other server can pass for it; empty: the first answer is believed.
         live: where the live data and the checkpoints are published: an https address, http on this
             machine, or a folder; empty: nowhere.
+        exchange: in a run with local steps, the web host where volunteers exchange their updates:
+            an https address, http on this machine.
         data: where the training data comes from, in place of the recipe's own source.
         checkpoints: repository of the Hugging Face Hub where the monitor publishes the weights
             as well; empty: beside the live data only.
@@ -69,6 +71,7 @@ class RunFile:
     authority: str = ""
     authority_key: str = ""
     live: str = ""
+    exchange: str = ""
     data: str = ""
     checkpoints: str = ""
     license: str = ""
@@ -108,6 +111,11 @@ class RunFile:
         if "://" in self.live:
             rule = "an https address, http on this machine, or a folder: weights come from there"
             _require(_is_private(self.live), "live", self.live, rule)
+        if self.exchange:
+            rule = "an https address, or http on this machine: weights come from there"
+            _require(_is_private(self.exchange), "exchange", self.exchange, rule)
+            rule = f"must not be given: volunteers of the recipe {self.recipe} average themselves"
+            _require(RECIPES[self.recipe].sparse, "exchange", self.exchange, rule)
 
     def get_recipe(self) -> Recipe:
         """The recipe of this run, with its number of steps."""
@@ -136,6 +144,7 @@ _TEXTS = (
     "authority",
     "authority_key",
     "live",
+    "exchange",
     "data",
     "checkpoints",
     "license",

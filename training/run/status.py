@@ -24,6 +24,7 @@ class Stage(StrEnum):
     COMPUTING = "computing"
     WAITING = "waiting for the others"
     AVERAGING = "averaging with the others"
+    HANDING_IN = "handing in the update"
     DISCONNECTED = "no connection to the run, trying again"
     SHARING = "sharing the result"
     LEAVING = "leaving the run"
@@ -40,7 +41,7 @@ class Status:
         step: the newest global step. total_steps: of the whole run.
         loss: mean loss of the volunteer's own sequences in the newest step.
         samples: training sequences contributed. pending: sequences computed for the next step.
-        target: sequences per step, from all volunteers together.
+        target: sequences per step, from all volunteers together; 0 where a step ends with time.
         peers: volunteers in the run, including this one.
         seconds_to_update: expected time until the next global step.
     """
@@ -65,12 +66,17 @@ class Status:
         parts = [f"step {self.step:,} of {self.total_steps:,}"]
         if self.loss is not None:
             parts.append(f"loss {self.loss:.3f}")
-        parts.append(f"you {self.samples:,} sequences, {self.pending} of the next {self.target:,}")
+        parts.append(self._own_work())
         parts.append(f"{self.peers} {'peer' if self.peers == 1 else 'peers'}")
         if self.seconds_to_update is not None and self.stage is Stage.COMPUTING:
             parts.append(f"next update in {max(1.0, self.seconds_to_update):.0f} s")
         parts.append(doing)
         return " · ".join(parts)
+
+    def _own_work(self) -> str:
+        if not self.target:  # a round ends with its time
+            return f"you {self.samples:,} sequences, {self.pending} in this round"
+        return f"you {self.samples:,} sequences, {self.pending} of the next {self.target:,}"
 
 
 class StatusBoard:
@@ -107,7 +113,7 @@ class StatusBoard:
 
 
 # stages that change several times per second, too often for one line each in a log
-_BRIEF = (Stage.COMPUTING, Stage.WAITING, Stage.AVERAGING)
+_BRIEF = (Stage.COMPUTING, Stage.WAITING, Stage.AVERAGING, Stage.HANDING_IN)
 
 
 def write(folder: Path, status: dict[str, Any]) -> None:

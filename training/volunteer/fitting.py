@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # the doctor and the pages count without it
     import torch
 
 USABLE = 0.8  # of main memory: programs beside ours, and pieces of memory too small to be used
+# Of all parameters in float32, by count: the shared weights and their momentum, twice while a round
+# is applied, what has not been sent, and where local steps began.
+ROUND_VECTORS = 6
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,9 @@ def step_bytes(
     report = estimate(make_architecture(recipe), make_plan(recipe, device, micro_batch_size))
     if device.type == "cuda":
         return report.gpu.total + report.overhead.total + (4 * report.parameters if scaled else 0)
-    return report.gpu.total + report.ram.total + micro_batch_size * lines_bytes(recipe)
+    beside = ROUND_VECTORS * 4 * report.parameters if recipe.sparse is not None else 0
+    here = report.gpu.total + report.ram.total + beside
+    return here + micro_batch_size * lines_bytes(recipe)
 
 
 def lines_bytes(recipe: Recipe) -> int:
@@ -121,12 +126,13 @@ def make_architecture(recipe: Recipe) -> Architecture:
 
 def make_plan(recipe: Recipe, device: "torch.device", micro_batch_size: int) -> Plan:
     """Describe to the calculator how a volunteer trains."""
+    has_local_steps = recipe.sparse is not None
     return Plan(
         batch_size=micro_batch_size,
         precision=Precision.AMP if device.type == "cuda" else Precision.FP32,
-        optimizer=Optimizer.LAMB,
-        optimizer_bits=recipe.optimizer.state_bits,
-        offload=Offload.OPTIMIZER,
+        optimizer=Optimizer.ADAM if has_local_steps else Optimizer.LAMB,
+        optimizer_bits=32 if has_local_steps else recipe.optimizer.state_bits,
+        offload=Offload.NONE if has_local_steps else Offload.OPTIMIZER,
         accumulation=2,  # gradients of the micro-batches before are there already
     )
 

@@ -152,7 +152,7 @@ class Volunteer:
                 options.wire_format,
                 options.delayed_step and self.recipe.swarm.delayed_step,
             )
-        self.contribution = Contribution(options.name or _account_name(membership))
+        self.contribution = Contribution(options.name or account_name(membership))
         size = state_bytes(self.optimizer, options.wire_format)
         self.reporter = Reporter(
             board,
@@ -363,7 +363,7 @@ class Volunteer:
         self.model.zero_grad(set_to_none=True)
 
 
-def _account_name(membership: Membership | None) -> str:
+def account_name(membership: Membership | None) -> str:
     """The name on the Hub where the run's authority asked for it, else on this machine."""
     admission = membership.read() if membership is not None else None
     name = admission.grant.username if admission else getpass.getuser()

@@ -8,7 +8,7 @@
  * @property {string} title
  * @property {string} recipe
  * @property {number} parameters
- * @property {{total_steps: number, warmup_steps: number, target_batch_size: number, learning_rate: number}} schedule
+ * @property {{total_steps: number, warmup_steps: number, target_batch_size: number, learning_rate: number, round_seconds?: number}} schedule
  * @property {string} start
  * @property {string} join
  * @property {Record<string, string>} links

@@ -133,7 +133,9 @@ export class Overview {
     const rows = [
       ["Recipe", card.recipe],
       ["Parameters", count(card.parameters)],
-      ["Sequences per step", count(schedule.target_batch_size)],
+      schedule.round_seconds
+        ? ["Computing per step", `${schedule.round_seconds} s by each volunteer`]
+        : ["Sequences per step", count(schedule.target_batch_size)],
       ["Schedule", `${count(schedule.total_steps)} steps, ${count(schedule.warmup_steps)} of warm-up`],
       ["Peak learning rate", String(schedule.learning_rate)],
       ["Started", momentInWords(Date.parse(card.start))],

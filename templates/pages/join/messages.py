@@ -16,6 +16,7 @@ STAGES: Final[dict[Stage, str]] = {
     Stage.COMPUTING: "Trains. This is the normal state.",
     Stage.WAITING: "Looks for a group, because there are enough sequences for a step.",
     Stage.AVERAGING: "Exchanges gradients. After this, the step counts for you.",
+    Stage.HANDING_IN: "Uploads what it learned, in runs with the recipe <code>sparse</code>.",
     Stage.DISCONNECTED: "Waits, because your connection or the entry points are down, and then "
     "catches up. You don't have to do anything.",
     Stage.SHARING: "Stays for two minutes after the run's end, so that others can download it.",

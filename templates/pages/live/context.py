@@ -216,7 +216,7 @@ def _about(run: Run) -> list[tuple[str, str]]:
     rows = [
         ("Recipe", card["recipe"]),
         ("Parameters", f"{card['parameters']:,}"),
-        ("Sequences per step", f"{schedule['target_batch_size']:,}"),
+        _step_size(schedule),
         (
             "Schedule",
             f"{schedule['total_steps']:,} steps, {schedule['warmup_steps']:,} of warm-up",
@@ -227,6 +227,13 @@ def _about(run: Run) -> list[tuple[str, str]]:
     if card.get("finished"):
         rows.append(("Finished", moment(card["finished"])))
     return [*rows, ("Data", run.name)]
+
+
+def _step_size(schedule: dict[str, float]) -> tuple[str, str]:
+    """The row that says what ends a step: a number of sequences, or time."""
+    if schedule.get("round_seconds"):
+        return "Computing per step", f"{schedule['round_seconds']:g} s by each volunteer"
+    return "Sequences per step", f"{schedule['target_batch_size']:,}"
 
 
 def moment(time: str) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from calculator.catalog import SOURCES
 from calculator.units import format_bytes
+from templates.pages.run_your_own.local_steps import measured
 from templates.pieces import commands
 from templates.pieces.volunteer_costs import parameter_count, steps_an_hour
 from tools.source import find_source
@@ -36,6 +37,10 @@ FIELDS: Final = (
     ("initial_peers", "the entry points for newcomers, as the monitor prints them when it starts"),
     ("data", "the encoded pictures: a data set on the Hub, or a folder"),
     ("live", "the address of the monitor's folder of live data"),
+    (
+        "exchange",
+        "only with the recipe <code>sparse</code>: the address of the monitor's web host",
+    ),
     (
         "organisation, authority, authority_key",
         "the people who may join, and the server that admits them; without these, anyone may",
@@ -101,5 +106,7 @@ def context() -> dict[str, object]:
         "fields": [[f"<code>{names}</code>", words] for names, words in FIELDS],
         "costs": helper_costs(),
         "paper": SOURCES["together"],
+        "sparse": SOURCES["sparseloco"],
+        "local_steps": measured(),
         "recipe": PAPER,
     }

@@ -37,6 +37,35 @@ def test_what_happens_in_a_rehearsal_follows_its_time_or_its_steps(
 
 
 @pytest.mark.swarm
+def test_a_rehearsal_with_the_sparse_recipe_ends_with_pictures(tmp_path: Path) -> None:
+    streaming.prepare_shapes(TINY)
+    folder = tmp_path / "rehearsal"
+    options = [
+        "--minutes",
+        "0.5",
+        "--recipe",
+        "tiny-sparse",
+        "--peers",
+        "2",
+        "--folder",
+        str(folder),
+    ]
+    done = subprocess.run(
+        [*COMMAND, "rehearse", *options], capture_output=True, text=True, timeout=580, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "'s machine crashes during its work" in done.stdout
+    assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
+    with Image.open(folder / "pictures.png") as sheet:
+        assert sheet.width > 4 * 128
+    card = json.loads((folder / "live" / "run.json").read_text())
+    assert card["finished"] > card["start"]
+    assert card["schedule"]["round_seconds"] > 0
+    lines = (folder / "live" / "progress.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["samples"] > 0 for line in lines)
+
+
+@pytest.mark.swarm
 def test_a_rehearsal_trains_and_ends_with_pictures(tmp_path: Path) -> None:
     streaming.prepare_shapes(TINY)
     folder = tmp_path / "rehearsal"

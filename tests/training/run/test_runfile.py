@@ -1,6 +1,6 @@
 import json
 import tempfile
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -143,13 +143,14 @@ def test_a_file_that_is_not_there_or_too_long_is_named(tmp_path: Path) -> None:
 def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
     run = RunFile(
         name="our-run",
-        recipe="tiny",
+        recipe="sparse",
         initial_peers=(PEER, PEER),
         title='A "title"',
         organisation="training-transformers-together",
         authority="https://example.org/authority",
         authority_key=KEY,
         live="live",
+        exchange="https://example.org/exchange",
         data="shards",
         checkpoints="someone/model",
         license="apache-2.0",
@@ -168,3 +169,12 @@ def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
 def test_any_title_survives_the_round_trip(title: str) -> None:
     run = RunFile(name="our-run", recipe="tiny", title=title)
     assert parse(run.to_toml()) == run
+
+
+def test_the_web_host_of_a_run_with_local_steps_is_in_its_file() -> None:
+    run = RunFile(name="our-run", recipe="sparse", exchange="https://run.example.org")
+    assert parse(run.to_toml()) == run
+    with pytest.raises(InputError, match="https address, or http on this machine"):
+        replace(run, exchange="http://run.example.org")
+    with pytest.raises(InputError, match="volunteers of the recipe tiny average themselves"):
+        replace(run, recipe="tiny")

@@ -38,6 +38,11 @@ def test_what_goes_on_is_said_in_plain_words(stage: Stage, percent: int | None, 
     assert Status(started=True, stage=stage, percent=percent).in_words().endswith(words)
 
 
+def test_a_round_that_ends_with_time_has_no_number_of_sequences() -> None:
+    status = Status(started=True, step=3, total_steps=9, samples=1200, pending=64, peers=2)
+    assert "you 1,200 sequences, 64 in this round · 2 peers" in status.in_words()
+
+
 def test_a_start_says_how_far_it_is() -> None:
     starting = Status(stage=Stage.PREPARING, percent=30)
     assert starting.in_words() == "preparing the training data, 30 %"

@@ -12,7 +12,7 @@ from training.volunteer import fitting
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("name", ["tiny", "rehearsal"])
+@pytest.mark.parametrize("name", ["tiny", "rehearsal", "sparse"])
 def test_the_calculator_counts_the_parameters_of_the_real_model(name: str) -> None:
     recipe = RECIPES[name]
     report = estimate(fitting.make_architecture(recipe), fitting.make_plan(recipe, CPU, 1))
@@ -31,6 +31,14 @@ def test_the_largest_micro_batch_that_fits_is_chosen() -> None:
         exactly = fitting.step_bytes(recipe, CPU, size)
         assert fitting.largest_that_fits(recipe, CPU, exactly) == size
         assert fitting.largest_that_fits(recipe, CPU, exactly - 1) == size - 1
+
+
+def test_a_volunteer_with_local_steps_counts_its_copies_of_the_parameters() -> None:
+    recipe = RECIPES["sparse"]
+    parameters = sum(p.numel() for p in build_model(recipe).parameters())
+    # In 32 bits: weight, gradient and two moments of AdamW; shared weights and momentum, twice
+    # while a round is applied, the residual, and the weights where the local steps began.
+    assert fitting.step_bytes(recipe, CPU, 1) >= (4 + 6) * 4 * parameters
 
 
 def test_never_more_than_the_recipe_says() -> None:

@@ -1,0 +1,55 @@
+"""'Run your own' on local steps: measured figures as recorded, limits said plainly."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from templates.pages.live.context import _step_size
+from templates.pages.run_your_own.local_steps import PATH, measured
+from templates.render import render_page
+
+
+def test_the_table_shows_the_recorded_figures() -> None:
+    found = measured()
+    assert found is not None
+    (table,) = json.loads(PATH.read_text("utf-8"))["tables"]
+    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    loss, sent, received = found.rows
+    assert [cell.split()[0] for cell in loss[1:]] == [
+        f"{values['synchronous: loss, mean']:.2f}",
+        f"{values['sparse: loss, mean']:.2f}",
+    ]
+    assert sent[1:] == [
+        f"{values['synchronous: sent by a peer']:,.0f} kB",
+        f"{values['sparse: sent by a peer']:,.0f} kB",
+    ]
+    assert received[2] == f"{values['sparse: received by a peer']:,.0f} kB"
+
+
+def test_without_a_measurement_there_is_no_table(tmp_path: Path) -> None:
+    assert measured(tmp_path / "none.json") is None
+
+
+def test_the_page_says_what_is_not_checked() -> None:
+    page = render_page("run-your-own")
+    section = page[page.index("{ #local-steps }") : page.index("{ #rollback }")]
+    assert "not its effect on the loss" in section
+    assert "we have not tried one" in section
+    assert "no round closes" in section
+
+
+@pytest.mark.parametrize(
+    ("schedule", "row"),
+    [
+        ({"target_batch_size": 4096}, ("Sequences per step", "4,096")),
+        (
+            {"target_batch_size": 0, "round_seconds": 1.5},
+            ("Computing per step", "1.5 s by each volunteer"),
+        ),
+    ],
+)
+def test_the_live_page_says_what_ends_a_step(
+    schedule: dict[str, float], row: tuple[str, str]
+) -> None:
+    assert _step_size(schedule) == row

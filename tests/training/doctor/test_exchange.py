@@ -1,0 +1,81 @@
+"""doctor: the web host of a run with local steps, in place of port and entry points."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from tests.training.doctor.conftest import MakeSetup
+from training.doctor import services
+from training.doctor.findings import PointName, Verdict
+
+STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2}
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    class Web(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = json.dumps(STATUS if self.path == "/round" else [1]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Web) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_host_that_answers_is_fine_and_nothing_else_is_needed(
+    make_setup: MakeSetup, web: str
+) -> None:
+    found = services.look_at_exchange(
+        make_setup(run={"name": "our-run", "recipe": "sparse", "exchange": web})
+    )
+    assert {one.point for one in found} == {
+        PointName.PORT,
+        PointName.ENTRY_POINTS,
+        PointName.REACHABILITY,
+    }
+    assert all(one.verdict is Verdict.FINE for one in found)
+    assert any(f"{web} answers, round 1,234" in one.cause for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "words", "passes"),
+    [
+        ("their-run", "", "is the host of another run", False),
+        ("our-run", "/elsewhere", "is no host of a run", False),
+    ],
+)
+def test_another_host_is_a_problem(
+    make_setup: MakeSetup, web: str, name: str, path: str, words: str, *, passes: bool
+) -> None:
+    run = {"name": name, "recipe": "sparse", "exchange": web + path}
+    found = services.look_at_exchange(make_setup(run=run))[-1]
+    assert (found.point, found.verdict) == (PointName.ENTRY_POINTS, Verdict.PROBLEM)
+    assert words in found.cause
+    assert found.passes is passes
+
+
+def test_a_host_that_does_not_answer_may_come_back(make_setup: MakeSetup) -> None:
+    run = {"name": "our-run", "recipe": "sparse", "exchange": "http://127.0.0.1:9"}
+    found = services.look_at_exchange(make_setup(run=run))[-1]
+    assert found.verdict is Verdict.PROBLEM
+    assert "no connection to" in found.cause
+    assert found.passes
+
+
+def test_a_run_file_without_a_host_is_a_problem(make_setup: MakeSetup) -> None:
+    found = services.look_at_exchange(make_setup(run={"name": "our-run", "recipe": "sparse"}))[-1]
+    assert found.verdict is Verdict.PROBLEM
+    assert "names no exchange" in found.cause

@@ -1,0 +1,22 @@
+"""training/monitor/model_card: the row that says what ended a step of the run."""
+
+from pathlib import Path
+
+import pytest
+
+from training.monitor import model_card
+from training.run.live import CheckpointEntry, LiveFolder
+from training.run.runfile import RunFile
+
+
+@pytest.mark.parametrize(
+    ("recipe", "row"),
+    [
+        ("paper", "| target batch | 4,096 sequences |"),
+        ("sparse", "| local steps | 1.5 s in a step |"),
+    ],
+)
+def test_the_card_says_what_a_step_is(tmp_path: Path, recipe: str, row: str) -> None:
+    entry = CheckpointEntry(7, 1.25, "2026-01-01T00:00:00.000Z", None, "0" * 64)
+    card = model_card.write(RunFile(name="our-run", recipe=recipe), LiveFolder(tmp_path), entry)
+    assert row in card.splitlines()

@@ -1,0 +1,96 @@
+"""training/monitor/round_books: lines and credit from what the rounds took."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from training.monitor.round_books import RoundBooks, Traffic
+from training.records.owners import contributor_of
+from training.sparse.closing import Taken
+from training.sparse.report import Report
+
+ALICE, BOB = "QmAlice", "QmBob"
+REPORT = Report(
+    name="alice",
+    state="training",
+    session=1000.0,
+    time=1010.0,
+    number=0,
+    loss=3.0,
+    bytes_sent=100,
+    bytes_received=200,
+    milestones={"connect": 1.0},
+)
+THEIRS = replace(REPORT, name="bob", loss=1.0)
+TAKEN = (Taken("a" * 64, ALICE, 30), Taken("b" * 64, BOB, 10))
+
+
+@pytest.fixture
+def books() -> RoundBooks:
+    books = RoundBooks()
+    books.hear({ALICE: REPORT, BOB: THEIRS}, {ALICE, BOB})
+    return books
+
+
+def test_a_line_says_what_the_round_took(books: RoundBooks) -> None:
+    line = books.book(0, TAKEN, {ALICE: REPORT, BOB: THEIRS}, 1011.0, Traffic(5, 6, 7))
+    assert line.step == 1
+    assert line.samples == 40
+    assert line.loss == pytest.approx((30 * 3.0 + 10 * 1.0) / 40)
+    assert (line.bytes_sent, line.bytes_received, line.rejected) == (5, 6, 7)
+    assert (line.training, line.syncing, line.left) == (2, 0, 0)
+    assert line.time == "1970-01-01T00:16:51.000Z"
+
+
+def test_the_pace_is_that_of_the_clock(books: RoundBooks) -> None:
+    books.book(0, TAKEN, {}, 1010.0)
+    assert books.book(1, TAKEN, {}, 1014.0).samples_per_second == 10.0
+
+
+def test_the_loss_of_another_round_does_not_count(books: RoundBooks) -> None:
+    late = {ALICE: REPORT, BOB: replace(THEIRS, number=1)}
+    assert books.book(1, TAKEN, late, 1011.0).loss == 1.0
+    assert books.book(2, TAKEN, late, 1012.0).loss is None
+
+
+def test_credit_is_what_the_lists_say(books: RoundBooks) -> None:
+    books.book(0, TAKEN, {}, 1011.0)
+    books.book(1, TAKEN[:1], {}, 1012.0)
+    alice, bob = books.contributors()
+    assert (alice.id, alice.name, alice.samples, alice.steps) == (
+        contributor_of(ALICE),
+        "alice",
+        60,
+        2,
+    )
+    assert (bob.samples, bob.steps) == (10, 1)
+    assert (alice.seconds, alice.bytes_sent, alice.bytes_received) == (10.0, 100, 200)
+
+
+def test_a_volunteer_who_comes_back_keeps_its_account(books: RoundBooks) -> None:
+    books.book(0, TAKEN, {}, 1011.0)
+    again = replace(REPORT, session=2000.0, time=2005.0, bytes_sent=1, milestones={"connect": 9.0})
+    books.hear({ALICE: again}, {ALICE})
+    books.hear({ALICE: replace(again, time=2006.0)}, {ALICE})
+    alice = books.contributors()[0]
+    assert (alice.seconds, alice.bytes_sent, alice.samples) == (16.0, 101, 30)
+    assert alice.milestones == {"connect": 1.0}
+
+
+def test_whoever_is_not_present_has_left(books: RoundBooks) -> None:
+    books.hear({ALICE: REPORT, BOB: THEIRS}, {BOB})
+    line = books.book(0, TAKEN, {}, 1011.0)
+    assert (line.training, line.left) == (1, 1)
+    assert {who.name: who.state for who in books.contributors()} == {
+        "alice": "left",
+        "bob": "training",
+    }
+
+
+def test_books_go_on_after_a_restart(books: RoundBooks) -> None:
+    books.book(0, TAKEN, {}, 1011.0)
+    after = RoundBooks()
+    after.restore(json.loads(json.dumps(books.state())))
+    assert after.next_round == 1
+    assert after.contributors() == books.contributors()

@@ -1,0 +1,160 @@
+"""training/volunteer/rounds: a volunteer with local steps and its host, in one process."""
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hivemind.utils.crypto import RSAPrivateKey
+
+from calculator.errors import InputError
+from training.access.grants import peer_id_of
+from training.data import streaming
+from training.model.transformer import build_model
+from training.monitor.web_host import WebHost
+from training.run.recipes import RECIPES, TINY, SparseSettings
+from training.run.runfile import RunFile
+from training.run.status import StatusBoard
+from training.sparse import catching_up, web
+from training.sparse.host import Host
+from training.sparse.layout import Layout
+from training.sparse.open_round import ClosingPolicy
+from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.store import FolderStore
+from training.sparse.swarm import Swarm
+from training.sparse.web_store import UnreachableError
+from training.volunteer import rounds
+from training.volunteer.peer import PeerOptions
+from training.volunteer.rounds import RoundsVolunteer
+
+SETTINGS = SparseSettings(
+    seconds=0.05,
+    learning_rate=4e-3,
+    outer_learning_rate=2.0,
+    quorum=1,
+    grace=0.1,
+    longest=1.0,
+    largest_norm=50.0,
+    poll_seconds=0.02,
+)
+
+
+@dataclass
+class Run:
+    """A host, its key and address, and a volunteer that has not begun."""
+
+    host: Host
+    key: RSAPrivateKey
+    volunteer: RoundsVolunteer
+    terminal: io.StringIO
+
+    def make_rounds(self, until: int, stop: threading.Event) -> None:
+        while self.host.state.round < until and not stop.wait(0.01):
+            self.host.close_if_due(self.key)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.setitem(RECIPES, "quick", replace(TINY, name="quick", sparse=SETTINGS))
+    monkeypatch.setattr(rounds, "FIRST_PAUSE", 0.01)
+    data = str(streaming.prepare_shapes(TINY))
+    key = RSAPrivateKey()
+    closer = peer_id_of(key.get_public_key().to_bytes().decode())
+    parameters = [p for p in build_model(TINY).parameters() if p.requires_grad]
+    store = FolderStore(tmp_path / "exchange")
+    settings = OuterSettings(SETTINGS.outer_learning_rate, SETTINGS.momentum)
+    swarm = Swarm("our-run", Layout.of(parameters), store, {closer}, settings)
+    first = SharedState.of(parameters)
+    catching_up.publish(store, first)
+    host = Host(swarm, store, first, ClosingPolicy(1, 0.1, 1.0, 50.0))
+    served = WebHost(web.make_service(host), "127.0.0.1", 0)
+    terminal = io.StringIO()
+    file = RunFile(
+        name="our-run",
+        recipe="quick",
+        initial_peers=(f"/p2p/{closer}",),
+        exchange=served.address,
+        data=data,
+    )
+    folder = tmp_path / "volunteer"
+    options = PeerOptions(name="ada", folder=folder, micro_batch_size=4)
+    volunteer = RoundsVolunteer(file, options, StatusBoard(folder, terminal))
+    yield Run(host, key, volunteer, terminal)
+    volunteer.leave()
+    served.close()
+
+
+def test_a_volunteer_makes_rounds_until_the_run_is_over(run: Run) -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=run.volunteer.train, args=(stop,))
+    thread.start()
+    deadline = threading.Timer(120, stop.set)
+    deadline.start()
+    run.make_rounds(3, stop)
+    run.host.finish()
+    thread.join()
+    deadline.cancel()
+    assert not stop.is_set(), run.terminal.getvalue()
+    assert run.host.state.round == 3
+    assert run.volunteer.board.status.samples == run.host.state.samples
+    (report,) = run.host.reports().values()
+    assert report.name == "ada"
+    assert report.bytes_sent > 3 * run.host.swarm.layout.update_bytes
+    assert "the run is over" in run.terminal.getvalue()
+
+
+def test_whoever_missed_rounds_that_are_gone_takes_the_newest_checkpoint(run: Run) -> None:
+    volunteer, stop = run.volunteer, threading.Event()
+    behind = volunteer._make_peer(catching_up.join(volunteer.swarm))
+    volunteer._batches = volunteer.stream.until(stop)
+    other = volunteer._make_peer(behind.state)
+    for _ in range(4):
+        assert other.contribute(0.0) is not None
+        time.sleep(2 * SETTINGS.grace)
+        assert run.host.close_if_due(run.key) is not None
+        other.follow()
+    catching_up.publish(run.host.store, run.host.state)
+    catching_up.forget_before(run.host.store, kept=1)
+    volunteer._catch_up(behind, stop)
+    assert behind.state.digest() == run.host.state.digest()
+    assert "no longer has the rounds that were missed" in run.terminal.getvalue()
+
+
+def test_a_host_that_does_not_answer_is_asked_again_and_mentioned_once(run: Run) -> None:
+    answers = iter([UnreachableError("no connection"), UnreachableError("no connection"), "here"])
+
+    def ask() -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert run.volunteer._ask(threading.Event(), ask) == "here"
+    said = run.terminal.getvalue()
+    assert said.count("does not answer (no connection): trying again") == 1
+    assert said.count("the run's host answers again") == 1
+
+
+def test_whoever_is_told_to_stop_does_not_wait_for_the_host(run: Run) -> None:
+    stop = threading.Event()
+
+    def ask() -> None:
+        stop.set()
+        raise UnreachableError("no connection")
+
+    assert run.volunteer._ask(stop, ask) is None
+
+
+def test_the_host_of_another_run_is_refused(run: Run) -> None:
+    run.volunteer.run = replace(run.volunteer.run, name="their-run")
+    with pytest.raises(InputError, match="must be the host of their-run, but serves 'our-run'"):
+        run.volunteer._look()
+
+
+def test_a_name_that_none_may_have_is_refused(run: Run, tmp_path: Path) -> None:
+    options = PeerOptions(name="a\nb", folder=tmp_path / "other", micro_batch_size=4)
+    with pytest.raises(InputError, match="name"):
+        RoundsVolunteer(run.volunteer.run, options, StatusBoard(tmp_path / "other", io.StringIO()))

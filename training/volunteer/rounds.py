@@ -1,0 +1,309 @@
+"""A volunteer of a run with local steps: trains for a while, hands in what it learned, goes on.
+
+It talks to the run's web host alone, so it needs no open port and meets no other volunteer.
+"""
+
+import logging
+import math
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+import torch
+
+from calculator.errors import InputError
+from training.access.entrance import admitted
+from training.access.membership import Membership
+from training.access.signatures import PeerKey
+from training.data import streaming
+from training.data.ahead import BatchesAhead
+from training.model.transformer import build_model
+from training.network.connection import CannotConnectError, Identity, alone_in
+from training.optimizer import lamb
+from training.records.orders import moderators_of
+from training.run import milestones
+from training.run.live import PeerState
+from training.run.milestones import Milestone
+from training.run.recipes import Recipe, SparseSettings
+from training.run.runfile import RunFile
+from training.run.status import Stage, StatusBoard
+from training.sparse import catching_up
+from training.sparse.closing import ClosingError
+from training.sparse.layout import Layout
+from training.sparse.peer import Peer
+from training.sparse.shared import OuterSettings, SharedState
+from training.sparse.store import StoreError
+from training.sparse.swarm import Swarm
+from training.sparse.web_store import HostStatus, RefusedError, WebStore, is_outage
+from training.volunteer import fitting
+from training.volunteer.computing import Computing, Outcome
+from training.volunteer.peer import PeerOptions, account_name, give_way
+from training.volunteer.precision import choose_precision
+from training.volunteer.rounds_reporter import RoundsReporter
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a host that is down is asked again
+
+
+def join(run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
+    """Take part in a run until it is over or `stop` is set.
+
+    Raises:
+        CannotConnectError: when what the host has does not hold.
+        AccessRefusedError: when the run's authority does not admit us, or not any more.
+        InputError: when the folder is in use, or nothing fits into this device's memory.
+    """
+    with alone_in(options.folder):
+        board = StatusBoard(options.folder)
+        board.status.stage = Stage.ADMITTING
+        board.show()
+        key = Identity.read(options.folder).key
+        with admitted(run, key, options.folder, board.say, stop) as membership:
+            if membership is not None:
+                milestones.mark(Milestone.ACCESS)
+            volunteer = RoundsVolunteer(run, options, board, membership)
+            give_way()
+            try:
+                volunteer.train(stop)
+            except (ClosingError, StoreError) as error:
+                raise CannotConnectError(str(error)) from error
+            finally:
+                volunteer.leave()
+
+
+class RoundsVolunteer:
+    """One device in a run with local steps: its model, its share of the data, its rounds."""
+
+    def __init__(
+        self,
+        run: RunFile,
+        options: PeerOptions,
+        board: StatusBoard,
+        membership: Membership | None = None,
+    ) -> None:
+        self.run, self.board = run, board
+        self.recipe: Recipe = run.get_recipe()
+        self.settings = settings_of(run)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        choice = fitting.choose_micro_batch(self.recipe, self.device, options.micro_batch_size)
+        board.say(choice.reason)
+        identity = Identity.read(options.folder)
+        samples = streaming.stream(
+            self.recipe,
+            identity.subkey,
+            run.data or None,
+            choice.size,
+            self._tell_preparation,
+            board.say,
+        )
+        self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
+        self._batches: Iterator[streaming.Batch] = iter(())
+        board.status.stage, board.status.percent = Stage.STARTING, None
+        board.show()
+        self.model = build_model(self.recipe).train()
+        if self.device.type == "cpu":  # there it is measured to be faster
+            self.model.attend_in_lines()
+        self.model.to(self.device)
+        self.computing = Computing(self.model, self.device, choose_precision(self.device))
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.store = WebStore(run.exchange, membership)
+        self.swarm = Swarm(
+            run.name,
+            Layout.of(self._parameters),
+            self.store,
+            moderators_of(run),
+            OuterSettings(self.settings.outer_learning_rate, self.settings.momentum),
+        )
+        self._key: PeerKey = identity.key
+        self._losses: list[float] = []
+        name = options.name or account_name(membership)
+        self.reporter = RoundsReporter(board, self.store, run.name, self._key, name)
+        board.status.total_steps = self.recipe.schedule.total_steps
+
+    def train(self, stop: threading.Event) -> None:
+        """Make round after round until the run is over or `stop` is set."""
+        self.reporter.start()
+        self.reporter.stage = Stage.CONNECTING
+        if self._ask(stop, self._look) is None:
+            return
+        milestones.mark(Milestone.CONNECT)
+        self.reporter.stage = Stage.DOWNLOADING
+        state = self._ask(stop, lambda: catching_up.join(self.swarm))
+        if state is None:
+            return
+        milestones.mark(Milestone.STATE)
+        self._batches = self.stream.until(stop)
+        peer = self._make_peer(state)
+        self._note(peer)
+        is_over = False
+        while not (is_over or stop.is_set()):
+            is_over = peer.state.round >= self.recipe.schedule.total_steps
+            is_over = is_over or self._make_round(peer, stop)
+        if not stop.is_set():
+            self.board.say("the run is over")
+
+    def leave(self) -> None:
+        """Tell the host and close everything, within bounded time."""
+        self.reporter.stage = Stage.LEAVING
+        self.reporter.close()
+        self.stream.close()
+        self.store.close()
+        self.board.status.stage = Stage.DONE
+        self.board.show()
+
+    def _tell_preparation(self, percent: int) -> None:
+        self.board.status.stage, self.board.status.percent = Stage.PREPARING, percent
+        self.board.show()
+
+    def _make_peer(self, state: SharedState) -> Peer:
+        groups = lamb.parameter_groups(self.model, self.recipe)
+        settings = self.settings
+        optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas)
+        self._optimizer = optimizer
+        return Peer(
+            self.swarm,
+            state,
+            self._parameters,
+            optimizer,
+            self._compute,
+            self._key,
+            max_gradient_norm=self.recipe.optimizer.max_gradient_norm,
+        )
+
+    def _make_round(self, peer: Peer, stop: threading.Event) -> bool:
+        """Learn, hand in, follow the round's list; True when the run is over."""
+        factor = lamb.learning_rate_factor(self.recipe.schedule, peer.state.round)
+        for group in self._optimizer.param_groups:
+            group["lr"] = factor * self.settings.learning_rate
+        self._losses.clear()
+        self.reporter.begin_round(peer.state.round)
+
+        def clock() -> float:
+            return math.inf if stop.is_set() else time.monotonic()
+
+        try:
+            sha256 = peer.learn(self.settings.seconds, clock)
+        except InputError as error:  # weights that are not finite: the next round has others
+            self.board.say(f"what was learned in this round is of no use: {error}")
+            sha256 = None
+        if sha256 is not None and not stop.is_set():
+            self._hand_in(peer, stop)
+        self.reporter.stage = Stage.WAITING
+        return self._follow(peer, stop)
+
+    def _compute(self) -> int:
+        """Add the gradients of a micro-batch, if they are sound; gives its samples."""
+        batch = next(self._batches, None)
+        if batch is None:  # asked to stop
+            return 0
+        computed = self.computing.add(batch)
+        if computed.outcome is not Outcome.ADDED:
+            logger.info("a micro-batch is left out: %s", computed.outcome.name)
+            return 0
+        milestones.mark(Milestone.FIRST_BATCH)
+        samples = len(batch["image_codes"])
+        self._losses.append(computed.loss)
+        self.board.status.pending += samples
+        return samples
+
+    def _hand_in(self, peer: Peer, stop: threading.Event) -> None:
+        self.reporter.loss = statistics.fmean(self._losses) if self._losses else None
+        self.reporter.stage = Stage.HANDING_IN
+
+        def send() -> bool:
+            with suppress(RefusedError):  # the loss is for the page alone
+                self.reporter.send(PeerState.TRAINING)
+            peer.publish()
+            return True
+
+        try:
+            self._ask(stop, send)
+        except RefusedError as error:
+            self.board.say(f"the round did not take this update: {error}")
+
+    def _follow(self, peer: Peer, stop: threading.Event) -> bool:
+        """Wait until the round is closed and apply its list; True when the run is over."""
+        while not stop.is_set():
+            status = self._ask(stop, self._look)
+            if status is None:
+                break
+            if status.round > peer.state.round:
+                self._catch_up(peer, stop)
+                self._note(peer)
+                return False
+            if status.finished:
+                return True
+            stop.wait(self.settings.poll_seconds)
+        return False
+
+    def _catch_up(self, peer: Peer, stop: threading.Event) -> None:
+        """Apply the lists since our round; where they are gone, take the newest checkpoint."""
+        before = peer.state.round
+        try:
+            self._ask(stop, peer.follow)
+            why = "the host no longer has the rounds that were missed here"
+        except (ClosingError, StoreError) as error:
+            why = str(error)
+        if peer.state.round > before or stop.is_set():
+            return
+        self.board.say(f"{why}: taking the newest checkpoint")
+        state = self._ask(stop, lambda: catching_up.join(self.swarm))
+        if state is not None:
+            peer.adopt(state)
+
+    def _note(self, peer: Peer) -> None:
+        """Show what this volunteer has reached."""
+        if peer.rounds:
+            milestones.mark(Milestone.FIRST_AVERAGE)
+        status = self.board.status
+        status.step, status.samples, status.pending = peer.state.round, peer.samples, 0
+        status.loss = self.reporter.loss
+
+    def _look(self) -> HostStatus:
+        """Ask the host how far the run is."""
+        found = self.store.describe()
+        if found.run != self.run.name:
+            rule = f"must be the host of {self.run.name}, but serves {found.run[:40]!r}"
+            raise InputError("exchange", self.run.exchange, rule)
+        self.board.status.peers = max(1, found.peers)
+        return found
+
+    def _ask(self, stop: threading.Event, ask: Callable[[], T]) -> T | None:
+        """The host's answer; while there is none, ask again and again. None when stopped."""
+        pause, told, stage = FIRST_PAUSE, False, self.reporter.stage
+        while not stop.is_set():
+            try:
+                answer = ask()
+            except (StoreError, ClosingError) as error:
+                if not is_outage(error):
+                    raise
+                if not told:
+                    self.board.say(f"the run's host does not answer ({error}): trying again")
+                told, self.reporter.stage = True, Stage.DISCONNECTED
+                stop.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            if told:
+                self.board.say("the run's host answers again")
+                self.reporter.stage = stage
+            return answer
+        return None
+
+
+def settings_of(run: RunFile) -> SparseSettings:
+    """The settings of a run with local steps.
+
+    Raises:
+        InputError: its run file names no host.
+    """
+    settings = run.get_recipe().sparse
+    assert settings is not None
+    if not run.exchange:
+        rule = f"must be in the run file of a run with the recipe {run.recipe}"
+        raise InputError("exchange", "", rule)
+    return settings

@@ -1,0 +1,108 @@
+"""Tells what a volunteer with local steps does, to its owner and to the run's host."""
+
+import logging
+import math
+import threading
+import time
+
+from calculator.errors import InputError
+from training.access.signatures import PeerKey
+from training.run import milestones
+from training.run.live import PeerState
+from training.run.status import Stage, StatusBoard
+from training.sparse import report
+from training.sparse.report import Report
+from training.sparse.store import StoreError
+from training.sparse.web_store import WebStore
+
+logger = logging.getLogger(__name__)
+
+BOARD_SECONDS = 0.5
+HEARTBEAT_SECONDS = 10.0
+_NOT_YET = (Stage.STARTING, Stage.CONNECTING, Stage.DOWNLOADING)
+
+
+class RoundsReporter:
+    """A thread that shows the status and sends a report every few seconds.
+
+    Attributes:
+        stage: current activity, for the main thread to set.
+        loss: mean of the local steps in this round.
+
+    Raises:
+        InputError: the name has characters that none may have.
+    """
+
+    def __init__(
+        self, board: StatusBoard, store: WebStore, run: str, key: PeerKey, name: str
+    ) -> None:
+        if not report.is_name(name):
+            rule = "must be 1 to 40 letters, digits, spaces and . @ - _"
+            raise InputError("name", name, rule)
+        self.stage = Stage.STARTING
+        self.loss: float | None = None
+        self._board, self._store, self._run, self._key, self._name = board, store, run, key, name
+        self._session = time.time()
+        self._number = 0
+        self._sent = 0.0  # time of the last report
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Begin to report."""
+        self._thread.start()
+
+    def begin_round(self, number: int) -> None:
+        """Say that the local steps of a round begin."""
+        self._number, self.loss, self.stage = number, None, Stage.COMPUTING
+        self._try_to_send(PeerState.TRAINING)
+
+    def send(self, state: PeerState) -> None:
+        """Send a report; raises StoreError when the host does not take it."""
+        with self._lock:
+            self._sent = max(time.time(), self._sent + 1e-3)  # each later than the one before
+            loss = self.loss if self.loss is not None and math.isfinite(self.loss) else None
+            told = Report(
+                name=self._name,
+                state=state.value,
+                session=self._session,
+                time=self._sent,
+                number=self._number,
+                loss=loss,
+                bytes_sent=self._store.bytes_sent,
+                bytes_received=self._store.bytes_received,
+                milestones=milestones.reached(),
+            )
+            self._store.report(report.write(self._run, told, self._key))
+
+    def close(self) -> None:
+        """Report a last time, as one who left."""
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=HEARTBEAT_SECONDS)
+            self._try_to_send(PeerState.LEFT)
+        self.show()
+
+    def show(self) -> None:
+        """Bring the board up to date."""
+        self._board.status.started = True
+        self._board.status.stage, self._board.status.percent = self.stage, None
+        self._board.show()
+
+    def _work(self) -> None:
+        last_heartbeat = -math.inf
+        while not self._closed.wait(BOARD_SECONDS):
+            self.show()
+            if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
+                last_heartbeat = time.monotonic()
+                is_early = self.stage in _NOT_YET
+                self._try_to_send(PeerState.SYNCING if is_early else PeerState.TRAINING)
+
+    def _try_to_send(self, state: PeerState) -> None:
+        try:
+            self.send(state)
+        except StoreError as error:
+            logger.info("a report was not taken: %s", error)
+        except Exception:  # the next attempt may succeed
+            logger.exception("a report failed")
