@@ -174,7 +174,11 @@ class Rehearsal:
         sheet = self.folder / "pictures.png"
         print(f"drawing {CANDIDATES} pictures of each caption", flush=True)
         try:
-            drawing = self._draw()
+            with supervisor.interruptible():
+                drawing = self._draw()
+        except KeyboardInterrupt:
+            print("stopped while drawing; the live data are complete", flush=True)
+            return 1
         except InputError as error:
             print(f"no pictures could be drawn: {error}", flush=True)
             return 1

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from training.run import status
@@ -157,6 +157,18 @@ def stop_on_signals(stop: threading.Event) -> None:
     """Set `stop` at Ctrl-C and at a polite request to end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """A block in which Ctrl-C and a polite request to end raise KeyboardInterrupt."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def stop_without_supervisor(stop: threading.Event) -> None:

@@ -1,8 +1,10 @@
 """A whole rehearsal by its command: authority, monitor, volunteers, a death, a late joiner."""
 
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -13,6 +15,7 @@ from PIL import Image
 from training.__main__ import make_parser
 from training.data import streaming
 from training.rehearsal.command import CANDIDATES, Rehearsal, RehearsalOptions
+from training.run import supervisor
 from training.run.live import ProgressLine
 from training.run.recipes import TINY
 from training.run.supervisor import COMMAND
@@ -33,6 +36,36 @@ def test_what_happens_in_a_rehearsal_follows_its_time_or_its_steps(
             rehearsal.live.append(ProgressLine(step, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
         assert rehearsal._share_done(seconds) == pytest.approx(share)
     finally:
+        rehearsal.authority.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    stop = threading.Event()
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    rehearsal = Rehearsal(RehearsalOptions(minutes=1, recipe="tiny"), tmp_path, stop)
+
+    def draw_for_long() -> None:
+        os.kill(os.getpid(), number)
+        assert not stop.wait(20.0), "the request is noted, and drawing goes on"
+        pytest.fail("the request is not heard")
+
+    try:
+        supervisor.stop_on_signals(stop)
+        handlers = {one: signal.getsignal(one) for one in before}
+        rehearsal.live.append(ProgressLine(1, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
+        monkeypatch.setattr(rehearsal, "_draw", draw_for_long)
+        assert rehearsal.conclude() == 1
+        assert "stopped while drawing" in capsys.readouterr().out
+        assert {one: signal.getsignal(one) for one in before} == handlers
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
         rehearsal.authority.stop()
 
 
