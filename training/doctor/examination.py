@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from training.doctor import clock, hardware, line, services, software
 from training.doctor.clock import Reading
@@ -47,14 +46,17 @@ def _here(setup: Setup) -> tuple[Check, ...]:
 
 def _elsewhere(setup: Setup, readings: list[Reading]) -> tuple[Check, ...]:
     network = (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY)
-    meet: Callable[[Setup], Iterable[Finding]] = partial(line.visit, readings=readings)
-    if setup.recipe.sparse is not None:
-        meet = services.look_at_exchange
+
+    def meet() -> Iterable[Finding]:
+        if setup.recipe.sparse is not None:
+            return services.look_at_exchange(setup)
+        return line.visit(setup, readings)
+
     return (
         Check((PointName.MEMORY,), lambda: hardware.look_at_memory(setup)),
         Check((PointName.GPU,), lambda: hardware.look_at_gpu(setup)),
         Check((PointName.EIGHT_BITS,), lambda: hardware.look_at_eight_bits(setup)),
-        Check(network, lambda: meet(setup)),
+        Check(network, meet),
         Check((PointName.ACCESS,), lambda: services.look_at_access(setup)),
         Check((PointName.DATA,), lambda: services.look_at_data(setup)),
         Check((PointName.LIVE,), lambda: services.look_at_live(setup, readings)),
