@@ -2,18 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import lru_cache
-
-
-class Family(StrEnum):
-    """The model types whose training step the calculator knows operation by operation."""
-
-    BERT = "bert"  # transformers' BertForMaskedLM
-    T5 = "t5"  # transformers' T5ForConditionalGeneration, version 1.0 (ReLU, tied)
-    GPT2 = "gpt2"  # transformers' GPT2LMHeadModel; GPT-3's shapes are counted in this class too
-    GPTJ = "gptj"  # transformers' GPTJForCausalLM
-    DALLE = "dalle"  # our training/model/transformer.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,14 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     Raises:
         InputError: for a value or a key that the calculator cannot count.
     """
-    kind = config.get("model_type")
+    text = text_model(config)
+    kind = text.get("model_type")
     if not isinstance(kind, str) or not can_read(kind):
-        rule = f"model_type must be one of: {', '.join(filter(can_read, TYPES))}"
-        text = config.get("text_config")
-        if isinstance(text, Mapping) and can_read(text.get("model_type")):
-            rule = "only its text model can be counted: give the object at text_config instead"
-        raise InputError("model_type", kind, rule)
-    values = Configuration(config)
-    if (found := values.value("quantization_config")) is not None:
+        raise InputError("model_type", kind, _unknown(config))
+    values = Configuration(text)
+    found = values.value("quantization_config")
+    found = config.get("quantization_config") if found is None else found
+    if found is not None:
         rule = (
             "quantized weights cannot be trained: remove this key to count the weights in the "
             "plan's precision; QLoRA is a LoRA rank with a base in 4 bits (--quantization)"
@@ -39,7 +38,43 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     values.only("chunk_size_feed_forward", 0)
     architecture = TYPES[kind].read(values, name)
     values.check_all_understood()
-    return _described(architecture, title or name, _class_note(values, TYPES[kind].counted))
+    counted = TYPES[kind].counted
+    note = _class_note(values, counted) if text is config else _inner_note(config, counted)
+    return _described(architecture, title or name, note)
+
+
+def text_model(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The values of the model that is counted: of a larger model's, those of its text model.
+
+    The class of a text model that stands in larger models on the Hub reads the same part of such a
+    config.json. Of any other the config is returned as it is.
+
+    Source: transformers (configuration_utils.py, from_pretrained)
+    """
+    kind, text = config.get("model_type"), config.get("text_config")
+    if not isinstance(kind, str) or can_read(kind) or not isinstance(text, Mapping):
+        return config
+    inner = str(text.get("model_type"))
+    return text if can_read(inner) and TYPES[inner].is_inner else config
+
+
+def _unknown(config: Mapping[str, object]) -> str:
+    """The rule that a config breaks whose type is not known."""
+    text = config.get("text_config")
+    if isinstance(text, Mapping) and can_read(text.get("model_type")):
+        return (
+            "the model around its text model cannot be counted: to count the text model alone, "
+            "give the object at text_config instead"
+        )
+    return f"model_type must be one of: {', '.join(filter(can_read, TYPES))}"
+
+
+def _inner_note(config: Mapping[str, object], counted: str) -> str:
+    """A note on the part of a larger model that is counted."""
+    return (
+        f"The configuration is of {one_line(config.get('model_type'))}; counted is its text model "
+        f"alone, {counted}, as that class reads the configuration."
+    )
 
 
 def _class_note(values: Configuration, counted: str) -> str:

@@ -9,14 +9,18 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.estimate import estimate
+from calculator.models.decoder import Decoder
+from calculator.models.registry import build, type_of
 from calculator.plan import BaseBits, Plan
 from calculator.report import Phase
-from calculator.techniques.lora import ALL_LINEAR
+from calculator.techniques.lora import ALL_LINEAR, linear_names
 
 HALF: Final = 2  # bytes of a 16-bit element
 CHUNK: Final = 128  # tokens of a sample
-# types whose class in transformers computes queries, keys and values at once
-ONE_PRODUCT: Final = ("gpt_neox", "phi3")
+# names by which classes in transformers compute queries, keys and values, or gate and up, at once
+ONE_PRODUCT: Final = frozenset(("query_key_value", "qkv_proj"))
+GATE_AND_UP: Final = "gate_up_proj"
+IN_STEPS: Final = "gelu_new"
 # a 4-bit weight with its block's scale: 32 bits, or 8 with a 32-bit scale for 256 of them
 NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 
@@ -35,6 +39,11 @@ class Cause:
     words: str
     address: str = ""
     size: Callable[[Architecture, Plan], int] | None = None
+
+
+def names_in(architecture: Architecture) -> frozenset[str]:
+    """The names of the linear layers of the class that we count."""
+    return frozenset(linear_names(build(architecture, architecture.tied_embeddings)))
 
 
 def tokens_of(plan: Plan) -> int:
@@ -77,7 +86,7 @@ def whole_queries(architecture: Architecture, plan: Plan) -> int:
     have one product too, and we count it.
     """
     grouped = architecture.numbers.get("key_value_heads", architecture.heads) != architecture.heads
-    if grouped or architecture.family in ONE_PRODUCT:
+    if grouped or ONE_PRODUCT & names_in(architecture):
         return 0
     width = 2 * architecture.attention_size
     return HALF * tokens_of(plan) * width * architecture.layers
@@ -103,13 +112,14 @@ def adapted(architecture: Architecture, targets: str) -> tuple[int, int]:
         return width, width * len(targets.split(","))
     end = architecture.attention_size + architecture.feed_forward_size
     theirs = width * (3 if architecture.gated else 2) + end
-    fused = architecture.family == "phi3"  # gate and up are one layer too
+    fused = GATE_AND_UP in names_in(architecture)
     return theirs, theirs - width if fused else theirs + 2 * width
 
 
 def gelu_steps(architecture: Architecture, plan: Plan) -> int:
     """Bytes of one tensor per layer instead of the four that `gelu_new` keeps: x, x/2, tanh, +1."""
-    if architecture.family != "phi":
+    kind = type_of(architecture)
+    if not issubclass(kind, Decoder) or kind.activation[1] != IN_STEPS:
         return 0
     return -3 * HALF * tokens_of(plan) * architecture.feed_forward_size * architecture.layers
 

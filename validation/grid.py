@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, product
 from typing import Any, Final
 
-from calculator.architecture import Family
 from calculator.catalog import MODELS
 from calculator.errors import InputError
-from calculator.models.registry import TYPES
+from calculator.models.registry import TYPES, type_of
 from calculator.plan import Plan
 from validation.configuration import Configuration
 from validation.subject import find_subject
@@ -718,12 +717,12 @@ def _combinations(draw: random.Random, count: int) -> Iterator[Configuration]:
 
 def _shape(draw: random.Random, model: str) -> dict[str, Any]:
     architecture = MODELS[model]
-    if architecture.family == Family.DALLE:
+    if type_of(architecture).has_fixed_length:
         return {"batch_size": draw.choice(BATCHES)}
     longest = architecture.positions or 2048
     lengths = [length for length in LENGTHS if length <= longest]
     shape = {"batch_size": draw.choice(BATCHES), "sequence_length": draw.choice(lengths)}
-    if architecture.family == Family.T5:
+    if type_of(architecture).has_target:
         shape["target_length"] = draw.choice(lengths)
     return shape
 

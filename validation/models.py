@@ -12,7 +12,6 @@ from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.auto import modeling_auto
 
-from calculator.architecture import Family
 from calculator.errors import InputError, one_line
 from calculator.models.registry import TYPES
 from calculator.plan import Attention, Plan
@@ -48,7 +47,7 @@ def build_task(configuration: Configuration, device: str) -> Task:
     subject, plan = configuration.subject, configuration.resolved
     weight_type = _weight_type(configuration)
     with torch.device(device):
-        if subject.kind == Family.DALLE:
+        if subject.is_ours:
             return _text_to_image(configuration, weight_type)
         model = _build_model(subject, configuration.plan, weight_type)
         inputs = _inputs(model, plan, weight_type, configuration.padding)
@@ -66,7 +65,7 @@ def check_model(configuration: Configuration) -> None:
         InputError: naming the option and the rule.
     """
     subject, plan = configuration.subject, configuration.resolved
-    if subject.kind == Family.DALLE:
+    if subject.is_ours:
         text_to_image.check(configuration.architecture, plan)
     elif plan.reversible:
         known = TYPES.get(subject.kind)

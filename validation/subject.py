@@ -6,13 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model, is_known
 from calculator.catalog.checkpoints import CHECKPOINTS
 from calculator.config_file import read_values
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.hf_config import can_read, from_config
+from calculator.hf_config import can_read, from_config, text_model
 from calculator.models.registry import TYPES
 
 ROOT: Final = Path(__file__).parents[1]
@@ -56,6 +56,11 @@ class Subject:
         return self.counted
 
     @property
+    def is_ours(self) -> bool:
+        """True for a class of our own, which transformers does not have."""
+        return self.kind in TYPES and not TYPES[self.kind].counted
+
+    @property
     def has_target(self) -> bool:
         """True if a decoder reads a sequence of another length."""
         known = self.kind in TYPES and TYPES[self.kind].has_target
@@ -71,7 +76,8 @@ def find_subject(name: str, layers: int | None) -> Subject:
     """
     if name in MODELS or not (is_known(name) or _is_path(name)):
         return _short(find_model(name), layers)
-    values = CHECKPOINTS[name].values if is_known(name) else read_values(_path(name))
+    known = is_known(name)
+    values = CHECKPOINTS[name].values if known else text_model(read_values(_path(name)))
     return _configured(name, values if layers is None else _with_layers(values, layers))
 
 
@@ -114,7 +120,7 @@ def _short(architecture: Architecture, layers: int | None) -> Subject:
         decoder = layers if architecture.decoder_layers else 0
         architecture = replace(architecture, layers=layers, decoder_layers=decoder)
     kind = architecture.family
-    values = {} if kind == Family.DALLE else _VALUES[Family(kind)](architecture)
+    values = _VALUES[kind](architecture) if kind in _VALUES else {}
     asked = Configuration(values)
     if can_read(kind):
         TYPES[kind].read(asked, architecture.name)
@@ -171,9 +177,9 @@ def _t5(shape: Architecture) -> dict[str, Any]:
     }
 
 
-_VALUES: Final[dict[Family, Callable[[Architecture], dict[str, Any]]]] = {
-    Family.BERT: _bert,
-    Family.GPT2: _gpt2,
-    Family.GPTJ: _gptj,
-    Family.T5: _t5,
+_VALUES: Final[dict[str, Callable[[Architecture], dict[str, Any]]]] = {
+    "bert": _bert,
+    "gpt2": _gpt2,
+    "gptj": _gptj,
+    "t5": _t5,
 }

@@ -245,12 +245,6 @@ class Made(NamedTuple):
     is_view: bool = False
 
 
-def same(one: Made, other: Made | None) -> bool:
-    """True if two tensors have equal bytes, whatever ones their shapes begin with."""
-    assert other is not None
-    return one.dtype is other.dtype and elements_of(one.shape) is elements_of(other.shape)
-
-
 Rule = Made | None  # None: the output's gradient is passed on
 Gradients = list[Tensor | None]
 
@@ -371,9 +365,13 @@ class Node:
             return
         for place, rule in enumerate(self.rules if self.product or lowered else ()):
             result = results[place]
-            if result is None or rule is None or same(rule, Made(result.shape, result.dtype)):
+            if result is None or rule is None:
                 continue
-            if result.dtype is not rule.dtype and result.elements is not elements_of(rule.shape):
+            other_format = result.dtype is not rule.dtype
+            other_shape = result.elements is not elements_of(rule.shape)
+            if not (other_format or other_shape):
+                continue
+            if other_format and other_shape:
                 result = results[place] = tape.empty(rule.shape, result.dtype)  # summed, then cast
             results[place] = tape.empty(*rule)
             del result

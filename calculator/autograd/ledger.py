@@ -1,26 +1,33 @@
 """Births and deaths of bytes on the GPU, with sizes as values, and the purpose of the bytes."""
 
+from collections.abc import Sequence
+from operator import itemgetter
+
 from calculator.autograd.dtypes import DType
 from calculator.autograd.sizes import Size
 from calculator.parts import Part, Phase
 
 Mark = tuple[str, int, bool]  # stack, position of the layer, in the backward pass
+Move = tuple[int, Part, Part, int]
+# a change of a part's bytes: after how many events, the part, and a signed id
+PartEvent = tuple[int, Part, int]
 
 
 class Ledger:
     """Births (+id) and deaths (-id) of storages in order; an id stands for (elements, format).
 
-    `part_events` repeats each event with the part it belongs to and adds those in which living
-    bytes change their part. `arrivals` are the weights' gradients in the order in which they are
-    complete. `moved` are tensors that go to RAM, and come back in the backward pass. `exchanged`
-    are those that are summed over several GPUs.
+    `parts` has the part that each event belongs to, and `moves` when living bytes change theirs:
+    after how many events, from which part to which, and the id. `arrivals` are the weights'
+    gradients in the order in which they are complete. `moved` are tensors that go to RAM, and come
+    back in the backward pass. `exchanged` are those that are summed over several GPUs.
     """
 
     def __init__(self) -> None:
         self.sizes: dict[tuple[Size, DType], int] = {}
         self.events: list[int] = []
         self.births: list[int] = []
-        self.part_events: list[tuple[int, int, int]] = []
+        self.parts: list[Part] = []
+        self.moves: list[Move] = []
         self.phases: list[tuple[int, Phase]] = []
         self.marks: list[tuple[int, Mark]] = []
         self.arrivals: list[tuple[int, Size, DType]] = []
@@ -34,16 +41,13 @@ class Ledger:
 
     def note(self, signed_id: int, part: Part, birth: int) -> None:
         """A birth or a death, of bytes born at event `birth`."""
-        events = self.events
         self.births.append(birth)
-        events.append(signed_id)
-        self.part_events.append((len(events), part, signed_id))
+        self.events.append(signed_id)
+        self.parts.append(part)
 
     def move(self, size_id: int, source: Part, target: Part) -> None:
         """Bytes that change their purpose from now on."""
-        now = len(self.events)
-        self.part_events.append((now, source, -size_id))
-        self.part_events.append((now, target, size_id))
+        self.moves.append((len(self.events), source, target, size_id))
 
     def begin(self, phase: Phase) -> None:
         """The next phase of the step starts here."""
@@ -64,6 +68,20 @@ class Ledger:
     def mark(self, stack: str, position: int, backward: bool) -> None:
         """A layer of a stack starts here, in the forward or the backward pass."""
         self.marks.append((len(self.events), (stack, position, backward)))
+
+
+def part_events(
+    events: Sequence[int], parts: Sequence[Part], moves: Sequence[Move]
+) -> list[PartEvent]:
+    """Changes of all parts in order: births and deaths, and both sides of each move."""
+    changes = [
+        (after, part, signed_id)
+        for after, (part, signed_id) in enumerate(zip(parts, events, strict=True), 1)
+    ]
+    for now, source, target, size_id in moves:
+        changes += ((now, source, -size_id), (now, target, size_id))
+    changes.sort(key=itemgetter(0))  # an event stays before the moves that follow it
+    return changes
 
 
 class Storage:

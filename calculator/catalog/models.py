@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 
 
 def _bert(name: str, title: str, layers: int, hidden_size: int, heads: int) -> Architecture:
     return Architecture(
         name=name,
         title=title,
-        family=Family.BERT,
+        family="bert",
         layers=layers,
         hidden_size=hidden_size,
         heads=heads,
@@ -31,7 +31,7 @@ def _t5(
     return Architecture(
         name=name,
         title=title,
-        family=Family.T5,
+        family="t5",
         layers=layers,
         decoder_layers=layers,
         hidden_size=hidden_size,
@@ -62,7 +62,7 @@ def _gpt(
     return Architecture(
         name=name,
         title=title,
-        family=Family.GPT2,
+        family="gpt2",
         layers=layers,
         hidden_size=hidden_size,
         heads=heads,
@@ -117,7 +117,7 @@ MODELS: Final[dict[str, Architecture]] = {
         Architecture(
             name="gpt-j-6b",
             title="GPT-J 6B",
-            family=Family.GPTJ,
+            family="gptj",
             layers=28,
             hidden_size=4096,
             heads=16,
@@ -134,7 +134,7 @@ MODELS: Final[dict[str, Architecture]] = {
         Architecture(
             name="dalle-12b",
             title="DALL-E 12B",
-            family=Family.DALLE,
+            family="dalle",
             layers=64,
             hidden_size=3968,
             heads=62,
@@ -154,7 +154,7 @@ MODELS: Final[dict[str, Architecture]] = {
         Architecture(
             name="dalle-together",
             title="DALL-E of the 2021 run",
-            family=Family.DALLE,
+            family="dalle",
             layers=64,
             hidden_size=1024,
             heads=16,

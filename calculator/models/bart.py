@@ -152,6 +152,7 @@ class Bart(Model):
 
     title = "BART"
     counted = "BartForConditionalGeneration"
+    lora_targets = ("q_proj", "v_proj")
     has_target = True
     has_reversible_class = False
 

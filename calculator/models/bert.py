@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Parameter, Recorder, Tensor
@@ -21,6 +21,7 @@ from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.loss import masked_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
+from calculator.models.measured import Technique
 from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
@@ -176,6 +177,9 @@ class Bert(Model):
 
     title = "BERT"
     counted = "BertForMaskedLM"
+    has_unused_bias = True
+    lora_targets = ("query", "value")
+    measured = frozenset({Technique.LORA_BIAS})
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
 
@@ -192,7 +196,7 @@ class Bert(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        return read_encoder(c, name, Family.BERT, cls.counted, 30_522)
+        return read_encoder(c, name, "bert", cls.counted, 30_522)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bert":

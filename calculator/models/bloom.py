@@ -112,6 +112,7 @@ class Bloom(CausalModel):
 
     title = "BLOOM"
     counted = "BloomForCausalLM"
+    lora_targets = ("query_key_value",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_reversible_class = False

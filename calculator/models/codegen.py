@@ -89,6 +89,7 @@ class CodeGen(CausalModel):
 
     title = "CodeGen"
     counted = "CodeGenForCausalLM"
+    lora_targets = ("qkv_proj",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_reversible_class = False
 

@@ -19,6 +19,7 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.layers.stack import Block
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.measured import Technique
 from calculator.parts import Phase
 
 
@@ -96,6 +97,7 @@ class Cohere2(Decoder):
 
     title = "Cohere 2"
     counted = "Cohere2ForCausalLM"
+    measured = frozenset({Technique.QUANTIZATION})
     tied_by_default = True
     both_masks = True
     turn: ClassVar[int] = 4

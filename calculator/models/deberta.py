@@ -177,6 +177,8 @@ class Deberta(Model):
 
     title = "DeBERTa"
     counted = "DebertaV2ForMaskedLM"
+    has_unused_bias = True
+    lora_targets = ("query_proj", "value_proj")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_reversible_class = False

@@ -147,6 +147,7 @@ class Falcon(Decoder):
 
     title = "Falcon"
     counted = "FalconForCausalLM"
+    lora_targets = ("query_key_value",)
     has_attention_core = False
 
     @classmethod

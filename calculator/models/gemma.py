@@ -19,6 +19,7 @@ from calculator.layers.grouped import GroupedAttention
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.measured import SAVING
 
 
 @dataclass(eq=False)
@@ -38,6 +39,8 @@ class Gemma(Decoder):
 
     title = "Gemma"
     counted = "GemmaForCausalLM"
+    lora_targets = ("q_proj", "v_proj")
+    measured = SAVING
     tied_by_default = True
     activation: ClassVar[tuple[str, ...]] = ("hidden_act", "gelu_pytorch_tanh", "gelu")
     defaults: ClassVar[dict[str, int]] = {

@@ -275,6 +275,7 @@ class Gemma4(Gemma2):
 
     title = "Gemma 4"
     counted = "Gemma4ForCausalLM"
+    is_inner = True
     kernels: ClassVar[tuple[Attention, ...]] = KERNELS
     ropes = (*ROPE, "proportional")
     turns_part = True

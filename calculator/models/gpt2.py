@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Recorder, Tensor
@@ -20,6 +20,7 @@ from calculator.layers.basic import Conv1D, Embedding, LayerNorm
 from calculator.layers.layer import Layer, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
+from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED = (
@@ -115,6 +116,9 @@ class GPT2(CausalModel):
 
     title = "GPT-2"
     counted = "GPT2LMHeadModel"
+    layers_get_mask = True
+    lora_targets = ("c_attn",)
+    measured = (SAVING - {Technique.QUANTIZATION}) | SHARDED | {Technique.LORA_BIAS}
 
     def __post_init__(self) -> None:
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
@@ -135,7 +139,7 @@ class GPT2(CausalModel):
         return Architecture(
             name=name,
             title=name,
-            family=Family.GPT2,
+            family="gpt2",
             layers=c.size("n_layer", 12, "num_hidden_layers", most=MOST_LAYERS),
             hidden_size=hidden,
             heads=heads,

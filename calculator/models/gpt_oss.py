@@ -156,6 +156,7 @@ class GptOss(SparseDecoder):
 
     title = "gpt-oss"
     counted = "GptOssForCausalLM"
+    fused_experts = ()
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     both_masks = True
     defaults: ClassVar[dict[str, int]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT64
 from calculator.autograd.graph import Parameter, Recorder, Tensor
@@ -26,6 +26,7 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
+from calculator.models.measured import SHARDED
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, ROTARY = (
@@ -163,6 +164,8 @@ class GPTJ(CausalModel):
 
     title = "GPT-J"
     counted = "GPTJForCausalLM"
+    lora_targets = ("q_proj", "v_proj")
+    measured = SHARDED
     kernels = (Attention.EAGER, Attention.SDPA)
     has_reversible_class = False
 
@@ -184,7 +187,7 @@ class GPTJ(CausalModel):
         return Architecture(
             name=name,
             title=name,
-            family=Family.GPTJ,
+            family="gptj",
             layers=c.size("n_layer", 28, "num_hidden_layers", most=MOST_LAYERS),
             hidden_size=hidden,
             heads=heads,

@@ -14,6 +14,7 @@ from calculator.layers.basic import RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.models.decoder import HIDDEN
 from calculator.models.llama import Llama
+from calculator.models.measured import Technique
 from calculator.parts import Phase
 
 
@@ -23,6 +24,14 @@ class Granite(Llama):
 
     title = "Granite"
     counted = "GraniteForCausalLM"
+    measured = frozenset(
+        {
+            Technique.ACTIVATION_OFFLOAD,
+            Technique.GRADIENT_SCALER,
+            Technique.TENSOR_PARALLEL,
+            Technique.LORA_MODULES,
+        }
+    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from calculator.configuration import Configuration
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
+from calculator.models.measured import SAVING, SHARDED, Technique
 
 
 @dataclass(eq=False)
@@ -19,6 +20,8 @@ class Llama(Decoder):
 
     title = "Llama"
     counted = "LlamaForCausalLM"
+    lora_targets = ("q_proj", "v_proj")
+    measured = SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.LORA_MODULES}
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

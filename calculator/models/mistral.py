@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.models.decoder import FULL, SLIDING, Decoder
+from calculator.models.measured import SAVING, SHARDED, Technique
 
 
 @dataclass(eq=False)
@@ -17,6 +18,8 @@ class Mistral(Decoder):
 
     title = "Mistral"
     counted = "MistralForCausalLM"
+    lora_targets = ("q_proj", "v_proj")
+    measured = SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.LORA_MODULES}
     default_window: ClassVar[int] = 4096
     defaults: ClassVar[dict[str, int]] = {
         "intermediate_size": 14_336,

@@ -11,6 +11,7 @@ from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.models.decoder import FEED, HIDDEN
+from calculator.models.measured import SAVING, Technique
 from calculator.models.mistral import Mistral
 from calculator.models.sparse import CHOICE, SparseDecoder
 
@@ -21,6 +22,9 @@ class Mixtral(Mistral, SparseDecoder):
 
     title = "Mixtral"
     counted = "MixtralForCausalLM"
+    fused_experts = ("gate", "w1", "w2", "w3")
+    lora_targets = ("q_proj", "v_proj")
+    measured = SAVING | {Technique.FSDP}
     default_window: ClassVar[int] = 0
     expert_keys = (
         ("num_local_experts", 8, ("num_experts",)),

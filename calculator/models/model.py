@@ -23,6 +23,7 @@ from calculator.layers.chunked_loss import chunked_loss
 from calculator.layers.layer import Layer, walk
 from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Stack
+from calculator.models.measured import Technique
 
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
 
@@ -42,6 +43,16 @@ class Model(Layer, ABC):
         has_attention_core: whether its attention is a function that can be checkpointed alone.
         has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
+        has_unused_bias: whether its class has a bias that untied embeddings leave without use.
+        layers_get_mask: whether its layers are called with eager attention's mask, as they are
+            with the hidden states.
+        is_inner: whether checkpoints on the Hub hold it inside a larger model, which the automatic
+            class would load.
+        fused_experts: names by which peft adapts the weights of its experts, by adding the product
+            of each adapter's two matrices to them, which is not counted; they are those of the
+            modules before transformers 5.
+        lora_targets: the layers that peft adapts where it is given none; not inherited.
+        measured: the techniques that its steps were measured with; not inherited.
     """
 
     title: ClassVar[str] = ""
@@ -54,6 +65,19 @@ class Model(Layer, ABC):
     has_attention_core: ClassVar[bool] = True
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
+    has_unused_bias: ClassVar[bool] = False
+    layers_get_mask: ClassVar[bool] = False
+    is_inner: ClassVar[bool] = False
+    fused_experts: ClassVar[tuple[str, ...]] = ()
+    lora_targets: ClassVar[tuple[str, ...]] = ()
+    measured: ClassVar[frozenset[Technique]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        """Forget what is known of another type alone: a measurement, or peft's table."""
+        super().__init_subclass__()
+        for name in ("lora_targets", "measured"):
+            if name not in vars(cls):
+                setattr(cls, name, getattr(Model, name))
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

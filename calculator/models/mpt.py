@@ -72,6 +72,7 @@ class Mpt(CausalModel):
 
     title = "MPT"
     counted = "MptForCausalLM"
+    lora_targets = ("Wqkv",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_dropout = False

@@ -19,6 +19,7 @@ from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.models.decoder import HIDDEN, Decoder, heads_of
+from calculator.models.measured import SAVING, Technique
 
 
 @dataclass(eq=False)
@@ -53,6 +54,7 @@ class Olmo2(Decoder):
 
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
+    measured = SAVING | {Technique.LORA_MODULES}
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 
     @classmethod

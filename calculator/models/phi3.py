@@ -26,6 +26,7 @@ from calculator.models.decoder import (
     part_turned,
     rope_of,
 )
+from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.models.mistral import Mistral
 
 TURNED = size("rotary_size")
@@ -81,6 +82,7 @@ class Phi3(Mistral):
 
     title = "Phi 3"
     counted = "Phi3ForCausalLM"
+    measured = SAVING | SHARDED | {Technique.LORA_MODULES}
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)

@@ -11,6 +11,7 @@ from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.measured import SAVING, SHARDED, Technique
 
 
 @dataclass(eq=False)
@@ -19,6 +20,10 @@ class Qwen2(Decoder):
 
     title = "Qwen 2"
     counted = "Qwen2ForCausalLM"
+    lora_targets = ("q_proj", "v_proj")
+    measured = (
+        SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.LORA_BIAS, Technique.LORA_MODULES}
+    )
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,
         "intermediate_size": 22_016,

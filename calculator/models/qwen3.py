@@ -12,6 +12,7 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
+from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.models.qwen2 import Qwen2
 
 
@@ -21,6 +22,8 @@ class Qwen3(Qwen2):
 
     title = "Qwen 3"
     counted = "Qwen3ForCausalLM"
+    lora_targets = ("q_proj", "v_proj")
+    measured = SAVING | SHARDED | {Technique.LORA_MODULES}
     defaults: ClassVar[dict[str, int]] = Qwen2.defaults | {"head_dim": 128}
 
     @classmethod

@@ -43,6 +43,7 @@ class Qwen3_5(HybridDecoder):  # noqa: N801
 
     title = "Qwen 3.5"
     counted = "Qwen3_5ForCausalLM"
+    is_inner = True
     apart = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 248_320,

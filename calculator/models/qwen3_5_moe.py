@@ -19,6 +19,7 @@ class Qwen3_5Moe(Qwen3Next):  # noqa: N801
 
     title = "Qwen 3.5 MoE"
     counted = "Qwen3_5MoeForCausalLM"
+    is_inner = True
     apart = True
     defaults: ClassVar[dict[str, int]] = Qwen3Next.defaults | {
         "vocab_size": 248_320,

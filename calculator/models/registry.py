@@ -26,6 +26,7 @@ from calculator.models.gpt_oss import GptOss
 from calculator.models.gptj import GPTJ
 from calculator.models.granite import Granite
 from calculator.models.llama import Llama
+from calculator.models.measured import Technique
 from calculator.models.ministral3 import Ministral3
 from calculator.models.mistral import Mistral
 from calculator.models.mixtral import Mixtral
@@ -101,6 +102,14 @@ TYPES: Final[dict[str, type[Model]]] = {
 def type_of(architecture: Architecture) -> type[Model]:
     """The class of an architecture's model."""
     return TYPES[architecture.family]
+
+
+def not_measured(technique: Technique, family: str) -> str:
+    """Words for a refusal: the types that a technique was measured for, if this one is none."""
+    if technique in TYPES[family].measured:
+        return ""
+    names = [name for name, kind in TYPES.items() if technique in kind.measured]
+    return f"measured for {', '.join(names)}, not for {family}"
 
 
 @lru_cache(maxsize=512)

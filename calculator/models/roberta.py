@@ -16,6 +16,7 @@ from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.stack import Stack
 from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
+from calculator.models.measured import Technique
 
 UNUSED = 2  # the first positions, up to that of padding
 POSITIONS = at_least(size("positions"), plus(SEQUENCE, UNUSED))
@@ -55,6 +56,8 @@ class Roberta(Bert):
 
     title = "RoBERTa"
     counted = "RobertaForMaskedLM"
+    lora_targets = ("query", "value")
+    measured = frozenset({Technique.LORA_BIAS})
     kind = "roberta"
     words = 50_265
     transform = "lm_head.dense"
@@ -77,5 +80,6 @@ class XLMRoberta(Roberta):
 
     title = "XLM-RoBERTa"
     counted = "XLMRobertaForMaskedLM"
+    lora_targets = ("query", "value")
     kind = "xlm-roberta"
     words = 30_522

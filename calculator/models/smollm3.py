@@ -14,6 +14,7 @@ from calculator.errors import InputError
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
+from calculator.models.measured import SAVING, Technique
 
 NO_PLACES = "no_rope"
 
@@ -41,6 +42,7 @@ class SmolLM3(Llama):
 
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
+    measured = SAVING | {Technique.TENSOR_PARALLEL, Technique.LORA_MODULES}
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 128_256,
@@ -61,8 +63,9 @@ class SmolLM3(Llama):
         listed = c.value("no_rope_layers")
         if listed is None:
             return (FULL,) * (min(every, layers + 1) - 1) + (NO_PLACES,) * (every <= layers)
-        if not isinstance(listed, list) or len(listed) != layers:
-            rule = f"must have a 1 or 0 for each of {layers} layers"
+        known = isinstance(listed, list) and all(type(item) is int for item in listed)
+        if not known or len(listed) != layers or not {0, 1} >= {*listed}:
+            rule = f"must be a list with a 1 or 0 for each of {layers} layers"
             raise InputError("no_rope_layers", listed, rule)
         return in_turn([FULL if turned else NO_PLACES for turned in listed])
 

@@ -44,6 +44,7 @@ class SparseDecoder(Decoder):
     """
 
     expert_keys: ClassVar[ExpertKeys]
+    fused_experts: ClassVar[tuple[str, ...]] = ("gate", "gate_proj", "up_proj", "down_proj")
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

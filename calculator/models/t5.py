@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, INT64, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
@@ -297,6 +297,7 @@ class T5(Model):
 
     title = "T5"
     counted = "T5ForConditionalGeneration"
+    lora_targets = ("q", "v")
     kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
     can_untie = False
     has_target = True
@@ -307,7 +308,7 @@ class T5(Model):
         """The architecture that a config.json describes."""
         # transformers ties T5's embeddings always; false leaves out the scaling before the head
         scaled = c.flag("scale_decoder_outputs", c.flag("tie_word_embeddings", True))
-        return cls.read_shape(c, name, Family.T5, "relu", (6, 8, 2048, 32_128), scaled)
+        return cls.read_shape(c, name, "t5", "relu", (6, 8, 2048, 32_128), scaled)
 
     @classmethod
     def read_shape(
@@ -384,6 +385,7 @@ class MT5(T5):
 
     title = "mT5"
     counted = "MT5ForConditionalGeneration"
+    lora_targets = ("q", "v")
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

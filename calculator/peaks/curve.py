@@ -12,6 +12,7 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import NamedTuple
 
+from calculator.autograd.ledger import PartEvent, part_events
 from calculator.autograd.sizes import Numbers
 from calculator.parts import Part, Phase
 from calculator.peaks.names import Name, NamedTape
@@ -66,7 +67,7 @@ class _Recording:
     events: Sequence[int]
     births: Sequence[int]
     names: Sequence[Name]
-    part_events: Sequence[tuple[int, int, int]]
+    part_events: Sequence[PartEvent]
     layout: Layout
 
 
@@ -191,7 +192,7 @@ def _record(step: Step) -> _Recording:
         tuple(ledger.events),
         tuple(ledger.births),
         tuple(ledger.names),
-        tuple(ledger.part_events),
+        part_events(ledger.events, ledger.parts, ledger.moves),
         layout_of(ledger, step),
     )
 

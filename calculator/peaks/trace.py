@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
 from operator import itemgetter
 
 from calculator.autograd import backward as engine
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, DType
-from calculator.autograd.ledger import Ledger, Mark
+from calculator.autograd.ledger import Ledger, Mark, Move, PartEvent, part_events
 from calculator.autograd.mode import Mode
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.autograd.tape import Tape
@@ -58,8 +58,8 @@ class Chunk:
     repeats: tuple[int, int, int] | None
 
 
-# events, and each change of a part after some of them; all that a chunk keeps of both
-Placed = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]
+# events, their parts, and moves between parts; all that a chunk keeps of them
+Placed = tuple[tuple[int, ...], tuple[Part, ...], tuple[Move, ...]]
 Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...]]
 # a chunk, and the elements and format of a tensor of which something is noted in it
 Noted = tuple[int, Size, DType]
@@ -184,9 +184,9 @@ def _chunked(ledger: Ledger, step: Step) -> Trace:
     return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged)
 
 
-def _shaped(events: tuple[int, ...], parts: tuple[tuple[int, int, int], ...]) -> Shaped:
+def _shaped(events: Sequence[int], parts: Sequence[Part], moves: Sequence[Move]) -> Shaped:
     peaks, origins = _without_valleys(events)
-    by_part = _by_part(parts)
+    by_part = _by_part(part_events(events, parts, moves))
     return peaks, origins, by_part, _net(by_part)
 
 
@@ -217,12 +217,13 @@ def _late_deaths(
     Such bytes (autocast's copies) die for each left-out layer too; `sizes` gains one for each, and
     the result gives its number by event.
     """
-    inside = bytearray(len(ledger.events))
+    outside = bytearray(b"\1") * len(ledger.events)
     for start, end in _layer_spans(marks):
-        inside[start:end] = b"\1" * (end - start)
+        outside[start:end] = bytes(end - start)
     late: dict[int, int] = {}
-    for at, (signed, birth) in enumerate(zip(ledger.events, ledger.births, strict=True)):
-        if signed > 0 or inside[at]:
+    for at in compress(range(len(outside)), outside):
+        signed, birth = ledger.events[at], ledger.births[at]
+        if signed > 0:
             continue
         for start, end, run in repeats.values():
             if start <= birth < end:
@@ -240,25 +241,23 @@ def _layer_spans(marks: Mapping[Mark, int]) -> Iterator[tuple[int, int]]:
 
 def _events(ledger: Ledger, late: Mapping[int, int], start: int, end: int) -> Placed:
     """The events of a chunk and their parts, with late deaths of left-out layers put in."""
-    first, last = (bisect_right(ledger.part_events, at, key=itemgetter(0)) for at in (start, end))
-    part_events = ledger.part_events[first:last]
+    first, last = (bisect_right(ledger.moves, at, key=itemgetter(0)) for at in (start, end))
+    moves = ledger.moves[first:last]
     if not any(start <= at < end for at in late):
-        placed = tuple((at - start, part, size) for at, part, size in part_events)
-        return tuple(ledger.events[start:end]), placed
+        placed = tuple((at - start, old, new, size) for at, old, new, size in moves)
+        return tuple(ledger.events[start:end]), tuple(ledger.parts[start:end]), placed
     events: list[int] = []
-    parts: list[tuple[int, int, int]] = []
-    shifts = []
+    parts: list[Part] = []
+    shifts = [0]
     for at in range(start, end):
         events.append(ledger.events[at])
+        parts.append(ledger.parts[at])
         if at in late:
             events.append(-late[at])
+            parts.append(ledger.parts[at])
         shifts.append(len(events))
-    for at, part, size in part_events:
-        position = shifts[at - start - 1]
-        parts.append((position, part, size))
-        if size < 0 and at - 1 in late and size == ledger.events[at - 1]:
-            parts.append((position, part, -late[at - 1]))
-    return tuple(events), tuple(parts)
+    placed = tuple((shifts[at - start], old, new, size) for at, old, new, size in moves)
+    return tuple(events), tuple(parts), placed
 
 
 def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int]]:
@@ -304,11 +303,9 @@ def _net(
     return tuple(found)
 
 
-def _by_part(
-    part_events: Sequence[tuple[int, int, int]],
-) -> ByPart:
+def _by_part(changes: Sequence[PartEvent]) -> ByPart:
     found: list[tuple[list[int], list[int]]] = [([], []) for _ in Part]
-    for at, part, size in part_events:
+    for at, part, size in changes:
         found[part][0].append(at)
         found[part][1].append(size)
     return tuple((tuple(places), tuple(sizes)) for places, sizes in found)

@@ -8,6 +8,8 @@ from calculator.architecture import Architecture
 from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
 from calculator.estimate import totals_within
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured
 from calculator.plan import (
     ActivationOffload,
     Checkpointing,
@@ -19,7 +21,6 @@ from calculator.plan import (
 )
 from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK
 from calculator.planner.need import Need, need_of_peak
-from calculator.techniques.fsdp import MEASURED
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
@@ -63,7 +64,7 @@ def fewest_for_adapters_in_steps(
 def _fewest(
     architecture: Architecture, plan: Plan, gpu: Gpu, already: tuple[str, ...]
 ) -> Iterator[Several | None]:
-    if architecture.family not in MEASURED:
+    if not_measured(Technique.FSDP, architecture.family):
         return
     for whole, changes in _tries(architecture, plan, already):
         for gpus in _worlds(plan):

@@ -25,9 +25,6 @@ AUTOMATIC: Final = {
 WITH_CACHE: Final = (
     *("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq"),
 )
-# types that are the text model inside a larger one on the Hub, which the automatic class would load
-INNER: Final = ("ministral3",)
-INNER_ENDING: Final = "_text"
 WEIGHTS_BESIDE: Final = "# The folder with this config.json and the pretrained weights."
 
 
@@ -106,10 +103,8 @@ def _changes(origin: Origin, plan: Plan) -> dict[str, str]:
 
 def _own_class(origin: Origin) -> str:
     """The class by which pretrained weights are loaded."""
-    family = origin.architecture.family
-    if family in INNER or family.endswith(INNER_ENDING):
-        return type_of(origin.architecture).counted
-    return automatic_class(origin.architecture)
+    kind = type_of(origin.architecture)
+    return kind.counted if kind.is_inner else automatic_class(origin.architecture)
 
 
 def _loaded(origin: Origin, plan: Plan) -> Piece:
@@ -145,10 +140,10 @@ def _made(origin: Origin, plan: Plan) -> Piece:
     name = automatic_class(origin.architecture)
     changes = keywords(_changes(origin, plan))
     imports: list[Import] = [TORCH, (TRANSFORMERS, name)]
-    if origin.hub and _own_class(origin) != name:
+    if (origin.hub or origin.path) and _own_class(origin) != name:
         source = f"{_own_class(origin)}.config_class.from_pretrained"
         imports.append((TRANSFORMERS, _own_class(origin)))
-        words = [quoted(origin.hub)]
+        words = [quoted(origin.hub or origin.path)]
     else:
         imports.append((TRANSFORMERS, "AutoConfig"))
         source, words = "AutoConfig.from_pretrained", [quoted(origin.hub or origin.path)]

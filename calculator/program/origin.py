@@ -7,7 +7,7 @@ from typing import Any, Final
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model
 from calculator.configuration import Configuration
-from calculator.hf_config import from_config
+from calculator.hf_config import from_config, text_model
 from calculator.models.registry import TYPES, type_of
 
 # Names on the Hub of the models that have short names here.
@@ -78,4 +78,4 @@ def origin_at(path: str, values: Mapping[str, Any], name: str = "") -> Origin:
     Raises:
         InputError: for a model that the calculator cannot count.
     """
-    return Origin(from_config(values, name or path), "", path, values)
+    return Origin(from_config(values, name or path), "", path, text_model(values))

@@ -13,21 +13,14 @@ aten/src/ATen/core/CachingHostAllocator.h)
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured, type_of
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.trace import bytes_in_order, record
 from calculator.plan import ActivationOffload, Attention, Checkpointing, Offload, Plan
-
-# the types whose steps were measured with it
-MEASURED: Final = (
-    *("gpt2", "gpt_neox", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3"),
-    *("olmo2", "granite", "gemma", "starcoder2", "phi", "mixtral", "qwen3_moe"),
-)
-# types whose layers get eager attention's mask as they get the hidden states: it would move too
-MASKED: Final = ("gpt2",)
 
 
 def moved_inputs(prepared: Prepared, plan: Plan) -> Sequence[int]:
@@ -67,9 +60,9 @@ def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
         rule = "was not measured with offload of the optimizer"
     elif plan.checkpoint_every > 1:
         rule = "was measured with every layer checkpointed only"
-    elif architecture.family not in MEASURED:
-        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
-    elif architecture.family in MASKED and plan.attention is Attention.EAGER:
+    elif unmeasured := not_measured(Technique.ACTIVATION_OFFLOAD, architecture.family):
+        rule = f"was {unmeasured}"
+    elif type_of(architecture).layers_get_mask and plan.attention is Attention.EAGER:
         rule = f"of {architecture.family} would move eager attention's mask too, not counted"
     if rule:
         raise InputError("activation_offload", plan.activation_offload, f"{rule}: must be none")

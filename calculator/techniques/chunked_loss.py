@@ -17,14 +17,11 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.layers.chunked_loss import tokens_of_chunk
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured
 from calculator.plan import Plan, Precision
 from calculator.units import format_count
 
-# the types whose steps were measured with it: an output layer without a bias, logits as they are
-MEASURED: Final = (
-    *("gpt2", "gpt_neox", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3"),
-    *("olmo2", "gemma", "gemma3_text", "starcoder2", "mixtral", "qwen3_moe"),
-)
 FEWEST_TOKENS: Final = 3
 
 
@@ -35,9 +32,8 @@ def check_chunked_loss(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     value = plan.chunked_loss
-    if architecture.family not in MEASURED:
-        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
-        raise InputError("chunked_loss", value, f"{rule}: must be none")
+    if rule := not_measured(Technique.CHUNKED_LOSS, architecture.family):
+        raise InputError("chunked_loss", value, f"was {rule}: must be none")
     if plan.lora_modules:
         rule = "was not measured with a trained copy of the embeddings or the output layer"
         raise InputError("chunked_loss", value, f"{rule}: must be none")

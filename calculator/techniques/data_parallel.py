@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
+from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
     BaseBits,
@@ -27,10 +28,6 @@ from calculator.plan import (
 
 FIRST_BUCKET: Final = 2**20
 BUCKET: Final = 25 * 2**20
-# types of which no step of several GPUs was measured
-UNMEASURED: Final = ("dalle",)
-# types whose class has a bias that it does not use where its embeddings are not tied
-UNUSED_UNTIED: Final = ("bert", "roberta", "xlm-roberta", "deberta-v2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +107,12 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
             raise InputError("gpus", plan.gpus, rule)
     tied: bool | None = plan.tied_embeddings
     untied = not (architecture.tied_embeddings if tied is None else tied)
-    if architecture.family in UNUSED_UNTIED and untied and not plan.lora:
+    if type_of(architecture).has_unused_bias and untied and not plan.lora:
         rule = (
             f"{architecture.name} without tied embeddings has a bias that gets no gradient; DDP "
             "stops after a step with such a weight: must be 1"
         )
         raise InputError("gpus", plan.gpus, rule)
-    if architecture.family in UNMEASURED:
+    if not type_of(architecture).counted:
         rule = f"{architecture.name} was measured on one GPU only: must be 1"
         raise InputError("gpus", plan.gpus, rule)

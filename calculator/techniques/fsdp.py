@@ -29,13 +29,11 @@ from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.errors import InputError
 from calculator.layers.layer import parameters_of
+from calculator.models.measured import Technique
 from calculator.models.model import Model
+from calculator.models.registry import not_measured
 from calculator.plan import Optimizer, Plan, Precision
 
-# the types whose steps were measured with FSDP
-MEASURED: Final = ("llama", "mistral", "qwen2", "qwen3", "phi3", "mixtral", "gpt2", "gptj")
-# those of them whose adapters were measured too
-ADAPTED: Final = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gpt2", "gptj")
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
 
@@ -83,12 +81,10 @@ def check_fsdp(plan: Plan, family: str) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    if family not in MEASURED:
-        rule = f"shards were measured for {', '.join(MEASURED)}, not for {family}: must be ddp"
-        raise InputError("data_parallel", plan.data_parallel, rule)
-    if plan.lora and family not in ADAPTED:
-        rule = f"with shards it was measured for {', '.join(ADAPTED)}, not for {family}: must be 0"
-        raise InputError("lora", plan.lora, rule)
+    if rule := not_measured(Technique.FSDP, family):
+        raise InputError("data_parallel", plan.data_parallel, f"shards were {rule}: must be ddp")
+    if plan.lora and (rule := not_measured(Technique.FSDP_LORA, family)):
+        raise InputError("lora", plan.lora, f"with shards it was {rule}: must be 0")
     if plan.precision is Precision.AMP:
         rule = (
             "autocast would keep a 16-bit copy of every gathered weight; with shards it must be "

@@ -13,11 +13,10 @@ from typing import Final
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.errors import InputError
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured
 from calculator.plan import Attention, BaseBits, ChunkedLoss, Offload, Optimizer, Plan, Update
-from calculator.techniques.chunked_loss import MEASURED as WIDENING
 
-# the types whose steps were measured with it: their classes widen the logits before the loss
-MEASURED: Final = (*WIDENING, "granite", "phi")
 NUMBER: Final = round_block(4)
 # numbers that live while gradients are divided: the inverse of the scale and whether one is not
 # finite, each with the copy that every device gets
@@ -66,8 +65,8 @@ def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
         "tensor_parallel": plan.tensor_parallel > 1,
         "data_parallel": plan.shares_states,
     }
-    if architecture.family not in MEASURED:
-        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}"
+    if unmeasured := not_measured(Technique.GRADIENT_SCALER, architecture.family):
+        rule = f"was {unmeasured}"
     for name, used in beside.items():
         if used:
             rule = f"was not measured with {name} = {getattr(plan, name)}"

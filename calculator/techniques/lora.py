@@ -28,61 +28,17 @@ from calculator.errors import InputError
 from calculator.layers.basic import Adapter, Embedding, Projection
 from calculator.layers.convolution import Convolution
 from calculator.layers.layer import Layer
+from calculator.models.measured import Technique
 from calculator.models.model import CausalModel, Model
+from calculator.models.registry import not_measured
 from calculator.plan import BaseBits, LoraBias, Offload, Optimizer, Plan
 
 RANK: Final = size("lora_rank")
 ALL_LINEAR: Final = "all-linear"
 
-_QUERY_VALUE = ("q_proj", "v_proj")
-# What peft adapts of a type where it is given no `target_modules`.
-DEFAULT_TARGETS: Final[dict[str, tuple[str, ...]]] = {
-    "t5": ("q", "v"),
-    "mt5": ("q", "v"),
-    "bart": _QUERY_VALUE,
-    "gpt2": ("c_attn",),
-    "bloom": ("query_key_value",),
-    "opt": _QUERY_VALUE,
-    "gptj": _QUERY_VALUE,
-    "gpt_neox": ("query_key_value",),
-    "bert": ("query", "value"),
-    "roberta": ("query", "value"),
-    "xlm-roberta": ("query", "value"),
-    "deberta-v2": ("query_proj", "value_proj"),
-    "llama": _QUERY_VALUE,
-    "mpt": ("Wqkv",),
-    "falcon": ("query_key_value",),
-    "codegen": ("qkv_proj",),
-    "mistral": _QUERY_VALUE,
-    "mixtral": _QUERY_VALUE,
-    "phi": (*_QUERY_VALUE, "fc1", "fc2"),
-    "gemma": _QUERY_VALUE,
-    "gemma2": _QUERY_VALUE,
-    "gemma3_text": _QUERY_VALUE,
-    "qwen2": _QUERY_VALUE,
-    "qwen3": _QUERY_VALUE,
-}
-# Types whose experts peft adapts by these names (those of their modules before transformers 5):
-# it adds the product of each adapter's two matrices to the experts' weights, which is not counted.
-_EXPERTS = ("gate", "gate_proj", "up_proj", "down_proj")
-FUSED_EXPERTS: Final[dict[str, tuple[str, ...]]] = {
-    "mixtral": ("gate", "w1", "w2", "w3"),
-    "qwen3_moe": _EXPERTS,
-    "qwen3_next": _EXPERTS,
-    "qwen3_5_moe_text": _EXPERTS,
-    "glm4_moe": _EXPERTS,
-    "deepseek_v2": _EXPERTS,
-    "deepseek_v3": _EXPERTS,
-}
-
-
-# Layers of which a whole copy can be trained, and the types whose copies and biases were measured.
+# Layers of which a whole copy can be trained.
 EMBEDDINGS: Final = "embed_tokens"
 HEAD: Final = "lm_head"
-WITH_COPIES: Final = (
-    *("llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "olmo2", "granite"),
-)
-WITH_BIASES: Final = ("gpt2", "bert", "roberta", "opt", "phi", "qwen2", "starcoder2", "gpt_neox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +96,16 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
     Raises:
         InputError: for a name that no linear layer of the model has.
     """
-    fused = FUSED_EXPERTS.get(family, ())
+    if not model.counted:
+        raise InputError("lora", family, "needs a model that transformers has a class of")
+    fused = model.fused_experts
     names = sorted({name for name in linear_names(model) if name not in fused})
     if asked is not None and asked.lower() == ALL_LINEAR:
         if fused:
             rule = f"peft adapts experts too, which is not counted: must be of: {', '.join(names)}"
             raise InputError("lora_targets", asked, rule)
         return ALL_LINEAR
-    if not names:
-        raise InputError("lora", family, "needs a model that transformers has a class of")
-    targets = DEFAULT_TARGETS.get(family, ()) if asked is None else split(asked)
+    targets = model.lora_targets if asked is None else split(asked)
     if not targets:
         rule = f"peft has no default for {family}: must be {ALL_LINEAR} or of: {', '.join(names)}"
         raise InputError("lora_targets", asked or "", rule)
@@ -167,21 +123,19 @@ def check_trained(plan: Plan, family: str) -> None:
         InputError: naming the option and the rule.
     """
     if plan.lora_bias is not LoraBias.NONE:
-        _check_measured("lora_bias", plan.lora_bias, plan, family, WITH_BIASES)
+        _check_measured("lora_bias", plan.lora_bias, plan, family, Technique.LORA_BIAS)
     if plan.lora_modules:
-        _check_measured("lora_modules", plan.lora_modules, plan, family, WITH_COPIES)
+        _check_measured("lora_modules", plan.lora_modules, plan, family, Technique.LORA_MODULES)
         for name in split(plan.lora_modules):
             if name not in (EMBEDDINGS, HEAD):
                 rule = f"must be of: {EMBEDDINGS}, {HEAD}; others were not measured"
                 raise InputError("lora_modules", name, rule)
 
 
-def _check_measured(
-    field: str, value: str, plan: Plan, family: str, types: tuple[str, ...]
-) -> None:
+def _check_measured(field: str, value: str, plan: Plan, family: str, technique: Technique) -> None:
     rule = ""
-    if family not in types:
-        rule = f"was measured for {', '.join(types)}, not for {family}"
+    if unmeasured := not_measured(technique, family):
+        rule = f"was {unmeasured}"
     elif plan.quantization is not BaseBits.NONE:
         rule = "was not measured with weights in 4 bits"
     elif plan.offload is not Offload.NONE:

@@ -15,14 +15,11 @@ from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.layer import Layer
 from calculator.layers.packed import Packed
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured
 
 # bitsandbytes' own table of 256 values for scales in 8 bits, of which each layer has a copy
 SHARED_BYTES: Final = 256 * 4
-# the types whose steps were measured with packed weights
-MEASURED: Final = (
-    *("llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2"),
-    *("gemma", "gemma2", "gemma3_text", "cohere2", "olmo2", "mixtral"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,5 @@ def check_quantization(value: str, rank: int, family: str) -> None:
     if not rank:
         rule = "4-bit weights cannot be trained: must be none without a LoRA rank"
         raise InputError("quantization", value, rule)
-    if family not in MEASURED:
-        rule = f"was measured for {', '.join(MEASURED)}, not for {family}: must be none"
-        raise InputError("quantization", value, rule)
+    if rule := not_measured(Technique.QUANTIZATION, family):
+        raise InputError("quantization", value, f"was {rule}: must be none")

@@ -21,6 +21,8 @@ from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.layers.basic import Projection, Split
 from calculator.layers.layer import Layer, parameters_of
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured
 from calculator.plan import (
     ActivationOffload,
     ChunkedLoss,
@@ -29,8 +31,6 @@ from calculator.plan import (
     Plan,
 )
 
-# the types whose steps were measured with it
-MEASURED: Final = ("llama", "mistral", "ministral3", "qwen2", "smollm3", "granite")
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 KEYS: Final = "key_value_heads"
 COLUMNS: Final = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
@@ -73,9 +73,8 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     gpus = plan.tensor_parallel
-    if architecture.family not in MEASURED:
-        rule = f"was measured for {', '.join(MEASURED)}, not for {architecture.family}: must be 1"
-        raise InputError("tensor_parallel", gpus, rule)
+    if rule := not_measured(Technique.TENSOR_PARALLEL, architecture.family):
+        raise InputError("tensor_parallel", gpus, f"was {rule}: must be 1")
     parts = {
         "heads": architecture.heads,
         "heads of keys and values": architecture.numbers[KEYS],

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import Ledger
+from calculator.autograd.ledger import Ledger, part_events
 from calculator.autograd.sizes import Size
 from calculator.parts import Part
 
@@ -24,7 +24,7 @@ def living_as(ledger: Ledger, part: Part) -> Living:
     """The same for what lives as one part."""
     shapes = {number: shape for shape, number in ledger.sizes.items()}
     counts: Living = Counter()
-    for _, of, event in ledger.part_events:
+    for _, of, event in part_events(ledger.events, ledger.parts, ledger.moves):
         if of is part or of == part:
             counts[shapes[abs(event)]] += 1 if event > 0 else -1
     assert min(counts.values(), default=0) >= 0, "something died twice"

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.architecture import Family
 from calculator.catalog import MODELS, find_model
 from calculator.errors import InputError
 from calculator.estimate import (
@@ -109,7 +108,7 @@ def test_more_sequences_never_need_less(case: Case, more: int) -> None:
 @given(cases(), MORE)
 @examples(10)
 def test_longer_sequences_never_need_less(case: Case, more: int) -> None:
-    if case.architecture.family is Family.DALLE:
+    if case.architecture.family == "dalle":
         return
     assert case.plan.sequence_length is not None
     longer = case.but(sequence_length=case.plan.sequence_length + more)
@@ -138,7 +137,7 @@ def kept(case: Case) -> int:
 def test_checkpointing_never_keeps_more(case: Case) -> None:
     everything = kept(case)
     assert kept(case.but(checkpointing="selective")) <= everything
-    if case.architecture.family is Family.T5:
+    if case.architecture.family == "t5":
         return  # its position biases are kept once more, for the layers computed again
     assert kept(case.but(checkpointing="full")) <= everything
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Offload, Optimizer, Plan, Precision
@@ -103,7 +103,7 @@ def make_architecture(recipe: Recipe) -> Architecture:
     return Architecture(
         name=recipe.name,
         title=recipe.name,
-        family=Family.DALLE,
+        family="dalle",
         layers=model.num_hidden_layers,
         hidden_size=model.hidden_size,
         heads=model.num_attention_heads,

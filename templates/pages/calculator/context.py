@@ -3,28 +3,29 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from calculator import protocol
-from calculator.architecture import Family
 from calculator.catalog import GPUS, MODELS, groups
+from calculator.catalog.models import GROUPS as MODEL_GROUPS
 from calculator.configuration import LONGEST_TEXT
 from calculator.groups import names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
 from calculator.report import Part, Phase
 
-FAMILIES = {
-    Family.BERT: "BERT",
-    Family.T5: "T5",
-    Family.GPT2: "GPT-2 and GPT-3",
-    Family.GPTJ: "GPT-J",
-    Family.DALLE: "DALL-E",
-}
-
-
 OTHER_TYPES = "Other types"
+
+
+@lru_cache(maxsize=1)
+def families() -> dict[str, str]:
+    """The types of the models with short names, under the titles of their groups."""
+    found: dict[str, list[str]] = {}
+    for title, (first, *_) in MODEL_GROUPS.items():
+        found.setdefault(MODELS[first].family, []).append(title)
+    return {family: " and ".join(titles) for family, titles in found.items()}
 
 
 class OfFamily(Protocol):
@@ -40,7 +41,7 @@ Item = TypeVar("Item", bound=OfFamily)
 
 def by_family(items: Iterable[Item]) -> list[tuple[str, list[Item]]]:
     """The items of each family that has some, under its title; those of all other types last."""
-    titles = {str(family): title for family, title in FAMILIES.items()}
+    titles = families()
     groups: dict[str, list[Item]] = {title: [] for title in (*titles.values(), OTHER_TYPES)}
     for item in items:
         groups[titles.get(item.family, OTHER_TYPES)].append(item)

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from calculator.architecture import Architecture, Family
+from calculator.architecture import Architecture
 from calculator.catalog import GPUS, MODELS, SOURCES, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.units import GiB
@@ -23,7 +23,7 @@ def test_every_promised_model_is_there() -> None:
 
 
 def test_every_family_has_a_model() -> None:
-    assert {model.family for model in MODELS.values()} == set(Family)
+    assert {model.family for model in MODELS.values()} == {"bert", "t5", "gpt2", "gptj", "dalle"}
 
 
 @EACH_MODEL
@@ -39,7 +39,7 @@ def test_a_model_has_a_title_and_a_known_source(model: Architecture) -> None:
 
 @EACH_MODEL
 def test_heads_fill_the_width_except_in_t5(model: Architecture) -> None:
-    if model.family is Family.T5:
+    if model.family == "t5":
         assert model.target_length is not None
         assert model.decoder_layers == model.layers
     else:

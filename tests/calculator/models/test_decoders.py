@@ -1,7 +1,10 @@
 """Causal language models since Llama: what they read, refuse and count."""
 
 import importlib
+import json
+from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +80,10 @@ def test_shared_heads_have_no_efficient_kernel_and_a_mask_has_no_flash() -> None
         ("qwen3", "layer_types", [FULL]),
         ("qwen3", "layer_types", [FULL] * 7 + ["linear_attention"]),
         ("smollm3", "no_rope_layers", [1]),
+        ("smollm3", "no_rope_layers", [1] * 7 + [2]),
+        ("smollm3", "no_rope_layers", [True] * 8),
+        ("smollm3", "no_rope_layers", "10101010"),
+        ("smollm3", "no_rope_layers", [1] * 7 + [[]]),
         ("phi3", "partial_rotary_factor", 2),
         ("phi3", "rope_scaling", {"rope_type": "linear"}),
         ("gemma3_text", "use_bidirectional_attention", True),
@@ -129,10 +136,59 @@ def test_gemma_4_reuses_the_keys_of_the_last_layer_of_each_kind_that_has_some() 
     assert model.pattern == (*kinds, *reusing)
 
 
-def test_of_a_model_of_pictures_and_text_the_text_model_is_asked_for() -> None:
-    text = {"model_type": "qwen3_5_text", **SMALL}
+LARGER = [
+    ("gemma3", "gemma3_text", {"tie_word_embeddings": False}),  # which the class does not read
+    ("gemma4", "gemma4_text", {}),
+    ("qwen3_5", "qwen3_5_text", {"image_token_id": 5}),
+    ("qwen3_5_moe", "qwen3_5_moe_text", {"num_hidden_layers": 3}),
+    ("mistral3", "ministral3", {"vision_feature_layer": -1}),
+]
+
+
+def larger(kind: str, inner: str, top: dict[str, object]) -> dict[str, object]:
+    return {"model_type": kind, **top, "text_config": {"model_type": inner, **SMALL}}
+
+
+@pytest.mark.parametrize(("kind", "inner", "top"), LARGER)
+def test_of_a_model_of_pictures_and_text_the_text_model_is_counted(
+    kind: str, inner: str, top: dict[str, object]
+) -> None:
+    model = from_config(larger(kind, inner, top), "m")
+    alone = from_config({"model_type": inner, **SMALL}, "m")
+    assert f"The configuration is of {kind}; counted is its text model alone" in model.note
+    assert replace(model, note=alone.note) == alone
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+@pytest.mark.parametrize(("kind", "inner", "top"), LARGER)
+def test_the_class_of_the_text_model_reads_the_same_of_a_larger_models_configuration(
+    kind: str, inner: str, top: dict[str, object], tmp_path: Path
+) -> None:
+    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
+    config = larger(kind, inner, top)
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    real_class = getattr(transformers, TYPES[inner].counted)
+    with torch.device("meta"):
+        real = real_class(real_class.config_class.from_pretrained(tmp_path))
+    counted = from_config(config, "m")
+    plan = resolve(counted, Plan())
+    assert count_parameters(counted, plan) == sum(item.numel() for item in real.parameters())
+    assert plan.tied_embeddings == real.config.tie_word_embeddings
+
+
+def test_quantized_weights_around_a_text_model_are_refused() -> None:
+    inner = {"model_type": "gemma3_text", **SMALL}
+    config = {"model_type": "gemma3", "text_config": inner, "quantization_config": {"bits": 4}}
+    with pytest.raises(InputError, match="quantized weights cannot be trained"):
+        from_config(config, "q")
+
+
+def test_of_another_larger_model_the_text_model_is_asked_for() -> None:
+    text = {"model_type": "llama", **SMALL}
     with pytest.raises(InputError, match="give the object at text_config instead"):
-        from_config({"model_type": "qwen3_5", "text_config": text}, "q")
+        from_config({"model_type": "llava", "text_config": text}, "l")
 
 
 def test_quantized_weights_are_refused_with_what_to_do() -> None:

@@ -192,6 +192,19 @@ def test_a_pasted_configuration_makes_a_new_model() -> None:
     assert "AutoModelForCausalLM.from_config(" in program
 
 
+def test_a_pasted_configuration_of_a_larger_model_makes_its_text_model() -> None:
+    text = {**VALUES, "model_type": "ministral3"}
+    larger = {"model_type": "mistral3", "text_config": text}
+    program = write_program(origin_at("config.json", larger), Plan(dropout=0.1))
+    joined = " ".join(program.split())
+    assert "config = Ministral3ForCausalLM.config_class.from_pretrained(" in joined
+    assert "attention_dropout=0.1" in joined
+    adapted = write_program(
+        origin_at("mine/config.json", larger), Plan(lora=8, lora_targets="all-linear")
+    )
+    assert "model = Ministral3ForCausalLM.from_pretrained(" in adapted
+
+
 def test_adapters_for_a_pasted_configuration_stand_beside_its_weights() -> None:
     plan = Plan(lora=8)
     program = write_program(origin_at("models/mine/config.json", VALUES), plan)

@@ -98,6 +98,8 @@ def test_what_peft_cannot_adapt_is_refused() -> None:
         resolve(find_model("mistralai/Mixtral-8x7B-v0.1"), Plan(lora=4, lora_targets="all-linear"))
     with pytest.raises(InputError, match="lora"):
         resolve(find_model("dalle-together"), Plan(lora=4))
+    with pytest.raises(InputError, match="needs a model that transformers has a class of"):
+        resolve(find_model("dalle-12b"), Plan(lora=4, lora_targets="all-linear"))
 
 
 def test_without_a_rank_targets_and_dropout_mean_nothing() -> None:
