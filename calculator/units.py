@@ -4,6 +4,9 @@ KiB = 2**10
 MiB = 2**20
 GiB = 2**30
 
+# Of a unit: from here on, a size would print as 1000 of the smaller one.
+_FULL = 999.5 / 1024
+
 
 def format_bytes(size: int) -> str:
     """Bytes with a binary unit and three significant digits.
@@ -17,8 +20,7 @@ def format_bytes(size: int) -> str:
     """
     sign, amount = ("-", -size) if size < 0 else ("", size)
     for unit, name in ((2**50, "PiB"), (2**40, "TiB"), (GiB, "GiB"), (MiB, "MiB"), (KiB, "KiB")):
-        # 0.9995: a size that would print as 1000 or more of the smaller unit takes this one
-        if amount >= unit * 0.9765:
+        if amount >= unit * _FULL:
             return f"{sign}{_three_digits(amount / unit)} {name}"
     return f"{sign}{amount} B"
 

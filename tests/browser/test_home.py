@@ -8,17 +8,12 @@ from playwright.sync_api import Page, expect
 
 from calculator.catalog import GPUS
 from templates.pages.index.fit import ANSWERS, FIRST_MODEL, MODELS, answer
-from templates.pages.index.swarm_figure import discs
 from templates.pieces.recorded_run import first_run
 from tests.browser.visits import Visitor, python_answers, settled
 from tests.browser.written_run import LiveServer, WrittenRun
 
 pytestmark = pytest.mark.browser
 
-PLACES = """() => [...document.querySelectorAll(".swarm__peer")].map((group) => {
-  const disc = group.querySelector("circle");
-  return [group.dataset.id, ...["cx", "cy", "r"].map((name) => Number(disc.getAttribute(name)))];
-})"""
 STATES = """() => Object.fromEntries([...document.querySelectorAll(".swarm__peer")]
   .map((group) => [group.dataset.id, group.dataset.state]))"""
 
@@ -27,14 +22,12 @@ def played_to_the_end(page: Page) -> None:
     expect(page.locator("[data-swarm-play]")).to_have_text("Replay")
 
 
-def test_the_script_places_volunteers_as_python_did(visit: Visitor) -> None:
+def test_the_script_draws_the_swarm_that_the_page_was_built_with(visit: Visitor) -> None:
+    figure = "() => document.querySelector('.swarm__drawing').outerHTML"
+    built = visit(java_script_enabled=False).open().locator(".swarm__drawing")
     page = visit(reduced_motion="reduce").open()
     played_to_the_end(page)
-    expected = [
-        [disc.peer["id"], round(disc.x, 1), round(disc.y, 1), round(disc.radius, 1)]
-        for disc in discs(first_run().peers)
-    ]
-    assert page.evaluate(PLACES) == expected
+    assert page.evaluate(figure) == built.evaluate("(drawing) => drawing.outerHTML")
 
 
 def test_for_those_who_ask_for_calm_nothing_moves_by_itself(visit: Visitor) -> None:

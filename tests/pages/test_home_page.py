@@ -1,8 +1,11 @@
 """The home page: the swarm drawn from a run, and figures that add up."""
 
 import itertools
+import json
 import math
 import re
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
@@ -18,6 +21,7 @@ from templates.pages.index import run_of_2021
 from templates.pages.index.context import (
     LARGE_GPU_FLOP_PER_SECOND,
     LARGE_MODEL_FLOP,
+    TEXTS,
     large_model,
     stairs,
 )
@@ -35,18 +39,13 @@ from templates.pages.index.fit import (
     first_rows,
     table,
 )
-from templates.pages.index.swarm_figure import (
-    HEIGHT,
-    SHOWN,
-    TOP,
-    WIDTH,
-    discs,
-    draw_loss,
-    draw_swarm,
-    in_words,
-)
-from templates.pieces.recorded_run import first_run
+from templates.pages.index.loss_line import draw_loss
+from templates.pieces.recorded_run import Run, first_run
+from templates.pieces.scripts import ask_script
 from templates.render import render_page
+from tests.pages.scripts import call
+
+SHOWN = 24  # the most volunteers that home/ring.js draws
 
 
 def peer(number: int, samples: int, state: str = "training", name: str = "") -> dict[str, object]:
@@ -55,53 +54,90 @@ def peer(number: int, samples: int, state: str = "training", name: str = "") -> 
         "name": name or f"volunteer {number}",
         "samples": samples,
         "state": state,
+        "seconds": 60.0,
+        "steps": 1,
         "first_seen": f"2026-01-01T00:{number % 60:02d}:00Z",
+        "last_seen": "2026-01-01T02:00:00Z",
     }
 
 
+def discs(peers: list[dict[str, object]]) -> list[dict[str, Any]]:
+    """The volunteers' places in the figure of the swarm."""
+    found: list[dict[str, Any]] = call("home/ring.js", "discs", [[peers]])[0]
+    return found
+
+
+@pytest.fixture
+def young(tmp_path: Path) -> Run:
+    """A run of two steps, to which a test adds volunteers."""
+    folder = tmp_path / "young"
+    folder.mkdir()
+    source = first_run().folder
+    card = json.loads((source / "run.json").read_text("utf-8"))
+    (folder / "run.json").write_text(json.dumps(card | {"finished": None}))
+    lines = (source / "progress.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (folder / "progress.jsonl").write_text("".join(lines[:2]))
+    return Run("young", "", tmp_path)
+
+
+def drawn(run: Run, *peers: dict[str, object]) -> ElementTree.Element:
+    """The figure of a run with these volunteers."""
+    (run.folder / "peers.json").write_text(json.dumps(peers))
+    swarm = ask_script(TEXTS, run.folder)["swarm"]
+    return ElementTree.fromstring(swarm.replace(" data-off", ' data-off=""'))
+
+
 @pytest.mark.parametrize("count", [1, 2, 4, 12, 24, 500])
-def test_volunteers_stay_in_the_figure_and_apart(count: int) -> None:
+def test_volunteers_stay_in_the_figure_and_apart(young: Run, count: int) -> None:
+    left, top, width, height = map(float, drawn(young).get("viewBox", "").split())
     placed = discs([peer(number, 10 + number) for number in range(count)])
     assert len(placed) == min(count, SHOWN)
     for disc in placed:
-        assert disc.radius <= disc.x <= WIDTH - disc.radius
-        assert TOP + disc.radius <= disc.y <= TOP + HEIGHT - disc.radius
+        assert left + disc["radius"] <= disc["x"] <= left + width - disc["radius"]
+        assert top + disc["radius"] <= disc["y"] <= top + height - disc["radius"]
     for first, second in itertools.pairwise(placed):
-        distance = math.hypot(first.x - second.x, first.y - second.y)
-        assert distance >= 0.75 * (first.radius + second.radius)
+        distance = math.hypot(first["x"] - second["x"], first["y"] - second["y"])
+        assert distance >= 0.75 * (first["radius"] + second["radius"])
 
 
 def test_a_discs_area_is_the_contribution() -> None:
     small, large = discs([peer(0, 100), peer(1, 400)])
-    assert large.radius == pytest.approx(2 * small.radius)
+    assert large["radius"] == pytest.approx(2 * small["radius"])
 
 
 def test_those_with_most_contributions_are_drawn() -> None:
     placed = discs([peer(number, number) for number in range(100)])
-    assert {disc.peer["samples"] for disc in placed} == set(range(100 - SHOWN, 100))
+    assert {disc["peer"]["samples"] for disc in placed} == set(range(100 - SHOWN, 100))
 
 
-def test_lines_join_each_two_who_are_there() -> None:
-    peers = [peer(0, 9), peer(1, 9, "syncing"), peer(2, 9, "left")]
-    drawing = ElementTree.fromstring(draw_swarm(peers, 0.5).replace(" data-off", ' data-off=""'))
-    lines = [line for line in drawing.iter() if line.get("class") == "swarm__chord"]
+def test_lines_join_each_two_who_are_there(young: Run) -> None:
+    figure = drawn(young, peer(0, 9), peer(1, 9, "syncing"), peer(2, 9, "left"))
+    lines = [line for line in figure.iter() if line.get("class") == "swarm__chord"]
     on = [line.get("data-ends") for line in lines if line.get("data-off") is None]
     assert (len(lines), on) == (3, ["0000 0001"])
 
 
-def test_a_hostile_name_is_only_text() -> None:
-    drawing = draw_swarm([peer(0, 1, name='<script>"&')], 1.0)
-    assert "<script>" not in drawing
-    assert ElementTree.fromstring(drawing).find(".//{*}text") is not None
+def test_a_hostile_name_is_only_text(young: Run) -> None:
+    name = '<script>"&'
+    figure = drawn(young, peer(0, 1, name=name))
+    assert [text.text for text in figure.findall(".//text")] == [name]
+    assert name in figure.get("aria-label", "")
 
 
-def test_a_run_without_contributions_is_drawn() -> None:
-    assert "0 volunteers" in draw_swarm([], 0.0)
-    assert [disc.radius for disc in discs([peer(0, 0)])] == [7.0]
+def test_a_run_without_contributions_is_drawn(young: Run) -> None:
+    assert "0 volunteers" in drawn(young).get("aria-label", "")
+    assert [disc["radius"] for disc in discs([peer(0, 0)])] == [7]
 
 
-def test_the_figure_says_in_words_what_it_shows() -> None:
-    assert "ada: 1,200 sequences, left" in in_words([peer(0, 1200, "left", "ada")])
+def test_the_figure_says_in_words_what_it_shows(young: Run) -> None:
+    words = drawn(young, peer(0, 1200, "left", "ada")).get("aria-label")
+    assert words == "The swarm, 1 volunteer. ada: 1,200 sequences, left."
+
+
+def test_a_circle_around_the_picture_shows_the_part_that_is_done(young: Run) -> None:
+    (circle,) = (one for one in drawn(young).iter() if one.get("class") == "swarm__done")
+    total = young.card["schedule"]["total_steps"]
+    assert circle.get("stroke-dasharray") == f"{2 / total:.4f} 1"
 
 
 def test_the_line_of_losses_falls_where_the_loss_falls() -> None:

@@ -2,16 +2,19 @@
 
 import doctest
 import json
+import random
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from templates.pages.live import context as live_page
-from templates.pages.live.context import MOST_ROWS, context, describe, duration, moment
+from calculator.units import format_bytes
+from templates.pages.live.context import context, describe
 from templates.pieces import loss_curve
 from templates.pieces.loss_curve import draw
 from templates.pieces.recorded_run import LIVE, Run, first_run
+from tests.pages.scripts import call
 
 CARD = {
     "name": "young",
@@ -28,6 +31,11 @@ CARD = {
     "join": "python -m training join young.toml",
     "finished": None,
 }
+MOST_ROWS = 100  # of templates/pages/live/texts.mjs
+MOMENTS = {
+    "2026-03-04T23:59:59.999Z": "4 March 2026, 23:59 UTC",
+    "2026-03-04T23:30:00+02:00": "4 March 2026, 21:30 UTC",
+}
 
 
 @pytest.fixture
@@ -37,6 +45,21 @@ def young(tmp_path: Path) -> Run:
     folder.mkdir()
     (folder / "run.json").write_text(json.dumps(CARD))
     return Run("young", "", tmp_path)
+
+
+def person(number: int, **others: object) -> dict[str, object]:
+    """A volunteer of a run."""
+    return {
+        "id": f"{number:012x}",
+        "name": "",
+        "samples": 5,
+        "seconds": 1.0,
+        "steps": 1,
+        "first_seen": CARD["start"],
+        "last_seen": CARD["start"],
+        "state": "training",
+        **others,
+    }
 
 
 def test_every_listed_run_is_there_with_its_note() -> None:
@@ -50,22 +73,26 @@ def test_every_listed_run_is_there_with_its_note() -> None:
 
 def test_only_a_finished_run_says_how_long_it_took(young: Run) -> None:
     assert describe(young)["left"] == ""
-    young.card["finished"] = "2026-11-22T11:20:35.297Z"
+    over = CARD | {"finished": "2026-11-22T11:20:35.297Z"}
+    (young.folder / "run.json").write_text(json.dumps(over))
     assert describe(young)["left"] == "It took 1 d 2 h."
 
 
 def test_the_page_says_what_the_files_say() -> None:
     run, page = first_run(), describe(first_run())
-    last = run.steps[-1]
+    last, moved = run.steps[-1], [step["bytes_sent"] + step["bytes_received"] for step in run.steps]
     assert page["step"] == str(last["step"])
     assert page["loss"] == f"{last['loss']:.3f}"
     assert page["samples"] == f"{sum(step['samples'] for step in run.steps):,}"
+    assert plain(page["traffic"]) == format_bytes(sum(moved))
+    assert page["share"] == last["step"] / run.card["schedule"]["total_steps"]
     assert [person["name"] for person in page["contributors"]] == [
         peer["name"] for peer in sorted(run.peers, key=lambda peer: -peer["samples"])
     ]
     assert [entry["sha256"] for entry in reversed(page["checkpoints"])] == [
         entry["sha256"] for entry in run.checkpoints
     ]
+    assert ["Parameters", f"{run.card['parameters']:,}"] in page["about"]
 
 
 def test_every_picture_on_the_page_is_a_file() -> None:
@@ -85,16 +112,7 @@ def test_a_run_without_a_step_has_dashes(young: Run) -> None:
 
 
 def test_a_crowd_is_cut_to_what_a_page_can_hold(young: Run) -> None:
-    person = {
-        "name": "",
-        "samples": 5,
-        "seconds": 1.0,
-        "steps": 1,
-        "first_seen": CARD["start"],
-        "last_seen": CARD["start"],
-        "state": "training",
-    }
-    people = [person | {"id": f"{number:012x}"} for number in range(500)]
+    people = [person(number) for number in range(500)]
     (young.folder / "peers.json").write_text(json.dumps(people))
     rows = describe(young)["contributors"]
     assert len(rows) == MOST_ROWS
@@ -103,13 +121,17 @@ def test_a_crowd_is_cut_to_what_a_page_can_hold(young: Run) -> None:
 
 
 def test_traffic_is_what_was_sent_and_received(young: Run) -> None:
-    moments = {"first_seen": CARD["start"], "last_seen": CARD["start"]}
-    person = {"name": "ada", "samples": 5, "seconds": 1.0, "steps": 1, "state": "left", **moments}
-    first = person | {"id": "a", "bytes_sent": 2**20, "bytes_received": 2**21}
-    (young.folder / "peers.json").write_text(json.dumps([first, person | {"id": "b"}]))
+    first = person(1, bytes_sent=2**20, bytes_received=2**21)
+    (young.folder / "peers.json").write_text(json.dumps([first, person(2)]))
     page = describe(young)
     assert page["has_traffic"]
-    assert [one["traffic"].split() for one in page["contributors"]] == [["3.00", "MiB"], ["–"]]
+    assert [plain(one["traffic"]) for one in page["contributors"]] == ["3.00 MiB", "–"]
+
+
+def test_what_is_not_a_volunteer_is_left_out_as_on_the_live_page(young: Run) -> None:
+    people = [person(1), person(2, samples="many"), {"id": "alone"}]
+    (young.folder / "peers.json").write_text(json.dumps(people))
+    assert [one["id"] for one in describe(young)["contributors"]] == [people[0]["id"]]
 
 
 def test_a_half_written_line_does_not_stop_the_build(young: Run) -> None:
@@ -143,11 +165,29 @@ def test_two_curves_share_their_axes_and_differ_without_colours() -> None:
     assert "to 3.000 at step 2; Loss from 5.000" in both
 
 
+def words(name: str, *values: object) -> list[str]:
+    """Values in words, as a function of the live page's script writes them."""
+    return call("live/words.js", name, [[value] for value in values])
+
+
+def plain(text: str) -> str:
+    """A text in which any space is a plain one."""
+    return " ".join(text.split())
+
+
 def test_times_are_told_in_words() -> None:
-    assert moment("2026-03-04T23:59:59.999Z") == "4 March 2026, 23:59 UTC"
-    assert moment("2026-03-04T23:30:00+02:00") == "4 March 2026, 21:30 UTC"
-    assert duration(59.4) == "59 s"
-    assert duration(3661) == "1 h 1 min"
+    moments = [datetime.fromisoformat(time).timestamp() * 1000 for time in MOMENTS]
+    assert words("momentInWords", *moments) == list(MOMENTS.values())
+    seconds = {9: "9 s", 59.4: "59 s", 1399.5: "23 min 20 s", 3661: "1 h 1 min", 90_000: "1 d 1 h"}
+    assert words("duration", *seconds) == list(seconds.values())
+
+
+def test_sizes_are_in_the_calculators_words() -> None:
+    draw_from = random.Random(17)
+    sizes = [round(2 ** draw_from.uniform(0, 55)) for _ in range(2000)]
+    edges = [999.5 / 1024 * 2**power for power in (10, 20, 30, 40, 50)]
+    sizes += [round(edge) + more for edge in edges for more in (-1, 1)]
+    assert [plain(size) for size in words("bytes", *sizes)] == [format_bytes(n) for n in sizes]
 
 
 def test_the_columns_are_those_that_the_script_fills() -> None:
@@ -159,7 +199,6 @@ def test_the_columns_are_those_that_the_script_fills() -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    for module in (live_page, loss_curve):
-        result = doctest.testmod(module)
-        assert result.attempted > 0
-        assert result.failed == 0
+    result = doctest.testmod(loss_curve)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -4,11 +4,7 @@
 import { LIVE } from "../live/runs.js";
 import { describe } from "../live/status.js";
 import { fileOf } from "../live/valid.js";
-
-const whole = (/** @type {number} */ value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
-
-/** @param {number} value NaN where the monitor gave none. */
-const decimal = (value) => (Number.isNaN(value) ? "–" : value.toFixed(2));
+import { figures, kindOf } from "./figures.js";
 
 /**
  * Put a run's state, figures and pictures into the page.
@@ -26,36 +22,10 @@ export function showRun(data, now) {
     badge.textContent = `${state.sentence}. ${state.detail}`;
   }
   write(place, "[data-run-title]", data.card.title);
-  write(place, "[data-run-kind]", data.card.finished ? "A recorded run" : "A run in progress");
+  write(place, "[data-run-kind]", kindOf(data.card));
   for (const [name, text] of Object.entries(figures(data))) write(place, `[data-run-figure="${name}"]`, text);
   if (!data.card.finished) write(place, "[data-run-note]", "");
   showPictures(place, data);
-}
-
-/**
- * @param {import("../live/data.js").RunData} data
- * @returns {Record<string, string>}
- */
-function figures({ card, progress, peers }) {
-  const last = progress.length - 1;
-  const { loss, samples, samples_per_second: pace, training, syncing } = progress.figures;
-  /** @type {Record<string, string>} */
-  const found = {
-    volunteers: whole(peers.length),
-    total: whole(card?.schedule.total_steps ?? 0),
-  };
-  if (last < 0) return found;
-  found.step = whole(progress.step[last]);
-  found.loss = decimal(loss[last]);
-  found.firstLoss = decimal(loss[0]);
-  found.training = whole(training[last] + syncing[last]);
-  const seconds = (progress.time[last] - progress.time[0]) / 1000;
-  const all = samples.reduce((sum, count) => sum + (count || 0), 0);
-  found.sequences = whole(all);
-  // The first step opens the clock.
-  found.pace = whole(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last]);
-  found.paceOf = card?.finished ? "on average" : "in the last step";
-  return found;
 }
 
 /**

@@ -1,62 +1,22 @@
 // @ts-check
-/*
- * The swarm's figure: volunteers in a ring, in the middle what their model draws. Placed as
- * templates/pages/index/swarm_figure.py places them, which drew the figure that is in the page at first.
- */
+/* The swarm's figure in the page: who is there, what is exchanged, what the model draws. */
 
 import { fileOf } from "../live/valid.js";
+import { longestOf, stepInWords } from "./figures.js";
+import { arc, ring } from "./ring.js";
 
 /** @typedef {import("../live/data.js").Contributor} Contributor */
 /** @typedef {import("../live/data.js").RunData} RunData */
-/** @typedef {{peer: Contributor, x: number, y: number, radius: number}} Disc */
 
-const CENTRE = { x: 280, y: 200 };
-const RADII = { x: 226, y: 146 };
-const SHOWN = 24;
-const [LARGEST, SMALLEST] = [50, 7];
-const NAMED = 12;
-const NAME_LENGTH = 16;
 const SVG = "http://www.w3.org/2000/svg";
 const FLIGHT_MS = 1100;
 
-/**
- * Places in the ring, in the order of coming, for those with most contributions.
- *
- * @param {Contributor[]} peers
- * @returns {Disc[]}
- */
-export function discs(peers) {
-  const byOrder = (/** @type {Contributor} */ a, /** @type {Contributor} */ b) =>
-    compare(a.first_seen, b.first_seen) || compare(a.id, b.id);
-  const drawn = [...peers].sort((a, b) => b.samples - a.samples).slice(0, SHOWN).sort(byOrder);
-  const perimeter = 2 * Math.PI * Math.hypot(RADII.x, RADII.y) / Math.SQRT2;
-  const largest = Math.min(LARGEST, 0.42 * perimeter / Math.max(1, drawn.length));
-  const top = Math.max(1, ...drawn.map((peer) => peer.samples));
-  return drawn.map((peer, index) => {
-    const angle = 2 * Math.PI * (index + 0.5) / drawn.length - Math.PI / 2;
-    return {
-      peer,
-      x: CENTRE.x + RADII.x * Math.cos(angle),
-      y: CENTRE.y + RADII.y * Math.sin(angle),
-      radius: Math.max(SMALLEST, largest * Math.sqrt(peer.samples / top)),
-    };
-  });
-}
-
-/** @param {string} a @param {string} b */
-const compare = (a, b) => Number(a > b) - Number(a < b);
-
-/** @param {Disc} a @param {Disc} b The path between them, bent towards the middle. */
-function chord(a, b) {
-  const x = 0.4 * (a.x + b.x) + 0.2 * CENTRE.x;
-  const y = 0.4 * (a.y + b.y) + 0.2 * CENTRE.y;
-  return `M${a.x.toFixed(1)} ${a.y.toFixed(1)}Q${x.toFixed(1)} ${y.toFixed(1)} ${b.x.toFixed(1)} ${b.y.toFixed(1)}`;
-}
-
-/** @param {string} name @param {Record<string, string>} attributes */
-function make(name, attributes) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+/** @param {import("./ring.js").Mark | string} mark @returns {Node} */
+function make(mark) {
+  if (typeof mark === "string") return document.createTextNode(mark);
+  const element = document.createElementNS(SVG, mark.name);
+  for (const [key, value] of Object.entries(mark.attributes)) element.setAttribute(key, value);
+  element.append(...mark.inside.map(make));
   return element;
 }
 
@@ -102,27 +62,13 @@ export class Swarm {
 
   /** @param {Contributor[]} peers Draw them, unless they are what is drawn. */
   place(peers) {
-    const placed = discs(peers);
-    const key = JSON.stringify(placed);
+    const drawn = ring(peers);
+    const key = JSON.stringify(drawn);
     if (key === this.#drawn) return;
     this.#drawn = key;
-    this.peers.replaceChildren(...placed.map((disc) => this.#volunteer(disc, placed.length <= NAMED)));
-    this.chords.replaceChildren(...placed.flatMap((a, index) => placed.slice(index + 1).map((b) =>
-      make("path", { class: "swarm__chord", "data-ends": `${a.peer.id} ${b.peer.id}`, d: chord(a, b) }))));
-    const each = placed.slice(0, NAMED).map(({ peer }) => `${peer.name}: ${peer.samples.toLocaleString("en")} sequences, ${peer.state}`);
-    this.drawing.setAttribute("aria-label", `The swarm, ${peers.length} volunteers. ${each.join("; ")}.`);
-  }
-
-  /** @param {Disc} disc @param {boolean} named */
-  #volunteer({ peer, x, y, radius }, named) {
-    const group = make("g", { class: "swarm__peer", "data-id": peer.id, "data-state": peer.state });
-    group.append(make("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: radius.toFixed(1) }));
-    if (named) {
-      const label = make("text", { x: x.toFixed(1), y: (y + radius + 16).toFixed(1) });
-      label.textContent = peer.name.length <= NAME_LENGTH ? peer.name : `${peer.name.slice(0, NAME_LENGTH)}…`;
-      group.append(label);
-    }
-    return group;
+    this.peers.replaceChildren(...drawn.volunteers.map(make));
+    this.chords.replaceChildren(...drawn.chords.map(make));
+    this.drawing.setAttribute("aria-label", drawn.words);
   }
 
   /** @param {(peer: {id: string, state: string}) => string} stateOf training, syncing, left, or away before a volunteer comes */
@@ -141,21 +87,19 @@ export class Swarm {
   }
 
   /** @param {RunData} data @param {number} index */
-  showStep({ progress, card }, index) {
-    if (index < 0 || !card) return;
-    const total = card.schedule.total_steps;
-    const step = progress.step[index];
-    this.done.setAttribute("stroke-dasharray", `${Math.min(1, step / total).toFixed(4)} 1`);
-    this.words.step.textContent = `Step ${step.toLocaleString("en")} of ${total.toLocaleString("en")}`;
-    const loss = progress.figures.loss[index];
-    this.words.loss.textContent = Number.isNaN(loss) ? "no loss yet" : `loss ${loss.toFixed(2)}`;
-    this.cursor.style.setProperty("--at", String(index / Math.max(1, progress.length - 1)));
+  showStep(data, index) {
+    if (index < 0 || !data.card) return;
+    const { step, loss, share } = stepInWords(data, index);
+    this.done.setAttribute("stroke-dasharray", arc(share));
+    this.words.step.textContent = step;
+    this.words.loss.textContent = loss;
+    this.cursor.style.setProperty("--at", String(index / Math.max(1, data.progress.length - 1)));
   }
 
   /** @param {RunData} data @param {number} time The newest picture not after it. */
   showPicture({ samples, folder }, time) {
     const prompts = samples.prompts;
-    const longest = prompts.reduce((best, words, index) => (words.length > prompts[best].length ? index : best), 0);
+    const longest = longestOf(prompts);
     const checkpoint = samples.checkpoints.findLast((entry) => Date.parse(entry.time) <= time);
     const address = fileOf(checkpoint?.images[longest]?.[0], folder);
     this.picture.style.visibility = address ? "" : "hidden";
@@ -175,7 +119,7 @@ export class Swarm {
 
   /** @param {string} path @param {boolean} back */
   #fly(path, back) {
-    const part = make("circle", { class: "swarm__part", r: "4" });
+    const part = /** @type {SVGElement} */ (make({ name: "circle", attributes: { class: "swarm__part", r: "4" }, inside: [] }));
     part.style.setProperty("offset-path", `path("${path}")`);
     this.parts.append(part);
     const way = [{ offsetDistance: "0%" }, { offsetDistance: "100%" }];

@@ -4,7 +4,7 @@
 import { growing, smooth, thin } from "./series.js";
 import { count, decimal, duration, momentInWords, percent } from "./words.js";
 
-/** @typedef {import("./leaderboard.js").Person} Person */
+/** @typedef {import("./people.js").Person} Person */
 /**
  * @typedef {object} Card
  * @property {string} title

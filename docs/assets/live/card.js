@@ -2,8 +2,8 @@
 /* A picture of the run to share, made in the page: it is sent nowhere before a visitor sends it. */
 
 import { cardOf, HEIGHT, inWords, paint, WIDTH } from "./card-picture.js";
-import { ranked } from "./leaderboard.js";
 import { make } from "./markup.js";
+import { ranked } from "./people.js";
 
 const SITE_NAME = 'meta[property="og:site_name"]';
 

@@ -51,7 +51,9 @@ export class Checkpoints {
     this.body.replaceChildren(...shown.map((checkpoint) => this.#row(checkpoint, folder, pictured.has(checkpoint.step))));
     this.more.hidden = shown.length === checkpoints.length;
     this.more.textContent = `Show all ${count(checkpoints.length)} checkpoints`;
-    this.#explain(checkpoints.some(({ address }) => address), folder, samples.prompts[0] ?? "a red circle");
+    const { words, command } = useOf(this.#data, folder.href);
+    write(this.words, words);
+    write(this.command, command);
   }
 
   /**
@@ -59,7 +61,9 @@ export class Checkpoints {
    * @param {URL} folder
    * @param {boolean} pictured
    */
-  #row({ step, loss, time, address, sha256 }, folder, pictured) {
+  #row(checkpoint, folder, pictured) {
+    const { step, address, sha256 } = checkpoint;
+    const words = rowOf(checkpoint);
     const button = make("button", { type: "button", class: "button button--small", "aria-label": `Copy the SHA-256 of step ${step}` }, "Copy");
     button.addEventListener("click", () => copy(button, sha256));
     const actions = make("td");
@@ -71,24 +75,37 @@ export class Checkpoints {
     const weights = fileOf(address, folder) ?? webPage(address);
     const file = weights ? make("a", { href: weights, rel: "noopener nofollow" }, "weights") : address ? "unusable address" : "not kept";
     return make("tr", {},
-      make("th", { scope: "row" }, count(step)),
-      make("td", {}, decimal(loss ?? NaN, 3)),
-      make("td", {}, momentInWords(Date.parse(time))),
-      make("td", {}, make("code", { title: sha256 }, `${sha256.slice(0, 12)}…`), " ", button),
+      make("th", { scope: "row" }, words.step),
+      make("td", {}, words.loss),
+      make("td", {}, words.time),
+      make("td", {}, make("code", { title: sha256 }, words.sum), " ", button),
       make("td", {}, file),
       actions,
     );
   }
+}
 
-  /**
-   * @param {boolean} kept whether the file of a checkpoint is here
-   * @param {URL} folder
-   * @param {string} prompt
-   */
-  #explain(kept, folder, prompt) {
-    write(this.words, kept
-      ? "This downloads the newest checkpoint, checks it and draws with it. You can also name a folder or a file."
-      : "This run's files are not kept here. Your own rehearsal keeps its newest ones; name its live folder.");
-    write(this.command, `python -m training generate ${kept ? folder.href : "LIVE_FOLDER"} ${quoted(prompt)}`);
-  }
+/**
+ * A checkpoint's row in words.
+ *
+ * @param {import("./data.js").Checkpoint} checkpoint
+ */
+export function rowOf({ step, loss, time, sha256 }) {
+  return { step: count(step), loss: decimal(loss ?? NaN, 3), time: momentInWords(Date.parse(time)), sum: `${sha256.slice(0, 12)}…` };
+}
+
+/**
+ * The command that draws with the newest checkpoint, if its file is kept with the run.
+ *
+ * @param {import("./data.js").RunData} data
+ * @param {string} folder its address, or in a copy of the source its path
+ */
+export function useOf({ checkpoints, samples }, folder) {
+  const kept = checkpoints.some(({ address }) => address);
+  const prompt = quoted(samples.prompts[0] ?? "a red circle");
+  const found = URL.canParse(folder) ? "This downloads the newest checkpoint, checks it and draws with it. You can also name a folder or a file." : "In a copy of our code, this checks the newest checkpoint and draws with it.";
+  return {
+    words: kept ? found : "This run's files are not kept here. Your own rehearsal keeps its newest ones; name its live folder.",
+    command: `python -m training generate ${kept ? folder : "LIVE_FOLDER"} ${prompt}`,
+  };
 }

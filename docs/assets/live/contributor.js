@@ -2,8 +2,8 @@
 /* One contributor's page: what they did, and what the run was like while they were there. */
 
 import { partOf } from "./find.js";
-import { ranked, stateInWords } from "./leaderboard.js";
 import { make, write } from "./markup.js";
+import { ranked, stateInWords } from "./people.js";
 import { firstAtLeast } from "./progress.js";
 import { ageInWords, bytes, count, decimal, duration, momentInWords, percent } from "./words.js";
 
@@ -19,7 +19,7 @@ const MILESTONES = {
   first_average: "first gradients accepted",
 };
 
-/** @typedef {import("./leaderboard.js").Person} Person */
+/** @typedef {import("./people.js").Person} Person */
 
 export class ContributorPage {
   /** @param {HTMLElement} root */

@@ -1,8 +1,8 @@
 // @ts-check
 /* What happened in a run: who joined and left, checkpoints, returns to an earlier step, stalls. */
 
-import { ranked } from "./leaderboard.js";
 import { make } from "./markup.js";
+import { ranked } from "./people.js";
 import { growing } from "./series.js";
 import { longestGap } from "./status.js";
 import { ageInWords, count, momentInWords } from "./words.js";

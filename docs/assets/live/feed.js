@@ -7,22 +7,17 @@
  *     feed.stop();
  */
 
-import { LiveDocument } from "./documents.js";
+import { RunFiles } from "./files.js";
 import * as storage from "./kept.js";
 import { pauseSeconds } from "./pace.js";
-import { ProgressReader } from "./progress.js";
 import { serverTime, ServerError } from "./request.js";
 import { isName, LIVE } from "./runs.js";
 import { nextTurn } from "./turns.js";
-import * as valid from "./valid.js";
 
 /** @typedef {import("./data.js").RunData} RunData */
 
 const KEEP_SECONDS = 60; // so often a run's files are kept for a visit without a network
 const EVERYTHING_SECONDS = 15; // without a new step, the contributors are asked for so often
-
-const isList = (/** @type {any} */ value) => Array.isArray(value);
-const isSamples = (/** @type {any} */ value) => isList(value?.prompts) && isList(value?.checkpoints);
 
 /**
  * Read a run's data, then again and again what is new, until it is finished or stopped. Nothing
@@ -46,8 +41,6 @@ class Feed {
   #savedAt = -Infinity;
   #failures = 0;
   #running = false;
-  /** The usable entries of each list, which the page knows by their identity. @type {Record<string, {list: any[] | undefined, kept: any[]}>} */
-  #usable = {};
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
@@ -57,20 +50,8 @@ class Feed {
    */
   constructor(name, onRound) {
     this.onRound = onRound;
-    const folder = new URL(`${name}/`, LIVE);
-    const file = (/** @type {string} */ path) => new URL(path, folder);
-    this.reader = new ProgressReader(file("progress.jsonl"));
-    this.documents = {
-      "run.json": new LiveDocument(file("run.json"), valid.isCard),
-      "peers.json": new LiveDocument(file("peers.json"), isList),
-      "checkpoints.json": new LiveDocument(file("checkpoints.json"), isList),
-      "samples.json": new LiveDocument(file("samples.json"), isSamples),
-    };
-    /** @type {RunData} */
-    this.data = {
-      name, folder, card: undefined, progress: this.reader.progress, peers: [], checkpoints: [],
-      samples: { prompts: [], checkpoints: [] }, broken: [], refused: {}, loaded: false, outage: undefined, kept: undefined, offset: 0,
-    };
+    this.files = new RunFiles(name, new URL(`${name}/`, LIVE));
+    this.data = this.files.data;
   }
 
   /** The time on the server's clock, milliseconds since 1970. */
@@ -117,7 +98,7 @@ class Feed {
       this.#note(error);
       if (!this.data.loaded) await this.#recall(changed);
     }
-    this.#publish();
+    this.files.publish();
     await nextTurn(); // reading and showing are long works, each for itself
     this.#running = false;
     if (this.#stopped) return;
@@ -133,9 +114,9 @@ class Feed {
   async #readAll(changed) {
     const wasFinished = Boolean(this.data.card?.finished);
     await this.#read("run.json", changed);
-    const isFinished = Boolean(/** @type {any} */ (this.documents["run.json"].value)?.finished);
+    const isFinished = Boolean(/** @type {any} */ (this.files.documents["run.json"].value)?.finished);
     const ends = isFinished && !wasFinished && this.data.loaded;
-    const { changed: grown, headers } = await this.reader.read();
+    const { changed: grown, headers } = await this.files.reader.read();
     this.#setClock(headers);
     if (grown) changed.add("progress.jsonl");
     const old = performance.now() - this.#everythingAt > 1000 * EVERYTHING_SECONDS;
@@ -150,7 +131,7 @@ class Feed {
   #save() {
     if (!this.data.loaded || this.data.outage || !this.data.card) return;
     this.#savedAt = performance.now();
-    void storage.keep(Object.values(this.#files));
+    void storage.keep(Object.values(this.files.all));
   }
 
   /**
@@ -159,49 +140,20 @@ class Feed {
    * @param {Set<string>} changed
    */
   async #recall(changed) {
-    const since = await storage.recall(Object.values(this.#files));
+    const since = await storage.recall(Object.values(this.files.all));
     if (since === undefined || !this.data.outage) return;
     this.data.loaded = true;
     this.data.kept = this.data.outage.since = since;
-    for (const name of Object.keys(this.#files)) changed.add(name);
-  }
-
-  get #files() {
-    return { ...this.documents, "progress.jsonl": this.reader };
-  }
-
-  /** Hand over what the files say now; a round that failed may have read some of them. */
-  #publish() {
-    const { data, documents } = this;
-    data.card = /** @type {any} */ (documents["run.json"].value);
-    data.peers = this.#keep("peers.json", documents["peers.json"].value, valid.isPeer);
-    data.checkpoints = this.#keep("checkpoints.json", documents["checkpoints.json"].value, valid.isCheckpoint);
-    const samples = /** @type {any} */ (documents["samples.json"].value);
-    if (samples) data.samples = { prompts: samples.prompts.map(String), checkpoints: this.#keep("samples.json", samples.checkpoints, valid.isDrawn) };
-    data.broken = Object.entries(documents).filter(([, file]) => file.broken).map(([name]) => name);
+    for (const name of Object.keys(this.files.all)) changed.add(name);
   }
 
   /**
-   * The entries of a list that are what they should be; of an unchanged list, the same array.
-   *
-   * @param {string} name of the file
-   * @param {any} list
-   * @param {(entry: any) => boolean} isValid
-   */
-  #keep(name, list, isValid) {
-    if (this.#usable[name]?.list !== list || !list) this.#usable[name] = { list, kept: (list ?? []).filter(isValid) };
-    const { kept } = this.#usable[name];
-    this.data.refused[name] = (list ?? []).length - kept.length;
-    return kept;
-  }
-
-  /**
-   * @param {keyof Feed["documents"]} name
+   * @param {keyof RunFiles["documents"]} name
    * @param {Set<string>} changed
    * @param {boolean} [whole]
    */
   async #read(name, changed, whole = false) {
-    const { changed: isNew } = await this.documents[name].read({ whole });
+    const { changed: isNew } = await this.files.documents[name].read({ whole });
     if (isNew) changed.add(name);
   }
 

@@ -1,11 +1,11 @@
 // @ts-check
 /* 'Find me': the rank and the part of whoever's name or key is typed, and the way to their page. */
 
-import { ranked } from "./leaderboard.js";
 import { make } from "./markup.js";
+import { ranked } from "./people.js";
 import { count, percent } from "./words.js";
 
-/** @typedef {import("./leaderboard.js").Person} Person */
+/** @typedef {import("./people.js").Person} Person */
 
 const MOST_NAMED = 5;
 

@@ -4,11 +4,12 @@
  * are in aria-rowcount and aria-rowindex; arrow keys move from name to name.
  */
 
+import { hasTraffic, ranked, rowOf } from "./people.js";
 import { makeRow, replaceKeeping, setHeight, spacer } from "./rows.js";
-import { bytes, count, duration, momentInWords, percent } from "./words.js";
+import { count } from "./words.js";
 
 /** @typedef {import("./data.js").Contributor} Contributor */
-/** @typedef {Contributor & {rank: number, share: number, lastSeen: number, traffic: number}} Person */
+/** @typedef {import("./people.js").Person} Person */
 /** @typedef {"rank" | "name" | "samples" | "share" | "steps" | "seconds" | "traffic" | "last_seen" | "state"} Column */
 
 const SPARE_ROWS = 8; // above and below those in sight
@@ -26,41 +27,6 @@ const ORDERS = {
   last_seen: (a, b) => a.lastSeen - b.lastSeen,
   state: (a, b) => NAMES.compare(b.state, a.state),
 };
-
-/** Of each list of contributors, once asked for. @type {WeakMap<Contributor[], Person[]>} */
-const RANKED = new WeakMap();
-
-/**
- * The contributors by what they did, who did most first.
- *
- * @param {Contributor[]} peers
- * @returns {Person[]}
- */
-export function ranked(peers) {
-  const known = RANKED.get(peers);
-  if (known) return known;
-  const all = peers.reduce((sum, peer) => sum + peer.samples, 0);
-  const found = [...peers]
-    .sort((a, b) => b.samples - a.samples)
-    .map((peer, index) => ({ ...peer, rank: index + 1, share: peer.samples / all, lastSeen: Date.parse(peer.last_seen), traffic: exchanged(peer) }));
-  RANKED.set(peers, found);
-  return found;
-}
-
-/**
- * The bytes that a volunteer sent and received, as it reported them; NaN where nobody noted them.
- *
- * @param {Contributor} peer
- */
-const exchanged = ({ bytes_sent: sent, bytes_received: received }) => (sent ?? NaN) + (received ?? NaN);
-
-/**
- * What a volunteer does, in words; nobody trains in a run that is over.
- *
- * @param {string} state
- * @param {boolean} finished
- */
-export const stateInWords = (state, finished) => (state === "left" ? "left" : finished ? "to the end" : state);
 
 /** The table with its search, order and choice of time. */
 export class Leaderboard {
@@ -110,7 +76,7 @@ export class Leaderboard {
   show(peers, context) {
     this.#context = context;
     this.#people = ranked(peers);
-    const isCounted = this.#people.some(({ traffic }) => !Number.isNaN(traffic));
+    const isCounted = hasTraffic(this.#people);
     this.table.toggleAttribute("data-without-traffic", !isCounted);
     this.trafficWords.hidden = !isCounted;
     this.#select();
@@ -201,25 +167,17 @@ export class Leaderboard {
    * @param {Person} person
    */
   #fill(row, person) {
-    const words = {
-      rank: count(person.rank),
-      samples: count(person.samples),
-      share: percent(person.share),
-      steps: count(person.steps),
-      seconds: duration(person.seconds),
-      traffic: bytes(person.traffic),
-      last_seen: momentInWords(person.lastSeen),
-    };
+    const { name, state, badge: color, ...words } = rowOf(person, this.#context.finished);
     for (const [column, text] of Object.entries(words)) {
       const cell = row.querySelector(`.board__${column}`);
       if (cell && cell.textContent !== text) cell.textContent = text;
     }
     const link = /** @type {HTMLAnchorElement} */ (row.querySelector("a"));
     link.href = this.addressOf(person.id);
-    /** @type {HTMLElement} */ (link.firstElementChild).textContent = person.name || person.id;
+    /** @type {HTMLElement} */ (link.firstElementChild).textContent = name;
     const badge = /** @type {HTMLElement} */ (row.querySelector(".badge"));
-    badge.textContent = stateInWords(person.state, this.#context.finished);
-    badge.dataset.state = this.#context.finished && person.state !== "left" ? "finished" : person.state;
+    badge.textContent = state;
+    badge.dataset.state = color;
   }
 
   /** @param {KeyboardEvent} event */

@@ -66,11 +66,10 @@ export class Pictures {
   #draw(at) {
     const { prompts, checkpoints } = this.#samples;
     const checkpoint = checkpoints[at];
-    const loss = this.#losses.get(checkpoint.step) ?? NaN;
-    const words = `Step ${count(checkpoint.step)}${Number.isNaN(loss) ? "" : `, loss ${decimal(loss, 3)}`}, ${momentInWords(Date.parse(checkpoint.time))}`;
+    const words = whenInWords(checkpoint, this.#losses.get(checkpoint.step));
     this.slider.value = String(at);
     this.slider.setAttribute("aria-valuetext", words);
-    write(this.when, `${words}. Checkpoint ${at + 1} of ${checkpoints.length}.`);
+    write(this.when, `${words}. ${placeInWords(at, checkpoints.length)}`);
     const key = JSON.stringify([this.#folder.href, checkpoint, prompts]);
     if (key === this.#drawn) return;
     this.#drawn = key;
@@ -119,7 +118,7 @@ export class Pictures {
       const image = /** @type {HTMLImageElement} */ (place.children[index]);
       const address = this.#addressOf(path);
       if (image.src !== address) image.src = address;
-      image.alt = `${prompt}: drawing ${index + 1} of ${paths.length} at step ${count(step)}`;
+      image.alt = drawingInWords(prompt, index, paths.length, step);
     });
   }
 
@@ -128,3 +127,30 @@ export class Pictures {
     return fileOf(path, this.#folder) ?? "";
   }
 }
+
+/**
+ * The checkpoint that pictures are from.
+ *
+ * @param {{step: number, time: string}} checkpoint
+ * @param {number | null} [loss]
+ */
+export function whenInWords({ step, time }, loss) {
+  const words = typeof loss === "number" ? `, loss ${decimal(loss, 3)}` : "";
+  return `Step ${count(step)}${words}, ${momentInWords(Date.parse(time))}`;
+}
+
+/**
+ * @param {number} index
+ * @param {number} all
+ */
+export const placeInWords = (index, all) => `Checkpoint ${index + 1} of ${all}.`;
+
+/**
+ * A picture's text alternative.
+ *
+ * @param {string} prompt
+ * @param {number} index
+ * @param {number} all
+ * @param {number} step
+ */
+export const drawingInWords = (prompt, index, all, step) => `${prompt}: drawing ${index + 1} of ${all} at step ${count(step)}`;

@@ -1,9 +1,10 @@
 // @ts-check
-/* Numbers, sizes and times in words, in the same units as calculator/units.py. */
+/* Numbers, sizes and times in words; sizes as calculator/units.py writes them, which a test checks. */
 
 const UNITS = /** @type {const} */ ([
   [2 ** 50, "PiB"], [2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"],
 ]);
+const FULL = 999.5 / 1024; // of a unit: from here on, a size would print as 1000 of the smaller one
 const MOMENT = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
 });
@@ -23,8 +24,7 @@ export const percent = (value) => (Number.isFinite(value) ? `${(100 * value).toF
 /** @param {number} size Bytes with three significant digits. */
 export function bytes(size) {
   if (!Number.isFinite(size)) return "–";
-  // 0.9765: a size that would print as 1000 or more of the smaller unit takes this one
-  const unit = UNITS.find(([of]) => size >= of * 0.9765);
+  const unit = UNITS.find(([of]) => size >= of * FULL);
   if (!unit) return `${Math.round(size)}\u00a0B`;
   const amount = size / unit[0];
   const digits = amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;

@@ -12,11 +12,13 @@ from calculator.report import Part
 from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
-from templates.pages.index.swarm_figure import draw_loss, draw_swarm
+from templates.pages.index.loss_line import draw_loss
 from templates.pages.numbers.context import accuracy
 from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, Run, first_run
+from templates.pieces.scripts import ask_script
 
+TEXTS = Path(__file__).with_name("texts.mjs")
 MODEL = find_model("dalle-together")
 GPU = find_gpu("t4")
 LARGE_MODEL = find_model("gpt3-175b")
@@ -114,30 +116,16 @@ def data_address(address: str) -> str:
 
 
 def run_figures(run: Run) -> dict[str, object]:
-    """A run's figures as texts, and its drawings."""
-    last = run.steps[-1]
-    prompt, picture = max(run.pictures, key=lambda pair: len(pair[0]))
-    return {
+    """A run's texts and the figure of its swarm, made by the page's own script; its drawings."""
+    return ask_script(TEXTS, run.folder) | {
         "title": run.card["title"],
-        "kind": "A recorded run" if run.card["finished"] else "A run in progress",
         "name": run.name,
         "note": run.note,
         "day": run.day,
         "finished": bool(run.card["finished"]),
         "minutes": round(run.seconds / 60),
-        "step": f"{last['step']:,}",
-        "total": f"{run.card['schedule']['total_steps']:,}",
-        "loss": f"{last['loss']:.2f}",
-        "first_loss": f"{run.steps[0]['loss']:.2f}",
-        "volunteers": len(run.peers),
-        "training": last["training"] + last["syncing"],
-        "pace": f"{run.sequences_per_second:.0f}",
-        "sequences": f"{sum(step['samples'] for step in run.steps):,}",
         "parameters": f"{run.card['parameters']:,}",
-        "prompt": prompt,
         "pictures": [(*pair, data_address(pair[1])) for pair in run.pictures],
-        "picture": picture,
-        "swarm": draw_swarm(run.peers, last["step"] / run.card["schedule"]["total_steps"]),
         "loss_line": draw_loss([step["loss"] for step in run.steps]),
     }
 

@@ -1,0 +1,37 @@
+"""Functions of the pages' scripts, called in Node.js."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from tools.console import ROOT
+from tools.node import find_node
+
+PROGRAM = """
+import {{ {name} as asked }} from {address};
+import {{ readFileSync }} from "node:fs";
+const calls = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(calls.map((given) => asked(...given) ?? null)));
+"""
+
+
+def call(script: str, name: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
+    """What a function returns for each list of arguments; None for undefined and NaN.
+
+    Args:
+        script: where it is in docs/assets, such as "live/words.js".
+        name: of a function that the script exports.
+        calls: one list of arguments for each call.
+    """
+    address = json.dumps((ROOT / "docs" / "assets" / script).as_uri())
+    program = PROGRAM.format(name=name, address=address)
+    done = subprocess.run(
+        [find_node().node, "--input-type=module", "--eval", program],
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
