@@ -8,8 +8,6 @@ from typing import assert_never
 from calculator.errors import InputError
 from calculator.swarm.aggregation import Clipping, Vector, mean
 
-SCALE = 1000.0  # factor of `scale`
-PULL = -2.0  # factor of `pull`
 JUST_INSIDE = 0.92  # of the clipping radius, so that colluding volunteers are not clipped
 APART = 0.08  # of the clipping radius: distance from their common middle, so that each is visible
 
@@ -21,6 +19,10 @@ class Attack(StrEnum):
     FLIP = "flip"
     SCALE = "scale"
     COLLUDE = "collude"
+
+
+# What a bad volunteer multiplies its honest gradient by; those that collude send something else.
+FACTORS = {Attack.PULL: -2.0, Attack.FLIP: -1.0, Attack.SCALE: 1000.0}
 
 
 def attack(kind: Attack, honest: Sequence[Vector], count: int, radius: float) -> list[list[float]]:
@@ -48,12 +50,8 @@ def attack(kind: Attack, honest: Sequence[Vector], count: int, radius: float) ->
     centre = mean(honest)  # this also checks the vectors
     own = [honest[index % len(honest)] for index in range(count)]
     match kind:
-        case Attack.PULL:
-            return _times(PULL, own)
-        case Attack.FLIP:
-            return _times(-1.0, own)
-        case Attack.SCALE:
-            return _times(SCALE, own)
+        case Attack.PULL | Attack.FLIP | Attack.SCALE:
+            return _times(FACTORS[kind], own)
         case Attack.COLLUDE:
             if len(centre) != 2:
                 rule = "must have two elements for volunteers that collude"

@@ -40,6 +40,33 @@ MARGIN: Final = 0.96  # points outside are marked this far out, in their own dir
 CLOSE: Final = 0.5
 ARRIVED: Final = 0.05  # of the radius
 
+# All sentences about a state; until Python has started, the page's script fills in the same ones.
+SENTENCES: Final = {
+    "summary": (
+        "{bad} bad of {all} volunteers. Distance from the honest mean: mean {mean}, "
+        "median {median}, CenteredClip {clip}."
+    ),
+    "half": (
+        "As many volunteers are bad as honest: no average can tell whom to believe, and the bad "
+        "ones decide the result."
+    ),
+    "most": (
+        "Most volunteers are bad: no average can tell whom to believe, and the bad ones decide the "
+        "result."
+    ),
+    "none": "No one is bad, so the mean is exact.",
+    "close": "The bad gradients hardly move the mean.",
+    "fair": "The bad gradients pull the mean aside.",
+    "off": "The bad gradients spoil the mean.",
+    "backwards": "The mean points backward and would undo what the model has learned.",
+    "both": "The median and CenteredClip stay near the honest mean.",
+    "median": "The median stays near the honest mean, CenteredClip does not.",
+    "clip": "CenteredClip stays near the honest mean, the median does not.",
+    "neither": "Neither the median nor CenteredClip is near the honest mean.",
+    "moving": "CenteredClip is still on its way: it needs more iterations.",
+    "inside": "No bad gradient is clipped, because none is farther away than the radius.",
+}
+
 
 def answer(params: Mapping[str, object]) -> dict[str, Any]:
     """The drawing and texts for one state of the demonstration.
@@ -184,54 +211,36 @@ def summary(comparison: Comparison) -> str:
     """The distances in one sentence, for anyone who can't see the picture."""
     mean_, median, clip = (_short(result.error) for result in comparison.results)
     bad, honest = len(comparison.bad), len(comparison.honest)
-    return (
-        f"{bad} bad of {bad + honest} volunteers. Distance from the honest mean: mean {mean_}, "
-        f"median {median}, CenteredClip {clip}."
+    return SENTENCES["summary"].format(
+        bad=bad, all=bad + honest, mean=mean_, median=median, clip=clip
     )
 
 
 def finding(comparison: Comparison) -> str:
     """The lesson of this state, in two or three sentences."""
+    return " ".join(SENTENCES[name] for name in _lessons(comparison))
+
+
+def _lessons(comparison: Comparison) -> Iterator[str]:
     bad, honest = len(comparison.bad), len(comparison.honest)
     if bad >= honest:
-        who = "As many volunteers are bad as honest" if bad == honest else "Most volunteers are bad"
-        first = f"{who}: no average can tell whom to believe, and the bad ones decide the result."
+        yield "half" if bad == honest else "most"
     else:
-        first = f"{_about_mean(comparison)} {_about_others(comparison)}"
-    return " ".join([first, *_about_clipping(comparison)])
-
-
-def _about_mean(comparison: Comparison) -> str:
-    if not comparison.bad:
-        return "No one is bad, so the mean is exact."
-    return {
-        "close": "The bad gradients hardly move the mean.",
-        "fair": "The bad gradients pull the mean aside.",
-        "off": "The bad gradients spoil the mean.",
-        "backwards": "The mean points backward and would undo what the model has learned.",
-    }[verdict(comparison.results[0], comparison.spread)]
-
-
-def _about_others(comparison: Comparison) -> str:
-    near = [result.error <= comparison.spread for result in comparison.results[1:]]
-    match near:
-        case [True, True]:
-            return "The median and CenteredClip stay near the honest mean."
-        case [True, False]:
-            return "The median stays near the honest mean, CenteredClip does not."
-        case [False, True]:
-            return "CenteredClip stays near the honest mean, the median does not."
-        case _:
-            return "Neither the median nor CenteredClip is near the honest mean."
-
-
-def _about_clipping(comparison: Comparison) -> Iterator[str]:
+        yield verdict(comparison.results[0], comparison.spread) if bad else "none"
+        yield _near(*(result.error <= comparison.spread for result in comparison.results[1:]))
     *_, before, center = comparison.results[-1].path
     radius = comparison.clipping.radius
     if math.dist(before, center) > ARRIVED * radius:
-        yield "CenteredClip is still on its way: it needs more iterations."
-    elif comparison.bad and all(math.dist(one, center) <= radius for one in comparison.bad):
-        yield "No bad gradient is clipped, because none is farther away than the radius."
+        yield "moving"
+    elif bad and all(math.dist(one, center) <= radius for one in comparison.bad):
+        yield "inside"
+
+
+def _near(median: bool, clip: bool) -> str:
+    """The sentence that names those of the two that are near the honest mean."""
+    if median:
+        return "both" if clip else "median"
+    return "clip" if clip else "neither"
 
 
 def _signed(number: float) -> str:

@@ -11,6 +11,20 @@ FASTEST: Final = 20.0
 SETTINGS: Final = PaceSettings()
 NAMES: Final = ("A", "B", "C")
 
+# All texts about a state; until Python has started, the page's script fills in the same ones.
+TEXTS: Final = {
+    "summary": (
+        "In {minutes} minutes, equal shares complete {old_steps} with {old_sequences} sequences; "
+        "at their own pace, volunteers complete {own_steps} with {own_sequences}."
+    ),
+    "speed": "{speed} per second",
+    "left": "left",
+    "waited": "{percent} %",
+    "no_step": "no step",
+    "one_step": "1 step",
+    "steps": "{count} steps",
+}
+
 
 def answer(params: Mapping[str, object]) -> dict[str, Any]:
     """The figures and texts for one state of the demonstration.
@@ -68,13 +82,15 @@ def figures(speeds: Sequence[float], timelines: Sequence[Timeline]) -> dict[str,
     """The texts shown on the page, by name."""
     texts = {"summary": summary(timelines)}
     for volunteer, speed in enumerate(speeds):
-        texts[f"speed.{volunteer}"] = f"{speed:g} per second" if speed else "left"
+        moving = TEXTS["speed"].format(speed=f"{speed:g}")
+        texts[f"speed.{volunteer}"] = moving if speed else TEXTS["left"]
     for timeline in timelines:
         name = timeline.pacing.value
         texts[f"{name}.steps"] = _steps(timeline)
         texts[f"{name}.sequences"] = f"{timeline.sequences:,}"
         for volunteer, lane in enumerate(timeline.lanes):
-            texts[f"{name}.waited.{volunteer}"] = f"{100 * timeline.waited(volunteer):.0f} %"
+            percent = f"{100 * timeline.waited(volunteer):.0f}"
+            texts[f"{name}.waited.{volunteer}"] = TEXTS["waited"].format(percent=percent)
             step = next((s for s in lane if s.activity is Activity.COMPUTE), None)
             texts[f"{name}.share.{volunteer}"] = f"{step.sequences if step else 0}"
     return texts
@@ -83,13 +99,15 @@ def figures(speeds: Sequence[float], timelines: Sequence[Timeline]) -> dict[str,
 def summary(timelines: Sequence[Timeline]) -> str:
     """One sentence for anyone who can't see the picture."""
     old, own = timelines
-    minutes = f"{old.window_seconds / 60:g}"
-    return (
-        f"In {minutes} minutes, equal shares complete {_steps(old)} with {old.sequences:,} "
-        f"sequences; at their own pace, volunteers complete {_steps(own)} with {own.sequences:,}."
+    return TEXTS["summary"].format(
+        minutes=f"{old.window_seconds / 60:g}",
+        old_steps=_steps(old),
+        old_sequences=f"{old.sequences:,}",
+        own_steps=_steps(own),
+        own_sequences=f"{own.sequences:,}",
     )
 
 
 def _steps(timeline: Timeline) -> str:
     count = len(timeline.steps)
-    return "no step" if not count else f"{count} step{'s' if count > 1 else ''}"
+    return TEXTS[{0: "no_step", 1: "one_step"}.get(count, "steps")].format(count=count)

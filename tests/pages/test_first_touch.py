@@ -2,38 +2,17 @@
 
 import json
 import random
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from calculator.protocol import handle
 from calculator.swarm.attacks import Attack
-from tools.console import ROOT
-from tools.node import find_node
+from templates.pages.how_it_works.context import race_constants
+from templates.pages.security.context import constants
+from tests.pages.scripts import call
 
-FOLDER = ROOT / "docs" / "assets" / "demonstration"
 COUNT = 400
-
-
-def computed(script: str, name: str, states: list[dict[str, Any]], folder: Path) -> list[Any]:
-    """The answers of a script to each state, in Node."""
-    for source in FOLDER.glob("*.js"):
-        (folder / source.name).write_text(source.read_text("utf-8"), "utf-8")
-    (folder / "package.json").write_text('{"type": "module"}', "utf-8")
-    (folder / "ask.js").write_text(
-        f'import {{ {name} }} from "./{script}";\n'
-        'import { readFileSync } from "node:fs";\n'
-        'const states = JSON.parse(readFileSync(0, "utf8"));\n'
-        f"console.log(JSON.stringify(states.map((state) => {name}(state) ?? null)));\n",
-        "utf-8",
-    )
-    command = [find_node().node, folder / "ask.js"]
-    text = json.dumps(states)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
-    answers: list[Any] = json.loads(done.stdout)
-    return answers
 
 
 def python(method: str, state: dict[str, Any]) -> Any:
@@ -64,17 +43,19 @@ def assert_alike(found: Any, expected: Any, state: dict[str, Any]) -> None:
     assert {k: one[k] for k in texts} == {k: other[k] for k in texts}, state
 
 
-def test_the_race_of_the_script_is_pythons(tmp_path: Path) -> None:
+def test_the_race_of_the_script_is_pythons() -> None:
     draw = random.Random(16)
     states: list[dict[str, Any]] = [
         {"speeds": [f"{draw.randrange(0, 41) / 2:g}" for _ in range(3)]} for _ in range(COUNT)
     ]
     states += [{"speeds": speeds.split()} for speeds in ("0 0 0", "0 0 8", "4 4 4", "20 20 20")]
-    for state, found in zip(states, computed("pace.js", "pace", states, tmp_path), strict=True):
+    calls = [[state, race_constants()] for state in states]
+    answers = call("demonstration/pace.js", "pace", calls)
+    for state, found in zip(states, answers, strict=True):
         assert_alike(found, python("pace", state), state)
 
 
-def test_the_plane_of_the_script_is_pythons(tmp_path: Path) -> None:
+def test_the_plane_of_the_script_is_pythons() -> None:
     draw = random.Random(16)
     states: list[dict[str, Any]] = [
         {
@@ -92,6 +73,7 @@ def test_the_plane_of_the_script_is_pythons(tmp_path: Path) -> None:
         }
         for _ in range(COUNT)
     ]
-    answers = computed("aggregate.js", "aggregate", states, tmp_path)
+    calls = [[state, constants()] for state in states]
+    answers = call("demonstration/aggregate.js", "aggregate", calls)
     for state, found in zip(states, answers, strict=True):
         assert_alike(found, python("aggregate", state), state)

@@ -63,6 +63,9 @@ export function demonstrate(root, method, compute, state, draw) {
   return request;
 }
 
+/** @param {HTMLElement} root What the figure's script shares with Python, as its page has it. */
+export const constantsOf = (root) => JSON.parse(root.dataset.constants ?? "");
+
 /**
  * Start Python when the figure comes near, or when the page has nothing else to do.
  *

@@ -1,5 +1,5 @@
 // @ts-check
-/* Numbers as Python adds and writes them: exact ties are rounded to the even digit. */
+/* Numbers and sentences as Python adds and writes them: exact ties are rounded to the even digit. */
 
 /**
  * @param {number} value
@@ -75,3 +75,11 @@ function square(number) {
   const rounded = number * number;
   return [rounded, high * high - rounded + 2 * high * low + low * low];
 }
+
+/**
+ * A sentence with values in place of their names.
+ *
+ * @param {string} sentence such as "{bad} of {all}"
+ * @param {Record<string, string | number>} values
+ */
+export const filled = (sentence, values) => sentence.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));

@@ -1,72 +1,72 @@
 // @ts-check
 /*
- * Computes what calculator/swarm/race.py does, until Python is there. A test compares every number
- * and text of the two.
+ * Computes what calculator/swarm/race.py does, until Python is there, from the same settings and
+ * texts: they are in the page. A test compares every number and text of the two.
  */
 
-import { fixed, general, whole } from "./numbers.js";
-
-// The settings of calculator/swarm/pace.py.
-const TARGET = 240;
-const MICRO = 2;
-const EXCHANGE = 6;
-const WINDOW = 180;
+import { filled, fixed, general, whole } from "./numbers.js";
 
 /** @typedef {{seconds: number[], sequences: number[]}} Step When each volunteer is done, and what it did. */
 /** @typedef {{activity: string, start: number, end: number, sequences: number}} Segment */
+/** @typedef {{target_batch_size: number, micro_batch_size: number, exchange_seconds: number, window_seconds: number}} Settings Those of calculator/swarm/pace.py. */
+/** @typedef {{settings: Settings, texts: Record<string, string>}} Constants */
 
 /**
  * @param {{speeds: string[]}} state
+ * @param {Constants} constants
  * @returns {object | undefined} Nothing where Python refuses the state.
  */
-export function pace(state) {
+export function pace(state, { settings, texts }) {
   const speeds = state.speeds.map(Number);
   if (!speeds.some((speed) => speed > 0)) return undefined;
-  const timelines = { "equal-shares": simulate(equalShares(speeds)), "own-pace": simulate(ownPace(speeds)) };
+  const timelines = {
+    "equal-shares": simulate(equalShares(speeds, settings), settings),
+    "own-pace": simulate(ownPace(speeds, settings), settings),
+  };
   return {
     speeds,
-    timelines: Object.fromEntries(Object.entries(timelines).map(([name, timeline]) => [name, drawn(timeline)])),
-    figures: figures(speeds, timelines),
+    timelines: Object.fromEntries(Object.entries(timelines).map(([name, timeline]) => [name, drawn(timeline, settings)])),
+    figures: figures(speeds, timelines, settings, texts),
   };
 }
 
-/** @param {number[]} speeds @returns {Step} */
-function equalShares(speeds) {
-  const share = MICRO * Math.ceil(TARGET / (speeds.length * MICRO));
+/** @param {number[]} speeds @param {Settings} settings @returns {Step} */
+function equalShares(speeds, { target_batch_size: target, micro_batch_size: micro }) {
+  const share = micro * Math.ceil(target / (speeds.length * micro));
   return { seconds: speeds.map((speed) => share / speed), sequences: speeds.map((speed) => (speed ? share : 0)) };
 }
 
-/** @param {number[]} speeds @returns {Step} */
-function ownPace(speeds) {
+/** @param {number[]} speeds @param {Settings} settings @returns {Step} */
+function ownPace(speeds, { target_batch_size: target, micro_batch_size: micro }) {
   const counts = speeds.map(() => 0);
   const done = speeds.map(() => 0);
   let computed = 0;
   let full = 0;
-  let running = speeds.flatMap((speed, volunteer) => (speed ? [{ end: MICRO / speed, volunteer }] : []));
+  let running = speeds.flatMap((speed, volunteer) => (speed ? [{ end: micro / speed, volunteer }] : []));
   while (running.length) {
     running.sort((one, other) => one.end - other.end || one.volunteer - other.volunteer);
     const { end, volunteer } = /** @type {typeof running[number]} */ (running.shift());
     counts[volunteer] += 1;
     done[volunteer] = end;
-    computed += MICRO;
-    if (computed < TARGET) {
-      running.push({ end: ((counts[volunteer] + 1) * MICRO) / speeds[volunteer], volunteer });
+    computed += micro;
+    if (computed < target) {
+      running.push({ end: ((counts[volunteer] + 1) * micro) / speeds[volunteer], volunteer });
     } else if (!full) {
       full = end;
       running = running.filter((one) => done[one.volunteer] < end * (1 - 1e-9));
     }
   }
-  return { seconds: done, sequences: counts.map((count) => MICRO * count) };
+  return { seconds: done, sequences: counts.map((count) => micro * count) };
 }
 
-/** @param {Step} step */
-function simulate({ seconds, sequences }) {
+/** @param {Step} step @param {Settings} settings */
+function simulate({ seconds, sequences }, { exchange_seconds: exchange, window_seconds: window }) {
   /** @type {Segment[][]} */
   const lanes = seconds.map(() => []);
   const steps = [];
-  for (let start = 0; start < WINDOW;) {
+  for (let start = 0; start < window;) {
     const ready = start + Math.max(...seconds);
-    const end = ready + EXCHANGE;
+    const end = ready + exchange;
     for (const [volunteer, lane] of lanes.entries()) {
       const finished = start + (sequences[volunteer] ? seconds[volunteer] : 0);
       const parts = [
@@ -75,19 +75,19 @@ function simulate({ seconds, sequences }) {
         { activity: "exchange", start: ready, end, sequences: 0 },
       ];
       for (const part of parts) {
-        const cut = { ...part, end: Math.min(part.end, WINDOW) };
+        const cut = { ...part, end: Math.min(part.end, window) };
         if (cut.start < cut.end) lane.push(cut);
       }
     }
-    if (end <= WINDOW) steps.push(end);
+    if (end <= window) steps.push(end);
     start = end;
   }
   return { lanes, steps, sequences: steps.length * sequences.reduce((sum, count) => sum + count, 0) };
 }
 
-/** @param {ReturnType<typeof simulate>} timeline In percent of the window. */
-function drawn({ lanes, steps }) {
-  const toPercent = 100 / WINDOW;
+/** @param {ReturnType<typeof simulate>} timeline In percent of the window. @param {Settings} settings */
+function drawn({ lanes, steps }, { window_seconds: window }) {
+  const toPercent = 100 / window;
   const segment = (/** @type {Segment} */ { activity, start, end }) => ({ activity, left: start * toPercent, width: (end - start) * toPercent });
   return { lanes: lanes.map((lane) => lane.map(segment)), steps: steps.map((end) => end * toPercent) };
 }
@@ -95,28 +95,35 @@ function drawn({ lanes, steps }) {
 /**
  * @param {number[]} speeds
  * @param {Record<string, ReturnType<typeof simulate>>} timelines
+ * @param {Settings} settings
+ * @param {Record<string, string>} texts
  */
-function figures(speeds, timelines) {
+function figures(speeds, timelines, { window_seconds: window }, texts) {
   const [old, own] = Object.values(timelines);
+  const stepsOf = (/** @type {{steps: number[]}} */ { steps: { length: count } }) =>
+    filled(count > 1 ? texts.steps : count ? texts.one_step : texts.no_step, { count });
   /** @type {Record<string, string>} */
-  const texts = {
-    summary: `In ${general(WINDOW / 60)} minutes, equal shares complete ${stepsOf(old)} with ${whole(old.sequences)} sequences; at their own pace, volunteers complete ${stepsOf(own)} with ${whole(own.sequences)}.`,
+  const found = {
+    summary: filled(texts.summary, {
+      minutes: general(window / 60),
+      old_steps: stepsOf(old),
+      old_sequences: whole(old.sequences),
+      own_steps: stepsOf(own),
+      own_sequences: whole(own.sequences),
+    }),
   };
-  for (const [volunteer, speed] of speeds.entries()) texts[`speed.${volunteer}`] = speed ? `${general(speed)} per second` : "left";
+  for (const [volunteer, speed] of speeds.entries()) {
+    found[`speed.${volunteer}`] = speed ? filled(texts.speed, { speed: general(speed) }) : texts.left;
+  }
   for (const [name, timeline] of Object.entries(timelines)) {
-    texts[`${name}.steps`] = stepsOf(timeline);
-    texts[`${name}.sequences`] = whole(timeline.sequences);
+    found[`${name}.steps`] = stepsOf(timeline);
+    found[`${name}.sequences`] = whole(timeline.sequences);
     for (const [volunteer, lane] of timeline.lanes.entries()) {
       const waits = lane.filter(({ activity }) => activity === "wait");
-      const waited = waits.reduce((sum, { start, end }) => sum + (end - start), 0) / WINDOW;
-      texts[`${name}.waited.${volunteer}`] = `${fixed(100 * waited, 0)} %`;
-      texts[`${name}.share.${volunteer}`] = String(lane.find(({ activity }) => activity === "compute")?.sequences ?? 0);
+      const waited = waits.reduce((sum, { start, end }) => sum + (end - start), 0) / window;
+      found[`${name}.waited.${volunteer}`] = filled(texts.waited, { percent: fixed(100 * waited, 0) });
+      found[`${name}.share.${volunteer}`] = String(lane.find(({ activity }) => activity === "compute")?.sequences ?? 0);
     }
   }
-  return texts;
-}
-
-/** @param {{steps: number[]}} timeline */
-function stepsOf({ steps }) {
-  return steps.length ? `${steps.length} step${steps.length > 1 ? "s" : ""}` : "no step";
+  return found;
 }

@@ -5,7 +5,7 @@
  */
 
 import { aggregate } from "./aggregate.js";
-import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
+import { constantsOf, demonstrate, find, findAll, mountEach } from "./demonstration.js";
 
 /** @typedef {{left: number, top: number}} Place */
 /** @typedef {Place & {x: number, y: number, outside: boolean}} Point */
@@ -29,7 +29,8 @@ function mount(root) {
 
   const field = (/** @type {string} */ name) =>
     /** @type {HTMLInputElement} */ (controls.elements.namedItem(name));
-  const request = demonstrate(root, "aggregate", aggregate, () => ({
+  const constants = constantsOf(root);
+  const request = demonstrate(root, "aggregate", (/** @type {import("./aggregate.js").State} */ state) => aggregate(state, constants), () => ({
     attack,
     bad,
     bad_count: field("bad_count").value,

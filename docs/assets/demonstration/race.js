@@ -2,7 +2,7 @@
 /* The three volunteers on 'How it works': sets their speeds and draws the segments from Python. */
 
 import { pace } from "./pace.js";
-import { demonstrate, find, findAll, mountEach } from "./demonstration.js";
+import { constantsOf, demonstrate, find, findAll, mountEach } from "./demonstration.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -10,7 +10,8 @@ const SVG = "http://www.w3.org/2000/svg";
 function mount(root) {
   const controls = /** @type {HTMLFormElement} */ (find(root, "form"));
   const speeds = /** @type {HTMLInputElement[]} */ (findAll(controls, "input[type=range]"));
-  const request = demonstrate(root, "pace", pace, () => ({ speeds: speeds.map((speed) => speed.value) }), draw);
+  const constants = constantsOf(root);
+  const request = demonstrate(root, "pace", (/** @type {{speeds: string[]}} */ state) => pace(state, constants), () => ({ speeds: speeds.map((speed) => speed.value) }), draw);
 
   /** @param {any} value */
   function draw(value) {

@@ -1,6 +1,6 @@
 """Data for 'How it works': exchanges, memory by technique, and the race's first state."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from calculator.catalog import SOURCES, find_model
 from calculator.parameters import parameter_tensors
@@ -167,6 +167,11 @@ def _saving(choices: dict[str, str], added: dict[str, str]) -> Saving:
     )
 
 
+def race_constants() -> dict[str, object]:
+    """What the script of the race shares with Python."""
+    return {"settings": asdict(race.SETTINGS), "texts": race.TEXTS}
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     stairs = exchange_stairs()
@@ -186,6 +191,7 @@ def context() -> dict[str, object]:
         "rare": recipe.swarm.target_batch_size // SMALL_BATCH,
         "links": slow_links.read(),
         "race": ask("pace"),
+        "race_constants": race_constants(),
         "race_names": race.NAMES,
         "race_settings": race.SETTINGS,
         "fastest": race.FASTEST,

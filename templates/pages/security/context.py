@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from calculator.catalog import SOURCES
-from calculator.swarm.plane import DEFAULT_ATTACK, MOST_BAD
+from calculator.swarm import attacks, plane
 from templates.pages.calculator.context import ask
 from templates.pages.security import chaos, defence
 
@@ -178,13 +178,30 @@ BOUNDED = (
 )
 
 
+def constants() -> dict[str, object]:
+    """What the script of the demonstration shares with Python."""
+    return {
+        "honest": plane.HONEST,
+        "half_width": plane.HALF_WIDTH,
+        "half_height": plane.HALF_HEIGHT,
+        "margin": plane.MARGIN,
+        "close": plane.CLOSE,
+        "arrived": plane.ARRIVED,
+        "factors": attacks.FACTORS,
+        "just_inside": attacks.JUST_INSIDE,
+        "apart": attacks.APART,
+        "sentences": plane.SENTENCES,
+    }
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     return {
         "value": ask("aggregate"),
+        "constants": constants(),
         "attacks": ATTACKS,
-        "default_attack": DEFAULT_ATTACK.value,
-        "most_bad": MOST_BAD,
+        "default_attack": plane.DEFAULT_ATTACK.value,
+        "most_bad": plane.MOST_BAD,
         "most_iterations": MOST_ITERATIONS,
         "measured": defence.read(),
         "chaos": chaos.read(),
