@@ -5,15 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from templates.pieces.recorded_run import first_run
 from tests.browser.test_every_page import AXE, RUN_AXE
 from tests.browser.visits import Visitor, touch
 from tests.browser.written_run import serving, write_crowd
-from tools.console import ROOT
-from training.optimizer.lamb import learning_rate_factor
-from training.run.recipes import find_recipe
 
 pytestmark = pytest.mark.browser
 
@@ -158,33 +155,11 @@ def test_one_step_is_read_by_keyboard_and_all_in_a_table(charts: Page) -> None:
     assert rows.count() <= 60
 
 
-def serve_source(route: Route) -> None:
-    """A script as it is written, before it is bundled."""
-    path = route.request.url.partition("/sources/")[2]
-    route.fulfill(path=ROOT / "docs" / "assets" / path)
-
-
-def test_the_schedule_drawn_is_the_one_that_volunteers_follow(archive: Page) -> None:
-    recipe = find_recipe("rehearsal")
-    peak, schedule = recipe.optimizer.learning_rate, recipe.schedule
-    card = {
-        "total_steps": schedule.total_steps,
-        "warmup_steps": schedule.warmup_steps,
-        "learning_rate": peak,
-    }
-    archive.route("**/sources/**", serve_source)
-    drawn = archive.evaluate(
-        """async (schedule) => {
-          const { scheduleCorners, interpolate } = await import("../sources/live/series.js");
-          const { steps, rates } = scheduleCorners(schedule);
-          const all = Array.from({ length: schedule.total_steps }, (_, index) => index + 1);
-          return all.map((step) => interpolate(steps, rates, step));
-        }""".replace("../sources", archive.url.replace("/live/", "/sources")),
-        card,
-    )
-    # the page counts steps from 1, the schedule from 0
-    followed = [peak * learning_rate_factor(schedule, step) for step in range(len(drawn))]
-    assert drawn == pytest.approx(followed)
+def test_the_learning_rate_drawn_is_the_one_in_the_runs_file(charts: Page) -> None:
+    line = charts.evaluate(f"() => (({{ x, y }}) => [[...x], [...y]])({PLOT}.data[2])")
+    inside = [corner for corner in RUN.card["schedule"]["corners"] if corner[0] <= LAST["step"]]
+    for corner in inside:
+        assert corner in [list(point) for point in zip(*line, strict=True)]
 
 
 def test_contributors_are_searched_and_sorted(archive: Page) -> None:

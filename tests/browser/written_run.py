@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +20,8 @@ from training.run.live import (
     RunCard,
     timestamp,
 )
+from training.run.recipes import ScheduleSettings
+from training.run.schedule import corners
 
 NAME = "watched"
 STEP_BYTES = 1_500_000
@@ -43,11 +45,11 @@ class WrittenRun:
 
     def open(self, total_steps: int = 1000) -> None:
         """Write run.json."""
-        schedule = {
-            "total_steps": total_steps,
-            "warmup_steps": 10,
+        settings = ScheduleSettings(total_steps, warmup_steps=10)
+        schedule = asdict(settings) | {
             "target_batch_size": 128,
             "learning_rate": 0.05,
+            "corners": corners(settings, 0.05),
         }
         start = timestamp(time.time() - 3600)
         join = "python -m training join watched.toml"

@@ -292,6 +292,7 @@ class RoundsMonitor:
             "target_batch_size": 0,  # a round ends with its time
             "round_seconds": settings.seconds,
             "learning_rate": settings.learning_rate,
+            "corners": corners(self.recipe.schedule, settings.learning_rate),
         }
         return RunCard(
             name=self.run.name,

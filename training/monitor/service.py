@@ -39,6 +39,7 @@ from training.run import atomic
 from training.run import status as status_file
 from training.run.live import LiveFolder, PeerState, ProgressLine, RunCard, timestamp
 from training.run.runfile import RunFile
+from training.run.schedule import corners
 
 logger = logging.getLogger(__name__)
 
@@ -346,6 +347,7 @@ class Monitor:
         schedule = asdict(recipe.schedule) | {
             "target_batch_size": recipe.swarm.target_batch_size,
             "learning_rate": recipe.optimizer.learning_rate,
+            "corners": corners(recipe.schedule, recipe.optimizer.learning_rate),
         }
         return RunCard(
             name=self.run.name,

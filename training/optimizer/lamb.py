@@ -22,7 +22,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from calculator.errors import InputError
 from training.optimizer.quantisation import QuantisedTensor, dequantise, quantise
-from training.run.recipes import OptimizerSettings, Recipe, ScheduleSettings
+from training.run.recipes import OptimizerSettings, Recipe
+from training.run.schedule import learning_rate_factor
 
 logger = logging.getLogger(__name__)
 
@@ -147,18 +148,6 @@ def build_optimizer(recipe: Recipe, params: Iterable[Any]) -> Lamb:
 def build_schedule(recipe: Recipe, optimizer: torch.optim.Optimizer) -> LambdaLR:
     """The recipe's schedule: call `step` after each global step."""
     return LambdaLR(optimizer, lambda step: learning_rate_factor(recipe.schedule, step))
-
-
-def learning_rate_factor(schedule: ScheduleSettings, step: int) -> float:
-    """Share of the peak learning rate at global step `step`, counted from 0.
-
-    Rises linearly to 1 over the warm-up, of which the first step already learns, then falls
-    linearly to 0 at the end of the schedule.
-    """
-    if step < schedule.warmup_steps:
-        return (step + 1) / schedule.warmup_steps
-    decay_steps = max(schedule.total_steps - schedule.warmup_steps, 1)
-    return max(schedule.total_steps - step, 0) / decay_steps
 
 
 def _global_norm(gradients: list[torch.Tensor]) -> torch.Tensor:

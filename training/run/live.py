@@ -39,6 +39,8 @@ class PeerState(StrEnum):
 class RunCard:
     """A run's description in `run.json`; `finished` is the time of its end or None.
 
+    `schedule` has the sizes of the run's schedule, and `corners`, the steps between which the
+    learning rate is a straight line, with its value there.
     `notice` is a sentence for whoever looks at the run, such as that nobody can be called.
     """
 
@@ -47,7 +49,7 @@ class RunCard:
     recipe: str
     model: dict[str, Any]
     parameters: int
-    schedule: dict[str, float]
+    schedule: dict[str, Any]
     start: str
     join: str
     links: dict[str, str] = field(default_factory=dict)

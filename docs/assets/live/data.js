@@ -8,7 +8,8 @@
  * @property {string} title
  * @property {string} recipe
  * @property {number} parameters
- * @property {{total_steps: number, warmup_steps: number, target_batch_size: number, learning_rate: number, round_seconds?: number}} schedule
+ * @property {{total_steps: number, warmup_steps: number, target_batch_size: number, learning_rate: number, round_seconds?: number, corners?: [number, number][]}} schedule
+ *     corners: steps between which the learning rate is a straight line, and its value there; absent in runs of before this was noted
  * @property {string} start
  * @property {string} join
  * @property {Record<string, string>} links

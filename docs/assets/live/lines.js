@@ -1,7 +1,7 @@
 // @ts-check
 /* What each chart draws: traces and axes for Plotly, and a sentence for those who do not see it. */
 
-import { cumulative, growing, interpolate, scheduleCorners, smooth, thin } from "./series.js";
+import { cumulative, growing, interpolate, smooth, thin } from "./series.js";
 import { bytes, count, decimal } from "./words.js";
 
 /**
@@ -65,7 +65,7 @@ export function loss(scene) {
     line(scene, values, { line: { color: colour("line-strong"), width: 1 }, opacity: 0.75 }),
     line(scene, smooth(values, view.smoothing), { line: { color: colour("series-1"), width: 2.5 } }),
   ];
-  if (card) traces.push(rate(scene, card.schedule));
+  if (card?.schedule.corners) traces.push(rate(scene, card.schedule.corners));
   const [first, last] = ends(values);
   return {
     traces,
@@ -83,10 +83,10 @@ export function loss(scene) {
  * The learning rate that the schedule gives each step.
  *
  * @param {Scene} scene
- * @param {import("./data.js").Card["schedule"]} schedule
+ * @param {[number, number][]} corners
  */
-function rate(scene, schedule) {
-  const { steps, rates: heights } = scheduleCorners(schedule);
+function rate(scene, corners) {
+  const [steps, heights] = [corners.map(([step]) => step), corners.map(([, height]) => height)];
   const style = { yaxis: "y2", line: { color: scene.colour("series-2"), width: 1.5, dash: "dot" } };
   if (scene.view.across === "time") {
     return line(scene, scene.progress.step.map((step) => interpolate(steps, heights, step)), style);

@@ -1,7 +1,7 @@
 // @ts-check
 /* The charts in numbers: one step at a time, and a table of some fifty. */
 
-import { interpolate, scheduleCorners, smooth } from "./series.js";
+import { interpolate, smooth } from "./series.js";
 import { make } from "./markup.js";
 import { bytes, count, decimal, momentInWords } from "./words.js";
 
@@ -20,8 +20,8 @@ const TABLE_ROWS = 50;
  * @returns {[string, string][]}
  */
 function figuresOf({ step, time, figures }, card, smoothed, index) {
-  const corners = card && scheduleCorners(card.schedule);
-  const rate = corners ? interpolate(corners.steps, corners.rates, step[index]) : NaN;
+  const corners = card?.schedule.corners ?? [];
+  const rate = interpolate(corners.map(([place]) => place), corners.map(([, value]) => value), step[index]) ?? NaN;
   const at = (/** @type {import("./progress.js").Figure} */ name) => figures[name][index];
   return [
     ["Time", momentInWords(time[index])],

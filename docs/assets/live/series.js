@@ -83,20 +83,6 @@ function widen(extremes, values, index) {
 }
 
 /**
- * The corners of the schedule that the volunteers follow (training/optimizer/lamb.py): up in a straight line
- * over the warm-up, of which the first step already learns, and down in one to the end.
- *
- * @param {import("./data.js").Card["schedule"]} schedule
- * @returns {{steps: number[], rates: number[]}}
- */
-export function scheduleCorners({ total_steps: total, warmup_steps: warmup, learning_rate: peak }) {
-  const fall = Math.max(total - warmup, 1);
-  const down = [[warmup + 1, peak], [total, peak / fall], [total + 1, 0]];
-  const corners = warmup ? [[1, peak / warmup], [warmup, peak], ...down] : down;
-  return { steps: corners.map(([step]) => step), rates: corners.map(([, rate]) => rate) };
-}
-
-/**
  * The value at a place of a line through points.
  *
  * @param {number[]} places growing

@@ -48,11 +48,14 @@ export function webPage(text) {
  */
 export const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
+/** @param {any} points */
+const isLine = (points) => Array.isArray(points) && points.length > 0 && points.every((point) => Array.isArray(point) && point.length === 2 && point.every(Number.isFinite));
+
 /** @param {any} card */
 export const isCard = (card) =>
   isObject(card) && ["name", "title", "recipe", "start", "join"].every((name) => isText(card[name])) &&
   Number.isFinite(card.parameters) && isObject(card.schedule) &&
-  ["total_steps", "warmup_steps", "target_batch_size", "learning_rate"].every((name) => Number.isFinite(card.schedule[name])) &&
+  ["total_steps", "warmup_steps", "target_batch_size", "learning_rate"].every((name) => Number.isFinite(card.schedule[name])) && (isAbsent(card.schedule.corners) || isLine(card.schedule.corners)) &&
   (isAbsent(card.finished) || isTime(card.finished)) && (isAbsent(card.links) || isObject(card.links));
 
 /** @param {any} peer */

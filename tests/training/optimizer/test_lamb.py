@@ -19,7 +19,6 @@ from training.optimizer.lamb import (
     Lamb,
     build_optimizer,
     build_schedule,
-    learning_rate_factor,
     parameter_groups,
 )
 from training.optimizer.quantisation import (
@@ -30,7 +29,8 @@ from training.optimizer.quantisation import (
     quantise_plainly,
 )
 from training.pictures.codes import CodeModel
-from training.run.recipes import RECIPES, OptimizerSettings, ScheduleSettings
+from training.run.recipes import RECIPES, OptimizerSettings
+from training.run.schedule import learning_rate_factor
 
 PLAIN = OptimizerSettings(learning_rate=0.01, state_bits=32)
 SMALL_BLOCKS = replace(
@@ -303,16 +303,6 @@ def test_only_matrices_decay(model: TextToImageTransformer) -> None:
     assert len(matrices["params"]) + len(vectors["params"]) == len(names)
     assert all(names[id(p)].endswith("weight") for p in matrices["params"])
     assert all(("norm" in names[id(p)]) is False for p in matrices["params"])
-
-
-def test_schedule_warms_up_and_ends_at_zero() -> None:
-    schedule = ScheduleSettings(total_steps=31_250, warmup_steps=3_125)
-    assert learning_rate_factor(schedule, 0) == pytest.approx(1 / 3_125)
-    assert learning_rate_factor(schedule, 3_124) == 1.0
-    assert learning_rate_factor(schedule, 3_125) == 1.0
-    assert learning_rate_factor(schedule, (31_250 + 3_125) // 2) == pytest.approx(0.5, abs=1e-4)
-    assert learning_rate_factor(schedule, 31_250) == 0.0
-    assert learning_rate_factor(schedule, 40_000) == 0.0
 
 
 def test_the_schedule_drives_the_optimizer() -> None:
