@@ -17,7 +17,7 @@ console.log(JSON.stringify(calls.map((given) => asked(...given) ?? null)));
 
 
 def call(script: str, name: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
-    """What a function returns for each list of arguments; None for undefined and NaN.
+    """A function's results for each list of arguments; None for undefined and NaN.
 
     Args:
         script: where it is in docs/assets, such as "live/words.js".

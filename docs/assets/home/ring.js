@@ -85,7 +85,7 @@ export function drawing(peers, share) {
   );
 }
 
-/** @param {number} share The dash that draws this part of the circle around the picture. */
+/** @param {number} share The dash that draws this part of the ring that frames the picture. */
 export const arc = (share) => `${share.toFixed(4)} 1`;
 
 /**
@@ -113,7 +113,7 @@ function volunteer({ peer, x, y, radius }, named) {
   return mark("g", { class: "swarm__peer", "data-id": peer.id, "data-state": peer.state }, mark("circle", { cx, cy, r }), ...label);
 }
 
-/** @param {Contributor[]} peers The figure for anyone who can't see it. */
+/** @param {Contributor[]} peers The figure in words. */
 function inWords(peers) {
   const most = byContribution(peers).slice(0, NAMED);
   const each = most.map(({ name, samples, state }) => `${name}: ${samples.toLocaleString("en")} sequences, ${state}`);

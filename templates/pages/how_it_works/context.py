@@ -168,7 +168,7 @@ def _saving(choices: dict[str, str], added: dict[str, str]) -> Saving:
 
 
 def race_constants() -> dict[str, object]:
-    """What the script of the race shares with Python."""
+    """Settings and texts that the script of the race shares with Python."""
     return {"settings": asdict(race.SETTINGS), "texts": race.TEXTS}
 
 

@@ -179,7 +179,7 @@ BOUNDED = (
 
 
 def constants() -> dict[str, object]:
-    """What the script of the demonstration shares with Python."""
+    """Constants and sentences that the demonstration's script shares with Python."""
     return {
         "honest": plane.HONEST,
         "half_width": plane.HALF_WIDTH,
