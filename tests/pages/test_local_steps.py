@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from templates.pages.live.context import _step_size
 from templates.pages.run_your_own.local_steps import PATH, measured
 from templates.render import render_page
+from tests.pages.scripts import call
+from tests.pages.test_live_page import CARD
 
 
 def test_the_table_shows_the_recorded_figures() -> None:
@@ -42,14 +43,15 @@ def test_the_page_says_what_is_not_checked() -> None:
 @pytest.mark.parametrize(
     ("schedule", "row"),
     [
-        ({"target_batch_size": 4096}, ("Sequences per step", "4,096")),
+        ({"target_batch_size": 4096}, ["Sequences per step", "4,096"]),
         (
             {"target_batch_size": 0, "round_seconds": 1.5},
-            ("Computing per step", "1.5 s by each volunteer"),
+            ["Computing per step", "1.5 s by each volunteer"],
         ),
     ],
 )
-def test_the_live_page_says_what_ends_a_step(
-    schedule: dict[str, float], row: tuple[str, str]
-) -> None:
-    assert _step_size(schedule) == row
+def test_the_live_page_says_what_ends_a_step(schedule: dict[str, float], row: list[str]) -> None:
+    rest = {"total_steps": 300, "warmup_steps": 10, "learning_rate": 0.05}
+    card = CARD | {"schedule": rest | schedule}
+    (rows,) = call("live/figures.js", "about", [[card, "young"]])
+    assert row in rows

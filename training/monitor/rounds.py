@@ -42,6 +42,7 @@ from training.run import status as status_file
 from training.run.live import LiveFolder, ProgressLine, RunCard, timestamp
 from training.run.recipes import SparseSettings
 from training.run.runfile import RunFile
+from training.run.schedule import corners
 from training.sparse import catching_up, closing, web
 from training.sparse.closing import ClosingError
 from training.sparse.host import Closed, Host

@@ -29,6 +29,7 @@ from training.run.live import PeerState
 from training.run.milestones import Milestone
 from training.run.recipes import Recipe, SparseSettings
 from training.run.runfile import RunFile
+from training.run.schedule import learning_rate_factor
 from training.run.status import Stage, StatusBoard
 from training.sparse import catching_up
 from training.sparse.closing import ClosingError
@@ -177,7 +178,7 @@ class RoundsVolunteer:
 
     def _make_round(self, peer: Peer, stop: threading.Event) -> bool:
         """Learn, hand in, follow the round's list; True when the run is over."""
-        factor = lamb.learning_rate_factor(self.recipe.schedule, peer.state.round)
+        factor = learning_rate_factor(self.recipe.schedule, peer.state.round)
         for group in self._optimizer.param_groups:
             group["lr"] = factor * self.settings.learning_rate
         self._losses.clear()
