@@ -1,8 +1,10 @@
 """The model: typed by a part of its name, or given as a config.json."""
 
+import base64
 import json
 import pickle
 import random
+import zlib
 from typing import Any
 
 import pytest
@@ -63,6 +65,56 @@ def test_a_part_of_a_name_is_enough_from_the_keyboard(visit: Visitor) -> None:
     expect(model).to_have_attribute("aria-expanded", "false")
     assert page.url.endswith("?model=bert-large")
     assert parameters(page) == python_parameters(model="bert-large")
+
+
+def test_arrow_keys_go_round_the_list(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    model = page.locator("#model")
+    model.click()
+    page.keyboard.type("t5-")
+    shown = page.locator("#model-list [role='option']:visible")
+    ids = [option.get_attribute("id") for option in shown.all()]
+    assert len(ids) > 2
+    expect(model).to_have_attribute("aria-activedescendant", ids[0] or "")
+    page.keyboard.press("ArrowUp")
+    expect(model).to_have_attribute("aria-activedescendant", ids[-1] or "")
+    page.keyboard.press("ArrowUp")
+    expect(model).to_have_attribute("aria-activedescendant", ids[-2] or "")
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    expect(model).to_have_attribute("aria-activedescendant", ids[0] or "")
+    expect(page.locator("#model-list [data-active]")).to_have_count(1)
+
+
+def test_a_model_is_chosen_with_the_mouse(visit: Visitor) -> None:
+    page = open_calculator(visit())
+    model = page.locator("#model")
+    model.click()
+    expect(page.locator("#model-list [aria-selected='true']")).to_have_attribute(
+        "data-value", "gpt2-l"
+    )
+    page.keyboard.type("bert")
+    page.locator("#model-list [data-value='bert-base']").click()
+    settled(page)
+    expect(model).to_have_value("bert-base")
+    expect(model).to_be_focused()
+    expect(page.locator("#model-list")).to_be_hidden()
+    assert page.url.endswith("?model=bert-base")
+    assert parameters(page) == python_parameters(model="bert-base")
+
+
+@pytest.mark.parametrize(("typed", "model"), [("bert-large", "bert-large"), ("bert-l", "gpt2-l")])
+def test_leaving_the_field_chooses_a_whole_name_alone(
+    visit: Visitor, typed: str, model: str
+) -> None:
+    page = open_calculator(visit())
+    page.locator("#model").click()
+    page.keyboard.type(typed)
+    page.locator("h1").click()
+    settled(page)
+    expect(page.locator("#model")).to_have_value(model)
+    expect(page.locator("#model-list")).to_be_hidden()
+    assert parameters(page) == python_parameters(model=model)
 
 
 @pytest.mark.parametrize("how", ["Escape", "Tab"])
@@ -202,6 +254,17 @@ def test_a_config_too_long_for_an_address_is_counted_and_said_to_stay_here(visit
 def test_a_config_cut_in_the_address_is_refused(visit: Visitor) -> None:
     page = visit().open("calculator/#config=zzzz")
     expect(page.locator("#config-error")).to_contain_text("was cut or changed")
+
+
+def test_an_address_that_unpacks_to_too_much_is_refused(visit: Visitor) -> None:
+    visitor = visit()
+    packed = zlib.compress(json.dumps({**SMALL, "_name_or_path": "x" * 3_000_000}).encode(), 9)
+    fragment = base64.urlsafe_b64encode(packed[2:-4]).decode().rstrip("=")  # without zlib's frame
+    assert len(fragment) < 10_000
+    page = visitor.open(f"calculator/#config={fragment}")
+    expect(page.locator("#config-error")).to_contain_text("at most 2,000,000 characters")
+    assert page.input_value("#config") == ""
+    assert visitor.errors == []
 
 
 def test_sharing_and_reversibility_say_that_they_make_another_model(visit: Visitor) -> None:

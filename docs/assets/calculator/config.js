@@ -67,6 +67,7 @@ export async function pack(text) {
  *
  * @param {string} fragment
  * @param {number} longest In bytes: what would unpack to more is refused.
+ * @throws {RangeError} If it would.
  */
 export async function unpack(fragment, longest) {
   const letters = atob(fragment.slice(MARK.length).replaceAll("-", "+").replaceAll("_", "/"));
@@ -91,7 +92,7 @@ async function through(source, change, most) {
     size += value.length;
     if (size > most) {
       void reader.cancel();
-      throw new Error("too long");
+      throw new RangeError("too long");
     }
     chunks.push(value);
   }

@@ -208,10 +208,14 @@ function mount(form) {
   /** Read the config.json that the address holds, then ask. */
   async function restore() {
     const text = /** @type {HTMLTextAreaElement} */ (form.querySelector("#config"));
+    const longest = Number(text.dataset.longest);
     try {
-      text.value = await unpack(location.hash, Number(text.dataset.longest));
-    } catch {
-      const rule = "was cut or changed in the link: paste the config.json itself";
+      text.value = await unpack(location.hash, longest);
+    } catch (error) {
+      const rule =
+        error instanceof RangeError
+          ? `must hold a config.json of at most ${longest.toLocaleString("en")} characters`
+          : "was cut or changed in the link: paste the config.json itself";
       return refuse({ type: "InputError", field: "config", message: rule, value: "in this address", rule }, true);
     }
     /** @type {HTMLDetailsElement} */ (text.closest("details")).open = true;
