@@ -11,7 +11,7 @@ from types import CodeType
 
 import pytest
 
-from tools import browser_python, compile_bytecode, packed
+from tools import browser_python, compile_bytecode, import_closure, packed
 from tools.browser_python import FINDER, LOADER, _zip_of
 from tools.console import ROOT
 from tools.node import Node
@@ -129,6 +129,42 @@ def test_packed_modules_are_the_same_bytes_at_every_build(tmp_path: Path, packed
     compile_bytecode.pack_zip(sources, str(again), finder)
     assert again.read_bytes() == packed_zip.read_bytes()
     assert compile_bytecode.MODULES == packed.MODULES
+
+
+def test_a_packed_library_is_imported_from_its_start_and_names_what_it_lacks(
+    tmp_path: Path,
+) -> None:
+    sources, calculator = tmp_path / "sources.zip", tmp_path / "calculator.zip"
+    with zipfile.ZipFile(sources, "w") as target:
+        for name in ("encodings/__init__.py", "one.py", "deep/__init__.py", "deep/two.py"):
+            target.writestr(name, f"name = {name!r}")
+    whole, part = str(tmp_path / "whole.zip"), tmp_path / "part.zip"
+    compile_bytecode.compile_zip(str(sources), whole)
+    compile_bytecode.pack_zip(str(sources), str(calculator), FINDER.read_text("utf-8"))
+    import_closure.write_closure(whole, ["encodings", "deep", "one"], str(calculator), str(part))
+    with zipfile.ZipFile(part) as archive:
+        early = {"encodings/__init__.pyc", "packed.pyc", "sitecustomize.pyc", "left_out.pyc"}
+        assert set(archive.namelist()) == early | {compile_bytecode.MODULES}
+    program = (
+        f"import sys; sys.path.insert(0, {str(part)!r})\n"
+        "import sitecustomize, deep, one, left_out\n"
+        "print(deep.name, one.name, one.__spec__.origin, *left_out.NAMES)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == f"deep/__init__.py one.py {part}/one deep.two\n"
+
+
+def test_a_library_beside_sources_is_not_packed(tmp_path: Path) -> None:
+    sources, whole = tmp_path / "sources.zip", tmp_path / "whole.zip"
+    with zipfile.ZipFile(sources, "w") as target:
+        target.writestr("one.py", "")
+    compile_bytecode.compile_zip(str(sources), str(whole))
+    part = tmp_path / "part.zip"
+    import_closure.write_closure(str(whole), ["one"], str(sources), str(part))
+    with zipfile.ZipFile(part) as archive:
+        assert archive.namelist() == ["one.pyc", "left_out.pyc"]
 
 
 def every_code(code: CodeType) -> list[CodeType]:

@@ -2,21 +2,57 @@
 
 import json
 import re
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tools.browser_python import RUNTIME_FILES
-from tools.compile_bytecode import MODULES
+from tools.compile_bytecode import MODULES, module_of
 from tools.console import ROOT
 from tools.links import broken_links
+from tools.node import find_node
+from tools.packed import ZSTANDARD
 from tools.versions import folder_of
+
+READ_ARCHIVES = """
+import { readFileSync } from "node:fs";
+const [runtime, library, calculator] = process.argv.slice(1);
+const { loadPyodide } = await import(`${runtime}/pyodide.mjs`);
+const python = await loadPyodide({ indexURL: `${runtime}/`, stdLibURL: library });
+python.FS.writeFile("/calculator.zip", readFileSync(calculator));
+console.log(python.runPython(PROGRAM));
+"""
+LIST_MODULES = """
+import json, sys
+from left_out import NAMES
+from packed import read
+library = next(path for path in sys.path if path.endswith(".zip"))
+json.dumps({
+    "library": list(read(library)),
+    "left_out": list(NAMES),
+    "calculator": [code.co_filename for code, _ in read("/calculator.zip").values()],
+})
+"""
 
 
 def modules(archive: Path, suffix: str) -> set[str]:
     with zipfile.ZipFile(archive) as opened:
         return {name.removesuffix(suffix) for name in opened.namelist() if name.endswith(suffix)}
+
+
+@pytest.fixture(scope="module")
+def packed(site: Path) -> dict[str, list[str]]:
+    """What Python finds in the site's archives, started from them as a page starts it."""
+    runtime = folder_of(site, "pyodide")
+    library = runtime / "python_stdlib_bytecode.zip"
+    calculator = folder_of(site, "assets") / "calculator.zip"
+    program = READ_ARCHIVES.replace("PROGRAM", json.dumps(LIST_MODULES))
+    command = [find_node().node, "--input-type=module", "-e", program, runtime, library, calculator]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.parametrize("name", RUNTIME_FILES)
@@ -25,35 +61,34 @@ def test_pyodide_is_served_as_published(site: Path, name: str) -> None:
     assert (folder_of(site, "pyodide") / name).read_bytes() == published.read_bytes()
 
 
-def test_the_compiled_library_has_or_names_every_module_of_the_stock_one(site: Path) -> None:
+def test_the_compiled_library_has_or_names_every_module_of_the_stock_one(
+    site: Path, packed: dict[str, list[str]]
+) -> None:
     folder = folder_of(site, "pyodide")
     library = folder / "python_stdlib_bytecode.zip"
-    compiled = modules(library, ".pyc") - {"left_out"}
-    stock = modules(folder / "python_stdlib.zip", ".py")
-    assert compiled < stock
+    apart = {module_of(f"{path}.pyc") for path in modules(library, ".pyc")}
+    ours = {"left_out", "packed", "sitecustomize"}
+    assert ours < apart
+    compiled = (apart - ours) | set(packed["library"])
+    stock = {module_of(f"{path}.py") for path in modules(folder / "python_stdlib.zip", ".py")}
     assert modules(library, ".py") == set()
-    with zipfile.ZipFile(library) as archive:
-        names = set(re.split(r"[^\w.]+", archive.read("left_out.pyc").decode("latin-1")))
-    missing = stock - compiled
-    assert len(missing) > 300
-    # The first and the last name touch the bytes of the data around them.
-    unnamed = {path.removesuffix("/__init__").replace("/", ".") for path in missing} - names
-    assert len(unnamed) <= 2
-    assert library.stat().st_size < 700_000
-    assert compiled.isdisjoint(
-        {"argparse", "pathlib/__init__", "shutil", "ssl", "zipfile/__init__"}
-    )
+    assert set(packed["left_out"]) == stock - compiled
+    assert compiled < stock
+    assert len(packed["left_out"]) > 300
+    assert library.stat().st_size < 500_000
+    assert compiled.isdisjoint({"argparse", "pathlib", "shutil", "ssl", "zipfile"})
 
 
-def test_every_module_of_calculator_that_pages_can_use_is_packed(site: Path) -> None:
-    with zipfile.ZipFile(folder_of(site, "assets") / "calculator.zip") as archive:
-        assert archive.namelist() == [MODULES, "packed.pyc"]
-        packed = archive.read(MODULES)
-    paths = [path.relative_to(ROOT).as_posix() for path in (ROOT / "calculator").rglob("*.py")]
-    # Each module's code says where it is from.
-    left_out = {path for path in paths if path.encode() not in packed}
+def test_every_module_of_calculator_that_pages_can_use_is_packed(
+    site: Path, packed: dict[str, list[str]]
+) -> None:
+    archive = folder_of(site, "assets") / "calculator.zip"
+    with zipfile.ZipFile(archive) as opened:
+        assert opened.namelist() == [MODULES, "packed.pyc"]
+        assert opened.read(MODULES).startswith(ZSTANDARD)
+    paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / "calculator").rglob("*.py")}
     commands = {"__main__.py", "commandline.py", "config_file.py", "planner/commandline.py"}
-    assert left_out == {f"calculator/{name}" for name in commands}
+    assert paths - set(packed["calculator"]) == {f"calculator/{name}" for name in commands}
 
 
 def test_the_lock_lists_no_packages_since_none_are_served(site: Path) -> None:

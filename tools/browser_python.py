@@ -26,9 +26,9 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 def stage_browser_python(assets: Path, node: Node, node_modules: Path) -> None:
     """Put the runtime, both standard libraries and calculator.zip into `assets`.
 
-    assets/pyodide/python_stdlib_bytecode.zip is the imported part of the library, which starts
-    fast; the stock python_stdlib.zip beside it is what worker.js falls back to, also for a single
-    module that the part lacks.
+    assets/pyodide/python_stdlib_bytecode.zip is the imported part of the library, packed: it is
+    small and starts fast. The stock python_stdlib.zip beside it is what worker.js falls back to,
+    also for a single module that the part lacks.
     """
     pyodide = node_modules / "pyodide"
     folder = assets / "pyodide"
@@ -60,7 +60,7 @@ def _compiled_library(pyodide: Path, node: Node) -> Path | None:
 
 def _imported_part(library: Path, calculator: Path, pyodide: Path, node: Node) -> Path | None:
     """Parts of `library` that Pyodide and `calculator` import; None if Python cannot start."""
-    target = CACHE / f"closure-{digest([*CLOSURE, library, calculator])}.zip"
+    target = CACHE / f"closure-{digest([*CLOSURE, *COMPILER, library, calculator])}.zip"
     if target.is_file():
         return target
     command: list[str | Path] = [node.node, CLOSURE[0], pyodide, library, calculator, target]

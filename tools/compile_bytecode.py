@@ -10,6 +10,14 @@ import zipfile
 from types import CodeType
 from typing import Any
 
+try:
+    from compression import zstd  # type: ignore[import-not-found]
+except ImportError:  # Python before 3.14, which packs larger archives
+    zstd = None
+
+# Each module's name, its code, and True if it is a package.
+Modules = dict[str, tuple[CodeType, bool]]
+
 # The oldest date a zip can hold: the same bytes at every build.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 # PEP 552: hash-based and unchecked, so neither a date nor a source is asked for.
@@ -31,7 +39,7 @@ def compile_zip(sources: str, bytecode: str, loader: str = "") -> None:
             if name.endswith(".py"):
                 code = without_line_tables(compiled(content, name))
                 name, content = f"{name}c", pyc(code, content)
-            _add(target, name, content)
+            add_entry(target, name, content)
 
 
 def pack_zip(sources: str, packed: str, finder: str) -> None:
@@ -39,15 +47,31 @@ def pack_zip(sources: str, packed: str, finder: str) -> None:
 
     Docstrings and asserts are dropped; line tables stay, for traces of our own mistakes.
     """
-    modules = {}
+    modules: Modules = {}
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(packed, "w") as target:
         for path in sorted(source_zip.namelist()):
-            name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            name = module_of(path)
             code = compiled(source_zip.read(path), path)
             modules[name] = (code, path.endswith("/__init__.py"))
-        _add(target, MODULES, _dumps(modules))
+        add_packed(target, modules)
         source = finder.encode()
-        _add(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
+        add_entry(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
+
+
+def add_packed(archive: zipfile.ZipFile, modules: Modules) -> None:
+    """Write modules into one file of `archive`, as packed.py reads it."""
+    content = _dumps(modules)
+    if zstd is None:
+        add_entry(archive, MODULES, content)
+        return
+    level = {zstd.CompressionParameter.compression_level: 22}
+    entry = zipfile.ZipInfo(MODULES, EPOCH)  # stored as it is
+    archive.writestr(entry, zstd.compress(content, options=level))
+
+
+def module_of(path: str) -> str:
+    """The name of the module that an archive has at `path`."""
+    return path.rsplit(".", 1)[0].removesuffix("/__init__").replace("/", ".")
 
 
 def compiled(source: bytes, name: str) -> CodeType:
@@ -80,7 +104,8 @@ def _dumps(content: Any) -> bytes:
     return marshal.dumps(marshal.loads(marshal.dumps(content)))
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+def add_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Write one file into `archive`: the same bytes at every build."""
     entry = zipfile.ZipInfo(name, EPOCH)
     entry.compress_type = zipfile.ZIP_STORED if entry.is_dir() else zipfile.ZIP_DEFLATED
     archive.writestr(entry, content, compresslevel=9)

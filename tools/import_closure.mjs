@@ -8,6 +8,11 @@ import { pathToFileURL } from "node:url";
 const [pyodideFolder, library, calculator, closure] = process.argv.slice(2);
 const folder = resolve(pyodideFolder);
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
+const CALCULATOR = "/calculator.zip";
+const OURS = "/programs/tools"; // where our own tools import each other from
+
+/** @param {string} name */
+const source = (name) => readFile(new URL(`./${name}.py`, import.meta.url), "utf8");
 
 /**
  * A Python with `calculator` in its file system, and the names of one of our programs.
@@ -17,9 +22,12 @@ const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href
  */
 async function load(stdLibURL, name) {
   const python = await loadPyodide({ indexURL: `${folder}/`, stdLibURL });
-  python.FS.writeFile("/calculator.zip", await readFile(calculator));
+  python.FS.writeFile(CALCULATOR, await readFile(calculator));
+  python.FS.mkdirTree(OURS);
+  python.FS.writeFile(`${OURS}/compile_bytecode.py`, await source("compile_bytecode"));
+  python.runPython('import sys; sys.path.append("/programs")');
   const program = python.toPy({ __name__: name });
-  const text = await readFile(new URL(`./${name}.py`, import.meta.url), "utf8");
+  const text = await source(name);
   python.runPython(text, { globals: program, filename: `${name}.py` });
   return { python, program };
 }
@@ -55,7 +63,7 @@ const REFUSED = new Set(["ssl", "_ssl"]);
 
 // Two of them: what our own tools import is not to count.
 const tools = await load(library, "import_closure");
-const wanted = tools.program.get("wanted")("/calculator.zip").toJs();
+const wanted = tools.program.get("wanted")(CALCULATOR).toJs();
 const place = tools.python.runPython("import sys; next(path for path in sys.path if path.startswith('/lib/') and path.endswith('.zip'))");
 const temporary = `${closure}.${process.pid}.part`;
 
@@ -66,7 +74,7 @@ const temporary = `${closure}.${process.pid}.part`;
  */
 async function write(program) {
   const names = program.get("imported")(place).toJs().filter((/** @type {string} */ name) => !REFUSED.has(name));
-  tools.program.get("write_closure")(place, tools.python.toPy(names), "/closure.zip");
+  tools.program.get("write_closure")(place, tools.python.toPy(names), CALCULATOR, "/closure.zip");
   await writeFile(temporary, tools.python.FS.readFile("/closure.zip"));
 }
 

@@ -2,21 +2,25 @@
 
 Two thirds of the library are never imported by Pyodide and `calculator`. They stay out of the zip
 that every first visit downloads; `left_out`, a module in it, names them, so that the page can fetch
-the whole library should one be asked for after all.
+the whole library should one be asked for after all. The rest is packed into one file, as
+`calculator` is: `sitecustomize`, which Python imports at its start, makes it known.
 """
 
 import dis
-import importlib.util
 import marshal
 import sys
 import zipfile
 from collections.abc import Iterator
 from types import CodeType
 
-# The oldest date a zip can hold: the same bytes at every build.
-EPOCH = (1980, 1, 1, 0, 0, 0)
-# PEP 552: hash-based and unchecked, as compile_bytecode.py writes it.
-HEADER = importlib.util.MAGIC_NUMBER + (0b01).to_bytes(4, "little") + bytes(8)
+from tools.compile_bytecode import FINDER, add_entry, add_packed, compiled, module_of, pyc
+
+HEADER_SIZE = 16  # of a `.pyc` file
+# What Python imports before it imports `sitecustomize`.
+EARLY = ("encodings",)
+INSTALL = f"""from {FINDER} import install
+install(__file__.rpartition("/")[0])
+"""
 
 
 def wanted(calculator: str) -> list[str]:
@@ -35,7 +39,7 @@ def wanted(calculator: str) -> list[str]:
 
 def _modules_of(calculator: str) -> list[str]:
     with zipfile.ZipFile(calculator) as archive:
-        return sorted(_module_of(path) for path in archive.namelist())
+        return sorted(module_of(path) for path in archive.namelist())
 
 
 def _imports(code: CodeType) -> Iterator[str]:
@@ -48,23 +52,37 @@ def _imports(code: CodeType) -> Iterator[str]:
             yield from _imports(constant)
 
 
-def write_closure(library: str, names: list[str], target: str) -> None:
-    """Copy the modules `names` of the zip at `library`, and `left_out` with the others' names."""
+def write_closure(library: str, names: list[str], calculator: str, target: str) -> None:
+    """Pack the modules `names` of the zip at `library`, and `left_out` with the others' names.
+
+    They are not packed where `calculator` is not, which has the module that imports them.
+    """
     with zipfile.ZipFile(library) as whole, zipfile.ZipFile(target, "w") as closure:
-        paths = {_module_of(path): path for path in whole.namelist() if path.endswith(".pyc")}
+        paths = {module_of(path): path for path in whole.namelist() if path.endswith(".pyc")}
+        finder = _finder(calculator)
+        modules = {}
         for name in sorted(paths.keys() & set(names)):
-            _add(closure, paths[name], whole.read(paths[name]))
-        left_out = sorted(paths.keys() - set(names))
-        source = f"NAMES = frozenset({' '.join(left_out)!r}.split())"
-        code = compile(source, "left_out.py", "exec", optimize=2)
-        _add(closure, "left_out.pyc", HEADER + marshal.dumps(code))
+            content = whole.read(paths[name])
+            if finder is None or name.partition(".")[0] in EARLY:
+                add_entry(closure, paths[name], content)
+            else:
+                is_package = paths[name].endswith("/__init__.pyc")
+                modules[name] = (marshal.loads(content[HEADER_SIZE:]), is_package)
+        if finder is not None:
+            add_packed(closure, modules)
+            add_entry(closure, f"{FINDER}.pyc", finder)
+            _add_module(closure, "sitecustomize", INSTALL)
+        left_out = " ".join(sorted(paths.keys() - set(names)))
+        _add_module(closure, "left_out", f"NAMES = frozenset({left_out!r}.split())")
 
 
-def _module_of(path: str) -> str:
-    return path.rsplit(".", 1)[0].removesuffix("/__init__").replace("/", ".")
+def _finder(calculator: str) -> bytes | None:
+    """The compiled module that imports packed ones; None if `calculator` is not packed."""
+    with zipfile.ZipFile(calculator) as archive:
+        path = f"{FINDER}.pyc"
+        return archive.read(path) if path in archive.namelist() else None
 
 
-def _add(archive: zipfile.ZipFile, path: str, content: bytes) -> None:
-    entry = zipfile.ZipInfo(path, EPOCH)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(entry, content, compresslevel=9)
+def _add_module(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    source = text.encode()
+    add_entry(archive, f"{name}.pyc", pyc(compiled(source, f"{name}.py"), source))
