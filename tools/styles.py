@@ -1,6 +1,7 @@
 """One style sheet for all pages: the theme's, then ours, then what MkDocs's plugin wrote.
 
-Each of them would hold up a page's first picture with a request of its own.
+Each of them would hold up a page's first picture with a request of its own. What the theme has for
+other sites is left out, see unused_styles.py.
 """
 
 import json
@@ -8,6 +9,7 @@ import re
 from pathlib import Path
 
 from tools.console import BuildError
+from tools.unused_styles import readers_of, without_unread, without_unused, words_of
 
 # In the order in which a page links them; ours is the one that stays.
 THEMES = ("assets/stylesheets/main.*.min.css", "assets/stylesheets/palette.*.min.css")
@@ -32,7 +34,10 @@ def merge_styles(site: Path) -> None:
         raise BuildError(
             "The theme's styles name files relative to themselves; see tools/styles.py."
         )
-    styles.write_text(f"{first}{ours}{behind.read_text('utf-8')}{mark}{end}", "utf-8")
+    behind_text = behind.read_text("utf-8")
+    first = without_unused(first, words_of(site))
+    first = without_unread(first, ours + behind_text + readers_of(site))
+    styles.write_text(f"{first}{ours}{behind_text}{mark}{end}", "utf-8")
     _move_map(styles.with_name(f"{styles.name}.map"), first.count("\n"))
     merged = [*before, behind]
     for page in sorted(site.rglob("*.html")):
