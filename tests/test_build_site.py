@@ -44,7 +44,7 @@ def modules(archive: Path, suffix: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def packed(site: Path) -> dict[str, list[str]]:
-    """What Python finds in the site's archives, started from them as a page starts it."""
+    """Modules that Python finds in the site's archives, started as a page starts it."""
     runtime = folder_of(site, "pyodide")
     library = runtime / "python_stdlib_bytecode.zip"
     calculator = folder_of(site, "assets") / "calculator.zip"

@@ -79,7 +79,7 @@ def _used_rules(styles: str, words: set[str]) -> Iterator[str]:
 
 
 def _rules(styles: str) -> Iterator[tuple[str, str | None]]:
-    """What stands before each outermost brace, and what stands inside; None for a statement."""
+    """The text before each outermost brace, and the text inside; None for a statement."""
     depth = start = inside = 0
     for piece in _PIECE.finditer(styles):
         match piece[0]:
