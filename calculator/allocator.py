@@ -1,4 +1,4 @@
-"""Byte counting of PyTorch's caching allocator."""
+"""Byte counting of PyTorch's caching allocators."""
 
 from typing import Final
 
@@ -17,3 +17,14 @@ def round_block(size: int) -> int:
     Source: torch
     """
     return -(-size // BLOCK) * BLOCK
+
+
+def round_pinned(size: int) -> int:
+    """Bytes of pinned RAM that a tensor of `size` bytes takes: a power of two.
+
+    >>> round_pinned(1536)
+    2048
+
+    Source: torch (aten/src/ATen/core/CachingHostAllocator.h)
+    """
+    return 1 << (size - 1).bit_length()

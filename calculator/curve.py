@@ -167,5 +167,5 @@ def _layer_words(layer: Layer | None, depths: Mapping[str, int]) -> str:
 
 def _update_words(plan: Plan) -> str:
     title = dict(Plan.options()["optimizer"].choices)[plan.optimizer]
-    where = " in RAM" if plan.offload is Offload.OPTIMIZER else ""
+    where = " in RAM" if plan.cpu_offload or plan.offload is Offload.OPTIMIZER else ""
     return f"update by {title}{where}"

@@ -170,6 +170,7 @@ STATIC_OPTIONS: Final = (
     "quantization",
     "gpus",
     "data_parallel",
+    "cpu_offload",
     "tensor_parallel",
 )
 MOST_STATICS: Final = 512
@@ -179,9 +180,10 @@ _statics: dict[tuple[object, ...], Static] = {}
 
 def static_of(architecture: Architecture, plan: Plan) -> Static:
     """Weights, gradients and states of a resolved plan; parameters, and how many are trained."""
-    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`
-    single = plan.batch_size == 1
-    key = (architecture, single, *(getattr(plan, name) for name in STATIC_OPTIONS))
+    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`,
+    # and of micro-batches how often shards come from RAM
+    single, often = plan.batch_size == 1, plan.cpu_offload and plan.accumulation
+    key = (architecture, single, often, *(getattr(plan, name) for name in STATIC_OPTIONS))
     found = _statics.get(key)
     if found is None:
         tensors = parameter_tensors(architecture, plan)

@@ -33,7 +33,7 @@ GROUPS: Final = (
         "Adapters (LoRA and QLoRA)",
         ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     ),
-    Group("Many GPUs", ("gpus", "data_parallel", "tensor_parallel")),
+    Group("Many GPUs", ("gpus", "data_parallel", "cpu_offload", "tensor_parallel")),
 )
 OTHERS: Final = "More options"
 
@@ -79,6 +79,11 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TORCH: "DistributedDataParallel, ZeroRedundancyOptimizer, fully_shard",
         TRANSFORMERS: "fsdp",
         DEEPSPEED: "zero_optimization.stage",
+    },
+    "cpu_offload": {
+        TORCH: "CPUOffloadPolicy",
+        TRANSFORMERS: "cpu_offload of fsdp_config",
+        DEEPSPEED: "zero_optimization.offload_param",
     },
     "tensor_parallel": {
         TORCH: "parallelize_module",

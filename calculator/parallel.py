@@ -11,6 +11,7 @@ from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
 from calculator.plan import Checkpointing, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
+from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.registry import changed_model
@@ -42,8 +43,7 @@ def collectives(
 def _gathered(units: Sequence[Flat], plan: Plan) -> tuple[Collective, ...]:
     """FSDP's: the weights of root and layers, the layers' perhaps twice, and the gradients."""
     root, *layers = units
-    again = () if plan.data_parallel is DataParallel.ZERO2 else tuple(reversed(layers))
-    gathered = (root, *layers, *again)
+    gathered = _gatherings(units, plan)
     order = [*reversed(layers), root]
     if plan.lora and plan.checkpointing is not Checkpointing.FULL:
         order.append(order.pop(-2))  # the input of the first layer gets no gradient
@@ -54,6 +54,12 @@ def _gathered(units: Sequence[Flat], plan: Plan) -> tuple[Collective, ...]:
     )
 
 
+def _gatherings(units: Sequence[Flat], plan: Plan) -> tuple[Flat, ...]:
+    """The units that a micro-step gathers, in order: root and layers, the layers perhaps twice."""
+    again = () if plan.data_parallel is DataParallel.ZERO2 else tuple(reversed(units[1:]))
+    return (*units, *again)
+
+
 def shard_statics(
     architecture: Architecture, tensors: Sequence[ParameterTensor], plan: Plan
 ) -> Statics:
@@ -62,9 +68,12 @@ def shard_statics(
     The gradients of a unit are one flat tensor.
     """
     shards = [replace(each, shape=sharded_shape(each.shape, plan.gpus)) for each in tensors]
-    static = statics(shards, buffer_bytes(architecture, plan), plan)
+    buffers = buffer_bytes(architecture, plan)
+    static = statics(shards, buffers, plan)
     model, numbers = changed_model(architecture, plan), numbers_of(architecture, plan)
     units = flat_units(model, numbers, mode_of(plan))
+    if plan.cpu_offload:
+        return in_ram(static, shards, buffers, _gatherings(units, plan), units, plan)
     gradients = sum(round_block(each.gradients // plan.gpus) for each in units)
     return replace(static, gradients=gradients)
 
@@ -148,6 +157,8 @@ def _shard_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             "Under mixed the adapters are gathered and computed in 16 bits, as all weights are; "
             "their shards, gradients and states are in 32."
         )
+    if plan.cpu_offload:
+        yield CPU_OFFLOAD_NOTE
     yield from _uneven_notes(architecture, plan)
 
 

@@ -369,6 +369,14 @@ class Plan:
         technique=True,
         needs="gpus",
     )
+    cpu_offload: bool = flag(
+        False,
+        "Shards in RAM",
+        "Keep shards, their gradients and states in RAM, and update them there. Used with zero2 or "
+        "fsdp.",
+        technique=True,
+        needs="data_parallel",
+    )
     tensor_parallel: int = integer(
         1,
         "Tensor parallelism",

@@ -22,6 +22,7 @@ from calculator.plan import (
 from calculator.techniques.activation_offload import check_activation_offload
 from calculator.techniques.checkpointing import check_every
 from calculator.techniques.chunked_loss import check_chunked_loss
+from calculator.techniques.cpu_offload import check_cpu_offload
 from calculator.techniques.data_parallel import check_data_parallel
 from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.gradient_scaler import check_gradient_scaler
@@ -55,6 +56,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     }
     left_open = {name: value for name, value in own.items() if getattr(plan, name) is None}
     check_data_parallel(plan, architecture)
+    check_cpu_offload(plan)
     if plan.is_sharded:
         check_fsdp(plan, architecture.family)
     if plan.shares_states:

@@ -288,6 +288,15 @@ SHARDED_ONCE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
     (3, 72, {"gpus": 3, "precision": "fp32", "attention": "eager", "optimizer": "momentum"}),
     (2, 64, {"gpus": 4, "precision": "half", "lora": 16, "lora_targets": "all-linear"}),
 )
+# The same with shards in RAM; of models whose shards fit this machine's.
+SHARDED_IN_RAM: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 128, {"gpus": 2, "precision": "mixed"}),
+    (2, 100, {"gpus": 8, "precision": "half", "data_parallel": "zero2", "update": "fused"}),
+    (2, 96, {"gpus": 64, "precision": "mixed", "checkpointing": "full", "accumulation": 2}),
+    (3, 72, {"gpus": 3, "precision": "fp32", "attention": "eager", "optimizer": "momentum"}),
+    (2, 64, {"gpus": 4, "precision": "half", "lora": 16, "checkpointing": "full"}),
+    (1, 80, {"gpus": 16, "precision": "mixed", "lora": 8, "data_parallel": "zero2"}),
+)
 # LoRA: what it is measured with.
 SHARDED_ADAPTERS: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
     (1, 128, {"gpus": 2, "precision": "half", "lora": 16}),
@@ -478,6 +487,7 @@ def grid() -> list[Configuration]:
         *_sharded(),
         *_sharded_adapters(),
         *_sharded_once(),
+        *_sharded_in_ram(),
         *_chunked(),
         *_moved(),
         *_spared(),
@@ -609,6 +619,14 @@ def _sharded_once() -> Iterator[Configuration]:
     for (name, depth), (batch, length, mixed) in product(SHARDED_TOO, SHARDED_ONCE):
         options = {"batch_size": batch, **_lengths(name, length), **mixed}
         yield from _valid(name, {**options, "data_parallel": "zero2"}, depth)
+
+
+def _sharded_in_ram() -> Iterator[Configuration]:
+    """Shards that stand in RAM."""
+    models = (*SHARDED_TOO[:-1], *SHARDED_TYPES[:-1])
+    for (name, depth), (batch, length, mixed) in product(models, SHARDED_IN_RAM):
+        options = {"batch_size": batch, **_lengths(name, length), "data_parallel": "fsdp", **mixed}
+        yield from _valid(name, {**options, "cpu_offload": True}, depth)
 
 
 def _sharded_adapters() -> Iterator[Configuration]:

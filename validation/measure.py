@@ -60,7 +60,8 @@ def _moved(training: Training) -> Row:
 def _static(training: Training, weights: int) -> dict[str, int]:
     """Memory of the model itself; tables that a first step left behind count as buffers."""
     parameters = list(training.task.model.parameters())
-    trained = sum(block_bytes(own(item).untyped_storage().nbytes()) for item in parameters)
+    here = [own(item) for item in parameters if own(item).device.type == training.device]
+    trained = sum(block_bytes(item.untyped_storage().nbytes()) for item in here)
     return {
         "parameters": sum(item.numel() for item in parameters),
         "buffers": weights - trained,
@@ -93,7 +94,7 @@ def _ram(training: Training, step: Step, device: str) -> dict[str, int]:
     if device == "cpu":
         return {"peak": 0, "optimizer": 0}
     states = [item for item in training.updater.state() if str(item.device) != "cuda:0"]
-    return {"peak": step.host_peak, "optimizer": sum(item.nbytes for item in states)}
+    return {"peak": step.host_peak, "optimizer": sum(own(item).nbytes for item in states)}
 
 
 def _on_a_card(configuration: Configuration) -> Row:

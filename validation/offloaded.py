@@ -1,7 +1,7 @@
-"""Inputs of checkpointed layers in RAM, by PyTorch's own `offload_wrapper` and `save_on_cpu`."""
+"""Bytes over the bus: checkpointed layers' inputs by PyTorch's own wrapper, and FSDP's shards."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -38,16 +38,38 @@ def offload_inputs(model: nn.Module, plan: Plan) -> None:
 
 @contextmanager
 def followed(plan: Plan, moved: Moved) -> Iterator[None]:
-    """The wrapper's RAM is pinned or not, as the plan says, and what goes there is counted."""
+    """What goes to RAM is counted; the wrapper's RAM is pinned or not, as the plan says."""
     moved.forget()
-    if plan.activation_offload is ActivationOffload.NONE:
+    with ExitStack() as stack:
+        if plan.activation_offload is not ActivationOffload.NONE:
+            module = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+            stack.enter_context(patch(f"{module}.save_on_cpu", _counted_hooks(plan, moved)))
+        if plan.cpu_offload:
+            stack.enter_context(patch("torch.Tensor.to", _counted_copies(moved)))
         yield
-        return
+
+
+def _counted_copies(moved: Moved) -> Callable[..., torch.Tensor]:
+    """PyTorch's own `Tensor.to`, by which FSDP moves shards; its copies are counted."""
+    plain = torch.Tensor.to
+
+    def to(tensor: torch.Tensor, *words: Any, **options: Any) -> torch.Tensor:
+        made = plain(tensor, *words, **options)
+        if made.device != tensor.device:
+            if made.device.type == "cpu":
+                moved.to_ram += made.nbytes
+            else:
+                moved.to_gpu += made.nbytes
+        return made
+
+    return to
+
+
+def _counted_hooks(plan: Plan, moved: Moved) -> type[save_on_cpu]:
+    """PyTorch's own hooks, whose tensors are counted."""
     pinned = plan.activation_offload is ActivationOffload.PINNED
 
     class Counted(save_on_cpu):
-        """PyTorch's own hooks, whose tensors are counted."""
-
         def __init__(self, pin_memory: bool = False) -> None:
             del pin_memory
             super().__init__(pin_memory=pinned)
@@ -64,6 +86,4 @@ def followed(plan: Plan, moved: Moved) -> Iterator[None]:
 
             self.pack_hook, self.unpack_hook = packed, unpacked
 
-    module = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
-    with patch(f"{module}.save_on_cpu", Counted):
-        yield
+    return Counted

@@ -121,6 +121,8 @@ class _Event:
     def record(self, *_stream: object) -> "_Event":
         return self
 
+    def synchronize(self) -> None: ...
+
 
 @contextmanager
 def ranks(plan: Plan, device: str, rank: int = 0) -> Iterator[Ranks | None]:
@@ -162,6 +164,9 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
             ("torch.cuda.current_device", lambda: 0),
             ("torch._C._get_accelerator", lambda *_: torch.device("cuda")),
             ("torch.UntypedStorage.resize_", resize),
+            # it has no pinned RAM: all of it is taken for pinned
+            ("torch.Tensor.pin_memory", lambda tensor: tensor),
+            ("torch.Tensor.is_pinned", lambda _: True),
             # the counting GPU has no random state
             ("torch.distributed.tensor._random.is_rng_supported_mesh", lambda _: False),
         ]
@@ -201,16 +206,20 @@ def distributed(task: Task, plan: Plan, device: str) -> Task:
 def _shard(model: nn.Module, plan: Plan, device: str) -> None:
     """FSDP2 by block and root."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
     policy = MixedPrecisionPolicy()
     if plan.precision is Precision.MIXED:
         policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
     mesh = init_device_mesh(device, (plan.gpus,))
     blocks: Sequence[nn.Module] = [block for stack in layer_lists(model) for block in stack]
-    reshards = None if plan.data_parallel is DataParallel.FSDP else False
+    options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy}
+    if plan.data_parallel is DataParallel.ZERO2:
+        options["reshard_after_forward"] = False
+    if plan.cpu_offload:
+        options["offload_policy"] = CPUOffloadPolicy()
     for module in (*blocks, model):
-        fully_shard(module, mesh=mesh, mp_policy=policy, reshard_after_forward=reshards)
+        fully_shard(module, **options)
 
 
 def split(model: nn.Module, plan: Plan, device: str) -> None:

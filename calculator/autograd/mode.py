@@ -46,8 +46,9 @@ class Mode:
     `weights` is the format of the weights, `autocast` that of matrix products under autocast.
     `gradients_exist` is set in every micro-step but the first. Where `gradients_leave`, each goes
     into a bucket that lives anyway. Weights are gathered from `shards` of that format, where they
-    are in shards; where the mode `reshards`, they go again after the forward pass. `batch` is the
-    number 1 for one sequence, for which shapes broadcast and matmul copies no heads. `aligned` has
+    are in shards; where the mode `reshards`, they go again after the forward pass. With
+    `shards_in_ram` each weight of a shard is copied from RAM. `batch` is the number 1 for one
+    sequence, for which shapes broadcast and matmul copies no heads. `aligned` has
     the lengths that are multiples of what the efficient kernel wants of a mask's rows;
     `padded_heads` are no multiple of 8, to which flash pads them, and `odd_heads` none of 4. Where
     gradients are freed in the backward pass, `updates` is the number of temporaries in the update
@@ -67,6 +68,7 @@ class Mode:
     gradients_leave: bool = False
     shards: DType | None = None
     reshards: bool = True
+    shards_in_ram: bool = False
     batch: Size = BATCH
     aligned: frozenset[Size] = frozenset((SEQUENCE, TARGET))
     padded_heads: bool = False

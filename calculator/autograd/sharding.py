@@ -12,6 +12,8 @@ formats are gathered as bytes. A unit whose input needs no gradient, as the firs
 frozen embeddings, is told by nobody that it is done: it holds its weights and gradients to the end
 of the backward pass.
 
+Shards in RAM are copied to the GPU to be gathered, and those of gradients go there at once.
+
 Rows are padded to a multiple of the GPUs, so that all shards are equal.
 
 Source: fsdp2, torch (distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py,
@@ -142,11 +144,25 @@ class Sharder:
     def _gather(self, unit: Unit) -> None:
         if unit.gathered is not None or unit.whole:
             return
-        cast = None
-        if self.shards is not self.tape.mode.weights:
-            cast = self.tape.empty((shard_elements(unit.flat),), unit.dtype)
+        own = self._own(unit)
         unit.gathered = self.tape.empty((unit.flat,), unit.dtype)
-        del cast  # dies here
+        del own  # dies here
+
+    def _own(self, unit: Unit) -> list[Tensor]:
+        """Shards of one GPU as they are gathered, where they are not so already.
+
+        All are cast into one tensor; those in RAM are copied here and cast one by one.
+        """
+        is_cast = self.shards is not self.tape.mode.weights
+        if not self.tape.mode.shards_in_ram:
+            share = (shard_elements(unit.flat),)
+            return [self.tape.empty(share, unit.dtype)] if is_cast else []
+        made = []
+        for whole, dtype in zip(unit.sizes, unit.formats, strict=True):
+            copied = self.tape.empty((shard_elements(whole),), self.shards if is_cast else dtype)
+            made.append(self.tape.like(copied, dtype) if is_cast else copied)
+            del copied  # dies here where it was cast
+        return made
 
     def _before_forward(self, unit: Unit) -> None:
         self._gather(unit)
@@ -179,7 +195,8 @@ class Sharder:
             weight.let_go()
         shard = self.tape.empty((shard_elements(unit.summed),), dtype)
         last.let_go()  # a name of PyTorch's own loop over the gradients holds it until here
-        if not self.tape.mode.gradients_exist:  # else it is added to those that exist
+        mode = self.tape.mode
+        if not (mode.gradients_exist or mode.shards_in_ram):  # else it is added, or goes to RAM
             shard.storage.become(Part.GRADIENTS)
             self.kept.append(shard)
         self.reduced = flat

@@ -82,6 +82,7 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         gradients_leave=plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW,
         shards=None if not plan.is_sharded else FLOAT16 if plan.weight_bytes == 2 else FLOAT32,
         reshards=plan.data_parallel is not DataParallel.ZERO2,
+        shards_in_ram=plan.cpu_offload,
         batch=ONE if plan.batch_size == 1 else BATCH,
         padded_heads=head_size % NARROW_MULTIPLE > 0,
         odd_heads=head_size % WIDE_MULTIPLE > 0,

@@ -270,18 +270,23 @@ def shard(plan: Plan) -> Piece:
     """FSDP2 by layer and for the rest."""
     policy: tuple[str, ...] = ()
     imports: list[Import] = [("torch.distributed.fsdp", "fully_shard")]
-    given = ""
+    given: list[str] = []
     if plan.precision is Precision.MIXED:
         imports.append(("torch.distributed.fsdp", "MixedPrecisionPolicy"))
         words = ["param_dtype=torch.bfloat16", "reduce_dtype=torch.float32"]
         policy = tuple(call("policy = MixedPrecisionPolicy", words))
-        given = ", mp_policy=policy"
+        given.append("mp_policy=policy")
     if plan.data_parallel is DataParallel.ZERO2:
-        given += ", reshard_after_forward=False"
+        given.append("reshard_after_forward=False")
+    if plan.cpu_offload:
+        imports.append(("torch.distributed.fsdp", "CPUOffloadPolicy"))
+        policy = (*policy, "offload = CPUOffloadPolicy()")
+        given.append("offload_policy=offload")
     lines = (
         *policy,
         "for layers in stacks:",
-        *indented(["for layer in layers:", f"    fully_shard(layer{given})"]),
-        f"fully_shard(model{given})",
+        "    for layer in layers:",
+        *indented(indented(call("fully_shard", ["layer", *given]))),
+        *call("fully_shard", ["model", *given]),
     )
     return LAYERS + Piece(lines, tuple(imports))

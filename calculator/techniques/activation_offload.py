@@ -14,6 +14,7 @@ aten/src/ATen/core/CachingHostAllocator.h)
 
 from collections.abc import Iterable, Sequence
 
+from calculator.allocator import round_pinned
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.measured import Technique
@@ -41,7 +42,7 @@ def ram_of(sizes: Iterable[int], plan: Plan) -> int:
     Source: torch (aten/src/ATen/core/CachingHostAllocator.h)
     """
     if plan.activation_offload is ActivationOffload.PINNED:
-        return sum(1 << (size - 1).bit_length() for size in sizes)
+        return sum(map(round_pinned, sizes))
     return sum(sizes)
 
 

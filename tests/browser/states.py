@@ -8,7 +8,7 @@ from calculator.plan import Plan
 
 SEED = 2021
 # options that refuse most of the others: few states have them
-SEVERAL_GPUS = ("gpus", "data_parallel", "tensor_parallel")
+SEVERAL_GPUS = ("gpus", "data_parallel", "cpu_offload", "tensor_parallel")
 # options that go with few of the others: rarely drawn, or in states of their own
 RARE = ("lora", "quanti", "update_in")
 OWN_STATES = (

@@ -260,6 +260,7 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "chunked_loss",
         "update_in_backward",
         "data_parallel",
+        "cpu_offload",
         "tensor_parallel",
     }
     for name, value in asdict(plain).items():

@@ -1,4 +1,4 @@
-"""One of two real processes that train together on the CPU: ``gloo.py RANK STORE WORDS``.
+"""One of several real processes that train together on the CPU: ``gloo.py RANK STORE WORDS``.
 
 Prints the row of its step; the processes talk over gloo.
 """
@@ -15,24 +15,27 @@ from validation import counting_device
 
 
 def main(rank: int, store: str, words: list[str]) -> None:
-    """Measure one rank's step beside the other's."""
+    """Measure one rank's step beside the others'."""
     counting_device.load()
     import torch.distributed as dist
 
     from validation.configuration import parse
     from validation.measure import measure
 
+    configuration = parse(words)
+    size = configuration.resolved.all_gpus
+
     @contextmanager
-    def two(*_: object) -> Iterator[Any]:
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    def several(*_: object) -> Iterator[Any]:
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
         try:
             yield SimpleNamespace(forget=lambda: None, flat=(), moved={})
             dist.barrier()
         finally:
             dist.destroy_process_group()
 
-    with patch("validation.session.ranks", two):
-        print(json.dumps(measure(parse(words), "cpu")), flush=True)
+    with patch("validation.session.ranks", several):
+        print(json.dumps(measure(configuration, "cpu")), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
+from functools import partial
 from io import StringIO
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch.distributed.fsdp import CPUOffloadPolicy
 from torch.nn.functional import linear_cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
@@ -79,6 +81,8 @@ def _on_the_counting_gpu(
         "torch.nn.functional.linear_cross_entropy": in_chunks,
         "torch.distributed.init_process_group": lambda *_: None,
         "torch.distributed.destroy_process_group": lambda: None,
+        # what is copied to pinned RAM ahead of time would need a real GPU's
+        "torch.distributed.fsdp.CPUOffloadPolicy": partial(CPUOffloadPolicy, pin_memory=False),
         "torch.nn.parallel.DistributedDataParallel": replica,
         "builtins.print": lambda *_: None,
     }

@@ -78,6 +78,10 @@ SCALARS = 3 * 512
         "--lora 8 --lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel fsdp --precision mixed --lora 4",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel zero2 --precision mixed",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed "
+        "--cpu-offload",
+        f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel zero2 --precision half --lora 4 "
+        "--cpu-offload --accumulation 2",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel zero1 --update loop",
         f"{CONFIGS}/llama.json {SMALL} --gpus 2 --data-parallel zero1 --lora 8",
     ],
@@ -220,7 +224,12 @@ def launched(folder: Path, values: dict[str, Any], plan: Plan) -> list[list[str]
     path = folder / "config.json"
     path.write_text(json.dumps(values))
     text = write_program(origin_at(str(path), values), plan)
-    for gpu, cpu in {'"cuda"': '"cpu"', '"nccl"': '"gloo"'}.items():
+    without_a_gpu = {
+        '"cuda"': '"cpu"',
+        '"nccl"': '"gloo"',
+        "OffloadPolicy()": "OffloadPolicy(pin_memory=False)",
+    }
+    for gpu, cpu in without_a_gpu.items():
         text = text.replace(gpu, cpu)
     (folder / "train.py").write_text(ALONE + text + TOLD)
     found = subprocess.run(
@@ -243,6 +252,10 @@ def launched(folder: Path, values: dict[str, Any], plan: Plan) -> list[list[str]
     [
         ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel"),
         ({"gpus": 2, "data_parallel": "fsdp", "precision": "mixed"}, "FSDPLlamaForCausalLM"),
+        (
+            {"gpus": 2, "data_parallel": "zero2", "precision": "mixed", "cpu_offload": True},
+            "FSDPLlamaForCausalLM",
+        ),
     ],
 )
 def test_two_processes_train_together(tmp_path: Path, options: dict[str, Any], ending: str) -> None:

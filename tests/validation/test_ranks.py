@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,13 +11,17 @@ from typing import Any
 
 import pytest
 
+from calculator.allocator import BLOCK
+from calculator.parameters import ParameterTensor, parameter_tensors
+from calculator.states import state_bytes
+from calculator.techniques.zero import fullest_rank, parts_of
+from validation.configuration import parse
+
 pytestmark = pytest.mark.oracle
 
 Measure = Callable[..., dict[str, Any]]
-WORDS = (
-    "validation/configs/llama.json --layers 3 --sequence-length 64 --precision fp32 "
-    "--attention eager --gpus 2"
-)
+SHAPE = "--sequence-length 64 --precision fp32 --attention eager"
+WORDS = f"validation/configs/llama.json --layers 3 {SHAPE}"
 ATTEMPTS = 3  # on a busy machine gloo's threads may keep a tensor a moment longer
 
 
@@ -25,43 +30,87 @@ def peaks(row: dict[str, Any]) -> dict[str, float]:
     return {phase: measured["peak"] for phase, measured in row["phases"].items()}
 
 
-def beside_another(words: str, folder: Path) -> dict[str, Any]:
-    """The row of the first of two real processes."""
+def parts(words: str) -> list[list[ParameterTensor]]:
+    """The weights that each GPU of ZeRO's first stage updates."""
+    configuration = parse(words.split())
+    plan = configuration.resolved
+    return parts_of(parameter_tensors(configuration.architecture, plan), plan.gpus)
+
+
+def together(words: str, folder: Path, processes: int = 2) -> list[dict[str, Any]]:
+    """The rows of as many real processes."""
     command = (sys.executable, "-m", "tests.validation.gloo")
-    processes = [
+    started = [
         subprocess.Popen(
             [*command, str(rank), str(folder / "store"), *words.split()],
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
-        for rank in (0, 1)
+        for rank in range(processes)
     ]
-    first, _ = [json.loads(process.communicate(timeout=300)[0]) for process in processes]
-    return dict(first)
+    return [json.loads(process.communicate(timeout=300)[0]) for process in started]
 
 
 @pytest.mark.parametrize("way", ["ddp", "ddp-view"])
 def test_a_replica_alone_needs_what_it_needs_beside_another(
     measure: Measure, tmp_path: Path, way: str
 ) -> None:
-    words = f"{WORDS} --data-parallel {way}"
+    words = f"{WORDS} --gpus 2 --data-parallel {way}"
     alone = peaks(measure(words, "cpu"))
-    least = dict.fromkeys(alone, math.inf)
+    assert least_peaks(words, tmp_path, alone) == alone
+
+
+def least_peaks(words: str, folder: Path, wanted: dict[str, float], rank: int = 0) -> Any:
+    """The peaks of one of two real processes; the least of some attempts."""
+    least = dict.fromkeys(wanted, math.inf)
     for attempt in range(ATTEMPTS):
-        folder = tmp_path / str(attempt)
-        folder.mkdir()
-        real = peaks(beside_another(words, folder))
+        inside = folder / str(attempt)
+        inside.mkdir()
+        real = peaks(together(words, inside)[rank])
         least = {phase: min(least[phase], peak) for phase, peak in real.items()}
-        if least == alone:
+        if least == wanted:
             break
-    assert least == alone
+    return least
 
 
-def test_a_shard_alone_is_what_it_is_beside_another(measure: Measure, tmp_path: Path) -> None:
+def test_the_fullest_part_of_the_states_alone_needs_what_it_needs_beside_another(
+    measure: Measure, tmp_path: Path
+) -> None:
+    words = f"{WORDS} --gpus 2 --data-parallel zero1"
+    alone = peaks(measure(words, "cpu"))
+    rank = fullest_rank(parts(words))
+    assert least_peaks(words, tmp_path, alone, rank) == alone
+
+
+def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_out(
+    tmp_path: Path,
+) -> None:
+    words = f"{WORDS} --gpus 4 --data-parallel zero1"
+    plan = parse(words.split()).resolved
+    # on the CPU the number of steps of each weight is counted too
+    ours = [state_bytes(part, plan) + BLOCK * len(part) for part in parts(words)]
+    assert [row["optimizer"] for row in together(words, tmp_path, 4)] == ours
+
+
+@pytest.mark.parametrize(
+    ("gpus", "way"),
+    [
+        (2, "fsdp"),
+        (2, "zero2"),
+        (2, "zero2 --accumulation 2"),
+        (2, "fsdp --lora 4 --lora-targets all-linear"),
+        (4, "fsdp --lora 4"),
+        (4, "zero2 --lora 8 --checkpointing full"),
+    ],
+)
+def test_a_shard_alone_is_what_it_is_beside_others(
+    measure: Measure, tmp_path: Path, gpus: int, way: str
+) -> None:
     # gloo's threads keep work tensors in the same memory for a while, so peaks are not compared
-    words = f"{WORDS} --data-parallel fsdp"
-    real, alone = beside_another(words, tmp_path), measure(words, "cpu")
-    for name in ("gradients", "optimizer"):
+    words = f"{WORDS} --gpus {gpus} --data-parallel {way}"
+    real, alone = together(words, tmp_path, gpus)[0], measure(words, "cpu")
+    for name in ("gradients", "optimizer", "activations"):
         assert alone[name] == real[name]
     # what a first pass left behind counts as buffers, those tensors too
     assert alone["weights"] - alone["buffers"] == real["weights"] - real["buffers"]
@@ -87,14 +136,8 @@ def test_what_a_layer_gathers_is_what_the_calculator_says(measure: Measure) -> N
 def test_zero_hands_each_rank_the_weights_that_torch_does(
     measure: Measure, model: str, gpus: int
 ) -> None:
-    from calculator.parameters import parameter_tensors
-    from calculator.techniques.zero import parts_of
-    from validation.configuration import parse
-
     words = f"{model} --gpus {gpus} --data-parallel zero1 --sequence-length 32"
-    configuration = parse(words.split())
-    tensors = parameter_tensors(configuration.architecture, configuration.resolved)
-    ours = [[item.elements for item in part] for part in parts_of(tensors, gpus)]
+    ours = [[item.elements for item in part] for part in parts(words)]
     assert ours == measure(f"call parts_by_torch {words}")
 
 
@@ -105,6 +148,6 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
         "validation/configs/mistral.json --layers 3 --sequence-length 64 --precision fp32 "
         "--attention eager --tensor-parallel 2"
     )
-    real, alone = beside_another(words, tmp_path), measure(words, "cpu")
+    real, alone = together(words, tmp_path)[0], measure(words, "cpu")
     for name in ("weights", "gradients", "optimizer"):
         assert alone[name] == real[name]

@@ -1,0 +1,65 @@
+"""FSDP2's shards in RAM, with their gradients and states: `CPUOffloadPolicy`.
+
+A unit's shards are copied to the GPU each time that it is gathered, and the shard of its gradients
+goes to RAM as soon as it is reduced; the update is computed there. Shards and gradients are in
+pinned RAM, of which PyTorch rounds each tensor up to a power of two, and states are not.
+
+Source: fsdp2, torch (distributed/fsdp/_fully_shard/_fsdp_param.py, _fsdp_collectives.py)
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from calculator.allocator import round_pinned
+from calculator.errors import InputError
+from calculator.parameters import ParameterTensor
+from calculator.plan import Plan, Precision
+from calculator.states import Statics
+from calculator.techniques.fsdp import Flat
+
+CPU_OFFLOAD_NOTE: Final = (
+    "All shards, their gradients and states are in RAM, and the update is computed there. With "
+    "CPUOffloadPolicy's default, pinned RAM, PyTorch rounds each shard and each gradient up to a "
+    "power of two."
+)
+
+
+def check_cpu_offload(plan: Plan) -> None:
+    """Refuse it where there are no shards.
+
+    Raises:
+        InputError: naming the rule.
+    """
+    if plan.cpu_offload and not plan.is_sharded:
+        rule = "only shards are kept in RAM: must be false, or data_parallel fsdp or zero2"
+        raise InputError("cpu_offload", True, rule)
+
+
+def in_ram(
+    static: Statics,
+    shards: Sequence[ParameterTensor],
+    buffers: int,
+    gathered: Sequence[Flat],
+    reduced: Sequence[Flat],
+    plan: Plan,
+) -> Statics:
+    """The same with all shards in RAM: units that a micro-step gathers come from there."""
+    wider = 2 if plan.precision is Precision.MIXED else 1  # than what is gathered
+    trained = [each for each in shards if each.trained]
+    to_gpu = sum(each.weights // plan.gpus * wider for each in gathered)
+    to_ram = sum(each.gradients // plan.gpus for each in reduced)
+    return Statics(
+        weights=buffers,
+        gradients=0,
+        ram_weights=sum(_pinned(shards, plan)),
+        ram_gradients=sum(_pinned(trained, plan)),
+        ram_optimizer=static.optimizer,
+        ram_update=static.update,
+        to_ram=to_ram * plan.accumulation,
+        to_gpu=to_gpu * plan.accumulation,
+    )
+
+
+def _pinned(shards: Sequence[ParameterTensor], plan: Plan) -> Iterator[int]:
+    for each in shards:
+        yield each.copies * round_pinned(each.elements * (each.width or plan.weight_bytes))
