@@ -269,6 +269,10 @@ SHARDED_TYPES: Final[tuple[tuple[str, int | None], ...]] = (
     ("validation/configs/mistral.json", None),
     ("validation/configs/phi3.json", None),
     ("validation/configs/mixtral.json", None),
+    *(
+        (f"validation/configs/{kind}.json", None)
+        for kind in ("starcoder2", "gemma", "gemma2", "gemma3_text")
+    ),
     ("gpt-j-6b", 3),
 )
 SHARDED_EACH: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (

@@ -87,6 +87,11 @@ class Mode:
         return self.batch is ONE
 
     @property
+    def narrows_shards(self) -> bool:
+        """True if weights are gathered in a narrower format than their shards have."""
+        return self.shards not in (None, self.weights)
+
+    @property
     def arithmetic(self) -> DType:
         """The format of matrix products."""
         return self.autocast or self.weights

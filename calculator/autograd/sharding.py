@@ -153,7 +153,7 @@ class Sharder:
 
         All are cast into one tensor; those in RAM are copied here and cast one by one.
         """
-        is_cast = self.shards is not self.tape.mode.weights
+        is_cast = self.tape.mode.narrows_shards
         if not self.tape.mode.shards_in_ram:
             share = (shard_elements(unit.flat),)
             return [self.tape.empty(share, unit.dtype)] if is_cast else []

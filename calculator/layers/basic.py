@@ -158,7 +158,9 @@ class Embedding(Layer):
         """(...) -> (..., width); a class may multiply them by a number itself."""
         t = indices.tape
         rows = op.embedding(indices, t.weight(self.copy or self.weight))
-        if scaled:
+        if scaled and t.mode.narrows_shards:  # the number is narrowed too, and kept
+            rows = op.multiply(rows, t.empty((), rows.dtype))
+        elif scaled:
             rows = op.scale(rows)
         return t.leaf(rows) if self.asked else rows
 
