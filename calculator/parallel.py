@@ -9,7 +9,7 @@ from calculator.architecture import Architecture
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
-from calculator.plan import Checkpointing, DataParallel, Plan, Precision
+from calculator.plan import BaseBits, Checkpointing, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
@@ -67,7 +67,9 @@ def shard_statics(
 
     The gradients of a unit are one flat tensor.
     """
-    shards = [replace(each, shape=sharded_shape(each.shape, plan.gpus)) for each in tensors]
+    shards = [
+        replace(each, shape=sharded_shape(each.shape, plan.gpus, each.packed)) for each in tensors
+    ]
     buffers = buffer_bytes(architecture, plan)
     static = statics(shards, buffers, plan)
     model, numbers = changed_model(architecture, plan), numbers_of(architecture, plan)
@@ -156,6 +158,11 @@ def _shard_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         yield (
             "Under mixed the adapters are gathered and computed in 16 bits, as all weights are; "
             "their shards, gradients and states are in 32."
+        )
+    if plan.quantization is not BaseBits.NONE:
+        yield (
+            "Packed weights are stored as if they had the others' format, which FSDP wants "
+            "(bnb_4bit_quant_storage); each GPU has all of their scales."
         )
     if plan.cpu_offload:
         yield CPU_OFFLOAD_NOTE

@@ -59,19 +59,24 @@ def _pack(model: Any, plan: Plan) -> None:
     bitsandbytes.functional.name2qmap.pop("dynamic", None)  # a table of this model's own
     kind = plan.quantization.partition("-")[0]
     dtype = torch.float32 if plan.precision is Precision.FP32 else torch.bfloat16
+    # FSDP gathers tensors of one format only, for which bitsandbytes stores bytes as if they had it
+    storage = dtype if plan.is_sharded else torch.uint8
     for path, module in list(model.named_modules()):
         turned = isinstance(module, Conv1D)
         if module is model.get_output_embeddings() or not (turned or type(module) is nn.Linear):
             continue
         shape = module.weight.T.shape if turned else module.weight.shape
         made = bitsandbytes.nn.Linear4bit(
-            shape[1], shape[0], module.bias is not None, dtype, plan.quantization.is_double, kind
+            *(shape[1], shape[0], module.bias is not None, dtype),
+            *(plan.quantization.is_double, kind, storage),
         )
         made.weight = bitsandbytes.nn.Params4bit(
             torch.zeros(shape, dtype=dtype, device="cpu"),
             requires_grad=False,
             compress_statistics=plan.quantization.is_double,
             quant_type=kind,
+            quant_storage=storage,
+            module=made,
         )
         made.bias = None
         made.to(module.weight.device)

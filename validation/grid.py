@@ -301,6 +301,15 @@ SHARDED_IN_RAM: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
     (2, 64, {"gpus": 4, "precision": "half", "lora": 16, "checkpointing": "full"}),
     (1, 80, {"gpus": 16, "precision": "mixed", "lora": 8, "data_parallel": "zero2"}),
 )
+# Packed weights in shards: models, and what they are measured with; more than 1,536 tokens, see
+# `PACKINGS`.
+SHARDED_PACKED: Final[tuple[tuple[int, dict[str, Any]], ...]] = (
+    (2, {"quantization": "nf4"}),
+    (4, {"quantization": "nf4-double", "data_parallel": "zero2", "checkpointing": "full"}),
+    (3, {"quantization": "fp4", "precision": "fp32", "lora_dropout": 0.1}),
+    (64, {"quantization": "fp4-double", "checkpointing": "full", "accumulation": 2}),
+    (8, {"quantization": "nf4", "cpu_offload": True}),
+)
 # LoRA: what it is measured with.
 SHARDED_ADAPTERS: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
     (1, 128, {"gpus": 2, "precision": "half", "lora": 16}),
@@ -492,6 +501,7 @@ def grid() -> list[Configuration]:
         *_sharded_adapters(),
         *_sharded_once(),
         *_sharded_in_ram(),
+        *_sharded_packed(),
         *_chunked(),
         *_moved(),
         *_spared(),
@@ -631,6 +641,15 @@ def _sharded_in_ram() -> Iterator[Configuration]:
     for (name, depth), (batch, length, mixed) in product(models, SHARDED_IN_RAM):
         options = {"batch_size": batch, **_lengths(name, length), "data_parallel": "fsdp", **mixed}
         yield from _valid(name, {**options, "cpu_offload": True}, depth)
+
+
+def _sharded_packed() -> Iterator[Configuration]:
+    """Adapters beside packed weights in shards."""
+    models = (*PACKED, "validation/configs/qwen3.json")
+    for name, (gpus, mixed) in product(models, SHARDED_PACKED):
+        options = {"batch_size": 8, "sequence_length": 256, "precision": "half", "gpus": gpus}
+        adapted = {"data_parallel": "fsdp", "lora": 16, "lora_targets": "all-linear"}
+        yield from _valid(name, options | adapted | mixed, 4)
 
 
 def _sharded_adapters() -> Iterator[Configuration]:

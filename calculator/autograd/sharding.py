@@ -26,14 +26,20 @@ from typing import Final
 
 from calculator.autograd.dtypes import UINT8, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
-from calculator.autograd.sizes import Shape, Size, derived, elements_of, padded_to, size
+from calculator.autograd.sizes import Size, derived, divided, elements_of, padded_to, size
 from calculator.parts import Part
 
 GPUS: Final = size("gpus")
 
 
-def whole_elements(shape: Shape) -> Size:
-    """Elements of a weight whose rows are padded to a multiple of the GPUs."""
+def whole_elements(item: Parameter) -> Size:
+    """Elements of a weight whose rows are padded to a multiple of the GPUs.
+
+    A packed weight is one column of what is stored.
+    """
+    shape = item.shape
+    if item.packed > 1:
+        shape = (divided(elements_of(shape), item.packed),)
     return elements_of((padded_to(shape[0], GPUS), *shape[1:]))
 
 
@@ -58,7 +64,7 @@ class Unit:
     """
 
     def __init__(self, parameters: Sequence[Parameter], weights: DType) -> None:
-        self.sizes = tuple(whole_elements(item.shape) for item in parameters)
+        self.sizes = tuple(whole_elements(item) for item in parameters)
         self.formats = tuple(item.dtype or weights for item in parameters)
         self.dtype = self.formats[0]
         self.flat = flat_elements(*self.sizes)
@@ -67,7 +73,7 @@ class Unit:
             pairs = zip(self.sizes, self.formats, strict=True)
             self.flat = flat_elements(*(each * dtype.width for each, dtype in pairs))
         self.trained = tuple(item for item in parameters if item.trained)
-        self.summed = flat_elements(*(whole_elements(item.shape) for item in self.trained))
+        self.summed = flat_elements(*(whole_elements(item) for item in self.trained))
         self.gathered: Tensor | None = None
         self.whole: list[Tensor] = []
         self.is_done = False

@@ -22,16 +22,21 @@ LEVELS, OUTER_LEVELS = constant(16), constant(256)
 
 @dataclass(eq=False)
 class Packed(Layer):
-    """A weight of two numbers a byte with a scale for each block; perhaps `double`, scales too."""
+    """A weight of two numbers a byte with a scale for each block; perhaps `double`, scales too.
+
+    Its bytes may be stored as if they were of another format, which FSDP wants.
+    """
 
     inputs: Size
     outputs: Size
     double: bool
+    storage: DType = UINT8
 
     def __post_init__(self) -> None:
         whole = self.outputs * self.inputs
         self.scales = divided(rounded_up(whole, BLOCK), BLOCK)
-        self.weight = Parameter((self.outputs, self.inputs), trained=False, dtype=UINT8, packed=2)
+        shape, packed = (self.outputs, self.inputs), 2 * self.storage.width
+        self.weight = Parameter(shape, trained=False, dtype=self.storage, packed=packed)
         self.levels = Buffer((LEVELS,), FLOAT32)
         self.absmax = Buffer((self.scales,), UINT8 if self.double else FLOAT32)
         outer = divided(rounded_up(self.scales, OUTER_BLOCK), OUTER_BLOCK)

@@ -132,6 +132,8 @@ def _pack(plan: Plan) -> list[str]:
         "bnb_4bit_use_double_quant": quoted(plan.quantization.is_double),
         "bnb_4bit_compute_dtype": weight_type(plan),
     }
+    if plan.is_sharded:
+        arguments["bnb_4bit_quant_storage"] = weight_type(plan)
     return call("quantization = BitsAndBytesConfig", keywords(arguments))
 
 

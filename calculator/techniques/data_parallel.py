@@ -93,7 +93,7 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
         "reversible": architecture.reversible if reversible is None else reversible,
         "sharing_groups": (groups or architecture.shared_layers) < architecture.shared_layers,
         "offload": plan.offload is not Offload.NONE,
-        "quantization": plan.quantization is not BaseBits.NONE,
+        "quantization": plan.quantization is not BaseBits.NONE and not plan.is_sharded,
         "update_in_backward": plan.update_in_backward,
         "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
         "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,

@@ -12,6 +12,9 @@ shards and reduced gradients in 32 bits, gathered weights in 16.
 
 Under LoRA the frozen weights are in shards like all others, and have no gradients to reduce.
 
+Packed weights (QLoRA) are stored as if they had the format of the others, as FSDP wants it
+(`bnb_4bit_quant_storage`); their scales are whole on every GPU.
+
 With `zero2` a layer's weights are gathered once and stay whole between its two passes, as
 `fully_shard(reshard_after_forward=False)` does it: between steps all is in shards, as with `fsdp`.
 
@@ -21,6 +24,7 @@ Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import cycle, islice
+from math import prod
 from typing import Final
 
 from calculator.autograd.dtypes import DType
@@ -32,7 +36,7 @@ from calculator.layers.layer import parameters_of
 from calculator.models.measured import Technique
 from calculator.models.model import Model
 from calculator.models.registry import not_measured
-from calculator.plan import Optimizer, Plan, Precision
+from calculator.plan import BaseBits, Optimizer, Plan, Precision
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
@@ -66,12 +70,16 @@ def _flat(unit: Unit, numbers: Numbers, shards: DType) -> Flat:
     return Flat(weights, number_of(unit.summed, numbers) * unit.reduced_format(shards).width)
 
 
-def sharded_shape(shape: tuple[int, ...], gpus: int) -> tuple[int, ...]:
+def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[int, ...]:
     """The shape of a weight's shard: every GPU has the bytes of the first.
+
+    Of weights of which so many are `packed` into one element, these are cut.
 
     >>> sharded_shape((10, 3), 4)
     (3, 3)
     """
+    if packed > 1:
+        return (-(-prod(shape) // packed // gpus) * packed,)
     return (-(-shape[0] // gpus), *shape[1:])
 
 
@@ -85,6 +93,9 @@ def check_fsdp(plan: Plan, family: str) -> None:
         raise InputError("data_parallel", plan.data_parallel, f"shards were {rule}: must be ddp")
     if plan.lora and (rule := not_measured(Technique.FSDP_LORA, family)):
         raise InputError("lora", plan.lora, f"with shards it was {rule}: must be 0")
+    if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
+        rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
+        raise InputError("precision", plan.precision, rule)
     if plan.precision is Precision.AMP:
         rule = (
             "autocast would keep a 16-bit copy of every gathered weight; with shards it must be "

@@ -10,7 +10,7 @@ Source: qlora, bitsandbytes, peft (utils/other.py)
 from dataclasses import dataclass
 from typing import Final
 
-from calculator.autograd.dtypes import FLOAT16
+from calculator.autograd.dtypes import FLOAT16, FLOAT32, UINT8
 from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.layer import Layer
@@ -27,16 +27,21 @@ class Quantization:
     """Linear layers with packed weights, their scales perhaps in 8 bits too (`double`).
 
     Products are in 16 bits where they are `narrow`, which bitsandbytes brings biases into.
+    Where the model is `sharded`, packed weights are stored in the products' format.
     """
 
     double: bool
     narrow: bool
+    sharded: bool = False
 
     def rewrite(self, layer: Layer) -> None:
         """Pack the weight of a linear layer of transformers' own kinds."""
         if type(layer) in (Linear, Conv1D):
             assert isinstance(layer, Linear | Conv1D)
-            layer.packed = Packed(layer.inputs, layer.outputs, self.double)
+            storage = UINT8
+            if self.sharded:
+                storage = FLOAT16 if self.narrow else FLOAT32
+            layer.packed = Packed(layer.inputs, layer.outputs, self.double, storage)
             del layer.weight
             if layer.bias is not None and self.narrow:
                 layer.bias.dtype = FLOAT16

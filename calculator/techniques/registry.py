@@ -28,7 +28,7 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     if not packed:
         return (adapters,)
     narrow = plan.precision is not Precision.FP32
-    return (Quantization(plan.quantization.is_double, narrow), adapters)
+    return (Quantization(plan.quantization.is_double, narrow, plan.is_sharded), adapters)
 
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:

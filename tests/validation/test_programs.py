@@ -269,6 +269,30 @@ def test_two_processes_train_together(tmp_path: Path, options: dict[str, Any], e
     assert held == (2 * whole if ending.startswith("Distributed") else whole)
 
 
+MADE = """
+import sys
+
+from transformers import AutoConfig, AutoModelForCausalLM
+
+config = AutoConfig.from_pretrained(sys.argv[1])
+AutoModelForCausalLM.from_config(config).save_pretrained(sys.argv[1])
+"""
+
+
+def test_two_processes_train_adapters_beside_packed_shards(tmp_path: Path) -> None:
+    values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
+    values |= {"num_hidden_layers": 2}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    subprocess.run([sys.executable, "-c", MADE, str(tmp_path)], check=True, timeout=300)
+    adapted = {"lora": 4, "lora_targets": "all-linear", "quantization": "nf4", "precision": "fp32"}
+    plan = Plan.parse({"sequence_length": 16, "gpus": 2, "data_parallel": "zero2", **adapted})
+    told = launched(tmp_path, values, plan)
+    assert [words[2] for words in told] == ["FSDPPeftModelForCausalLM"] * 2
+    whole = estimate(from_config(values, "llama"), plan)
+    outside = 2 * values["hidden_size"] * values["vocab_size"]
+    assert sum(int(words[1]) for words in told) < outside + (whole.parameters - outside) / 4
+
+
 def test_two_processes_compute_each_layer_together(tmp_path: Path) -> None:
     values = json.loads(Path(f"{CONFIGS}/mistral.json").read_text())
     values |= {"num_hidden_layers": 2}

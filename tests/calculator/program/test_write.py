@@ -64,6 +64,14 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("meta-llama/Llama-3.1-8B", {"lora": 16, "quantization": "fp4", "precision": "half"}),
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed"}),
     ("Qwen/Qwen3-0.6B", {"gpus": 4, "data_parallel": "zero2", "precision": "half", "lora": 8}),
+    (
+        "Qwen/Qwen3-0.6B",
+        {"gpus": 8, "data_parallel": "fsdp", "precision": "half", "lora": 8, "quantization": "nf4"},
+    ),
+    (
+        "Qwen/Qwen3-0.6B",
+        {"gpus": 8, "data_parallel": "zero2", "precision": "mixed", "cpu_offload": True},
+    ),
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "update": "fused"}),
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "lora": 8, "sequence_length": 64}),
     ("meta-llama/Llama-3.1-8B", {"tensor_parallel": 8, "precision": "mixed"}),

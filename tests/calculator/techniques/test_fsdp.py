@@ -70,6 +70,21 @@ def test_adapters_are_gathered_in_16_bits_where_all_weights_are() -> None:
     assert any("adapters are gathered and computed in 16 bits" in note for note in report.notes)
 
 
+def test_packed_weights_are_cut_as_they_are_stored_and_gathered_at_half_a_byte() -> None:
+    adapters = 6_815_744
+    linear = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14_336)
+    report = sharded(8, precision="half", lora=16, quantization="nf4")
+    found = {item["name"]: item["bytes"] for item in report.as_json()["collectives"]}
+    root = 2 * (2 * 128_256 * 4096 + 4096)
+    norms = 32 * 2 * 4096 * 2
+    assert found["all_gather"] == 2 * (linear // 2 + norms + 4 * adapters) + root
+    weights = report.phases[Phase.UPDATE].weights
+    scales = 4 * linear // 64  # whole on each GPU
+    held = scales + (linear // 2 + norms + 4 * adapters + root) // 8
+    assert weights == pytest.approx(held, rel=1e-3)
+    assert any("bnb_4bit_quant_storage" in note for note in report.notes)
+
+
 def test_the_more_gpus_the_less_each_holds() -> None:
     peaks = [sharded(gpus).gpu.total for gpus in (2, 4, 8, 16, 64, 1024)]
     assert peaks == sorted(peaks, reverse=True)
@@ -105,6 +120,11 @@ def test_a_curve_is_as_high_as_the_estimate_with_shards() -> None:
         ("gpt2-s", {}, r"precision = 'amp'.*mixed"),
         ("mistralai/Mixtral-8x7B-v0.1", {"lora": 8}, r"lora = '8'.*not for mixtral"),
         ("gpt2-s", {"precision": "half", "lora": 8, "lora_bias": "all"}, r"gpus = '4'.*lora_bias"),
+        (
+            LLAMA,
+            {"precision": "mixed", "lora": 8, "quantization": "nf4"},
+            r"precision = 'mixed'.*cast packed weights",
+        ),
         ("gpt2-s", {"precision": "half", "optimizer": "lion"}, r"optimizer = 'lion'"),
         ("gpt2-s", {"precision": "half", "optimizer_bits": 8}, r"optimizer_bits = '8'"),
         ("gpt2-s", {"precision": "half", "sharing_groups": 2}, r"gpus = '4'.*sharing_groups"),
