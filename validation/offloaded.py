@@ -38,7 +38,7 @@ def offload_inputs(model: nn.Module, plan: Plan) -> None:
 
 @contextmanager
 def followed(plan: Plan, moved: Moved) -> Iterator[None]:
-    """What goes to RAM is counted; the wrapper's RAM is pinned or not, as the plan says."""
+    """Bytes that go to RAM are counted; the wrapper's RAM is pinned or not, as the plan says."""
     moved.forget()
     with ExitStack() as stack:
         if plan.activation_offload is not ActivationOffload.NONE:
