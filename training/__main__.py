@@ -75,8 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     rehearse.add_argument(
         "--recipe",
         help="their recipe; default: 'rehearsal'. With 'sparse' volunteers make local steps and "
-        "exchange small signed files through the monitor; files are checked for form and norm, "
-        "not for their effect on the loss",
+        "exchange small signed files through the monitor, which leaves out those that harm",
     )
     rehearse.add_argument("--folder", type=Path, help="for results; default: a new one here")
     rehearse.add_argument(

@@ -27,6 +27,7 @@ PARTS = (
     "swarm",
     "defence",
     "sparse",
+    "judging",
 )
 ON_REQUEST = (
     "lighthouse",  # large to fetch

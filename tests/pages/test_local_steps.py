@@ -35,7 +35,7 @@ def test_without_a_measurement_there_is_no_table(tmp_path: Path) -> None:
 def test_the_page_says_what_is_not_checked() -> None:
     page = render_page("run-your-own")
     section = page[page.index("{ #local-steps }") : page.index("{ #rollback }")]
-    assert "not its effect on the loss" in section
+    assert "The monitor believes the number of sequences as far as" in section
     assert "we have not tried one" in section
     assert "no round closes" in section
 

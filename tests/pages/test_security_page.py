@@ -10,7 +10,7 @@ import pytest
 from calculator.swarm.attacks import Attack
 from calculator.swarm.comparison import Start
 from calculator.swarm.plane import MOST_BAD
-from templates.pages.security import chaos, defence
+from templates.pages.security import chaos, defence, judging
 from templates.pages.security.context import (
     ATTACKS,
     BOUNDED,
@@ -128,6 +128,42 @@ def test_what_was_measured_is_on_the_page(page: str) -> None:
     assert ("We measured both averages" in page) == (found is not None)
     for row in found.rows if found else []:
         assert row in rows_of(page)
+
+
+def test_what_judging_does_is_on_the_page_as_recorded(page: str) -> None:
+    found = judging.read()
+    assert found is not None
+    (table,) = json.loads(judging.PATH.read_text("utf-8"))["tables"]
+    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    for attack, row in zip(judging.ATTACKS, found.rows, strict=True):
+        assert row in rows_of(page)
+        assert row[1] == f"{values[f'{attack}, not judged: held-out loss']:.2f}"
+        assert row[2] == f"{values[f'{attack}, judged: held-out loss']:.2f}"
+    assert found.rows[0][3] == "\N{EN DASH}"
+    left_out = 1 - values["sign turned, judged: bad updates taken"]
+    assert found.rows[2][3] == f"{left_out:.0%}"
+
+
+def test_without_a_measurement_of_judging_there_is_no_table(tmp_path: Path) -> None:
+    assert judging.read(tmp_path / "none.json") is None
+
+
+def test_the_attacks_on_the_page_are_those_that_are_measured() -> None:
+    from tests.training.sparse.attacks import ATTACKS as MEASURED
+
+    assert [*judging.ATTACKS] == [judging.HONEST, *MEASURED]
+
+
+def test_what_the_page_says_of_judging_is_the_codes(page: str) -> None:
+    from training.sparse.judging import FIRST_ROUNDS, USELESS
+    from training.sparse.shared import OuterSettings
+
+    assert (FIRST_ROUNDS, USELESS) == (10, 0.1)
+    assert "after the first ten, gain less than a tenth" in page
+    settings = OuterSettings.__dataclass_fields__
+    assert (settings["longest"].default, settings["heaviest"].default) == (4, 8)
+    assert "four times the median length" in page
+    assert "eight times the median number" in page
 
 
 CHAOS = {

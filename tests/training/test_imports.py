@@ -38,6 +38,7 @@ ROOMS: dict[str, set[str]] = {
         "access",
         "authority",
         "averaging",
+        "data",
         "model",
         "network",
         "pictures",

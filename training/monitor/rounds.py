@@ -24,6 +24,7 @@ from training.model import checkpoint
 from training.model.transformer import build_model
 from training.monitor import publish
 from training.monitor.helping import Help
+from training.monitor.judging import HeldBatches
 from training.monitor.round_books import RoundBooks, Traffic
 from training.monitor.service import (
     FIRST_STEP_SECONDS,
@@ -46,6 +47,7 @@ from training.run.schedule import corners
 from training.sparse import catching_up, closing, web
 from training.sparse.closing import ClosingError
 from training.sparse.host import Closed, Host
+from training.sparse.judging import Judge
 from training.sparse.layout import Layout
 from training.sparse.open_round import ClosingPolicy
 from training.sparse.shared import OuterSettings, SharedState, load
@@ -134,7 +136,9 @@ class RoundsMonitor:
         if saved is not None:
             self.books.restore(saved)
         self._book_missed(swarm, state.round)
-        self.host = Host(swarm, self.store, state, policy, membership)
+        losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
+        judge = Judge(losses)
+        self.host = Host(swarm, self.store, state, policy, membership, judge=judge)
         self._counted = Traffic()
         begun = atomic.read_json(options.folder / "begun.json")
         self._begun: dict[str, float] = begun if isinstance(begun, dict) else {}
@@ -172,6 +176,7 @@ class RoundsMonitor:
 
     def look(self) -> None:
         """Close the round if it is due; now and then write what the volunteers tell."""
+        self.host.judge_updates()
         closed = self.host.close_if_due(self._key)
         is_early = time.monotonic() - self._looked < self.recipe.swarm.poll_seconds
         if closed is None and is_early:
@@ -243,6 +248,9 @@ class RoundsMonitor:
         self._note_beginning("steps")
         self._last_line = line
         print(in_words(line), flush=True)
+        for peer, why in closed.left_out.items():
+            who = closed.reports[peer].name if peer in closed.reports else peer
+            print(f"left out: the update of {who}: {why}", flush=True)
 
     def _book_missed(self, swarm: Swarm, number: int) -> None:
         """Book rounds that were closed just before this monitor was killed."""
@@ -277,6 +285,9 @@ class RoundsMonitor:
             pictures = gallery.draw_prompts(self.model, self.recipe)
             prompts = self.recipe.generation.prompts
             self.live.add_samples(state.round, time_now, prompts, pictures)
+
+    def _show_preparation(self, percent: int) -> None:
+        status_file.write(self.options.folder, {"started": False, "percent": percent})
 
     def _write_status(self) -> None:
         content: dict[str, Any] = {

@@ -114,6 +114,7 @@ class SparseSettings:
         longest: time after which a round closes with fewer updates than the quorum.
         largest_norm: that an update may have; what is longer is refused.
         poll_seconds: how often a volunteer asks whether the round has closed.
+        judged: sequences of a round on which the monitor measures the effect of each update.
     """
 
     seconds: float
@@ -126,9 +127,10 @@ class SparseSettings:
     momentum: float = 0.0
     betas: tuple[float, float] = (0.9, 0.95)
     poll_seconds: float = 2.0
+    judged: int = 32
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "learning_rate", "largest_norm", "poll_seconds"):
+        for name in ("seconds", "learning_rate", "largest_norm", "poll_seconds", "judged"):
             if not getattr(self, name) > 0:
                 raise InputError(name, getattr(self, name), "must be more than 0")
 
@@ -307,8 +309,8 @@ SPARSE = replace(
     name="sparse",
     schedule=ScheduleSettings(total_steps=200, warmup_steps=10),
     sparse=SparseSettings(
-        seconds=1.5,
-        learning_rate=4e-3,
+        seconds=1.0,
+        learning_rate=8e-3,
         outer_learning_rate=2.0,
         quorum=2,
         grace=2.0,
@@ -361,7 +363,7 @@ TINY_SPARSE = replace(
     swarm=replace(TINY.swarm, checkpoint_every=20),
     sparse=SparseSettings(
         seconds=0.5,
-        learning_rate=4e-3,
+        learning_rate=8e-3,
         outer_learning_rate=2.0,
         quorum=2,
         grace=2.0,

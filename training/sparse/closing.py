@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple, dataclass
 from training.access.signatures import PeerKey
 from training.sparse import envelope, payload
 from training.sparse.envelope import FileError
-from training.sparse.payload import PayloadError, Round
+from training.sparse.payload import Payload, PayloadError, Round
 from training.sparse.shared import Contribution, SharedState
 from training.sparse.store import StoreError, is_digest
 from training.sparse.swarm import Swarm
@@ -41,7 +41,7 @@ class Closing:
 
     Attributes:
         of: the round.
-        taken: in the order in which all peers apply them.
+        taken: in the order in which all peers apply them; none where all were left out.
         end: digest of the shared state afterwards.
     """
 
@@ -103,17 +103,27 @@ def step(swarm: Swarm, of: Round, taken: tuple[Taken, ...], state: SharedState) 
     """
     contributions = []
     for one in taken:
-        try:
-            content = swarm.store.get(one.sha256, payload.most_bytes(swarm.layout))
-            found = payload.read(content, of, swarm.layout, math.inf)
-        except (StoreError, PayloadError) as error:
-            raise ClosingError(f"a payload of round {of.number}: {error}") from error
-        if (found.peer, found.samples) != (one.peer, one.samples):
-            raise ClosingError(f"a payload of round {of.number} is not the one on the list")
+        found = read_payload(swarm, of, one)
         contributions.append(Contribution(found.samples, found.update))
     after = state.copy()
     after.step(contributions, swarm.settings)
     return after
+
+
+def read_payload(swarm: Swarm, of: Round, taken: Taken) -> Payload:
+    """A payload of a list.
+
+    Raises:
+        ClosingError: it cannot be had, or is not the one on the list.
+    """
+    try:
+        content = swarm.store.get(taken.sha256, payload.most_bytes(swarm.layout))
+        found = payload.read(content, of, swarm.layout, math.inf)
+    except (StoreError, PayloadError) as error:
+        raise ClosingError(f"a payload of round {of.number}: {error}") from error
+    if (found.peer, found.samples) != (taken.peer, taken.samples):
+        raise ClosingError(f"a payload of round {of.number} is not the one on the list")
+    return found
 
 
 def _read(content: bytes, swarm: Swarm) -> Closing:
@@ -131,11 +141,12 @@ def _read(content: bytes, swarm: Swarm) -> Closing:
 
 def _parse_taken(body: bytes) -> tuple[Taken, ...]:
     try:
-        taken = tuple(Taken(*entry) for entry in json.loads(body))
+        entries = json.loads(body)
+        taken = tuple(Taken(*entry) for entry in entries)
     except (ValueError, TypeError, RecursionError) as error:
         raise FileError("its body is no list of payloads") from error
-    if not 1 <= len(taken) <= MOST_PAYLOADS:
-        raise FileError(f"it has {len(taken)} payloads")
+    if not isinstance(entries, list) or len(taken) > MOST_PAYLOADS:
+        raise FileError(f"its body is no list of at most {MOST_PAYLOADS} payloads")
     for one in taken:
         is_named = is_digest(one.sha256) and isinstance(one.peer, str)
         if not (is_named and payload.is_count(one.samples) and one.samples):

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from training.access import grants
 from training.access.grants import GrantError
@@ -19,6 +19,7 @@ from training.run.live import PeerState
 from training.sparse import peer as peers
 from training.sparse import report as reports
 from training.sparse.closing import Taken
+from training.sparse.judging import Effect, Judge
 from training.sparse.open_round import ClosingPolicy, OpenRound
 from training.sparse.payload import PayloadError
 from training.sparse.report import Report, ReportError
@@ -48,11 +49,13 @@ class Closed:
     Attributes:
         number: counted from 0.
         reports: the newest of each volunteer, by identity.
+        left_out: why an update was not taken after all, by identity.
     """
 
     number: int
     taken: tuple[Taken, ...]
     reports: dict[str, Report]
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 class Host:
@@ -63,10 +66,12 @@ class Host:
         state: that the next round begins with.
         membership: our access, where the run has an authority: then uploads need a grant.
         clock: gives seconds.
+        judge: of the updates' effects; then `judge_updates` must be called before a round can
+            close.
 
     Attributes:
         state: the newest shared state.
-        refused: uploads that were not taken.
+        refused: uploads that were not taken, and updates that were left out.
         bytes_in, bytes_out: of files that volunteers uploaded and downloaded.
         finished: nothing is taken any more.
     """
@@ -79,11 +84,12 @@ class Host:
         policy: ClosingPolicy,
         membership: Membership | None = None,
         clock: Callable[[], float] = time.monotonic,
+        judge: Judge | None = None,
     ) -> None:
         self.swarm, self.store, self.state, self.policy = swarm, store, state, policy
         self.finished = False
         self.refused = self.bytes_in = self.bytes_out = 0
-        self._membership, self._clock = membership, clock
+        self._membership, self._clock, self._judge = membership, clock, judge
         self._lock = threading.Lock()
         self._reports: dict[str, Report] = {}
         self._heard: dict[str, float] = {}
@@ -155,6 +161,22 @@ class Host:
             "peers": len(self.present()),
         }
 
+    def judge_updates(self) -> None:
+        """Measure the effects of the updates that have come; uploads go on meanwhile.
+
+        Raises:
+            ClosingError: an update can no longer be had.
+        """
+        if self._judge is None:
+            return
+        with self._lock:
+            here, state, waiting = self._round, self.state, self._not_judged()
+        for one in waiting:
+            effect = self._judge.measure(here.of.number, state.weights, here.read(one))
+            with self._lock:
+                if self._round is here:
+                    self._effects[one.peer] = effect, one.samples
+
     def close_if_due(self, key: PeerKey) -> Closed | None:
         """Close the open round if it is time to, and open the next.
 
@@ -162,13 +184,14 @@ class Host:
             ClosingError: an update can no longer be had.
         """
         with self._lock:
-            if self.finished or not self._is_due():
+            if self.finished or not self._is_due() or self._not_judged():
                 return None
+            left_out = self._leave_out()
             number, taken = self._round.of.number, self._round.taken
             self.state = self._round.close(key)
-            self._last = frozenset(one.peer for one in taken)
+            self._last = frozenset(one.peer for one in taken) | left_out.keys()
             self._open()
-            return Closed(number, taken, dict(self._reports))
+            return Closed(number, taken, dict(self._reports), left_out)
 
     def finish(self) -> None:
         """Take nothing any more, and say that the run is over."""
@@ -183,10 +206,23 @@ class Host:
     def _open(self) -> None:
         """Open the round of the present state, with updates that came before a restart."""
         self._opened = self._clock()
+        self._effects: dict[str, tuple[Effect, int]] = {}
         self._round = OpenRound(self.swarm, self.state, self.policy, self._opened)
         for sha256 in peers.published(self.store, self.state.round):
             with suppress(PayloadError):
                 self._round.offer(sha256, self._opened)
+
+    def _not_judged(self) -> list[Taken]:
+        if self._judge is None:
+            return []
+        return [one for one in self._round.taken if one.peer not in self._effects]
+
+    def _leave_out(self) -> dict[str, str]:
+        """Leave out what the judge finds bad; gives whose updates, and why."""
+        left_out = {} if self._judge is None else self._judge.weigh(self._effects)
+        self._round.leave_out(left_out)
+        self.refused += len(left_out)
+        return left_out
 
     def _is_due(self) -> bool:
         """True if the round's time has come, or if nobody who was heard is missing."""

@@ -6,13 +6,14 @@ slowest peer nor for a missing one.
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from calculator.errors import InputError
 from training.access.signatures import PeerKey
 from training.sparse import closing, payload
 from training.sparse.closing import MOST_PAYLOADS, Closing, Taken
+from training.sparse.codec import Update
 from training.sparse.payload import PayloadError
 from training.sparse.shared import SharedState
 from training.sparse.store import StoreError
@@ -118,6 +119,18 @@ class OpenRound:
             self.closes_at = min(self.closes_at, now + self._policy.grace)
         return taken
 
+    def read(self, taken: Taken) -> Update:
+        """The update of a payload that was taken.
+
+        Raises:
+            ClosingError: it can no longer be had.
+        """
+        return closing.read_payload(self._swarm, self.of, taken).update
+
+    def leave_out(self, peers: Collection[str]) -> None:
+        """Do not take the payloads of some peers after all."""
+        self._taken = {peer: one for peer, one in self._taken.items() if peer not in peers}
+
     def is_due(self, now: float) -> bool:
         """True when it is time to close the round."""
         return bool(self._taken) and now >= self.closes_at
@@ -126,7 +139,6 @@ class OpenRound:
         """Make the round's step, publish the signed list, and give the state afterwards.
 
         Raises:
-            InputError: nothing was taken.
             ClosingError: a payload can no longer be had.
         """
         after = closing.step(self._swarm, self.of, self.taken, self._state)

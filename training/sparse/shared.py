@@ -102,17 +102,22 @@ class SharedState:
     def step(self, contributions: Sequence[Contribution], settings: OuterSettings) -> None:
         """Make the step of a round, whose updates come in the order that all peers agree on.
 
+        A round without updates leaves weights and momentum as they are.
+
         Raises:
-            InputError: there is no update, or one of no samples.
+            InputError: an update is of no samples.
         """
+        factors = shares(contributions, settings) if contributions else []
+        self.round += 1
+        if not contributions:
+            return
         mean = torch.zeros_like(self.weights)
-        for share, contribution in zip(shares(contributions, settings), contributions, strict=True):
+        for share, contribution in zip(factors, contributions, strict=True):
             update = contribution.update
             mean[update.places] += update.values.mul(share)
         self.momentum.mul_(settings.momentum).add_(mean)
         step = self.momentum.mul(settings.momentum).add_(mean).mul_(settings.learning_rate)
         self.weights.sub_(step)
-        self.round += 1
         self.samples += sum(contribution.samples for contribution in contributions)
 
     def digest(self) -> str:

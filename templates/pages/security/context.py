@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from calculator.catalog import SOURCES
 from calculator.swarm import attacks, plane
 from templates.pages.calculator.context import ask
-from templates.pages.security import chaos, defence
+from templates.pages.security import chaos, defence, judging
 
 MOST_ITERATIONS = 20  # the slider's maximum, and the number of legs in the picture
 
@@ -125,6 +125,19 @@ CLOSED = (
         "access/test_trust.py",
         "test_an_account_takes_part_with_one_device_at_a_time",
     ),
+    Claim(
+        "In a run with local steps, an update that raises the loss, copies another one or has "
+        "hardly any effect is left out by everyone, because the monitor signs the list of the "
+        "updates that a round takes.",
+        "sparse/test_judging.py",
+        "test_a_bad_peer_is_left_out_and_the_others_are_not",
+    ),
+    Claim(
+        "An update for another round, or for other weights than the round's, is rejected, so "
+        "nobody's file can be used again.",
+        "sparse/test_rounds.py",
+        "test_a_bad_payload_is_left_out_with_a_reason",
+    ),
 )
 BOUNDED = (
     Claim(
@@ -175,6 +188,13 @@ BOUNDED = (
         "monitor/test_tally.py",
         "test_a_newcomer_made_no_steps_before_it_came",
     ),
+    Claim(
+        "In a run with local steps, an update that helps but is far too long counts with at most "
+        "four times the median length, and no update counts for more than eight times the median "
+        "number of sequences.",
+        "sparse/test_judging.py",
+        "test_an_update_that_helps_and_is_far_too_long_is_shortened",
+    ),
 )
 
 
@@ -204,6 +224,7 @@ def context() -> dict[str, object]:
         "most_bad": plane.MOST_BAD,
         "most_iterations": MOST_ITERATIONS,
         "measured": defence.read(),
+        "judging": judging.read(),
         "chaos": chaos.read(),
         "closed": CLOSED,
         "bounded": BOUNDED,

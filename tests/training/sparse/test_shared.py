@@ -148,13 +148,20 @@ def test_equal_norms_are_weighted_by_their_samples_alone() -> None:
     assert factors == pytest.approx([1 / 8, 2 / 8, 5 / 8])
 
 
-@pytest.mark.parametrize("samples", [(), (4, 0)])
-def test_a_round_without_samples_makes_no_step(samples: tuple[int, ...]) -> None:
+def test_an_update_of_no_samples_makes_no_step() -> None:
     state = SharedState(draw(0))
     before = state.digest()
-    with pytest.raises(InputError):
-        state.step([Contribution(count, of_norm(1.0)) for count in samples], SETTINGS)
+    with pytest.raises(InputError, match="samples"):
+        state.step([Contribution(count, of_norm(1.0)) for count in (4, 0)], SETTINGS)
     assert state.digest() == before
+
+
+def test_a_round_without_updates_changes_its_number_alone() -> None:
+    state = SharedState(draw(0), draw(1), round_number=7, samples=50)
+    state.step([], SETTINGS)
+    assert (state.round, state.samples) == (8, 50)
+    assert torch.equal(state.weights, draw(0))
+    assert torch.equal(state.momentum, draw(1))
 
 
 @pytest.mark.parametrize(

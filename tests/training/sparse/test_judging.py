@@ -1,0 +1,316 @@
+"""training/sparse/judging: bad updates are left out by their effect, honest ones are not."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from hivemind.utils.crypto import RSAPrivateKey
+from torch.nn import functional
+
+from tests.training.sparse.attacks import ATTACKS, Attack, BadPeer
+from training.sparse import closing
+from training.sparse.codec import Update
+from training.sparse.host import Closed, Host, NotTakenError
+from training.sparse.judging import BUCKETS, FIRST_ROUNDS, HARMFUL_NOW, Effect, Judge, Sketcher
+from training.sparse.layout import Layout
+from training.sparse.open_round import ClosingPolicy
+from training.sparse.peer import Peer
+from training.sparse.shared import OuterSettings, SharedState, load
+from training.sparse.store import FolderStore
+from training.sparse.swarm import Swarm
+
+ROUNDS = 40
+STEPS = 4  # local ones of a round
+NOTHING = Update(torch.tensor([], dtype=torch.int64), torch.tensor([]), 0.0)
+
+
+def build_model() -> torch.nn.Sequential:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Linear(70, 70), torch.nn.Tanh(), torch.nn.Linear(70, 1))
+
+
+def draw(generator: torch.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = torch.randn(count, 70, generator=generator)
+    return inputs, inputs[:, :10].sum(1, keepdim=True)
+
+
+@cache
+def held_out() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(99)
+    return [draw(generator, 16) for _ in range(64)]
+
+
+def losses(number: int, weights: torch.Tensor) -> list[float]:
+    """On 8 of the batches for each round, and on all of them for rounds below 0."""
+    model = build_model()
+    load(weights, list(model.parameters()))
+    start = 8 * number % 64
+    drawn = held_out()[start : start + 8] if number >= 0 else held_out()
+    with torch.no_grad():
+        return [float(functional.mse_loss(model(x), y)) for x, y in drawn]
+
+
+@dataclass
+class Run:
+    """A host and its peers, of which the first may be bad.
+
+    Attributes:
+        closed: its rounds.
+        refused: rounds in which an upload was not taken at all.
+    """
+
+    host: Host
+    peers: list[Peer]
+    key: RSAPrivateKey
+    closed: list[Closed]
+    refused: int = 0
+
+    def make_round(self) -> None:
+        ticks = itertools.count()
+        for peer in self.peers:
+            assert peer.learn(STEPS, clock=lambda: next(ticks)) is not None
+            try:
+                self.host.take_payload(peer._content, b"")
+            except NotTakenError:
+                self.refused += 1
+        self.host.judge_updates()
+        closed = self.host.close_if_due(self.key)
+        assert closed is not None
+        self.closed.append(closed)
+        for peer in self.peers:
+            assert peer.follow() == 1
+
+    def loss(self) -> float:
+        found = losses(-1, self.host.state.weights)
+        return sum(found) / len(found)
+
+
+def make_run(
+    folder: Path,
+    keys: list[RSAPrivateKey],
+    identities: list[str],
+    attack: Attack | None = None,
+    judge: Judge | None = None,
+    count: int = 4,
+) -> Run:
+    first = SharedState.of(list(build_model().parameters()))
+    store = FolderStore(folder)
+    layout = Layout.of(build_model().parameters())
+    swarm = Swarm("our-run", layout, store, {identities[0]}, OuterSettings(1.0, 0.0))
+    peers = []
+    for place, key in enumerate(keys[:count]):
+        model, generator = build_model(), torch.Generator().manual_seed(place)
+        parameters = list(model.parameters())
+
+        def compute(model: torch.nn.Module = model, generator: torch.Generator = generator) -> int:
+            inputs, wanted = draw(generator, 16)
+            functional.mse_loss(model(inputs), wanted).backward()
+            return 16
+
+        optimizer = torch.optim.AdamW(parameters, lr=4e-3)
+        arguments = (swarm, first.copy(), parameters, optimizer, compute, key)
+        is_bad = attack is not None and not place
+        peers.append(BadPeer(attack, *arguments) if is_bad else Peer(*arguments))
+    policy = ClosingPolicy(quorum=count, grace=0.0, largest_norm=100.0)
+    # A clock that stands still: a round is due as soon as all updates are there.
+    host = Host(swarm, store, first.copy(), policy, clock=lambda: 0.0, judge=judge)
+    return Run(host, peers, keys[0], [])
+
+
+def left_out(run: Run, identity: str) -> int:
+    return sum(identity in closed.left_out for closed in run.closed)
+
+
+@pytest.fixture(scope="module")
+def honest(
+    tmp_path_factory: pytest.TempPathFactory, keys: list[RSAPrivateKey], identities: list[str]
+) -> Run:
+    """A run of honest peers, judged."""
+    run = make_run(tmp_path_factory.mktemp("honest"), keys, identities, judge=Judge(losses))
+    for _ in range(ROUNDS):
+        run.make_round()
+    return run
+
+
+def test_honest_updates_are_taken(honest: Run, identities: list[str]) -> None:
+    assert honest.loss() < 0.5 * sum(losses(-1, first_weights())) / 64
+    assert sum(left_out(honest, identity) for identity in identities) <= 0.02 * 4 * ROUNDS
+
+
+def first_weights() -> torch.Tensor:
+    return SharedState.of(list(build_model().parameters())).weights
+
+
+@pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "times 10"])
+def test_a_bad_peer_is_left_out_and_the_others_are_not(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run, attack: str
+) -> None:
+    run = make_run(tmp_path, keys, identities, ATTACKS[attack], Judge(losses))
+    for _ in range(ROUNDS):
+        run.make_round()
+    assert left_out(run, identities[0]) >= 0.7 * ROUNDS
+    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
+    assert run.loss() < 1.15 * honest.loss()
+
+
+def test_an_update_that_helps_and_is_far_too_long_is_shortened(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run
+) -> None:
+    """Ten times an honest one counts like four: it is in the way, and training goes on."""
+    run = make_run(tmp_path, keys, identities, ATTACKS["times 10"], Judge(losses))
+    for _ in range(ROUNDS):
+        run.make_round()
+    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
+    assert run.loss() < 1.6 * honest.loss()
+
+
+def test_without_a_judge_the_same_attack_does_harm(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run
+) -> None:
+    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"])
+    for _ in range(ROUNDS):
+        run.make_round()
+    assert run.loss() > 1.5 * honest.loss()
+
+
+def test_everybody_follows_a_list_that_leaves_one_out(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
+) -> None:
+    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"], Judge(losses))
+    run.make_round()
+    assert set(run.closed[0].left_out) == {identities[0]}
+    assert "raises the loss by" in run.closed[0].left_out[identities[0]]
+    found = closing.find(run.host.swarm, 0)
+    assert found is not None
+    assert [one.peer for one in found.taken] == identities[1:]
+    assert {peer.state.digest() for peer in run.peers} == {run.host.state.digest()}
+    assert [peer.rounds for peer in run.peers] == [0, 1, 1, 1]
+    assert run.host.refused == 1
+
+
+def test_a_round_of_bad_updates_alone_changes_nothing(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
+) -> None:
+    run = make_run(tmp_path, keys, identities, ATTACKS["times -10"], Judge(losses), count=1)
+    before = run.host.state.weights.clone()
+    run.make_round()
+    assert run.closed[0].taken == ()
+    assert run.host.state.round == 1
+    assert torch.equal(run.host.state.weights, before)
+    assert run.peers[0].state.digest() == run.host.state.digest()
+
+
+def test_a_round_does_not_close_before_its_updates_are_judged(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
+) -> None:
+    run = make_run(tmp_path, keys, identities, judge=Judge(losses), count=2)
+    ticks = itertools.count()
+    for peer in run.peers:
+        peer.learn(STEPS, clock=lambda: next(ticks))
+        run.host.take_payload(peer._content, b"")
+    assert run.host.close_if_due(keys[0]) is None
+    run.host.judge_updates()
+    assert run.host.close_if_due(keys[0]) is not None
+
+
+def test_an_effect_is_the_mean_change_and_the_variance_of_that_mean() -> None:
+    effect = Effect.of([1.0, 2.0, 3.0], [1.5, 2.0, 4.0], torch.zeros(1))  # changes of 0.5, 0 and 1
+    assert effect == Effect(0.5, pytest.approx(0.25 / 3))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_makes_the_loss_not_finite_is_left_out_and_forgotten(bad: float) -> None:
+    judge = Judge(losses)
+    effect = Effect.of([1.0, 1.0], [1.0, bad], torch.zeros(1))
+    assert judge.weigh({"a": (effect, 1)}) == {"a": "the loss with it is not finite"}
+    assert judge.weigh({"a": (Effect(-1.0, 0.01), 1)}) == {}
+
+
+def test_small_harm_adds_up_over_rounds() -> None:
+    """2 standard deviations a round: of the fifth record Z = 2 (1 - 0.9^5) / (1 - 0.9) / 1.9."""
+    judge = Judge(losses)
+    found = [judge.weigh({"a": (Effect(2e-3, 1e-6), 10)}) for _ in range(10)]
+    assert found[0] == {}
+    assert found[-1] == {"a": "its updates raise the loss"}
+
+
+def test_credit_of_the_past_does_not_cover_a_blow() -> None:
+    judge = Judge(losses)
+    for _ in range(50):
+        judge.weigh({"a": (Effect(-1.0, 1e-6), 10)})
+    assert judge.weigh({"a": (Effect(0.5, (0.5 / HARMFUL_NOW) ** 2 * 0.9), 10)}) != {}
+
+
+def test_gain_is_compared_for_the_samples_that_are_claimed() -> None:
+    """The slow one gains a tenth with a tenth of the samples; the idle one claims as many."""
+    judge = Judge(losses)
+
+    def weigh() -> dict[str, str]:
+        usual = (Effect(-1e-2, 1e-6), 100)
+        slow, idle = (Effect(-1e-3, 1e-6), 10), (Effect(-1e-5, 1e-6), 100)
+        return judge.weigh({"a": usual, "b": usual, "slow": slow, "idle": idle})
+
+    found = [weigh() for _ in range(FIRST_ROUNDS + 1)]
+    assert found[: FIRST_ROUNDS - 1] == [{}] * (FIRST_ROUNDS - 1)
+    assert found[FIRST_ROUNDS] == {"idle": "its updates have hardly any effect on the loss"}
+
+
+def test_nobody_is_idle_where_nobody_gains() -> None:
+    judge = Judge(losses)
+    for _ in range(20):
+        flat = {name: (Effect(gain, 1e-6), 10) for name, gain in [("a", -1e-5), ("b", 0.0)]}
+        assert judge.weigh(flat) == {}
+
+
+def test_the_base_is_measured_once_a_round() -> None:
+    asked: list[int] = []
+
+    def count(number: int, weights: torch.Tensor) -> Sequence[float]:
+        asked.append(number)
+        return [float(weights.sum()), float(weights.sum())]
+
+    judge = Judge(count)
+    weights = torch.ones(3)
+    update = Update(torch.tensor([1]), torch.tensor([0.5]), 0.5)
+    assert judge.measure(0, weights, update).mean == pytest.approx(-0.5)
+    assert judge.measure(0, weights, NOTHING).mean == 0.0
+    assert judge.measure(1, weights, NOTHING).mean == 0.0
+    assert asked == [0, 0, 0, 1, 1]
+    assert torch.equal(weights, torch.ones(3))
+
+
+def test_cosines_of_sketches_are_nearly_those_of_updates() -> None:
+    generator = torch.Generator().manual_seed(3)
+    first, other = (torch.randn(200_000, generator=generator) for _ in range(2))
+    sketcher = Sketcher()
+
+    def draw_sketch(vector: torch.Tensor) -> torch.Tensor:
+        everything = Update(torch.arange(len(vector)), vector, float(vector.norm()))
+        return sketcher.draw(everything, len(vector))
+
+    for mixed in (first, other, first + other, -first, 0.5 * first + other):
+        cosine = float(functional.cosine_similarity(first, mixed, dim=0))
+        assert float(draw_sketch(first) @ draw_sketch(mixed)) == pytest.approx(cosine, abs=0.1)
+    assert float(draw_sketch(torch.zeros(200_000)).norm()) == 0
+
+
+def test_of_copies_in_one_round_the_first_counts() -> None:
+    judge, sketch = Judge(losses), torch.zeros(BUCKETS)
+    sketch[3] = 1.0
+    effect = Effect(-1e-2, 1e-6, sketch)
+    both = {"a": (effect, 10), "b": (effect, 10)}
+    assert judge.weigh(both) == {"b": "it is a copy of another update"}
+
+
+def test_what_was_left_out_can_be_sent_again() -> None:
+    """An honest peer keeps what the round did not take, and sends it in the next one."""
+    judge, sketch = Judge(losses), torch.zeros(BUCKETS)
+    sketch[3] = 1.0
+    assert judge.weigh({"a": (Effect(1.0, 1e-6, sketch), 10)}) != {}
+    assert judge.weigh({"a": (Effect(-9.0, 1e-6, sketch), 10)}) == {}
