@@ -138,7 +138,7 @@ class Judge:
         return left_out
 
     def _find_fault(self, peer: str, effect: Effect) -> str:
-        """Why an update is left out whatever the others do; empty if it is not."""
+        """The reason to leave an update out whatever the others do; empty if there is none."""
         if not math.isfinite(effect.mean):
             return "the loss with it is not finite"
         if effect.mean > HARMFUL_NOW * math.sqrt(effect.variance):

@@ -15,7 +15,7 @@ from training.sparse.peer import Peer
 
 @dataclass(frozen=True)
 class Material:
-    """What a bad peer makes its update from, each a flat vector.
+    """Material of which a bad peer makes its update, each a flat vector.
 
     Attributes:
         own: what an honest peer would send.
