@@ -95,7 +95,8 @@ def test_a_rehearsal_with_the_sparse_recipe_ends_with_pictures(tmp_path: Path) -
     assert card["finished"] > card["start"]
     assert card["schedule"]["round_seconds"] > 0
     lines = (folder / "live" / "progress.jsonl").read_text().splitlines()
-    assert all(json.loads(line)["samples"] > 0 for line in lines)
+    empty = [line for line in lines if not json.loads(line)["samples"]]
+    assert len(empty) <= 0.1 * len(lines), "rounds whose updates were all left out"
 
 
 @pytest.mark.swarm
