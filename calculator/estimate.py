@@ -172,6 +172,7 @@ STATIC_OPTIONS: Final = (
     "data_parallel",
     "cpu_offload",
     "tensor_parallel",
+    "sequence_parallel",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]

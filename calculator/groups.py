@@ -33,7 +33,10 @@ GROUPS: Final = (
         "Adapters (LoRA and QLoRA)",
         ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     ),
-    Group("Many GPUs", ("gpus", "data_parallel", "cpu_offload", "tensor_parallel")),
+    Group(
+        "Many GPUs",
+        ("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+    ),
 )
 OTHERS: Final = "More options"
 
@@ -89,6 +92,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TORCH: "parallelize_module",
         DEEPSPEED: "tensor_parallel.autotp_size",
     },
+    "sequence_parallel": {TORCH: "SequenceParallel"},
 }
 
 

@@ -6,6 +6,7 @@ from itertools import chain
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
+from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
@@ -15,11 +16,10 @@ from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.registry import changed_model
-from calculator.techniques.tensor_parallel import split_note
+from calculator.techniques.tensor_parallel import reads_of, split_note
 from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
 
-ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
 BROADCAST = "broadcast"
 
 
@@ -28,7 +28,7 @@ def collectives(
 ) -> tuple[Collective, ...]:
     """The exchanges of a step between the GPUs: the whole tensor's bytes at each call."""
     if plan.tensor_parallel > 1:
-        return (Collective(ALL_REDUCE, _summed(record(prepared.step), prepared, plan)),)
+        return tuple(_of_layers(architecture, record(prepared.step), prepared, plan))
     if plan.gpus == 1:
         return ()
     if plan.is_sharded:
@@ -194,7 +194,14 @@ def _arrivals(trace: Trace, prepared: Prepared) -> list[int]:
     return bytes_in_order(trace, trace.arrivals, prepared.numbers, prepared.left_out)
 
 
-def _summed(trace: Trace, prepared: Prepared, plan: Plan) -> tuple[int, ...]:
-    """Bytes of every tensor that is summed over the GPUs of a group, in order."""
-    once = bytes_in_order(trace, trace.exchanged, prepared.numbers, prepared.left_out)
-    return tuple(once) * plan.accumulation
+def _of_layers(
+    architecture: Architecture, trace: Trace, prepared: Prepared, plan: Plan
+) -> Iterator[Collective]:
+    """Exchanges of the GPUs that have shares of the layers, in order."""
+    for name, noted in trace.exchanged:
+        sizes = bytes_in_order(trace, noted, prepared.numbers, prepared.left_out)
+        yield Collective(name, tuple(sizes) * plan.accumulation)
+    summed = [each for each in parameter_tensors(architecture, plan) if each.is_summed]
+    if summed:  # once for each operation of the update that reads a gradient
+        sizes = [each.elements * plan.trained_bytes for each in summed for _ in range(each.copies)]
+        yield Collective(ALL_REDUCE, tuple(sizes) * reads_of(plan))

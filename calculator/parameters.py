@@ -23,7 +23,8 @@ class ParameterTensor:
     A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
     a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
     are `packed` share them. A `table` is that of an embedding or output layer.
-    `is_split` says that it is a share, or stands beside one.
+    `is_split` says that it is a share, or stands beside one, and `is_summed` that the update sums
+    the gradients that several GPUs have for it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ParameterTensor:
     packed: int = 1
     table: bool = False
     is_split: bool = False
+    is_summed: bool = False
 
     @property
     def gradient_elements(self) -> int:
@@ -65,6 +67,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             item.packed,
             item.table,
             item.is_split,
+            item.is_summed,
         )
         for item, copies in _counted_of(architecture, plan)
         if isinstance(item, Parameter)

@@ -385,6 +385,14 @@ class Plan:
         MOST_GPUS,
         technique=True,
     )
+    sequence_parallel: bool = flag(
+        False,
+        "Sequence parallelism",
+        "Of every sequence, each of these GPUs has its part of the tokens in norms and between the "
+        "layers (SequenceParallel). Used with tensor parallelism.",
+        technique=True,
+        needs="tensor_parallel",
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -78,7 +78,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_activation_offload(found, architecture)
     if found.gradient_scaler:
         check_gradient_scaler(found, architecture)
-    if found.tensor_parallel > 1:
+    if found.tensor_parallel > 1 or found.sequence_parallel:
         check_tensor_parallel(found, architecture)
     return found
 

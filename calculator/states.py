@@ -131,14 +131,15 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     tensor's is still there. Fused kernels, SGD and bitsandbytes make none. Muon comes before the
     Adam beside it, and its temporaries are gone then.
 
-    What is split over GPUs is in a group of the optimizer's own, updated before the rest.
+    What is split over GPUs is in a group of the optimizer's own, updated before the rest. Gradients
+    that it sums over the GPUs are in copies meanwhile.
 
     Source: torch
     """
     if plan.tensor_parallel > 1:
         alone = replace(plan, tensor_parallel=1)
         groups = [[each for each in tensors if each.is_split is split] for split in (True, False)]
-        return max(update_bytes(group, alone) for group in groups)
+        return max(_summed_bytes(tensors, plan), *(update_bytes(group, alone) for group in groups))
     item = plan.trained_bytes
     if plan.optimizer is Optimizer.MUON:
         hidden, others = split_by_optimizer(tensors, plan)
@@ -159,6 +160,14 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
             return _adafactor_loop_bytes(tensors, item)
         case _:
             return 0
+
+
+def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
+    """Copies of the gradients that are summed over GPUs: of all, or of one tensor after another."""
+    summed = [each for each in tensors if each.is_summed]
+    if plan.update is Update.LOOP:
+        summed = [replace(each, copies=1) for each in summed[:1]]
+    return tensors_bytes(summed, plan.trained_bytes)
 
 
 def _loop_bytes(tensors: Sequence[ParameterTensor], item: int, temporaries: int) -> int:

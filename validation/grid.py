@@ -440,6 +440,18 @@ SPLIT: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
     (2, 128, {"checkpointing": "selective", "optimizer": "momentum"}),
     (2, 96, {"checkpointing": "full", "checkpoint_every": 2, "dropout": 0.1}),
 )
+# The same beside split tokens, on as many GPUs.
+PARTED: Final[tuple[tuple[int, int, int, dict[str, Any]], ...]] = (
+    (1, 128, 2, {}),
+    (2, 96, 2, {"precision": "half"}),
+    (2, 256, 2, {"precision": "fp32", "attention": "math", "update": "loop"}),
+    (4, 96, 2, {"precision": "mixed", "checkpointing": "full"}),
+    (1, 192, 4, {"precision": "half", "checkpointing": "full", "update": "fused"}),
+    (3, 72, 2, {"accumulation": 2, "optimizer": "momentum"}),
+    (2, 160, 4, {"precision": "half", "attention": "eager", "optimizer": "sgd"}),
+    (2, 128, 2, {"checkpointing": "selective"}),
+    (2, 96, 8, {"checkpointing": "full", "checkpoint_every": 2, "dropout": 0.1}),
+)
 
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
@@ -506,6 +518,7 @@ def grid() -> list[Configuration]:
         *_moved(),
         *_spared(),
         *_split(),
+        *_parted(),
         *_scaled(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
@@ -710,6 +723,14 @@ def _split() -> Iterator[Configuration]:
         options = {"batch_size": batch, "sequence_length": length, **mixed}
         found = [*_for_all(name, options, depth)]
         yield from {found[0]: 0, found[-1]: 0} if found else ()
+
+
+def _parted() -> Iterator[Configuration]:
+    """Split layers whose tokens are split between their products, where the heads allow it."""
+    for (name, depth), (batch, length, gpus, mixed) in product(SPLIT_MODELS, PARTED):
+        options = {"batch_size": batch, "sequence_length": length, **mixed}
+        split = {"tensor_parallel": gpus, "sequence_parallel": True}
+        yield from _valid(name, {**options, **split}, depth)
 
 
 def _for_all(name: str, options: dict[str, Any], depth: int | None) -> Iterator[Configuration]:

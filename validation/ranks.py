@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, assert_never
 from unittest.mock import patch
@@ -82,6 +83,22 @@ class Ranks(dist.ProcessGroup):
         """Leave the part as it is."""
         self.moved["reduce_scatter"].append(whole.nbytes)
         return _done([part])
+
+    def all_gather_single_coalesced(
+        self, wholes: Any, parts: Any, _options: Any = None, *_more: Any
+    ) -> Any:
+        """Leave the wholes as they are."""
+        for whole, part in zip(wholes, parts, strict=True):
+            self.all_gather_single(whole, part)
+        return _done(wholes)
+
+    def reduce_scatter_single_coalesced(
+        self, parts: Any, wholes: Any, _options: Any = None, *_more: Any
+    ) -> Any:
+        """Leave the parts as they are."""
+        for part, whole in zip(parts, wholes, strict=True):
+            self.reduce_scatter_single(part, whole)
+        return _done(parts)
 
     def getBackendName(self) -> str:  # noqa: N802
         """The name by which it is registered."""
@@ -225,18 +242,43 @@ def _shard(model: nn.Module, plan: Plan, device: str) -> None:
 def split(model: nn.Module, plan: Plan, device: str) -> None:
     """Each layer's products by shares; no GPU reads another's weights."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import parallel
+    from torch.distributed.tensor import Shard, parallel
 
-    styles = {
+    parts: Any = {"output_layouts": Shard(1), "use_local_output": False}
+    styles: dict[str, Callable[[], parallel.ParallelStyle]] = {
         **dict.fromkeys(COLUMNS, parallel.ColwiseParallel),
-        **dict.fromkeys(ROWS, parallel.RowwiseParallel),
+        **dict.fromkeys(
+            ROWS, partial(parallel.RowwiseParallel, **parts if plan.sequence_parallel else {})
+        ),
+        **(between_products() if plan.sequence_parallel else {}),
     }
     mesh = init_device_mesh(device, (plan.tensor_parallel,))
-    for layers in layer_lists(model):
-        for layer in layers:
-            paths = [path for path, _ in layer.named_modules() if path.rpartition(".")[2] in styles]
-            shares = {path: styles[path.rpartition(".")[2]]() for path in paths}
-            parallel.parallelize_module(layer, mesh, shares, src_data_rank=None)
+    paths = [path for path, _ in model.named_modules() if path.rpartition(".")[2] in styles]
+    shares = {path: styles[path.rpartition(".")[2]]() for path in paths}
+    parallel.parallelize_module(model, mesh, shares, src_data_rank=None)
+
+
+def between_products() -> dict[str, Callable[[], Any]]:
+    """The styles of modules whose tokens are split, by the ends of their paths.
+
+    torchtitan splits a Llama so; here the tables of embeddings and output layer stay whole.
+    """
+    from torch.distributed.tensor import Replicate, Shard, parallel
+
+    whole: Any = {"input_layouts": Shard(1), "desired_input_layouts": Replicate()}
+    given: Any = {
+        "input_kwarg_layouts": {"hidden_states": Shard(1)},
+        "desired_input_kwarg_layouts": {"hidden_states": Replicate()},
+    }
+    cut: Any = {"output_layouts": Replicate(), "desired_output_layouts": Shard(1)}
+    norms = ("input_layernorm", "post_attention_layernorm", "norm")
+    return {
+        "embed_tokens": partial(parallel.PrepareModuleOutput, **cut, use_local_output=False),
+        **dict.fromkeys(norms, parallel.SequenceParallel),
+        "self_attn": partial(parallel.PrepareModuleInput, **given),
+        "mlp": partial(parallel.PrepareModuleInput, **whole),
+        "lm_head": partial(parallel.PrepareModuleInput, **whole, use_local_output=True),
+    }
 
 
 def quiet(model: nn.Module, last: bool) -> AbstractContextManager[None]:

@@ -101,8 +101,8 @@ def _deliver(
     present = buffer[index]
     if present is None:
         buffer[index] = gradient
-    elif present.is_view or present.storage.holders > 1:
-        # torch adds in place only to a tensor that nobody else can see (input_buffer.cpp)
+    elif node.is_apart or present.is_view or present.storage.holders > 1:
+        # torch adds in place only to a plain tensor that nobody else can see (input_buffer.cpp)
         buffer[index] = t.like(present)
 
 

@@ -54,6 +54,7 @@ class Recorder(Protocol):
     lowers_backward: bool
     layer: tuple[str, int] | None
     running: object
+    apart: bool
     leaves: dict[int, "Leaf"]
     captured: "dict[int, Tensor] | None"
     stops: "set[Node]"
@@ -134,11 +135,13 @@ class Parameter:
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
     as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
     format may hold several numbers, `packed`. A `table` is that of an embedding or output layer.
-    One that `is_split` is a share of a weight that several GPUs have, or stands beside one.
+    One that `is_split` is a share of a weight that several GPUs have, or stands beside one; the
+    update sums the gradients that they have for one that `is_summed`.
     """
 
     __slots__ = (
-        *("chosen", "dtype", "inside", "is_split", "name", "packed", "shape", "table", "trained"),
+        *("chosen", "dtype", "inside", "is_split", "is_summed", "name"),
+        *("packed", "shape", "table", "trained"),
     )
 
     def __init__(
@@ -153,7 +156,7 @@ class Parameter:
         table: bool = False,
     ) -> None:
         self.table = table
-        self.is_split = False
+        self.is_split = self.is_summed = False
         self.dtype = dtype
         self.packed = packed
         self.inside = inside
@@ -258,13 +261,15 @@ class Node:
     autocast is on in the backward pass. The last input may be a bias that is added to every row:
     its gradient is the output's, `summed` by the engine. A kernel makes its gradients as a `whole`,
     those that nobody needs too. `special` replaces all that. `before` is called when its turn
-    comes. `name` is for a tape that names its operations.
+    comes. `name` is for a tape that names its operations. A tensor of many GPUs `is_apart`: to a
+    gradient of it nothing is added in place.
     """
 
     __slots__ = (
         "before",
         "edges",
         "factors",
+        "is_apart",
         "layer",
         "name",
         "outputs",
@@ -305,6 +310,7 @@ class Node:
         self.name: object = None
         self.before: Callable[[], None] | None = None
         self.outputs = 1
+        self.is_apart = False
 
     @property
     def places(self) -> Sequence[int]:

@@ -12,6 +12,9 @@ Move = tuple[int, Part, Part, int]
 # a change of a part's bytes: after how many events, the part, and a signed id
 PartEvent = tuple[int, Part, int]
 
+# collectives by the names of their methods
+ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
+
 
 class Ledger:
     """Births (+id) and deaths (-id) of storages in order; an id stands for (elements, format).
@@ -19,7 +22,8 @@ class Ledger:
     `parts` has the part that each event belongs to, and `moves` when living bytes change theirs:
     after how many events, from which part to which, and the id. `arrivals` are the weights'
     gradients in the order in which they are complete. `moved` are tensors that go to RAM, and come
-    back in the backward pass. `exchanged` are those that are summed over several GPUs.
+    back in the backward pass. `exchanged` are those that several GPUs sum, gather or scatter, by
+    the name of the collective.
     """
 
     def __init__(self) -> None:
@@ -32,7 +36,7 @@ class Ledger:
         self.marks: list[tuple[int, Mark]] = []
         self.arrivals: list[tuple[int, Size, DType]] = []
         self.moved: list[tuple[int, Size, DType]] = []
-        self.exchanged: list[tuple[int, Size, DType]] = []
+        self.exchanged: dict[str, list[tuple[int, Size, DType]]] = {}
 
     def size_id(self, elements: Size, dtype: DType) -> int:
         """The id, from 1 up, of a storage of that many elements in that format."""
@@ -61,9 +65,9 @@ class Ledger:
         """A tensor is copied to RAM."""
         self.moved.append((len(self.events), elements, dtype))
 
-    def exchange(self, elements: Size, dtype: DType) -> None:
-        """A tensor is summed over several GPUs."""
-        self.exchanged.append((len(self.events), elements, dtype))
+    def exchange(self, collective: str, elements: Size, dtype: DType) -> None:
+        """Several GPUs make a whole tensor of so many elements of their parts, or the reverse."""
+        self.exchanged.setdefault(collective, []).append((len(self.events), elements, dtype))
 
     def mark(self, stack: str, position: int, backward: bool) -> None:
         """A layer of a stack starts here, in the forward or the backward pass."""

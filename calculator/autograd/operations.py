@@ -10,13 +10,22 @@ from collections.abc import Sequence
 from functools import partial, reduce
 
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType, wider
-from calculator.autograd.graph import Gradients, Made, Rule, Tensor, Weight
+from calculator.autograd.graph import Gradients, Made, Recorder, Rule, Tensor, Weight
+from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from calculator.autograd.scratch import (
     efficient_output_scratch,
     efficient_scratch,
     embedding_scratch,
 )
-from calculator.autograd.sizes import ONE, Shape, ShapeError, Size, broadcast, constant
+from calculator.autograd.sizes import (
+    ONE,
+    Shape,
+    ShapeError,
+    Size,
+    broadcast,
+    constant,
+    elements_of,
+)
 
 # -- one tensor, element by element -----------------------------------------------------------
 
@@ -286,7 +295,7 @@ def summed(x: Tensor) -> Tensor:
 
     Source: torch (distributed/tensor/placement_types.py, Partial._reduce_value)
     """
-    x.tape.ledger.exchange(x.elements, x.dtype)
+    x.tape.ledger.exchange(ALL_REDUCE, x.elements, x.dtype)
     return copy(x)
 
 
@@ -298,9 +307,78 @@ def summed_back(x: Tensor) -> Tensor:
     out = x.tape.alias(x)
     node = x.tape.record([x])
     if node is not None:
-        node.before = partial(x.tape.ledger.exchange, x.elements, x.dtype)
+        node.before = partial(x.tape.ledger.exchange, ALL_REDUCE, x.elements, x.dtype)
         out.node, out.index = node, 0
     return out
+
+
+def gathered(x: Tensor, length: Size, sums: bool = True) -> Tensor:
+    """The tokens of all GPUs beside this one's: (batch, part, ...) -> (batch, length, ...).
+
+    Each GPU keeps its part of the gradient, which all of them have, or which `sums` over them.
+
+    Source: torch (distributed/tensor/placement_types.py, Shard._to_replicate_tensor)
+    """
+    t = x.tape
+    part = Made(x.shape, x.dtype)
+    whole = Made((x.shape[0], length, *x.shape[2:]), x.dtype)
+
+    def kept(_: Gradients) -> Gradients:
+        return [_scatter(t, whole, part) if sums else t.empty(*part)]
+
+    collected = _gather(t, whole)
+    out = t.operation([x], whole.shape, whole.dtype, special=kept)
+    del collected  # dies here
+    return out
+
+
+def scattered(x: Tensor, length: Size) -> Tensor:
+    """One GPU's part of the sum over all GPUs: (batch, all tokens, ...) -> (batch, length, ...).
+
+    Source: torch (distributed/tensor/placement_types.py, Shard._reduce_shard_tensor)
+    """
+    t = x.tape
+    part, whole = _part_and_whole(x, length)
+    t.ledger.exchange(REDUCE_SCATTER, x.elements, x.dtype)
+    turned = t.like(x)
+    out = t.operation([x], part.shape, part.dtype, special=lambda _: _whole_gradient(t, whole))
+    del turned  # dies here
+    return out
+
+
+def own_part(x: Tensor, length: Size) -> Tensor:
+    """A copy of this GPU's part of what all have: (batch, all tokens, ...) -> (batch, length, ...).
+
+    Source: torch (distributed/tensor/placement_types.py, Shard._replicate_to_shard)
+    """
+    t = x.tape
+    part, whole = _part_and_whole(x, length)
+    return t.operation([x], part.shape, part.dtype, special=lambda _: _whole_gradient(t, whole))
+
+
+def _part_and_whole(x: Tensor, length: Size) -> tuple[Made, Made]:
+    return Made((x.shape[0], length, *x.shape[2:]), x.dtype), Made(x.shape, x.dtype)
+
+
+def _gather(t: Recorder, whole: Made) -> Tensor | None:
+    """The parts one after the other, of which several sequences have to be put together again."""
+    t.ledger.exchange(ALL_GATHER, elements_of(whole.shape), whole.dtype)
+    return None if t.mode.one_sequence else t.empty(*whole)
+
+
+def _whole_gradient(t: Recorder, whole: Made) -> Gradients:
+    collected = _gather(t, whole)
+    made = t.empty(*whole)
+    del collected  # dies here
+    return [made]
+
+
+def _scatter(t: Recorder, whole: Made, part: Made) -> Tensor:
+    t.ledger.exchange(REDUCE_SCATTER, elements_of(whole.shape), whole.dtype)
+    turned = t.empty(*whole)
+    made = t.empty(*part)
+    del turned  # dies here
+    return made
 
 
 # -- shapes -----------------------------------------------------------------------------------

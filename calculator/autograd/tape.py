@@ -102,7 +102,7 @@ class Tape:
     """Records a step: allocates, keeps and casts.
 
     Attributes that change while a step runs (`autocast`, `recording`, `cache_casts`,
-    `lowers_backward`, `layer` and the private ones) are set by `setting` alone, so that an
+    `lowers_backward`, `apart`, `layer` and the private ones) are set by `setting` alone, so that an
     exception restores them.
     """
 
@@ -113,6 +113,7 @@ class Tape:
         self.recording = True
         self.cache_casts = True
         self.lowers_backward = False  # whether autocast is on in the backward pass, too
+        self.apart = False  # whether tensors are parts of those that many GPUs have
         self.layer: tuple[str, int] | None = None
         self.running: object = None  # the name of the node that runs
         self.leaves: dict[int, Leaf] = {}
@@ -290,6 +291,7 @@ class Tape:
             summed,
             whole,
         )
+        node.is_apart = self.apart
         self._save(node, saves)
         return node
 

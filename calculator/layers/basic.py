@@ -7,20 +7,31 @@ models/t5/modeling_t5.py, models/llama/modeling_llama.py).
 from abc import abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Parameter, Tensor
-from calculator.autograd.sizes import Size
+from calculator.autograd.mode import SEQUENCE
+from calculator.autograd.sizes import Size, derived, size
 from calculator.layers.layer import Layer, Unary
 from calculator.layers.packed import Packed
 
+# the tokens of a sequence that each of several GPUs has between the products of the layers
+TOKENS: Final = derived(
+    "tokens of a GPU", lambda tokens, gpus: tokens // gpus, SEQUENCE, size("tensor_parallel")
+)
+
 
 class Split(Enum):
-    """The side of a weight of which each of several GPUs has a share: outputs, or inputs."""
+    """The side of a weight of which each of several GPUs has a share: outputs, or inputs.
+
+    Of the sum over `SCATTERED` rows each GPU has the part of its own tokens.
+    """
 
     COLUMNS = "columns"
     ROWS = "rows"
+    SCATTERED = "scattered"
 
 
 @dataclass(eq=False)
@@ -59,6 +70,8 @@ class Projection(Layer):
                 return self.product(op.summed_back(x))
             case Split.ROWS:
                 return op.summed(self.product(x))
+            case Split.SCATTERED:
+                return op.scattered(self.product(x), TOKENS)
             case None:
                 return self.product(x)
 

@@ -4,15 +4,20 @@ Source: transformers (models/llama/modeling_llama.py, models/olmo2/modeling_olmo
 models/gemma2/modeling_gemma2.py, models/granite/modeling_granite.py, models/phi3/modeling_phi3.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.mode import SEQUENCE
 from calculator.layers.grouped import Held, Mixer, Shared
 from calculator.layers.layer import Layer, Unary, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -33,22 +38,40 @@ class DecoderBlock(Block):
     scaled: bool = False
     dropped: bool = False
 
+    in_parts = False  # whether each of several GPUs has its part of the stream
+
     def __call__(self, x: Tensor, held: Held) -> Tensor:
         """The residual stream after the layer; the probabilities are held until its end."""
+        with x.tape.setting(apart=self.in_parts):
+            return self.whole(x, held)
+
+    def whole(self, x: Tensor, held: Held) -> Tensor:
+        """The same."""
         residual = x
         if self.before:
             x = self.before[0](x)
-        x, _probabilities = self.attention(x, held)
+        x, _probabilities = self.within(partial(self.attention, held=held), x)
         if self.after:
             x = self.after[0](x)
         x = op.add(residual, self.changed(x))
         residual = x
         if self.before:
             x = self.before[1](x)
-        x = self.feed_forward(x)
+        x = self.within(self.feed_forward, x)
         if self.after:
             x = self.after[1](x)
         return op.add(residual, self.changed(x))
+
+    def within(self, inside: Callable[[Tensor], T], x: Tensor) -> T:
+        """One half of the layer on the tokens, on those of all GPUs where each has a part.
+
+        Source: tensor_parallel
+        """
+        if not self.in_parts:
+            return inside(x)
+        given = op.gathered(x, SEQUENCE)
+        with x.tape.setting(apart=False):
+            return inside(given)
 
     def changed(self, x: Tensor) -> Tensor:
         """The change added to the stream, scaled or with dropout."""

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
+from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, Size, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.errors import InputError
-from calculator.layers.basic import Embedding, RMSNorm
+from calculator.layers.basic import TOKENS, Embedding, RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Shared
@@ -56,6 +57,7 @@ class Decoder(CausalModel):
     norm: Unary
     tied: bool
 
+    in_parts = False  # whether each of several GPUs has its part of the stream
     has_reversible_class = False
     defaults: ClassVar[dict[str, int]] = {}
     tied_by_default: ClassVar[bool] = False
@@ -222,8 +224,12 @@ class Decoder(CausalModel):
     # -- a step ----------------------------------------------------------------------------------
 
     def embedded(self, ids: Tensor) -> Tensor:
-        """The stream before the first layer."""
-        return self.tokens(ids)
+        """The stream before the first layer, or this GPU's part of it."""
+        rows = self.tokens(ids)
+        if not self.in_parts:
+            return rows
+        with ids.tape.setting(apart=True):
+            return op.own_part(rows, TOKENS)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
@@ -233,9 +239,16 @@ class Decoder(CausalModel):
         masks = self.masks(t, embedded.dtype)
         tables = self.tables(t, positions, embedded.dtype)
         x = self.layers(embedded, Shared(positions, tables, masks))
-        x = self.norm(x)
+        with t.setting(apart=self.in_parts):
+            x = self.norm(x)
         del embedded, positions  # held until here
         return x
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The output layer's product, of all tokens."""
+        with hidden.tape.in_layer("head", 0):
+            given = op.gathered(hidden, SEQUENCE, sums=False) if self.in_parts else hidden
+            return self.head.unembed(given, self.head_bias, self.head_copy)
 
     def masks(self, t: Recorder, dtype: DType) -> Mapping[bool, Tensor | None]:
         """The masks of layers with a window and without, where the class makes one."""

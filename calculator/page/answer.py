@@ -111,7 +111,7 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return plan.gpus > 1 and plan.data_parallel is not DataParallel.DDP
         case "tensor_parallel":
             return plan.tensor_parallel > 1
-        case "reversible" | "lora" | "update_in_backward" | "cpu_offload":
+        case "reversible" | "lora" | "update_in_backward" | "cpu_offload" | "sequence_parallel":
             return bool(getattr(plan, field))
         case _:
             return str(getattr(plan, field)) != "none"

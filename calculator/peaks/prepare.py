@@ -64,6 +64,7 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
         "target": plan.target_length or 0,
         "lora_rank": plan.lora,
         "gpus": plan.gpus,
+        "tensor_parallel": plan.tensor_parallel,
     }
 
 

@@ -70,15 +70,15 @@ class Trace:
     """A recorded step; sizes are numbered from 1.
 
     `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
-    elements, and their format. `moved` are tensors that go to RAM, and `exchanged` those that are
-    summed over several GPUs, named in the same way.
+    elements, and their format. `moved` are tensors that go to RAM, and `exchanged` those that
+    several GPUs exchange, by the name of the collective, named in the same way.
     """
 
     sizes: tuple[Bytes, ...]
     chunks: tuple[Chunk, ...]
     arrivals: tuple[Noted, ...] = ()
     moved: tuple[Noted, ...] = ()
-    exchanged: tuple[Noted, ...] = ()
+    exchanged: tuple[tuple[str, tuple[Noted, ...]], ...] = ()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -177,10 +177,12 @@ def _chunked(ledger: Ledger, step: Step) -> Trace:
             shape = shapes[placed] = _shaped(*placed)
         chunks.append(Chunk(phase, *shape, repeated))
     arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
-    moved, exchanged = (
-        tuple((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in noted)
-        for noted in (ledger.moved, ledger.exchanged)
-    )
+
+    def placed_in_chunks(noted: Sequence[Noted]) -> tuple[Noted, ...]:
+        return tuple((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in noted)
+
+    moved = placed_in_chunks(ledger.moved)
+    exchanged = tuple((name, placed_in_chunks(each)) for name, each in ledger.exchanged.items())
     return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged)
 
 

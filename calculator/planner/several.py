@@ -116,6 +116,7 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         activation_offload=ActivationOffload.NONE,
         chunked_loss=ChunkedLoss.NONE,
         tensor_parallel=1,
+        sequence_parallel=False,
         optimizer_bits=None,  # type: ignore[arg-type]  # the precision's own
     )
 

@@ -29,7 +29,7 @@ FOLLOWED: Final = (
     *("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss"),
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
-    *("gpus", "data_parallel", "cpu_offload", "tensor_parallel"),
+    *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
 )
 
 

@@ -15,7 +15,7 @@ from calculator.techniques.tensor_parallel import TensorParallel, share_of
 def changes_of(plan: Plan) -> tuple[Change, ...]:
     """Changes that a resolved plan makes to its model's layers, in order."""
     if plan.tensor_parallel > 1:
-        return (TensorParallel(),)
+        return (TensorParallel(plan.sequence_parallel),)
     if not plan.lora:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)

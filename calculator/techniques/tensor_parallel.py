@@ -7,8 +7,14 @@ and so is the stream between the layers. The output of a layer's two halves is s
 in the forward pass, and the gradient of each column-wise input in the backward pass; each sum is
 made in a copy.
 
-What is split is a DTensor, and PyTorch's foreach and fused updates take no DTensors beside plain
-tensors: the optimizer has a group of parameters for each.
+With `sequence_parallel` each GPU has, between the layers' products, only its part of every sequence
+(`SequenceParallel` for the norms). Both halves of a layer gather all tokens (`PrepareModuleInput`),
+and scatter the sum of their outputs; in the backward pass it is the other way round. The embeddings
+are cut to the part, and the output layer gathers the last hidden states. All tensors of the stream
+are DTensors, to whose gradients PyTorch adds none in place.
+
+What is split is a DTensor, and so are the norms of split tokens. PyTorch's foreach and fused
+updates take no DTensors beside plain tensors: the optimizer has a group of parameters for each.
 
 Source: tensor_parallel, torch (distributed/tensor/parallel/style.py, distributed/tensor/_api.py,
 distributed/tensor/_redistribute.py)
@@ -19,8 +25,10 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.layers.basic import Projection, Split
+from calculator.layers.basic import Projection, RMSNorm, Split
+from calculator.layers.decoder import DecoderBlock
 from calculator.layers.layer import Layer, parameters_of
+from calculator.models.decoder import Decoder
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured
 from calculator.plan import (
@@ -29,6 +37,7 @@ from calculator.plan import (
     Offload,
     Optimizer,
     Plan,
+    Update,
 )
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
@@ -39,13 +48,24 @@ ROWS: Final = ("o_proj", "down_proj")
 
 @dataclass(frozen=True, slots=True)
 class TensorParallel:
-    """Projections of which each GPU computes a share."""
+    """Projections of which each GPU computes a share; perhaps of its part of each sequence."""
+
+    in_parts: bool = False
 
     def rewrite(self, layer: Layer) -> None:
-        """Say which side of a projection is split."""
-        if not isinstance(layer, Projection) or layer.name not in (*COLUMNS, *ROWS):
-            return
-        layer.split = Split.COLUMNS if layer.name in COLUMNS else Split.ROWS
+        """Say which side of a projection is split, and where tokens are."""
+        match layer:
+            case Projection(name=name) if name in ROWS:
+                layer.split = Split.SCATTERED if self.in_parts else Split.ROWS
+            case Projection(name=name) if name in COLUMNS:
+                layer.split = None if self.in_parts else Split.COLUMNS
+            case RMSNorm() if self.in_parts:
+                layer.weight.is_summed = True
+            case DecoderBlock() | Decoder():
+                layer.in_parts = self.in_parts
+                return
+            case _:
+                return
         for parameter in parameters_of(layer):
             parameter.is_split = True
 
@@ -73,6 +93,9 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     gpus = plan.tensor_parallel
+    if gpus == 1:
+        rule = "one GPU has all tokens: must be false, or tensor_parallel at least 2"
+        raise InputError("sequence_parallel", True, rule)
     if rule := not_measured(Technique.TENSOR_PARALLEL, architecture.family):
         raise InputError("tensor_parallel", gpus, f"was {rule}: must be 1")
     parts = {
@@ -83,6 +106,9 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
     uneven = [f"{number:,} {name}" for name, number in parts.items() if number % gpus]
     if uneven:
         raise InputError("tensor_parallel", gpus, f"must divide the {' and the '.join(uneven)}")
+    if plan.sequence_parallel and plan.sequence_length % gpus:
+        rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
+        raise InputError("sequence_parallel", True, rule)
     _check_beside(plan)
 
 
@@ -98,6 +124,8 @@ def _check_beside(plan: Plan) -> None:
         "reversible": plan.reversible,
         "optimizer": plan.optimizer not in OPTIMIZERS,
         "optimizer_bits": plan.optimizer_bits != plan.own_bits,
+        # PyTorch has no fused SGD of DTensors
+        "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
     }
     for name, used in left_out.items():
         if used:
@@ -109,10 +137,20 @@ def _check_beside(plan: Plan) -> None:
             )
 
 
+def reads_of(plan: Plan) -> int:
+    """Operations of an update that read a gradient; for each, its parts are summed again."""
+    adam = plan.optimizer is Optimizer.ADAM
+    return 3 if adam and plan.update is not Update.FUSED else 1
+
+
 def split_note(plan: Plan) -> str:
     """A sentence on what each GPU has."""
+    beside = (
+        f" Between the products each has {plan.sequence_length // plan.tensor_parallel:,} of the "
+        f"{plan.sequence_length:,} tokens of every sequence."
+    )
     return (
         f"Each of {plan.tensor_parallel:,} GPUs reads the same micro-batch and has its share of "
         "every layer's heads and feed-forward width; embeddings, norms and the output layer are "
-        "whole on each. All need the same."
+        f"whole on each.{beside if plan.sequence_parallel else ''} All need the same."
     )

@@ -8,7 +8,7 @@ from calculator.plan import Plan
 
 SEED = 2021
 # options that refuse most of the others: few states have them
-SEVERAL_GPUS = ("gpus", "data_parallel", "cpu_offload", "tensor_parallel")
+SEVERAL_GPUS = ("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel")
 # options that go with few of the others: rarely drawn, or in states of their own
 RARE = ("lora", "quanti", "update_in")
 OWN_STATES = (
@@ -17,6 +17,12 @@ OWN_STATES = (
     {"model": "gpt2-m", "checkpointing": "full", "checkpoint_every": "3"},
     {"model": "gpt2-s", "sequence_length": "512", "gradient_scaler": "true"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "256", "tensor_parallel": "2"},
+    {
+        "model": "Qwen/Qwen2.5-0.5B",
+        "sequence_length": "128",
+        "tensor_parallel": "2",
+        "sequence_parallel": "true",
+    },
 )
 NOT_DRAWN = (
     *SEVERAL_GPUS,

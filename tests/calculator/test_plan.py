@@ -262,6 +262,7 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "data_parallel",
         "cpu_offload",
         "tensor_parallel",
+        "sequence_parallel",
     }
     for name, value in asdict(plain).items():
         expected = (

@@ -52,6 +52,7 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --checkpointing full --checkpoint-every 2",
         f"gpt2-s {SMALL} --gradient-scaler",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2",
+        f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2 --sequence-parallel",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:

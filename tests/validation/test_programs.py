@@ -70,6 +70,9 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel ddp-view --precision half",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2",
+        f"{CONFIGS}/llama.json {SMALL} --tensor-parallel 2 --sequence-parallel",
+        f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2 --sequence-parallel --precision half "
+        "--checkpointing full --batch-size 2",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
         "--checkpointing full",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel fsdp --precision half "
@@ -293,10 +296,12 @@ def test_two_processes_train_adapters_beside_packed_shards(tmp_path: Path) -> No
     assert sum(int(words[1]) for words in told) < outside + (whole.parameters - outside) / 4
 
 
-def test_two_processes_compute_each_layer_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"sequence_parallel": True}])
+def test_two_processes_compute_each_layer_together(tmp_path: Path, options: dict[str, Any]) -> None:
     values = json.loads(Path(f"{CONFIGS}/mistral.json").read_text())
     values |= {"num_hidden_layers": 2}
-    told = launched(tmp_path, values, Plan.parse({"sequence_length": 16, "tensor_parallel": 2}))
+    plan = Plan.parse({"sequence_length": 16, "tensor_parallel": 2, **options})
+    told = launched(tmp_path, values, plan)
     assert [words[2] for words in told] == ["MistralForCausalLM"] * 2
     whole = estimate(from_config(values, "mistral")).parameters
     width, words = values["hidden_size"], values["vocab_size"]

@@ -141,12 +141,13 @@ def test_zero_hands_each_rank_the_weights_that_torch_does(
     assert ours == measure(f"call parts_by_torch {words}")
 
 
+@pytest.mark.parametrize("more", ["", " --sequence-parallel"])
 def test_a_share_of_layers_alone_is_what_it_is_beside_another(
-    measure: Measure, tmp_path: Path
+    measure: Measure, tmp_path: Path, more: str
 ) -> None:
     words = (
         "validation/configs/mistral.json --layers 3 --sequence-length 64 --precision fp32 "
-        "--attention eager --tensor-parallel 2"
+        f"--attention eager --tensor-parallel 2{more}"
     )
     real, alone = together(words, tmp_path)[0], measure(words, "cpu")
     for name in ("weights", "gradients", "optimizer"):

@@ -82,7 +82,11 @@ GROUPS = (
         ("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
         folded=True,
     ),
-    Group("Several GPUs", ("gpus", "data_parallel", "cpu_offload", "tensor_parallel"), folded=True),
+    Group(
+        "Several GPUs",
+        ("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+        folded=True,
+    ),
     Group(
         "More options",
         ("attention", "update", "dropout", "accumulation", "tied_embeddings"),

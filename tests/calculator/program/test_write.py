@@ -76,6 +76,10 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("Qwen/Qwen3-0.6B", {"gpus": 8, "data_parallel": "zero1", "lora": 8, "sequence_length": 64}),
     ("meta-llama/Llama-3.1-8B", {"tensor_parallel": 8, "precision": "mixed"}),
     ("Qwen/Qwen2.5-0.5B", {"tensor_parallel": 2, "sequence_length": 128}),
+    (
+        "meta-llama/Llama-3.1-8B",
+        {"tensor_parallel": 8, "sequence_parallel": True, "precision": "mixed"},
+    ),
     ("Qwen/Qwen3-0.6B", {"gpus": 16, "accumulation": 2, "sequence_length": 128}),
     ("Qwen/Qwen3-0.6B", {"gpus": 12, "data_parallel": "ddp-view", "sequence_length": 128}),
 ]

@@ -74,6 +74,7 @@ def test_one_of_two_heads_of_keys_is_seen_by_all_and_not_copied() -> None:
         (LLAMA, {"offload": "optimizer"}, "offload = optimizer"),
         (LLAMA, {"chunked_loss": "torch"}, "chunked_loss = torch"),
         (LLAMA, {"reversible": True}, "reversible = True"),
+        (LLAMA, {"optimizer": "sgd", "update": "fused"}, "update = fused"),
     ],
 )
 def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
@@ -90,3 +91,46 @@ def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
     (row,) = [row for row in value["savings"] if row["option"] == "tensor_parallel"]
     assert row["gpu"] > 0
     assert "--tensor-parallel 8" in value["command"]
+
+
+IN_PARTS = replace(PLAN, sequence_parallel=True)
+
+
+def test_of_split_tokens_nothing_but_the_stream_between_products_is_less() -> None:
+    model = find_model(LLAMA)
+    parts, whole = (estimate(model, plan).phases for plan in (IN_PARTS, PLAN))
+    for name in ("weights", "gradients", "optimizer"):
+        assert getattr(parts[Phase.UPDATE], name) == getattr(whole[Phase.UPDATE], name)
+    assert parts[Phase.LOSS].activations < whole[Phase.LOSS].activations
+
+
+def test_each_half_of_a_layer_gathers_all_tokens_and_scatters_their_sum() -> None:
+    # 2 halves forward and backward, and the embeddings' gradient and the output layer's input
+    found = {each.name: each.sizes for each in estimate(find_model(LLAMA), IN_PARTS).collectives}
+    tokens = 2 * 64 * WIDTH
+    assert found["all_gather"] == (tokens,) * (4 * LAYERS + 2)
+    assert found["reduce_scatter"] == (tokens,) * 4 * LAYERS
+
+
+def test_the_norms_of_split_tokens_are_updated_with_what_is_split() -> None:
+    memory = estimate(find_model(LLAMA), IN_PARTS).phases[Phase.UPDATE]
+    norms = (2 * LAYERS + 1) * WIDTH
+    assert memory.temporaries == 2 * max(WHOLE - norms, SPLIT // 4 + norms)
+
+
+def test_the_curve_of_split_tokens_ends_as_the_report() -> None:
+    model = find_model("Qwen/Qwen2.5-0.5B")
+    plan = Plan(batch_size=2, sequence_length=96, tensor_parallel=2, sequence_parallel=True)
+    assert curve(model, plan).peak.memory.total == estimate(model, plan).gpu.total
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"tensor_parallel": 1}, "tensor_parallel at least 2"),
+        ({"sequence_length": 66}, "4 GPUs do not divide 66 tokens evenly"),
+    ],
+)
+def test_tokens_that_cannot_be_split_are_refused(options: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InputError, match=f"sequence_parallel = .*{rule}"):
+        resolve(find_model(LLAMA), replace(IN_PARTS, **options))
