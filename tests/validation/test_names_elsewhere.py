@@ -1,5 +1,6 @@
 """The names of options in other libraries are those libraries' own."""
 
+import re
 import warnings
 from dataclasses import fields
 from importlib import import_module
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.oracle
 
 def test_the_names_of_other_libraries_are_theirs() -> None:
     known = {item.name for item in fields(transformers.TrainingArguments)}
+    documented = transformers.TrainingArguments.__doc__ or ""
+    known |= {*re.findall(r"- (\w+) \(`", documented)}  # the keys of `fsdp_config`
     known |= {item.name for item in fields(peft.LoraConfig)} | {*dir(transformers)}
     known |= {*dir(torch.distributed.fsdp), *dir(torch.nn.attention), *dir(torch.nn.parallel)}
     with warnings.catch_warnings():
