@@ -242,10 +242,39 @@ def test_a_contributors_page_has_an_address_and_a_way_back(visit: Visitor, archi
     expect(page.locator("[data-live=step]")).to_be_visible()
 
 
+def test_the_pictures_are_fetched_when_the_visitor_comes_near(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("live/")
+    page.wait_for_selector("#live[data-rounds]")
+    pictures = page.locator(".through__row img")
+    expected = sum(len(row) for row in RUN.samples["checkpoints"][-1]["images"])
+    expect(pictures).to_have_count(expected)
+    place = pictures.last.bounding_box()
+    assert not [url for url in visitor.requests if "/samples/" in url]
+    pictures.last.scroll_into_view_if_needed()
+    for picture in pictures.all():
+        expect(picture).not_to_have_js_property("naturalWidth", 0)
+    assert len({url for url in visitor.requests if "/samples/" in url}) == expected
+    after = pictures.last.bounding_box()
+    assert place
+    assert after
+    assert (place["width"], place["height"]) == (after["width"], after["height"])
+
+
+def test_the_pictures_of_the_page_itself_show_where_no_data_come(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.route("**/live/rehearsal/*.json*", lambda route: route.abort())
+    page = visitor.open("live/")
+    image = page.locator(".through__row img").first
+    page.locator(".through__grid").scroll_into_view_if_needed()
+    expect(image).to_have_attribute("src", re.compile(r"samples/\d+-00-00\.png$"))
+
+
 def test_the_pictures_go_through_the_run_by_keyboard(archive: Page) -> None:
     first, last = RUN.samples["checkpoints"][0], RUN.samples["checkpoints"][-1]
     slider = archive.locator("#live-checkpoint")
     image = archive.locator(".through__row img").first
+    image.scroll_into_view_if_needed()
     expect(image).to_have_attribute("src", re.compile(last["images"][0][0]))
     slider.focus()
     archive.keyboard.press("Home")

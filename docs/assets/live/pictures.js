@@ -1,5 +1,8 @@
 // @ts-check
-/* The fixed captions as the model draws them, checkpoint after checkpoint. */
+/*
+ * The fixed captions as the model draws them, checkpoint after checkpoint. Each picture is a file,
+ * and all are below the first screens: they are fetched when the visitor comes near.
+ */
 
 import { make, write } from "./markup.js";
 import { fileOf } from "./valid.js";
@@ -7,6 +10,8 @@ import { count, decimal, momentInWords } from "./words.js";
 
 /** @typedef {import("./data.js").Samples} Samples */
 /** @typedef {{step: number, loss: number | null}} Rung */
+
+const NEAR = "500px"; // below or above the screen
 
 export class Pictures {
   /** @type {Samples} */
@@ -17,6 +22,7 @@ export class Pictures {
   /** The step whose pictures are shown; undefined: always the newest. @type {number | undefined} */
   #chosen;
   #drawn = "";
+  #isNear = false;
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -25,6 +31,8 @@ export class Pictures {
     this.slider = /** @type {HTMLInputElement} */ (find("#live-checkpoint"));
     this.when = find("[data-live=pictures-when]");
     this.grid = find("[data-live=pictures-grid]");
+    this.sight = new IntersectionObserver(([entry]) => entry.isIntersecting && this.#approach(), { rootMargin: NEAR });
+    this.sight.observe(this.grid);
     for (const kind of ["pointerenter", "focus"]) this.slider.addEventListener(kind, () => this.#fetchNear());
     this.slider.addEventListener("input", () => {
       const at = Number(this.slider.value);
@@ -62,6 +70,20 @@ export class Pictures {
     this.slider.focus({ preventScroll: true });
   }
 
+  stop() {
+    this.sight.disconnect();
+  }
+
+  #approach() {
+    this.sight.disconnect();
+    this.#isNear = true;
+    // The page's own, should the run's data not come.
+    for (const plain of this.grid.querySelectorAll("noscript")) {
+      plain.replaceWith(document.createRange().createContextualFragment(plain.textContent ?? ""));
+    }
+    if (this.#samples.checkpoints.length) this.#draw(Number(this.slider.value));
+  }
+
   /** @param {number} at */
   #draw(at) {
     const { prompts, checkpoints } = this.#samples;
@@ -70,7 +92,7 @@ export class Pictures {
     this.slider.value = String(at);
     this.slider.setAttribute("aria-valuetext", words);
     write(this.when, `${words}. ${placeInWords(at, checkpoints.length)}`);
-    const key = JSON.stringify([this.#folder.href, checkpoint, prompts]);
+    const key = JSON.stringify([this.#folder.href, checkpoint, prompts, this.#isNear]);
     if (key === this.#drawn) return;
     this.#drawn = key;
     this.#drawRows(prompts, checkpoint);
@@ -112,12 +134,13 @@ export class Pictures {
   #drawRow(row, prompt, step, paths) {
     write(row.querySelector("figcaption"), prompt);
     const place = /** @type {HTMLElement} */ (row.querySelector("div"));
+    place.querySelector("noscript")?.remove();
     while (place.children.length > paths.length) place.lastElementChild?.remove();
     while (place.children.length < paths.length) place.append(make("img", { width: "64", height: "64" }));
     paths.forEach((path, index) => {
       const image = /** @type {HTMLImageElement} */ (place.children[index]);
       const address = this.#addressOf(path);
-      if (image.src !== address) image.src = address;
+      if (this.#isNear && image.src !== address) image.src = address;
       image.alt = drawingInWords(prompt, index, paths.length, step);
     });
   }

@@ -72,6 +72,7 @@ class LivePage {
     this.charts.stop();
     this.leaderboard.stop();
     this.drawing.stop();
+    this.pictures.stop();
     removeEventListener("popstate", this.#route);
   }
 

@@ -25,9 +25,9 @@ _PHONE = (
     "Lighthouse simulates a phone with a slow connection, whose processor is four times slower "
     "than this machine's. On the calculator's page, Python starts within that time."
 )
-_PICTURES = (
-    "The live page shows the pictures that the recorded run drew at its newest checkpoint, each "
-    "from a file of its own."
+_FILES = (
+    "Scripts, styles, the font, a run's pictures and each part of its live data are files of their "
+    "own, and the service worker asks for the page once more."
 )
 # Causes of what can miss its target, by the figure's name without the page's.
 REASONS = {
@@ -44,8 +44,8 @@ REASONS = {
         "movement in twenty also meets the browser's own work on the same processor."
     ),
     "performance": _PHONE,
-    "requests": _PICTURES,
-    "requests of the page that makes the most": _PICTURES,
+    "requests": _FILES,
+    "requests of the page that makes the most": _FILES,
 }
 
 
