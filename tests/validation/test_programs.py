@@ -70,7 +70,7 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel ddp-view --precision half",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2",
-        f"{CONFIGS}/llama.json {SMALL} --tensor-parallel 2 --sequence-parallel",
+        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --sequence-parallel",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2 --sequence-parallel --precision half "
         "--checkpointing full --batch-size 2",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
