@@ -3,8 +3,9 @@
 import re
 from urllib.parse import parse_qsl
 
-from calculator.catalog import GPUS
+from calculator.catalog import GPUS, MODELS
 from calculator.estimate import estimate
+from calculator.models.registry import type_of
 from calculator.page.states import read_state
 from calculator.planner.need import need_of
 from templates.pages.models_on_gpus.context import (
@@ -72,12 +73,14 @@ def test_adapters_never_take_more_than_the_whole_model() -> None:
         assert row.parameters >= whole[row.title].parameters
 
 
-def test_a_model_that_peft_does_not_adapt_is_named() -> None:
+def test_models_for_which_lora_is_not_counted_are_named() -> None:
     titles = list(without(LORA))
     adapted = {row.title for row in rows(LORA)}
     assert {row.title for row in rows(FULL)} - adapted == set(titles) != set()
     page = render_page("models-on-gpus")
-    assert all(f": {title}." in page for title in titles)
+    assert f": {', '.join(titles)}." in page
+    own = [model for model in MODELS.values() if not type_of(model).counted]
+    assert titles == [model.title for model in own]
     assert not list(without(FULL))
 
 

@@ -126,7 +126,7 @@ def without(training: Training) -> Iterator[str]:
 
 
 def can_train(architecture: Architecture, training: Training) -> bool:
-    """True if the model can be trained so; peft adapts no reversible layers."""
+    """True if the model can be trained so; LoRA is counted in transformers' classes."""
     try:
         resolve(architecture, training.plan)
     except InputError:
