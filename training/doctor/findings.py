@@ -120,7 +120,7 @@ _ALL = (
     Point(
         PointName.PACKAGES,
         "Packages",
-        "Do their versions match those of the extra `training`?",
+        "Do their versions match those that this program requires?",
         "Other versions may fail in ways that look like network errors.",
     ),
     Point(

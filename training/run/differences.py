@@ -84,6 +84,6 @@ DIFFERENCES = (
         "Choice among codes",
         "top-k 256 or top-p 0.75",
         "top-k 256",
-        "One of the paper's two ways; `--top-p` adds the other.",
+        "One of the paper's two ways; --top-p adds the other.",
     ),
 )
