@@ -13,7 +13,7 @@ from training.run.runfile import RunFile
     ("recipe", "row"),
     [
         ("paper", "| target batch | 4,096 sequences |"),
-        ("sparse", "| local steps | 1.5 s in a step |"),
+        ("sparse", "| local steps | 1 s in a step |"),
     ],
 )
 def test_the_card_says_what_a_step_is(tmp_path: Path, recipe: str, row: str) -> None:
