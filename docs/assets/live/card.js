@@ -55,6 +55,7 @@ export class ShareCard {
     });
     if (!blob) return;
     this.#file = new File([blob], `${this.#data.name}-${this.#data.progress.step.at(-1) ?? 0}.png`, { type: blob.type });
+    this.download.removeAttribute("aria-disabled");
     this.download.href = URL.createObjectURL(this.#file);
     this.download.download = this.#file.name;
     const size = { width: String(WIDTH), height: String(HEIGHT) };
