@@ -166,6 +166,22 @@ def test_what_the_page_says_of_judging_is_the_codes(page: str) -> None:
     assert "eight times the median number" in page
 
 
+def test_what_the_page_says_of_judges_is_the_codes(page: str) -> None:
+    from training.run.recipes import SPARSE, SparseSettings
+    from training.sparse.panel import ENOUGH, REST, SPOT
+
+    assert (ENOUGH, REST, SPOT) == (2, 10, 0.25)
+    assert "at least two judges answer" in page
+    assert "a quarter of all updates" in page
+    assert "not drawn for 10 rounds, then for 20" in page
+    fields = SparseSettings.__dataclass_fields__
+    assert (fields["judges"].default, fields["judging_share"].default) == (3, 0.05)
+    assert "draws three judges for each one" in page
+    assert "at most 5 % of a volunteer's time (`judging_share`)" in page
+    assert SPARSE.sparse is not None
+    assert SPARSE.sparse.judges == 3
+
+
 CHAOS = {
     "date": "2026-11-22",
     "cores": 2,

@@ -58,6 +58,7 @@ ROOMS: dict[str, set[str]] = {
         "records",
         "run",
         "shapes",
+        "sparse",
         "volunteer",
     },
 }

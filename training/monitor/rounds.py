@@ -50,6 +50,7 @@ from training.sparse.host import Closed, Host
 from training.sparse.judging import Judge
 from training.sparse.layout import Layout
 from training.sparse.open_round import ClosingPolicy
+from training.sparse.panel import Panel
 from training.sparse.shared import OuterSettings, SharedState, load
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
@@ -138,7 +139,10 @@ class RoundsMonitor:
         self._book_missed(swarm, state.round)
         losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
         judge = Judge(losses)
-        self.host = Host(swarm, self.store, state, policy, membership, judge=judge)
+        panel = Panel(losses.disclose, settings.judges, settings.verdict_seconds)
+        self.host = Host(swarm, self.store, state, policy, membership, judge=judge, panel=panel)
+        self._losses = losses
+        self._updates = self._believed = 0  # judged since the start; by volunteers
         self._counted = Traffic()
         begun = atomic.read_json(options.folder / "begun.json")
         self._begun: dict[str, float] = begun if isinstance(begun, dict) else {}
@@ -203,12 +207,16 @@ class RoundsMonitor:
         deadline = time.monotonic() + GOODBYE_SECONDS
         while self.host.present() and time.monotonic() < deadline and not stop.is_set():
             stop.wait(LOOK_SECONDS)
+        if self._believed:
+            share = f"{self._believed:,} of {self._updates:,}"
+            print(f"{share} updates judged by volunteers", flush=True)
         self._hear()
         self.live.write_peers(self.books.contributors())
         self.live.finish(timestamp(time.time()))
 
     def close(self) -> None:
         """End the host."""
+        self._losses.close()
         self._background.shutdown(wait=False, cancel_futures=True)
         if self.uploader is not None:
             self.uploader.close()
@@ -248,9 +256,14 @@ class RoundsMonitor:
         self._note_beginning("steps")
         self._last_line = line
         print(in_words(line), flush=True)
+        self._updates += len(closed.taken) + len(closed.left_out)
+        self._believed += closed.believed
         for peer, why in closed.left_out.items():
             who = closed.reports[peer].name if peer in closed.reports else peer
             print(f"left out: the update of {who}: {why}", flush=True)
+        for peer in sorted(closed.liars):
+            who = closed.reports[peer].name if peer in closed.reports else peer
+            print(f"{who} judges no more: its figures are not what is measured here", flush=True)
 
     def _book_missed(self, swarm: Swarm, number: int) -> None:
         """Book rounds that were closed just before this monitor was killed."""

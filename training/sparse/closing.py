@@ -6,6 +6,7 @@ from dataclasses import asdict, astuple, dataclass
 
 from training.access.signatures import PeerKey
 from training.sparse import envelope, payload
+from training.sparse.codec import Update
 from training.sparse.envelope import FileError
 from training.sparse.payload import Payload, PayloadError, Round
 from training.sparse.shared import Contribution, SharedState
@@ -116,14 +117,27 @@ def read_payload(swarm: Swarm, of: Round, taken: Taken) -> Payload:
     Raises:
         ClosingError: it cannot be had, or is not the one on the list.
     """
-    try:
-        content = swarm.store.get(taken.sha256, payload.most_bytes(swarm.layout))
-        found = payload.read(content, of, swarm.layout, math.inf)
-    except (StoreError, PayloadError) as error:
-        raise ClosingError(f"a payload of round {of.number}: {error}") from error
+    found = _fetch(swarm, of, taken.sha256)
     if (found.peer, found.samples) != (taken.peer, taken.samples):
         raise ClosingError(f"a payload of round {of.number} is not the one on the list")
     return found
+
+
+def read_update(swarm: Swarm, of: Round, sha256: str) -> Update:
+    """The update of a round's payload.
+
+    Raises:
+        ClosingError: it cannot be had, or is none of that round.
+    """
+    return _fetch(swarm, of, sha256).update
+
+
+def _fetch(swarm: Swarm, of: Round, sha256: str) -> Payload:
+    try:
+        content = swarm.store.get(sha256, payload.most_bytes(swarm.layout))
+        return payload.read(content, of, swarm.layout, math.inf)
+    except (StoreError, PayloadError) as error:
+        raise ClosingError(f"a payload of round {of.number}: {error}") from error
 
 
 def _read(content: bytes, swarm: Swarm) -> Closing:

@@ -21,11 +21,13 @@ from training.sparse import report as reports
 from training.sparse.closing import Taken
 from training.sparse.judging import Effect, Judge
 from training.sparse.open_round import ClosingPolicy, OpenRound
+from training.sparse.panel import Hearing, Panel, folder_of
 from training.sparse.payload import PayloadError
 from training.sparse.report import Report, ReportError
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
+from training.sparse.verdict import Finding, VerdictError
 
 SILENT_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
 MOST_REPORTS = 20_000
@@ -50,12 +52,16 @@ class Closed:
         number: counted from 0.
         reports: the newest of each volunteer, by identity.
         left_out: why an update was not taken after all, by identity.
+        liars: judges whose figures were not the host's, noticed in this round.
+        believed: updates whose effect is what volunteers measured.
     """
 
     number: int
     taken: tuple[Taken, ...]
     reports: dict[str, Report]
     left_out: dict[str, str] = field(default_factory=dict)
+    liars: frozenset[str] = frozenset()
+    believed: int = 0
 
 
 class Host:
@@ -68,6 +74,7 @@ class Host:
         clock: gives seconds.
         judge: of the updates' effects; then `judge_updates` must be called before a round can
             close.
+        panel: lets volunteers judge each other's updates, where there is a judge.
 
     Attributes:
         state: the newest shared state.
@@ -85,12 +92,15 @@ class Host:
         membership: Membership | None = None,
         clock: Callable[[], float] = time.monotonic,
         judge: Judge | None = None,
+        panel: Panel | None = None,
     ) -> None:
         self.swarm, self.store, self.state, self.policy = swarm, store, state, policy
         self.finished = False
         self.refused = self.bytes_in = self.bytes_out = 0
         self._membership, self._clock, self._judge = membership, clock, judge
+        self._panel = panel if judge is not None else None
         self._lock = threading.Lock()
+        self._hearing: Hearing | None = None
         self._reports: dict[str, Report] = {}
         self._heard: dict[str, float] = {}
         self._last: frozenset[str] = frozenset()  # whose updates the last round took
@@ -115,6 +125,25 @@ class Host:
             peers.name_payload(self.store, self._round.of.number, taken.sha256)
             return taken.sha256
 
+    def take_verdict(self, content: bytes, token: bytes) -> None:
+        """Take a judge's verdict on updates of the open round, and publish it.
+
+        Raises:
+            NotTakenError: with the reason.
+        """
+        member = self._admit(token)
+        with self._lock:
+            self.bytes_in += len(content)
+            if self._hearing is None or not self._is_hearing():
+                raise NotTakenError("no verdict is waited for")
+            try:
+                self._hearing.take(content, member)
+            except VerdictError as error:
+                self.refused += 1
+                raise NotTakenError(str(error)) from error
+            sha256 = self.store.put(content)
+            self.store.point(f"{folder_of(self._hearing.of.number)}/{sha256}", sha256)
+
     def take_report(self, content: bytes, token: bytes) -> None:
         """Take a volunteer's report in place of its last.
 
@@ -136,6 +165,11 @@ class Host:
                 raise NotTakenError("too many volunteers")
             self._reports[peer] = report
             self._heard[peer] = self._clock()
+
+    def taken(self) -> tuple[Taken, ...]:
+        """The updates of the open round so far."""
+        with self._lock:
+            return self._round.taken
 
     def reports(self) -> dict[str, Report]:
         """The newest report of each volunteer; whoever is silent has left."""
@@ -159,10 +193,14 @@ class Host:
             "round": self.state.round,
             "finished": self.finished,
             "peers": len(self.present()),
+            "judging": self._is_hearing(),
         }
 
     def judge_updates(self) -> None:
         """Measure the effects of the updates that have come; uploads go on meanwhile.
+
+        Where volunteers judge, this measures a sample, and in the end what they leave open. The
+        thread that closes rounds calls it.
 
         Raises:
             ClosingError: an update can no longer be had.
@@ -170,28 +208,55 @@ class Host:
         if self._judge is None:
             return
         with self._lock:
-            here, state, waiting = self._round, self.state, self._not_judged()
-        for one in waiting:
-            effect = self._judge.measure(here.of.number, state.weights, here.read(one))
-            with self._lock:
-                if self._round is here:
+            here, state, hearing = self._round, self.state, self._hearing
+            if hearing is not None:
+                hearing.check(self._measured)
+            waiting = self._waiting()
+        # First what must be measured: that may bring lies to light, and leave more to measure.
+        while needed := [one for one in waiting if self._believed(one, hearing) is None]:
+            for one in needed:
+                effect = self._judge.measure(here.of.number, state.weights, here.read(one))
+                with self._lock:
                     self._effects[one.peer] = effect, one.samples
+                    self._measured[one.sha256] = effect.finding
+                    if hearing is not None:
+                        hearing.check(self._measured)
+            waiting = [one for one in waiting if one.sha256 not in self._measured]
+        for one in waiting:
+            found = self._believed(one, hearing)
+            assert found is not None
+            effect = self._judge.believe(found, here.read(one), len(state.weights))
+            with self._lock:
+                self._effects[one.peer] = effect, one.samples
+            if self._panel is not None and hearing is not None:
+                self._panel.believe(hearing, one)
 
     def close_if_due(self, key: PeerKey) -> Closed | None:
         """Close the open round if it is time to, and open the next.
+
+        Where volunteers judge, a call first announces that, and a later one closes the round.
 
         Raises:
             ClosingError: an update can no longer be had.
         """
         with self._lock:
-            if self.finished or not self._is_due() or self._not_judged():
+            if self.finished or not (self._hearing or self._is_due()):
                 return None
+            if self._panel is not None and self._hearing is None and self._not_judged():
+                self._round.takes_more = False
+                self._hearing = self._panel.open(
+                    self.swarm, self._round.of, self._round.taken, key, self._clock()
+                )
+            if self._is_hearing() or self._not_judged():
+                return None
+            liars = self._note_liars()
             left_out = self._leave_out()
             number, taken = self._round.of.number, self._round.taken
+            believed = len(self._effects) - len(self._measured)
             self.state = self._round.close(key)
             self._last = frozenset(one.peer for one in taken) | left_out.keys()
             self._open()
-            return Closed(number, taken, dict(self._reports), left_out)
+            return Closed(number, taken, dict(self._reports), left_out, liars, believed)
 
     def finish(self) -> None:
         """Take nothing any more, and say that the run is over."""
@@ -207,6 +272,9 @@ class Host:
         """Open the round of the present state, with updates that came before a restart."""
         self._opened = self._clock()
         self._effects: dict[str, tuple[Effect, int]] = {}
+        self._measured: dict[str, Finding] = {}  # by this host itself, by payload
+        self._spots: dict[str, bool] = {}  # whether this host measures a payload in any case
+        self._hearing = None
         self._round = OpenRound(self.swarm, self.state, self.policy, self._opened)
         for sha256 in peers.published(self.store, self.state.round):
             with suppress(PayloadError):
@@ -216,6 +284,42 @@ class Host:
         if self._judge is None:
             return []
         return [one for one in self._round.taken if one.peer not in self._effects]
+
+    def _waiting(self) -> list[Taken]:
+        """Updates to be judged now."""
+        waiting = self._not_judged()
+        if self._panel is None:
+            return waiting
+        for one in waiting:
+            if one.sha256 not in self._spots:
+                self._spots[one.sha256] = self._panel.is_spot()
+        if self._hearing is None and not self._panel.can_meet(
+            self._round.of.number, len(self._known())
+        ):
+            return waiting
+        if self._hearing is None or self._is_hearing():
+            return [one for one in waiting if self._spots[one.sha256]]
+        return waiting
+
+    def _known(self) -> set[str]:
+        """Whoever has an update in the round or is expected to have."""
+        return self._expected() | {one.peer for one in self._round.taken}
+
+    def _is_hearing(self) -> bool:
+        """True while verdicts are waited for."""
+        return self._hearing is not None and not self._hearing.is_over(self._clock())
+
+    def _believed(self, one: Taken, hearing: Hearing | None) -> Finding | None:
+        """The figure of an update's judges, if it counts."""
+        if hearing is None or self._spots.get(one.sha256, False):
+            return None
+        return hearing.finding(one.sha256)
+
+    def _note_liars(self) -> frozenset[str]:
+        if self._panel is None or self._hearing is None or self._judge is None:
+            return frozenset()
+        self._judge.forget(self._panel.close(self._hearing, self._measured))
+        return frozenset(self._hearing.liars)
 
     def _leave_out(self) -> dict[str, str]:
         """Leave out what the judge finds bad; gives whose updates, and why."""

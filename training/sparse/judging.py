@@ -1,14 +1,14 @@
 r"""Judging updates by their effect on the loss: which ones a round leaves out, and why.
 
-The host measures the loss with the shared weights and with the weights that an update alone would
-make, on a few batches of the run's data that nobody else knows. An update is left out when
+The loss is measured with the shared weights and with the weights that an update alone would make,
+on a few batches of the run's data that nobody knew when the update was made. The host measures, or
+volunteers do; see `panel`. An update is left out when
 
 - the loss afterwards is not finite;
 - it raises the loss, beyond chance: in this round alone or in its peer's rounds so far;
 - its peer's updates have gained next to nothing for the samples that they claim, while the
   others' gain;
 - it is nearly the same as an update that was taken in this round or in one of the last.
-- it resembles an update of this round or of the last ones, as those of honest peers don't.
 
 With the mean change m_r of the loss over the batches of round r and the variance v_r of that mean,
 a peer's record is
@@ -24,13 +24,16 @@ import math
 import secrets
 import statistics
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch.nn import functional
 
+from training.sparse.assignment import Batch
 from training.sparse.codec import Update
+from training.sparse.shared import load
+from training.sparse.verdict import LARGEST, Finding
 
 # Mean loss of each batch with the weights in a flat vector; the number of the round chooses them.
 Losses = Callable[[int, torch.Tensor], Sequence[float]]
@@ -64,11 +67,17 @@ class Effect:
     @classmethod
     def of(cls, before: Sequence[float], after: Sequence[float], sketch: torch.Tensor) -> "Effect":
         """The effect from the losses of the same two or more batches."""
-        changes = [b - a for a, b in zip(before, after, strict=True)]
-        if not all(map(math.isfinite, changes)):
-            return cls(math.inf, math.inf, sketch)
-        variance = statistics.variance(changes) / len(changes)
-        return cls(statistics.fmean(changes), max(variance, _SMALLEST_VARIANCE), sketch)
+        return cls.from_finding(compare(before, after), sketch)
+
+    @classmethod
+    def from_finding(cls, found: Finding, sketch: torch.Tensor) -> "Effect":
+        """The effect that somebody measured."""
+        return cls(found.mean, max(found.variance, _SMALLEST_VARIANCE), sketch)
+
+    @property
+    def finding(self) -> Finding:
+        """The figures alone."""
+        return Finding(self.mean, self.variance)
 
 
 @dataclass
@@ -98,6 +107,33 @@ class Record:
         return -self.mean / self.samples
 
 
+def compare(before: Sequence[float], after: Sequence[float]) -> Finding:
+    """The finding from the losses of the same two or more batches without and with an update."""
+    changes = [b - a for a, b in zip(before, after, strict=True)]
+    if not all(abs(change) <= LARGEST for change in changes):
+        return Finding(math.inf, math.inf)
+    return Finding(statistics.fmean(changes), statistics.variance(changes) / len(changes))
+
+
+def applied(weights: torch.Tensor, update: Update) -> torch.Tensor:
+    """The weights that an update alone would make."""
+    after = weights.clone()
+    after[update.places] -= update.values
+    return after
+
+
+@torch.no_grad()
+def losses_on(
+    model: torch.nn.Module, weights: torch.Tensor, batches: Sequence[Batch]
+) -> list[float]:
+    """Mean loss of each batch with the weights of a flat vector, which the model then holds."""
+    parameters = [one for one in model.parameters() if one.requires_grad]
+    load(weights, parameters)
+    device = parameters[0].device
+    moved = ({key: part.to(device) for key, part in batch.items()} for batch in batches)
+    return [float(model(**batch).loss) for batch in moved]
+
+
 class Judge:
     """Measures the effect of updates, and keeps each peer's record."""
 
@@ -113,10 +149,17 @@ class Judge:
         """The effect of an update of a round on its shared weights; this takes time."""
         if self._base is None or self._base[0] != number:
             self._base = number, self._losses(number, weights)
-        after = weights.clone()
-        after[update.places] -= update.values
-        sketch = self._sketcher.draw(update, len(weights))
-        return Effect.of(self._base[1], self._losses(number, after), sketch)
+        after = self._losses(number, applied(weights, update))
+        return Effect.of(self._base[1], after, self._sketcher.draw(update, len(weights)))
+
+    def believe(self, found: Finding, update: Update, elements: int) -> Effect:
+        """The effect of an update that volunteers have measured."""
+        return Effect.from_finding(found, self._sketcher.draw(update, elements))
+
+    def forget(self, peers: Collection[str]) -> None:
+        """Begin the records of some peers again."""
+        for peer in peers:
+            self._records.pop(peer, None)
 
     def weigh(self, round_effects: Mapping[str, tuple[Effect, int]]) -> dict[str, str]:
         """Note a round's effects and samples by peer; gives who is left out, and why.

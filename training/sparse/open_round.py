@@ -60,6 +60,7 @@ class OpenRound:
 
     Attributes:
         closes_at: on the same clock; infinity while that is open.
+        takes_more: false once its updates are being judged.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class OpenRound:
         self.of, self.closes_at = swarm.round_of(state), opened + policy.longest
         self._swarm, self._state, self._policy = swarm, state, policy
         self._is_member = is_member
+        self.takes_more = True
         self._taken: dict[str, Taken] = {}
 
     @property
@@ -111,6 +113,8 @@ class OpenRound:
             if before.sha256 == hashlib.sha256(content).hexdigest():
                 return before
             raise PayloadError("its peer has one in this round already")
+        if not self.takes_more:
+            raise PayloadError("the round takes no more: its updates are being judged")
         if len(self._taken) >= MOST_PAYLOADS:
             raise PayloadError("the round is full")
         sha256 = self._swarm.store.put(content)

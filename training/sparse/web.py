@@ -3,13 +3,15 @@
     GET  /round                  the number of the open round, and whether the run is over
     GET  /files/SHA256           a file
     GET  /names/FOLDER/NAME      the SHA-256 of the file with that name
-    GET  /names/checkpoints      the names of the checkpoints
-    PUT  /payloads  /reports     a signed file of a volunteer, its grant in `Training-Grant`
+    GET  /names/checkpoints      the names of the checkpoints, as of `verdicts/NUMBER`
+    PUT  /payloads  /verdicts  /reports
+                                a signed file of a volunteer, its grant in `Training-Grant`
 
 No answer to an upload shows what was sent.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 
 from starlette.applications import Starlette
@@ -18,13 +20,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from training.sparse import payload, report
+from training.sparse import payload, report, verdict
 from training.sparse.host import Host, NotTakenError
 from training.sparse.store import StoreError
 
 GRANT_HEADER = "Training-Grant"
 BODY_SECONDS = 900.0  # of an upload: 3.5 MB at 32 kbit/s
-LISTED = "checkpoints"  # the one folder of names that is listed
+LISTED = re.compile(r"checkpoints|verdicts/\d{9}")  # folders of names that are listed
 
 
 def make_service(host: Host) -> Starlette:
@@ -36,6 +38,9 @@ def make_service(host: Host) -> Starlette:
 
     async def put_payload(request: Request) -> Response:
         return await _put(request, most_payload, host.take_payload)
+
+    async def put_verdict(request: Request) -> Response:
+        return await _put(request, verdict.MOST_BYTES, host.take_verdict)
 
     async def put_report(request: Request) -> Response:
         return await _put(request, report.MOST_BYTES, host.take_report)
@@ -50,7 +55,7 @@ def make_service(host: Host) -> Starlette:
     def get_name(request: Request) -> Response:
         name = request.path_params["name"]
         try:
-            if name == LISTED:
+            if LISTED.fullmatch(name):
                 return JSONResponse(host.store.names(name))
             sha256 = host.store.find(name)
         except StoreError as error:
@@ -63,6 +68,7 @@ def make_service(host: Host) -> Starlette:
             Route("/files/{sha256}", get_file),
             Route("/names/{name:path}", get_name),
             Route("/payloads", put_payload, methods=["PUT"]),
+            Route("/verdicts", put_verdict, methods=["PUT"]),
             Route("/reports", put_report, methods=["PUT"]),
         ]
     )

@@ -29,12 +29,19 @@ class RefusedError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """A host's answer about its run: the number of the open round, volunteers that it hears."""
+    """A host's answer about its run.
+
+    Attributes:
+        round: number of the open one.
+        peers: volunteers that it hears.
+        judging: true while it waits for verdicts on the round's updates.
+    """
 
     run: str
     round: int
     finished: bool
     peers: int
+    judging: bool
 
 
 class WebStore:
@@ -53,7 +60,7 @@ class WebStore:
         self.address = address.rstrip("/")
         self.bytes_sent = self.bytes_received = 0
         self._membership = membership
-        self._own: dict[str, bytes] = {}  # our newest upload, which need not be downloaded
+        self._kept: dict[str, bytes] = {}  # our newest upload, and what was fetched ahead since
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=10.0)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
 
@@ -64,9 +71,17 @@ class WebStore:
             UnreachableError: the host does not answer. RefusedError: it does not take it.
         """
         sha256 = hashlib.sha256(content).hexdigest()
-        self._own = {sha256: content}
+        self._kept = {sha256: content}
         self._upload("payloads", content)
         return sha256
+
+    def judge(self, content: bytes) -> None:
+        """Upload a signed verdict; raises as `put` does."""
+        self._upload("verdicts", content)
+
+    def fetch_ahead(self, sha256: str, most_bytes: int) -> None:
+        """Get a file that is needed again before the next upload; raises as `get` does."""
+        self._kept[sha256] = self.get(sha256, most_bytes)
 
     def report(self, content: bytes) -> None:
         """Upload a signed report; raises as `put` does."""
@@ -79,8 +94,8 @@ class WebStore:
             UnreachableError: the host does not answer.
             StoreError: it is not there, has more than `most_bytes` bytes, or is another.
         """
-        if sha256 in self._own:
-            return self._own[sha256]
+        if sha256 in self._kept:
+            return self._kept[sha256]
         content = self._ask(f"files/{sha256}", most_bytes)
         if content is None:
             raise StoreError(f"{sha256[:12]} is not there")
@@ -99,12 +114,12 @@ class WebStore:
         return found if is_digest(found) else None
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder, in order; of checkpoints alone.
+        """The names in a folder, in order; of checkpoints and of a round's verdicts alone.
 
         Raises:
             StoreError: the host's answer is no list of names.
         """
-        if folder != LISTED:
+        if not LISTED.fullmatch(folder):
             raise StoreError(f"the host does not list {folder}")
         content = self._ask(f"names/{folder}", MOST_TEXT)
         found = _parse(content or b"[]")

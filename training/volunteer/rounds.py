@@ -41,6 +41,7 @@ from training.sparse.swarm import Swarm
 from training.sparse.web_store import HostStatus, RefusedError, WebStore, is_outage
 from training.volunteer import fitting
 from training.volunteer.computing import Computing, Outcome
+from training.volunteer.judging import UpdateJudge
 from training.volunteer.peer import PeerOptions, account_name, give_way
 from training.volunteer.precision import choose_precision
 from training.volunteer.rounds_reporter import RoundsReporter
@@ -121,6 +122,14 @@ class RoundsVolunteer:
             OuterSettings(self.settings.outer_learning_rate, self.settings.momentum),
         )
         self._key: PeerKey = identity.key
+        self.judge = UpdateJudge(
+            self.swarm,
+            self.store,
+            self.model,
+            self.model.config.layout,
+            self._key,
+            self.settings.judging_share,
+        )
         self._losses: list[float] = []
         name = options.name or account_name(membership)
         self.reporter = RoundsReporter(board, self.store, run.name, self._key, name)
@@ -150,6 +159,9 @@ class RoundsVolunteer:
 
     def leave(self) -> None:
         """Tell the host and close everything, within bounded time."""
+        if self.judge.judged:
+            fraction = self.judge.allowance.fraction
+            self.board.say(f"judged {self.judge.judged:,} updates in {fraction:.1%} of the time")
         self.reporter.stage = Stage.LEAVING
         self.reporter.close()
         self.stream.close()
@@ -239,6 +251,8 @@ class RoundsVolunteer:
                 return False
             if status.finished:
                 return True
+            if status.judging:
+                self.judge.judge(peer.state, stop)
             stop.wait(self.settings.poll_seconds)
         return False
 

@@ -133,6 +133,18 @@ CLOSED = (
         "test_a_bad_peer_is_left_out_and_the_others_are_not",
     ),
     Claim(
+        "A volunteer that judges falsely is exposed by one honest judge of the same update and "
+        "judges no more.",
+        "sparse/test_jury.py",
+        "test_a_minority_that_lies_changes_nothing_and_judges_once",
+    ),
+    Claim(
+        "Nobody judges its own update, and a verdict on anything but what the monitor assigned "
+        "does not count.",
+        "sparse/test_verdict.py",
+        "test_only_a_judge_is_heard_and_only_on_its_own_share",
+    ),
+    Claim(
         "An update for another round, or for other weights than the round's, is rejected, so "
         "nobody's file can be used again.",
         "sparse/test_rounds.py",
@@ -194,6 +206,18 @@ BOUNDED = (
         "number of sequences.",
         "sparse/test_judging.py",
         "test_an_update_that_helps_and_is_far_too_long_is_shortened",
+    ),
+    Claim(
+        "Judges that lie together, and only where no honest one contradicts them, are believed "
+        "until the monitor measures one of those updates itself: three times on average.",
+        "sparse/test_jury.py",
+        "test_a_majority_that_lies_where_nobody_contradicts_is_found_out_by_the_spot_check",
+    ),
+    Claim(
+        "A judge that does not answer delays a round by the time for verdicts, and is not drawn "
+        "for the next ten rounds.",
+        "sparse/test_jury.py",
+        "test_a_judge_that_vanishes_is_waited_for_once_in_a_while",
     ),
 )
 

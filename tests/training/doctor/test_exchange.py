@@ -11,7 +11,7 @@ from tests.training.doctor.conftest import MakeSetup
 from training.doctor import services
 from training.doctor.findings import PointName, Verdict
 
-STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2}
+STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2, "judging": False}
 
 
 @pytest.fixture

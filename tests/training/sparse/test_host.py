@@ -153,7 +153,13 @@ def test_whoever_is_silent_is_not_present(
 ) -> None:
     host.take_report(make_report(keys[1]), b"")
     assert host.present() == {identities[1]}
-    assert host.describe() == {"run": RUN, "round": 0, "finished": False, "peers": 1}
+    assert host.describe() == {
+        "run": RUN,
+        "round": 0,
+        "finished": False,
+        "peers": 1,
+        "judging": False,
+    }
     clock.now = 60.0
     assert host.present() == set()
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from training.sparse.host import Closed, Host, NotTakenError
 from training.sparse.judging import BUCKETS, FIRST_ROUNDS, HARMFUL_NOW, Effect, Judge, Sketcher
 from training.sparse.layout import Layout
 from training.sparse.open_round import ClosingPolicy
+from training.sparse.panel import Panel
 from training.sparse.peer import Peer
 from training.sparse.shared import OuterSettings, SharedState, load
 from training.sparse.store import FolderStore
@@ -98,6 +99,8 @@ def make_run(
     attack: Attack | None = None,
     judge: Judge | None = None,
     count: int = 4,
+    panel: Panel | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> Run:
     first = SharedState.of(list(build_model().parameters()))
     store = FolderStore(folder)
@@ -117,9 +120,9 @@ def make_run(
         arguments = (swarm, first.copy(), parameters, optimizer, compute, key)
         is_bad = attack is not None and not place
         peers.append(BadPeer(attack, *arguments) if is_bad else Peer(*arguments))
-    policy = ClosingPolicy(quorum=count, grace=0.0, largest_norm=100.0)
-    # A clock that stands still: a round is due as soon as all updates are there.
-    host = Host(swarm, store, first.copy(), policy, clock=lambda: 0.0, judge=judge)
+    policy = ClosingPolicy(quorum=1, grace=0.0, largest_norm=100.0)
+    # A clock that stands still: a round is due as soon as there is an update.
+    host = Host(swarm, store, first.copy(), policy, clock=clock, judge=judge, panel=panel)
     return Run(host, peers, keys[0], [])
 
 
