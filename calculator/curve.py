@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from calculator.architecture import Architecture
-from calculator.estimate import static_of, static_parts, update_memory
+from calculator.estimate import fullest_stage, static_of, static_parts, update_memory
 from calculator.parallel import bucket_bytes, collectives
 from calculator.parts import Part
 from calculator.peaks.curve import Held, Layer, Operation, curve_of
@@ -14,6 +14,7 @@ from calculator.peaks.prepare import prepare
 from calculator.plan import Offload, Plan
 from calculator.report import Memory, Phase
 from calculator.resolution import resolve
+from calculator.techniques.turns import TURN
 
 # kinds of tensors that a point names
 MOST_NAMED = 5
@@ -112,6 +113,7 @@ def curve(
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan or Plan())
+    architecture = fullest_stage(architecture, resolved)
     static, *_ = static_of(architecture, resolved)
     prepared = prepare(architecture, resolved)
     exchanged = collectives(architecture, prepared, resolved)
@@ -159,10 +161,13 @@ def _layer_words(layer: Layer | None, depths: Mapping[str, int]) -> str:
     if layer is None:
         return ""
     stack, depth = layer
+    stack, _, turn = stack.partition(TURN)
+    beside = f", micro-batch {int(turn) + 1}" if turn else ""
     if stack == HEAD:
-        return "output layer"
-    first = "" if len(depths) == 1 else "encoder " if stack == ONLY else f"{stack} "
-    return f"{first}layer {depth + 1} of {depths[stack]}"
+        return f"output layer{beside}"
+    stacks = {name.partition(TURN)[0] for name in depths}
+    first = "" if len(stacks) == 1 else "encoder " if stack == ONLY else f"{stack} "
+    return f"{first}layer {depth + 1} of {depths[layer[0]]}{beside}"
 
 
 def _update_words(plan: Plan) -> str:

@@ -21,13 +21,14 @@ from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
 from calculator.peaks.prepare import Prepared, prepare
 from calculator.peaks.timeline import measure
-from calculator.peaks.trace import Step, record
+from calculator.peaks.trace import Step, inputs_of, record
 from calculator.plan import DataParallel, Plan
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import Statics, statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
 from calculator.techniques.data_parallel import Collective
+from calculator.techniques.pipeline import stage_of, stages_of
 
 
 def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
@@ -37,8 +38,8 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan or Plan())
-    static, parameters, trainable = static_of(architecture, resolved)
-    counted = _count(architecture, resolved, static)
+    _, parameters, trainable = static_of(architecture, resolved)
+    stage, static, counted = _fullest(architecture, resolved)
     over_bus = sum(counted.moved) * resolved.accumulation
     return Report(
         architecture.name,
@@ -53,7 +54,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         counted.exchanged,
         (
             *notes_for(architecture, resolved),
-            *parallel_notes(architecture, resolved, counted.exchanged),
+            *parallel_notes(architecture, stage, resolved, counted.exchanged),
         ),
     )
 
@@ -73,7 +74,7 @@ def totals(architecture: Architecture, plan: Plan) -> Totals:
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan)
-    return _totals(architecture, resolved, static_of(architecture, resolved)[0])
+    return _totals(architecture, resolved)
 
 
 def totals_within(
@@ -87,8 +88,7 @@ def totals_within(
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan)
-    static, *_ = static_of(architecture, resolved)
-    return _totals(architecture, resolved, static) if fits(_least(static)) else None
+    return _totals(architecture, resolved) if fits(_most_static(architecture, resolved)) else None
 
 
 def least(architecture: Architecture, plan: Plan) -> int:
@@ -97,17 +97,40 @@ def least(architecture: Architecture, plan: Plan) -> int:
     Raises:
         InputError: if the model does not support the plan.
     """
-    static, *_ = static_of(architecture, resolve(architecture, plan))
-    return _least(static)
+    return _most_static(architecture, resolve(architecture, plan))
+
+
+def _most_static(architecture: Architecture, plan: Plan) -> int:
+    return max(_least(static_of(stage, plan)[0]) for stage in stages_of(architecture, plan))
 
 
 def _least(static: Statics) -> int:
     return static.weights + static.gradients + static.optimizer + static.update
 
 
-def _totals(architecture: Architecture, plan: Plan, static: Statics) -> Totals:
-    counted = _count(architecture, plan, static)
+def _totals(architecture: Architecture, plan: Plan) -> Totals:
+    *_, counted = _fullest(architecture, plan)
     return Totals(counted.peak, counted.ram.total)
+
+
+def _fullest(architecture: Architecture, plan: Plan) -> tuple[Architecture, Statics, "_Counted"]:
+    """The model, or the stage of a pipeline that holds the most."""
+    found = []
+    for stage in stages_of(architecture, plan):
+        static, *_ = static_of(stage, plan)
+        found.append((stage, static, _count(stage, plan, static)))
+    return max(found, key=lambda each: each[2].peak)
+
+
+def fullest_stage(architecture: Architecture, plan: Plan) -> Architecture:
+    """The shape of the stage of a resolved plan's pipeline that holds the most, or the model's."""
+    return _fullest(architecture, plan)[0] if plan.pipeline_parallel > 1 else architecture
+
+
+def stage_peaks(architecture: Architecture, plan: Plan) -> list[int]:
+    """Bytes at the peak of every stage of a resolved plan's pipeline."""
+    shapes = [stage_of(architecture, plan, place) for place in range(plan.pipeline_parallel)]
+    return [_count(shape, plan, static_of(shape, plan)[0]).peak for shape in shapes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +154,11 @@ def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
     if exchanged:
         static = replace(static, buckets=bucket_bytes(exchanged, plan))
     parts = _recorded_parts(prepared.step, tuple(prepared.numbers.items()), prepared.left_out)
-    always = static_parts(static, plan)
+    always, nothing = static_parts(static, plan), (0,) * len(Part)
     phases = {
-        phase: Memory(*(more + size for more, size in zip(always, parts[phase], strict=True)))
+        phase: Memory(
+            *(more + size for more, size in zip(always, parts.get(phase, nothing), strict=True))
+        )
         for phase in list(Phase)[:3]
     }
     phases[Phase.UPDATE] = update_memory(static, prepared, plan)
@@ -173,6 +198,7 @@ STATIC_OPTIONS: Final = (
     "cpu_offload",
     "tensor_parallel",
     "sequence_parallel",
+    "pipeline_parallel",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]
@@ -219,7 +245,8 @@ def _recorded_parts(
 
 def static_parts(static: Statics, plan: Plan) -> tuple[int, ...]:
     """Bytes by part that live through the forward and the backward pass."""
-    gradients = static.gradients if plan.accumulation > 1 else 0
+    exist = plan.accumulation > 1 and plan.pipeline_parallel == 1
+    gradients = static.gradients if exist else 0
     return (static.weights, gradients + static.buckets, static.optimizer, 0, 0)
 
 
@@ -228,9 +255,7 @@ def update_memory(static: Statics, prepared: Prepared, plan: Plan) -> Memory:
     step = prepared.step
     inputs = sum(
         round_block(number_of(elements_of(shape), prepared.numbers) * dtype.width)
-        for shape, dtype in zip(
-            step.model.inputs(step.mode), step.model.formats(step.mode), strict=True
-        )
+        for shape, dtype in inputs_of(step)
     )
     gradients = static.gradients + static.buckets
     if plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW:

@@ -20,6 +20,7 @@ class Group:
     fields: tuple[str, ...]
 
 
+PIPELINE: Final = ("pipeline_parallel", "pipeline_schedule")
 GROUPS: Final = (
     Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
     Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation")),
@@ -35,7 +36,10 @@ GROUPS: Final = (
     ),
     Group(
         "Many GPUs",
-        ("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+        (
+            *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+            *PIPELINE,
+        ),
     ),
 )
 OTHERS: Final = "More options"
@@ -93,6 +97,8 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         DEEPSPEED: "tensor_parallel.autotp_size",
     },
     "sequence_parallel": {TORCH: "SequenceParallel"},
+    "pipeline_parallel": {TORCH: "PipelineStage", DEEPSPEED: "pipeline"},
+    "pipeline_schedule": {TORCH: "ScheduleGPipe, Schedule1F1B"},
 }
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from calculator.models.decoder import Decoder
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
@@ -15,12 +16,14 @@ from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
+from calculator.techniques.pipeline import stage_note
 from calculator.techniques.registry import changed_model
 from calculator.techniques.tensor_parallel import reads_of, split_note
 from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
 
 BROADCAST = "broadcast"
+SEND = "send"
 
 
 def collectives(
@@ -29,6 +32,8 @@ def collectives(
     """The exchanges of a step between the GPUs: the whole tensor's bytes at each call."""
     if plan.tensor_parallel > 1:
         return tuple(_of_layers(architecture, record(prepared.step), prepared, plan))
+    if plan.pipeline_parallel > 1:
+        return _sent_on(prepared, plan)
     if plan.gpus == 1:
         return ()
     if plan.is_sharded:
@@ -104,13 +109,19 @@ def _sent(tensors: Sequence[ParameterTensor], plan: Plan) -> Collective:
 
 def parallel_notes(
     architecture: Architecture,
+    stage: Architecture,
     plan: Plan,
     exchanged: tuple[Collective, ...],
 ) -> Iterator[str]:
-    """Notes on several GPUs: who holds what, what does not divide evenly, what is exchanged."""
-    if plan.gpus == plan.tensor_parallel == 1:
+    """Notes on several GPUs: who holds what, what does not divide evenly, what is exchanged.
+
+    `stage` is the fullest of a pipeline; without one, it is the model.
+    """
+    if plan.all_gpus == 1:
         return
-    if plan.tensor_parallel > 1:
+    if plan.pipeline_parallel > 1:
+        yield stage_note(architecture, stage, plan, exchanged[0].sizes[0])
+    elif plan.tensor_parallel > 1:
         yield split_note(plan)
     elif plan.is_sharded:
         yield from _shard_notes(architecture, plan)
@@ -205,3 +216,13 @@ def _of_layers(
     if summed:  # once for each operation of the update that reads a gradient
         sizes = [each.elements * plan.trained_bytes for each in summed for _ in range(each.copies)]
         yield Collective(ALL_REDUCE, tuple(sizes) * reads_of(plan))
+
+
+def _sent_on(prepared: Prepared, plan: Plan) -> tuple[Collective, ...]:
+    """Outputs and gradients that a stage of a pipeline sends to the ones beside it."""
+    model, mode = prepared.step.model, prepared.step.mode
+    assert isinstance(model, Decoder)
+    tokens = plan.batch_size * plan.sequence_length
+    each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
+    sides = (not model.is_first) + (not model.is_last)
+    return (Collective(SEND, (each,) * plan.accumulation * sides),)

@@ -82,6 +82,13 @@ class DataParallel(Choice):
     FSDP = "fsdp"
 
 
+class PipelineSchedule(Choice):
+    """The order in which the micro-batches of a step pass through a pipeline."""
+
+    GPIPE = "gpipe"
+    ONE_FORWARD_ONE_BACKWARD = "1f1b"
+
+
 class BaseBits(Choice):
     """Number format of a frozen model's linear layers."""
 
@@ -393,6 +400,23 @@ class Plan:
         technique=True,
         needs="tensor_parallel",
     )
+    pipeline_parallel: int = integer(
+        1,
+        "Pipeline",
+        "GPUs that have consecutive layers, through which the micro-batches of gradient "
+        "accumulation pass; figures are those of the stage that holds the most (PipelineStage).",
+        MOST_LAYERS,
+        technique=True,
+    )
+    pipeline_schedule: PipelineSchedule = choice(
+        PipelineSchedule.ONE_FORWARD_ONE_BACKWARD,
+        "Pipeline schedule",
+        "The order of the micro-batches in a pipeline. 1f1b keeps fewer between their two passes.",
+        {
+            PipelineSchedule.GPIPE: "gpipe: all forward, then all backward",
+            PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "1f1b: forward and backward in turn",
+        },
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -457,7 +481,7 @@ class Plan:
     @property
     def all_gpus(self) -> int:
         """GPUs that train the model, each with one process."""
-        return self.gpus * self.tensor_parallel
+        return self.gpus * self.tensor_parallel * self.pipeline_parallel
 
     @property
     def arithmetic_bytes(self) -> int:

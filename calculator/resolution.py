@@ -28,6 +28,7 @@ from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.gradient_scaler import check_gradient_scaler
 from calculator.techniques.in_backward import check_in_backward
 from calculator.techniques.lora import check_trained, find_targets
+from calculator.techniques.pipeline import check_pipeline
 from calculator.techniques.quantization import check_quantization
 from calculator.techniques.tensor_parallel import check_tensor_parallel
 from calculator.techniques.zero import check_zero
@@ -78,9 +79,16 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_activation_offload(found, architecture)
     if found.gradient_scaler:
         check_gradient_scaler(found, architecture)
-    if found.tensor_parallel > 1 or found.sequence_parallel:
-        check_tensor_parallel(found, architecture)
+    _check_split(found, architecture)
     return found
+
+
+def _check_split(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what layers over several GPUs cannot do."""
+    if plan.pipeline_parallel > 1:
+        check_pipeline(plan, architecture)
+    if plan.tensor_parallel > 1 or plan.sequence_parallel:
+        check_tensor_parallel(plan, architecture)
 
 
 def _check_lengths(architecture: Architecture, plan: Plan) -> None:

@@ -98,15 +98,18 @@ class Comparison:
     def techniques(self) -> list[str]:
         """The options that differ from the defaults, as `name=value`.
 
-        Several GPUs are one technique, however many they are, and so are some layers.
+        Several GPUs are one technique, however many they are, and so are some layers. The
+        micro-batches of a pipeline belong to it.
         """
         skipped = ("model", "batch_size", "sequence_length", "target_length", "layers", "gpus")
         options = self.configuration.as_dict()
         if "gpus" in options:
             options["data_parallel"] = str(self.configuration.plan.data_parallel)
-        options |= {
-            name: "N" for name in ("tensor_parallel", "checkpoint_every") if name in options
-        }
+        if "pipeline_parallel" in options:
+            options["pipeline_schedule"] = str(self.configuration.plan.pipeline_schedule)
+            options.pop("accumulation", None)
+        some = ("tensor_parallel", "pipeline_parallel", "checkpoint_every")
+        options |= {name: "N" for name in some if name in options}
         named = [f"{name}={value}" for name, value in options.items() if name not in skipped]
         return named or ["defaults"]
 
@@ -164,7 +167,7 @@ def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]
     yield from _groups(comparisons, lambda item: item.techniques())
     yield "\nof the most alive in each phase"
     for name in ("forward", "loss", "backward", "update"):
-        yield _line(name, [item.phase_errors()[name] for item in comparisons])
+        yield _line(name, _errors_in(name, comparisons))
     parts = [errors for item in comparisons if (errors := item.part_errors())]
     if parts:
         yield "\nof each part at the peak, relative to the peak"
@@ -211,6 +214,12 @@ def _grouped(comparisons: Sequence[Comparison], keys: Keys) -> dict[str, list[fl
         for key in keys(item):
             groups[key].append(item.error)
     return groups
+
+
+def _errors_in(phase: str, comparisons: Sequence[Comparison]) -> list[float]:
+    """Errors in a phase, which not every stage of a pipeline has."""
+    found = (item.phase_errors() for item in comparisons)
+    return [errors[phase] for errors in found if phase in errors]
 
 
 def _static_line(comparisons: Sequence[Comparison]) -> str:

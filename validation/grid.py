@@ -453,6 +453,42 @@ PARTED: Final[tuple[tuple[int, int, int, dict[str, Any]], ...]] = (
     (2, 96, 8, {"checkpointing": "full", "checkpoint_every": 2, "dropout": 0.1}),
 )
 
+# Stages of a pipeline: models with their layers, and what each is measured with: sequences,
+# tokens, stages, micro-batches and options.
+GPIPE: Final = {"pipeline_schedule": "gpipe"}
+PIPED_TYPES: Final = (*("llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "ministral3"),)
+PIPED_EACH: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 128, 2, 2, {}),
+    (2, 100, 3, 4, {"precision": "half", **GPIPE}),
+)
+PIPED: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (2, 96, 3, 5, {"precision": "fp32", "attention": "math"}),
+    (1, 64, 4, 6, {"precision": "mixed", "checkpointing": "full", **GPIPE}),
+    (1, 120, 7, 7, {"checkpointing": "full"}),
+    (3, 72, 2, 3, {"attention": "eager", "optimizer": "momentum", "update": "fused"}),
+    (2, 120, 7, 9, {"precision": "half", "attention": "eager", "update": "loop"}),
+    (2, 110, 3, 3, {"checkpointing": "selective", "precision": "half"}),
+    (2, 64, 5, 6, {"precision": "half", "optimizer_bits": 8, **GPIPE}),
+)
+PIPED_MODELS: Final[tuple[tuple[str, int | None], ...]] = (
+    ("meta-llama/Llama-3.2-1B", None),
+    ("meta-llama/Llama-3.1-8B", None),
+    ("mistralai/Mistral-7B-v0.1", None),
+    ("Qwen/Qwen2.5-0.5B", None),
+    ("Qwen/Qwen3-0.6B", None),
+    ("HuggingFaceTB/SmolLM2-135M", None),
+)
+PIPED_AT_SIZE: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 256, 4, 4, {}),
+    (2, 128, 4, 6, {"precision": "mixed", **GPIPE}),
+    (1, 200, 5, 7, {"dropout": 0.1}),
+)
+# and the first two of them with more stages
+PIPED_LONG: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 512, 8, 8, {"precision": "half", "checkpointing": "full"}),
+    (1, 128, 16, 16, {"precision": "half", "optimizer": "sgd"}),
+)
+
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
@@ -519,6 +555,7 @@ def grid() -> list[Configuration]:
         *_spared(),
         *_split(),
         *_parted(),
+        *_pipelined(),
         *_scaled(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
@@ -731,6 +768,18 @@ def _parted() -> Iterator[Configuration]:
         options = {"batch_size": batch, "sequence_length": length, **mixed}
         split = {"tensor_parallel": gpus, "sequence_parallel": True}
         yield from _valid(name, {**options, **split}, depth)
+
+
+def _pipelined() -> Iterator[Configuration]:
+    """Stages of a pipeline; embeddings and output layer are on different GPUs."""
+    small = [f"validation/configs/{kind}.json" for kind in PIPED_TYPES]
+    tried = [*product(((name, None) for name in small), PIPED_EACH)]
+    tried += product(((name, None) for name in small[:4]), PIPED)
+    tried += [*product(PIPED_MODELS, PIPED_AT_SIZE), *product(PIPED_MODELS[:2], PIPED_LONG)]
+    for (name, depth), (batch, length, stages, count, mixed) in tried:
+        options = {"batch_size": batch, "sequence_length": length, "tied_embeddings": False}
+        split = {"pipeline_parallel": stages, "accumulation": count}
+        yield from _valid(name, {**options, **split, **mixed}, depth)
 
 
 def _for_all(name: str, options: dict[str, Any], depth: int | None) -> Iterator[Configuration]:

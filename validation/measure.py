@@ -19,7 +19,8 @@ VERSIONED: Final = ("torch", "transformers", "bitsandbytes", "peft")
 def measure(configuration: Configuration, device: str) -> Row:
     """Memory of a step with this configuration, once the optimizer's states exist.
 
-    `device` is ``counting``, ``cpu`` or ``cuda``; on a real GPU there are no parts.
+    `device` is ``counting``, ``cpu`` or ``cuda``; on a real GPU there are no parts. Of a pipeline
+    all stages are measured: `stages` has their peaks, and all else is that of the fullest.
 
     Raises:
         InputError: for a configuration that no real class or library can run.
@@ -31,12 +32,23 @@ def measure(configuration: Configuration, device: str) -> Row:
     }
     if device == "cuda":
         return row | _on_a_card(configuration) | {"versions": versions()}
-    with session(configuration, device) as made:
+    stages = [
+        measure_rank(configuration, device, rank)
+        for rank in range(configuration.resolved.pipeline_parallel)
+    ]
+    if len(stages) > 1:
+        row["stages"] = [each["peak"] for each in stages]
+    return row | max(stages, key=lambda each: int(each["peak"]))
+
+
+def measure_rank(configuration: Configuration, device: str, rank: int) -> Row:
+    """The figures of one of several GPUs: of a pipeline, those of a stage."""
+    with session(configuration, device, rank) as made:
         training = made.training
         step = made.step()
         static = {part: made.ledger.total(part) for part in Part}
         kept = step.parts(step.kept)
-        row |= {
+        return {
             **_static(training, static[Part.WEIGHTS]),
             "gradients": step.gradients,
             "optimizer": static[Part.OPTIMIZER],
@@ -49,7 +61,6 @@ def measure(configuration: Configuration, device: str) -> Row:
             **_moved(training),
             "versions": versions(),
         }
-    return row
 
 
 def _moved(training: Training) -> Row:
@@ -78,7 +89,7 @@ def _peaks(step: Step) -> dict[str, Any]:
         "phase": phase.value,
         "operation": highest.operation,
         "module": highest.module,
-        "phases": {item.value: _phase(step, item) for item in Phase},
+        "phases": {item.value: _phase(step, item) for item in Phase if item in step.peaks},
     }
 
 

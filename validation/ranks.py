@@ -1,4 +1,4 @@
-"""One rank of many: real DDP and FSDP2 on a process group of which nobody else is there.
+"""One rank of many: real DDP, FSDP2 and pipelines on a process group without anybody else.
 
 A collective returns at once and moves nothing; its sizes are noted. So a world may be of any size,
 and what one rank allocates is what it would allocate beside all the others. On the counting GPU
@@ -100,6 +100,18 @@ class Ranks(dist.ProcessGroup):
             self.reduce_scatter_single(part, whole)
         return _done(parts)
 
+    def send(self, tensors: Any, _peer: int, _tag: int = 0) -> Any:
+        """Leave the tensors as they are."""
+        self.moved["send"].append(sum(item.nbytes for item in tensors))
+        return _done(tensors)
+
+    def recv(self, tensors: Any, _peer: int, _tag: int = 0) -> Any:
+        """Leave the tensors as they are; to a vote on a pipeline's shapes all say yes."""
+        for each in tensors:
+            if each.dtype is torch.int32:
+                each.fill_(1)
+        return _done(tensors)
+
     def getBackendName(self) -> str:  # noqa: N802
         """The name by which it is registered."""
         return BACKEND
@@ -199,8 +211,12 @@ def fullest(architecture: Architecture, plan: Plan) -> int:
     return fullest_rank(parts_of(updated, plan.gpus))
 
 
-def distributed(task: Task, plan: Plan, device: str) -> Task:
+def distributed(task: Task, plan: Plan, device: str, rank: int = 0) -> Task:
     """The task on many GPUs, as its plan says."""
+    if plan.pipeline_parallel > 1:
+        from validation.pipeline import pipelined
+
+        return pipelined(task, plan, device, rank)
     if plan.tensor_parallel > 1:
         split(task.model, plan, device)
         return task

@@ -90,17 +90,17 @@ class Session:
 
 
 @contextmanager
-def session(configuration: Configuration, device: str) -> Iterator[Session]:
+def session(configuration: Configuration, device: str, rank: int = 0) -> Iterator[Session]:
     """Build the model, make the first step, and hand over for logged ones.
 
-    `device` is ``counting`` or ``cpu``.
+    `device` is ``counting`` or ``cpu``, and `rank` the stage of a pipeline.
     """
     # libraries make tables of their own when they are imported or first used
     optimizer_for(configuration.resolved)
     with _setting(device):
         make_tables(configuration.resolved, "cuda" if device == "counting" else device)
     ledger = Ledger(Place.CPU if device == "cpu" else Place.GPU)
-    with training(configuration, device) as made:
+    with training(configuration, device, rank) as made:
         ledger.enter(made.task.model.parameters(), Part.WEIGHTS)
         ledger.enter(made.task.model.buffers(), Part.WEIGHTS)
         ledger.enter(made.task.inputs.values(), Part.INPUTS)
@@ -112,7 +112,7 @@ def session(configuration: Configuration, device: str) -> Iterator[Session]:
 
 
 @contextmanager
-def training(configuration: Configuration, device: str) -> Iterator[Training]:
+def training(configuration: Configuration, device: str, rank: int = 0) -> Iterator[Training]:
     """Build the model and make the first step, after which the optimizer's states exist.
 
     `device` is ``counting``, ``cpu`` or ``cuda``.
@@ -122,17 +122,19 @@ def training(configuration: Configuration, device: str) -> Iterator[Training]:
     place = "cuda" if counting else device
     plan = configuration.resolved
     single = torch.autograd.set_multithreading_enabled(False)
-    rank = fullest(configuration.architecture, plan) if plan.shares_states else 0
+    if plan.shares_states:
+        rank = fullest(configuration.architecture, plan)
     with _setting(device), ranks(plan, place, rank) as group, single, finite(counting):
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
         task = chunk_loss(add_adapters(task, plan), plan)
-        task = distributed(task, plan, place)
+        task = distributed(task, plan, place, rank)
         updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater, group)
         made.run(Unwatched())
-        if group is not None:  # DDP arranges its buckets after the first step
+        if plan.gpus > 1 or plan.tensor_parallel > 1:  # DDP arranges its buckets after a first step
+            assert group is not None
             group.forget()
             made.run(Unwatched())
         yield made

@@ -10,6 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from calculator.plan import Attention, Checkpointing, Plan, Precision
 from validation.models import Task
 from validation.optimizers import Updater
+from validation.pipeline import PipelineTask
 from validation.ranks import quiet
 from validation.storage import Phase
 
@@ -40,18 +41,25 @@ class Watcher(Protocol):
 def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
     """Forward, loss and backward for each micro-batch, then the update; gradients are freed."""
     with _followed(task, watcher, updater):
-        for micro_step in range(1, plan.accumulation + 1):
-            watcher.start_micro_step()
-            with quiet(task.model, last=micro_step == plan.accumulation):
-                with autocast():
-                    loss = task.model(**task.inputs).loss
-                watcher.keep()
-                updater.scaled(loss).backward()
-            del loss
+        if isinstance(task, PipelineTask):
+            task.run(autocast, watcher)
+        else:
+            _micro_steps(task, updater, plan, autocast, watcher)
         watcher.backward_done()
         watcher.start_phase(Phase.UPDATE)
         updater.step()
     task.model.zero_grad(set_to_none=True)
+
+
+def _micro_steps(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
+    for micro_step in range(1, plan.accumulation + 1):
+        watcher.start_micro_step()
+        with quiet(task.model, last=micro_step == plan.accumulation):
+            with autocast():
+                loss = task.model(**task.inputs).loss
+            watcher.keep()
+            updater.scaled(loss).backward()
+        del loss
 
 
 @contextmanager

@@ -55,6 +55,7 @@ class Recorder(Protocol):
     layer: tuple[str, int] | None
     running: object
     apart: bool
+    turn: str
     leaves: dict[int, "Leaf"]
     captured: "dict[int, Tensor] | None"
     stops: "set[Node]"

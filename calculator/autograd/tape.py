@@ -102,8 +102,8 @@ class Tape:
     """Records a step: allocates, keeps and casts.
 
     Attributes that change while a step runs (`autocast`, `recording`, `cache_casts`,
-    `lowers_backward`, `apart`, `layer` and the private ones) are set by `setting` alone, so that an
-    exception restores them.
+    `lowers_backward`, `apart`, `turn`, `layer` and the private ones) are set by `setting` alone,
+    so that an exception restores them.
     """
 
     def __init__(self, mode: Mode, ledger: Ledger | None = None) -> None:
@@ -114,6 +114,7 @@ class Tape:
         self.cache_casts = True
         self.lowers_backward = False  # whether autocast is on in the backward pass, too
         self.apart = False  # whether tensors are parts of those that many GPUs have
+        self.turn = ""  # the micro-batch of a pipeline that runs, as stacks and layers name it
         self.layer: tuple[str, int] | None = None
         self.running: object = None  # the name of the node that runs
         self.leaves: dict[int, Leaf] = {}
@@ -143,6 +144,7 @@ class Tape:
     @contextmanager
     def in_layer(self, stack: str, position: int) -> Iterator[None]:
         """Operations inside belong to that layer."""
+        stack += self.turn
         self.ledger.mark(stack, position, backward=False)
         with self.setting(layer=(stack, position)):
             yield

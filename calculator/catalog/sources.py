@@ -76,6 +76,10 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch documentation, Tensor Parallelism (torch.distributed.tensor.parallel)",
         "https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html",
     ),
+    "pipeline": Source(
+        "PyTorch documentation, Pipeline Parallelism (torch.distributed.pipelining)",
+        "https://docs.pytorch.org/docs/stable/distributed.pipelining.html",
+    ),
     "autocast": Source(
         "PyTorch documentation, Automatic Mixed Precision: operations by number format",
         "https://docs.pytorch.org/docs/stable/amp.html",

@@ -105,7 +105,7 @@ class Stack(Layer, Generic[B]):
                 if self.is_checkpointed(t, position):
                     run = partial(t.checkpoint, run)
                 x = run(x) if t.sharder is None else t.sharder.around(parameters_of(block), run, x)
-        t.ledger.mark(self.name, len(self.blocks), backward=False)
+        t.ledger.mark(self.name + t.turn, len(self.blocks), backward=False)
         return x
 
     def is_checkpointed(self, t: Recorder, position: int) -> bool:

@@ -21,7 +21,7 @@ from calculator.layers.basic import TOKENS, Embedding, RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Shared
-from calculator.layers.layer import Unary
+from calculator.layers.layer import Counted, Unary, walk
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
 from calculator.models.model import CausalModel, heads_fit
@@ -49,6 +49,7 @@ class Decoder(CausalModel):
         ropes: the kinds of rotary positions that it has.
         turns_part: whether it reads which part of a head is turned.
         both_masks: whether it makes masks with a window and without, whatever its layers are.
+        whole_mask: whether it makes one without a window, whatever its layers are.
     """
 
     tokens: Embedding
@@ -58,6 +59,7 @@ class Decoder(CausalModel):
     tied: bool
 
     in_parts = False  # whether each of several GPUs has its part of the stream
+    is_first = is_last = True  # whether it has the embeddings; norm and output layer
     has_reversible_class = False
     defaults: ClassVar[dict[str, int]] = {}
     tied_by_default: ClassVar[bool] = False
@@ -66,6 +68,7 @@ class Decoder(CausalModel):
     ropes: ClassVar[tuple[str, ...]] = ROPE
     turns_part: ClassVar[bool] = False
     both_masks: ClassVar[bool] = False
+    whole_mask: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
@@ -221,6 +224,13 @@ class Decoder(CausalModel):
         window = architecture.numbers.get("window", 0)
         return SLIDING in architecture.pattern and 0 < window <= length
 
+    def walk(self) -> Counted:
+        """The weights and tables of its own stage."""
+        without = {"tokens": not self.is_first, "norm": not self.is_last, "head": not self.is_last}
+        for name, value in vars(self).items():
+            if not without.get(name):
+                yield from walk(value)
+
     # -- a step ----------------------------------------------------------------------------------
 
     def embedded(self, ids: Tensor) -> Tensor:
@@ -234,13 +244,14 @@ class Decoder(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
-        embedded = self.embedded(ids)
+        embedded = self.embedded(ids) if self.is_first else ids
         positions = positions_of(t)
         masks = self.masks(t, embedded.dtype)
         tables = self.tables(t, positions, embedded.dtype)
         x = self.layers(embedded, Shared(positions, tables, masks))
-        with t.setting(apart=self.in_parts):
-            x = self.norm(x)
+        if self.is_last:
+            with t.setting(apart=self.in_parts):
+                x = self.norm(x)
         del embedded, positions  # held until here
         return x
 
@@ -254,6 +265,7 @@ class Decoder(CausalModel):
         """The masks of layers with a window and without, where the class makes one."""
         windows = {kind.attention.local for kind in self.layers.kinds}
         windows |= {False, True} if self.both_masks else set()
+        windows |= {False} if self.whole_mask else set()
         eager = t.mode.attention is Attention.EAGER or Attention.EFFICIENT not in self.kernels
         return {local: _mask(t, dtype, local, eager) for local in sorted(windows)}
 

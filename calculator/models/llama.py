@@ -21,7 +21,9 @@ class Llama(Decoder):
     title = "Llama"
     counted = "LlamaForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.LORA_MODULES}
+    measured = (
+        SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

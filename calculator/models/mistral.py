@@ -19,7 +19,9 @@ class Mistral(Decoder):
     title = "Mistral"
     counted = "MistralForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.LORA_MODULES}
+    measured = (
+        SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     default_window: ClassVar[int] = 4096
     defaults: ClassVar[dict[str, int]] = {
         "intermediate_size": 14_336,

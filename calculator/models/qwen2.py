@@ -21,8 +21,12 @@ class Qwen2(Decoder):
     title = "Qwen 2"
     counted = "Qwen2ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
+    whole_mask = True
     measured = (
-        SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.LORA_BIAS, Technique.LORA_MODULES}
+        SAVING
+        | SHARDED
+        | {Technique.TENSOR_PARALLEL, Technique.PIPELINE}
+        | {Technique.LORA_BIAS, Technique.LORA_MODULES}
     )
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,

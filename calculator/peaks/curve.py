@@ -4,12 +4,14 @@ A step is recorded with some of its equal layers left out (`calculator.peaks.run
 them stands in the curve with the events of the one that was recorded for it.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from calculator.autograd.ledger import PartEvent, part_events
@@ -249,7 +251,7 @@ def _turns(
 ) -> Iterator[_Turn]:
     """The operations on the tape in order, those of left-out units after the one recorded."""
     units = [run.unit for _, runs in step.runs for run in runs]
-    backward = next(at for at, phase in tape.layout.phases.items() if phase is Phase.BACKWARD)
+    phases = sorted(tape.layout.phases.items())
     by_start = {one.start: number for number, one in enumerate(recorded)}
     number = 0
     for end in [*sorted(tape.layout.repeats), None]:
@@ -260,7 +262,8 @@ def _turns(
         first, last = by_start[start], by_start[end]
         yield from (_Turn(which, 0) for which in range(number, first))
         more, unit = left_out[run], units[run]
-        depths = range(more, -1, -1) if start >= backward else range(more + 1)
+        phase = phases[bisect_right(phases, start, key=itemgetter(0)) - 1][1]
+        depths = range(more, -1, -1) if phase is Phase.BACKWARD else range(more + 1)
         for depth in depths:
             yield from (_Turn(which, depth * unit) for which in range(first, last))
         number = last

@@ -25,8 +25,10 @@ from calculator.peaks.trace import Step
 from calculator.plan import ActivationOffload, ChunkedLoss, DataParallel, Plan, Precision
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.in_backward import temporaries
+from calculator.techniques.pipeline import STAGE
 from calculator.techniques.registry import changed_model
 from calculator.techniques.tensor_parallel import share_of
+from calculator.techniques.turns import Turns, turns_of
 
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
 MASK_MULTIPLE: Final = 8
@@ -51,7 +53,8 @@ def prepare(architecture: Architecture, plan: Plan) -> Prepared:
         mode = replace(mode, chunks=chunks, whole_chunks=not left)
     model = changed_model(architecture, plan)
     shared = plan.sharing_groups, architecture.own_last_layer
-    step, left_out = _step(model, *shared, mode, plan.checkpoint_every)
+    turns = turns_of(plan, architecture.numbers.get(STAGE, 0))
+    step, left_out = _step(model, *shared, mode, plan.checkpoint_every, turns)
     return Prepared(step, left_out, numbers_of(architecture, plan))
 
 
@@ -79,7 +82,7 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         checkpointing=plan.checkpointing,
         reversible=plan.reversible,
         dropout=plan.dropout > 0,
-        gradients_exist=plan.accumulation > 1,
+        gradients_exist=plan.accumulation > 1 and plan.pipeline_parallel == 1,
         gradients_leave=plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW,
         shards=None if not plan.is_sharded else FLOAT16 if plan.weight_bytes == 2 else FLOAT32,
         reshards=plan.data_parallel is not DataParallel.ZERO2,
@@ -102,7 +105,12 @@ _steps: dict[tuple[Any, ...], Step] = {}
 
 @lru_cache(maxsize=512)
 def _step(
-    model: Model, groups: int, own_last: bool, mode: Mode, every: int = 1
+    model: Model,
+    groups: int,
+    own_last: bool,
+    mode: Mode,
+    every: int = 1,
+    turns: Turns | None = None,
 ) -> tuple[Step, tuple[int, ...]]:
     runs: list[tuple[str, tuple[Run, ...]]] = []
     left_out: list[int] = []
@@ -112,8 +120,9 @@ def _step(
         keeping = keeping_of(stack.layers, every, before)
         before += stack.layers
         short[name], (own, more) = arrange(stack, groups, own_last, keeping)
-        runs.append((stack.name, own))
-        left_out += more
+        for turn in turns.names if turns else [""]:
+            runs.append((stack.name + turn, own))
+            left_out += more
     model = model.altered(**short)
-    step = Step(model, tuple(runs), mode)
-    return _steps.setdefault((model.structure, step.runs, mode), step), tuple(left_out)
+    step = Step(model, tuple(runs), mode, turns)
+    return _steps.setdefault((model.structure, step.runs, mode, turns), step), tuple(left_out)

@@ -19,11 +19,14 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.ledger import Ledger, Mark, Move, PartEvent, part_events
 from calculator.autograd.mode import Mode
-from calculator.autograd.sizes import Numbers, Size, number_of
+from calculator.autograd.sizes import Numbers, Shape, Size, number_of
 from calculator.autograd.tape import Tape
+from calculator.models.decoder import Decoder
 from calculator.models.model import Model
 from calculator.parts import Part, Phase
+from calculator.peaks.pipelined import Pipelined, held_inputs
 from calculator.peaks.runs import Run
+from calculator.techniques.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +88,24 @@ class Trace:
 class Step:
     """A recorded step: a model whose stacks hold the taped layers, their runs, and a mode.
 
-    `runs` are those of each stack, by its name.
+    `runs` are those of each stack, by its name, and `turns` the passes of a stage of a pipeline.
     """
 
     model: Model
     runs: tuple[tuple[str, tuple[Run, ...]], ...]
     mode: Mode
+    turns: Turns | None = None
 
 
 def run_step(step: Step, tape: Tape | None = None) -> Tape:
     """Forward, loss and backward of one micro-batch, on a tape of their own or on a given one."""
     t = tape or Tape(step.mode)
+    if step.turns:
+        assert isinstance(step.model, Decoder)
+        Pipelined(step.model, step.turns, t).run()
+        return t
     t.ledger.begin(Phase.FORWARD)
-    inputs = zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)
-    ids, labels = (t.input(shape, dtype) for shape, dtype in inputs)
+    ids, labels = (t.input(shape, dtype) for shape, dtype in inputs_of(step))
     root = None if t.sharder is None else t.sharder.begin(step.model.outside())
     loss = step.model.forward(ids, labels)
     t.end_autocast()
@@ -111,6 +118,14 @@ def run_step(step: Step, tape: Tape | None = None) -> Tape:
     engine.backward([loss], [gradient])
     t.sharder.end(root)
     return t
+
+
+def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
+    """Shapes and formats of what lives through a step without being the model's."""
+    if step.turns:
+        assert isinstance(step.model, Decoder)
+        return held_inputs(step.model, step.mode, step.turns)
+    return [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
 
 
 @lru_cache(maxsize=256)
@@ -151,7 +166,8 @@ def layout_of(ledger: Ledger, step: Step) -> Layout:
     """Read a recorded step's marks."""
     marks = {mark: at for at, mark in reversed(ledger.marks)}
     phases = dict(ledger.phases)
-    phases[marks["head", 0, True]] = Phase.BACKWARD
+    heads = (at for (name, _, back), at in marks.items() if back and name.startswith("head"))
+    phases |= dict.fromkeys(heads, Phase.BACKWARD)
     repeats = {end: (start, end, run) for start, end, run in _repeats(marks, step)}
     sizes = [Bytes(*size) for size in ledger.sizes]
     late = _late_deaths(ledger, marks, repeats, sizes)

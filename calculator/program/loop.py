@@ -89,6 +89,8 @@ def _reduces(plan: Plan) -> bool:
 
 
 def _micro_steps(plan: Plan) -> list[str]:
+    if plan.pipeline_parallel > 1:
+        return ["schedule.step(*given, **words, return_outputs=False)"]
     count = plan.accumulation
     once = _forward(plan, "" if count == 1 else f" / {count}")
     if count == 1:

@@ -60,7 +60,7 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     pieces = [_made(origin, plan) if _is_new(origin, plan) else _loaded(origin, plan)]
     if shares_layers(architecture, plan):
         pieces.append(_share(plan))
-    moves_later = trainer or plan.is_sharded or plan.tensor_parallel > 1
+    moves_later = trainer or plan.is_sharded or plan.all_gpus > plan.gpus
     if not moves_later and plan.quantization is BaseBits.NONE:
         pieces.append(Piece(('model.to("cuda")',)))
     if not trainer:

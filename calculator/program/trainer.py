@@ -42,6 +42,7 @@ def check_trainer(plan: Plan) -> None:
         "offload": (plan.offload is not Offload.NONE, rule),
         "data_parallel": (plan.data_parallel is not DataParallel.DDP, rule),
         "tensor_parallel": (plan.tensor_parallel > 1, rule),
+        "pipeline_parallel": (plan.pipeline_parallel > 1, rule),
         "chunked_loss": (
             plan.chunked_loss is not ChunkedLoss.NONE,
             "Trainer would not divide this loss by the micro-steps; write the loop yourself",

@@ -15,6 +15,7 @@ from calculator.program.loop import launch_words, start_processes, train, wrap
 from calculator.program.model import load_model, shard
 from calculator.program.optimizer import check_optimizer, make_optimizer
 from calculator.program.origin import Origin
+from calculator.program.pipeline import cut_model
 from calculator.program.refusal import NoProgramError
 from calculator.program.split import split_layers
 from calculator.program.text import Piece, import_lines
@@ -30,6 +31,7 @@ FOLLOWED: Final = (
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+    *("pipeline_parallel", "pipeline_schedule"),
 )
 
 
@@ -56,7 +58,7 @@ def write_program(origin: Origin, plan: Plan, form: Form = Form.LOOP) -> str:
     head = [f"# {one_line(command_for(origin.architecture, plan), LONGEST_MESSAGE)}"]
     match form:
         case Form.LOOP:
-            each = " on each GPU" if resolved.all_gpus > 1 else ""
+            each = _each(resolved)
             peak = format_bytes(report.gpu.total)
             head.append(f"# Expected peak{each}: {peak}, without CUDA's own workspaces.")
             sections = _loop(origin, resolved)
@@ -70,22 +72,30 @@ def write_program(origin: Origin, plan: Plan, form: Form = Form.LOOP) -> str:
     return assemble(head, sections)
 
 
+def _each(plan: Plan) -> str:
+    if plan.pipeline_parallel > 1:
+        return " on the GPU that holds the most"
+    return " on each GPU" if plan.all_gpus > 1 else ""
+
+
 def _loop(origin: Origin, plan: Plan) -> list[Piece]:
     return [
         start_processes(plan),
         load_model(origin, plan),
-        make_batch(origin.architecture, plan),
-        _distribute(plan),
+        *_on_the_gpus(origin, plan),
         make_optimizer(plan),
         train(plan),
     ]
 
 
-def _distribute(plan: Plan) -> Piece:
-    """The model's part on each of several GPUs."""
+def _on_the_gpus(origin: Origin, plan: Plan) -> list[Piece]:
+    """The micro-batch, and the model's part on each of several GPUs."""
+    if plan.pipeline_parallel > 1:
+        return [cut_model(origin.architecture, plan)]
+    batch = make_batch(origin.architecture, plan)
     if plan.tensor_parallel > 1:
-        return split_layers(plan)
-    return shard(plan) if plan.is_sharded else wrap(plan)
+        return [batch, split_layers(plan)]
+    return [batch, shard(plan) if plan.is_sharded else wrap(plan)]
 
 
 def _trainer(origin: Origin, plan: Plan) -> list[Piece]:

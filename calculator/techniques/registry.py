@@ -8,6 +8,7 @@ from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, Checkpointing, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
+from calculator.techniques.pipeline import STAGE, Stage
 from calculator.techniques.quantization import Quantization
 from calculator.techniques.tensor_parallel import TensorParallel, share_of
 
@@ -33,7 +34,11 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:
     """The model of a resolved plan as a tree of layers; of several GPUs', one's share of it."""
-    return _changed(share_of(architecture, plan), plan.tied_embeddings, changes_of(plan))
+    changes = changes_of(plan)
+    if plan.pipeline_parallel > 1 and STAGE in architecture.numbers:
+        place = architecture.numbers[STAGE]
+        changes = (*changes, Stage(place == 0, place == plan.pipeline_parallel - 1))
+    return _changed(share_of(architecture, plan), plan.tied_embeddings, changes)
 
 
 @lru_cache(maxsize=512)

@@ -8,7 +8,10 @@ from calculator.plan import Plan
 
 SEED = 2021
 # options that refuse most of the others: few states have them
-SEVERAL_GPUS = ("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel")
+SEVERAL_GPUS = (
+    *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+    *("pipeline_parallel", "pipeline_schedule"),
+)
 # options that go with few of the others: rarely drawn, or in states of their own
 RARE = ("lora", "quanti", "update_in")
 OWN_STATES = (
@@ -17,6 +20,13 @@ OWN_STATES = (
     {"model": "gpt2-m", "checkpointing": "full", "checkpoint_every": "3"},
     {"model": "gpt2-s", "sequence_length": "512", "gradient_scaler": "true"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "256", "tensor_parallel": "2"},
+    {
+        "model": "HuggingFaceTB/SmolLM2-360M",
+        "sequence_length": "128",
+        "tied_embeddings": "false",
+        "pipeline_parallel": "2",
+        "accumulation": "3",
+    },
     {
         "model": "Qwen/Qwen2.5-0.5B",
         "sequence_length": "128",
@@ -40,7 +50,8 @@ def random_states(count: int) -> list[dict[str, str]]:
     for state in states[5::10]:
         state["gpus"] = str(chance.choice([2, 3, 8]))
         state["data_parallel"] = _random_value(Plan.options()["data_parallel"], chance)
-    for place, state in zip(range(9, count, 10), OWN_STATES, strict=False):
+    places = (*range(9, count, 10), *range(7, count, 10))
+    for place, state in zip(places, OWN_STATES, strict=False):
         states[place] = {"gpu": "a100-80", **state}
     return states
 

@@ -17,7 +17,7 @@ from calculator.techniques.lora import linear_names
 from validation.configuration import Configuration, parse
 from validation.contribution import contribute
 from validation.counting_device import Log, Place, counting_gpu
-from validation.measure import measure
+from validation.measure import measure, measure_rank
 from validation.models import build_task
 from validation.ranks import ranks
 from validation.session import Unwatched, session
@@ -263,3 +263,9 @@ def parts_by_torch(words: str) -> list[list[int]]:
             [item.numel() for group in groups for item in group["params"]]
             for groups in optimizer._partition_parameters()
         ]
+
+
+def stage_on_the_cpu(words: str) -> dict[str, Any]:
+    """The row of one stage of a pipeline in real memory: its number, and a configuration."""
+    rank, _, configuration = words.partition(" ")
+    return measure_rank(parse(configuration.split()), "cpu", int(rank))

@@ -20,7 +20,7 @@ def main(rank: int, store: str, words: list[str]) -> None:
     import torch.distributed as dist
 
     from validation.configuration import parse
-    from validation.measure import measure
+    from validation.measure import measure_rank
 
     configuration = parse(words)
     size = configuration.resolved.all_gpus
@@ -35,7 +35,7 @@ def main(rank: int, store: str, words: list[str]) -> None:
             dist.destroy_process_group()
 
     with patch("validation.session.ranks", several):
-        print(json.dumps(measure(configuration, "cpu")), flush=True)
+        print(json.dumps(measure_rank(configuration, "cpu", rank)), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from functools import partial
 from io import StringIO
 from tempfile import TemporaryDirectory
@@ -15,7 +15,9 @@ from torch.distributed.fsdp import CPUOffloadPolicy
 from torch.nn.functional import linear_cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from calculator.estimate import estimate
+from calculator.architecture import Architecture
+from calculator.estimate import estimate, stage_peaks
+from calculator.plan import Plan
 from calculator.program.origin import Origin
 from calculator.program.write import Form, write_program
 from tests.validation.counted import StandInAllocator
@@ -43,7 +45,7 @@ def counted_peak(words: str) -> dict[str, int]:
     with ExitStack() as stack:
         stack.enter_context(counting_gpu())
         plan = configuration.resolved
-        rank = fullest(configuration.architecture, plan)
+        rank = _fullest(configuration.architecture, plan)
         group = stack.enter_context(ranks(plan, "cuda", rank))
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         stack.enter_context(finite(counting=True))
@@ -53,6 +55,14 @@ def counted_peak(words: str) -> dict[str, int]:
             stack.enter_context(patch(target, replacement))
         exec(compile(text, "program", "exec"), {"__name__": "__main__"})
         return {"program": allocator.highest(), "estimate": peak}
+
+
+def _fullest(architecture: Architecture, plan: Plan) -> int:
+    """The rank that needs the most."""
+    if plan.pipeline_parallel == 1:
+        return fullest(architecture, plan)
+    peaks = stage_peaks(architecture, plan)
+    return peaks.index(max(peaks))
 
 
 def _on_the_counting_gpu(
@@ -79,6 +89,7 @@ def _on_the_counting_gpu(
         "torch.cuda.reset_peak_memory_stats": reset,
         "torch.cuda.set_device": lambda _: None,
         "torch.nn.functional.linear_cross_entropy": in_chunks,
+        "torch.random.fork_rng": lambda **_: nullcontext(),
         "torch.distributed.init_process_group": lambda *_: None,
         "torch.distributed.destroy_process_group": lambda: None,
         # what is copied to pinned RAM ahead of time would need a real GPU's

@@ -29,6 +29,7 @@ def test_the_names_of_other_libraries_are_theirs() -> None:
         warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, which it still uses
         known |= {*dir(import_module("torch.distributed.optim"))}
     known |= {*dir(torch.distributed.tensor.parallel)}
+    known |= {*dir(import_module("torch.distributed.pipelining"))}
     known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
     known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
     known |= {script.name for script in entry_points(group="console_scripts")}

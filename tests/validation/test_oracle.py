@@ -53,6 +53,9 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --gradient-scaler",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2 --sequence-parallel",
+        f"Qwen/Qwen3-0.6B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 3",
+        f"Qwen/Qwen2.5-0.5B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 2 "
+        "--pipeline-schedule gpipe --precision half",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:

@@ -152,3 +152,26 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
     real, alone = together(words, tmp_path)[0], measure(words, "cpu")
     for name in ("weights", "gradients", "optimizer"):
         assert alone[name] == real[name]
+
+
+@pytest.mark.parametrize(
+    ("stages", "way"),
+    [
+        (2, "gpipe --accumulation 3"),
+        (2, "1f1b --accumulation 2 --checkpointing full"),
+        (4, "1f1b --accumulation 5"),
+    ],
+)
+def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
+    measure: Measure, tmp_path: Path, stages: int, way: str
+) -> None:
+    words = (
+        "validation/configs/qwen2.json --layers 5 --sequence-length 48 --precision fp32 "
+        f"--attention eager --untied-embeddings --pipeline-parallel {stages} "
+        f"--pipeline-schedule {way}"
+    )
+    real = together(words, tmp_path, stages)
+    for rank, beside in enumerate(real):
+        alone = measure(f"call stage_on_the_cpu {rank} {words}")
+        for name in ("weights", "gradients", "optimizer", "inputs", "activations"):
+            assert alone[name] == beside[name]

@@ -84,7 +84,10 @@ GROUPS = (
     ),
     Group(
         "Several GPUs",
-        ("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+        (
+            *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+            *("pipeline_parallel", "pipeline_schedule"),
+        ),
         folded=True,
     ),
     Group(

@@ -80,6 +80,18 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
         "meta-llama/Llama-3.1-8B",
         {"tensor_parallel": 8, "sequence_parallel": True, "precision": "mixed"},
     ),
+    ("meta-llama/Llama-3.1-8B", {"pipeline_parallel": 4, "accumulation": 8}),
+    (
+        "Qwen/Qwen3-0.6B",
+        {
+            "pipeline_parallel": 8,
+            "pipeline_schedule": "gpipe",
+            "accumulation": 16,
+            "tied_embeddings": False,
+            "precision": "mixed",
+            "checkpointing": "selective",
+        },
+    ),
     ("Qwen/Qwen3-0.6B", {"gpus": 16, "accumulation": 2, "sequence_length": 128}),
     ("Qwen/Qwen3-0.6B", {"gpus": 12, "data_parallel": "ddp-view", "sequence_length": 128}),
 ]

@@ -1,0 +1,139 @@
+"""The part of a program that gives each of several GPUs its layers, and passes tokens through."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.models.decoder import SLIDING
+from calculator.plan import PipelineSchedule, Plan, Precision
+from calculator.program.model import weight_type
+from calculator.program.text import INDENT, TORCH, Import, Piece, call, indented, joined
+
+PIPELINING: Final = "torch.distributed.pipelining"
+LOSS: Final = "loss_function, classes = model.loss_function, model.config.vocab_size"
+SCHEDULES: Final = {
+    PipelineSchedule.GPIPE: "ScheduleGPipe",
+    PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "Schedule1F1B",
+}
+
+
+def cut_model(architecture: Architecture, plan: Plan) -> Piece:
+    """The process has a stage, its micro-batches and the schedule."""
+    return joined(
+        [
+            Piece(tuple(_places(architecture, plan))),
+            Piece(("", "", *_stage(architecture, plan), "", "")),
+            Piece(
+                ("loss_function, classes = model.loss_function, model.config.vocab_size", "", "")
+            ),
+            Piece((*_loss(plan), "", "", 'model = Stage(model).to("cuda")')),
+            Piece(tuple(_tokens(architecture, plan)), (TORCH,)),
+            _scheduled(architecture, plan),
+        ]
+    )
+
+
+def _places(architecture: Architecture, plan: Plan) -> Iterable[str]:
+    """The layers of this process's stage."""
+    stages = plan.pipeline_parallel
+    each, more = divmod(architecture.layers, stages)
+    yield "rank = torch.distributed.get_rank()"
+    yield f"is_first, is_last = rank == 0, rank == {stages - 1}"
+    if not more:
+        yield f"start, end = {each} * rank, {each} * rank + {each}"
+        return
+    yield f"start = {each} * rank + min(rank, {more})  # the first {more} have one layer more"
+    yield f"end = start + {each} + (rank < {more})"
+
+
+def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
+    kinds: tuple[str, ...] = ()
+    if SLIDING in architecture.pattern and len(architecture.pattern) > 1:
+        kinds = (
+            "kinds = base.config.layer_types[start:end]",
+            "base.config.layer_types = kinds",
+            'base.has_sliding_layers = "sliding_attention" in kinds',
+        )
+    made = (
+        "super().__init__()",
+        "base = model.model",
+        "base.layers = base.layers[start:end]",
+        *kinds,
+        "if not is_first:",
+        f"{INDENT}base.embed_tokens = None",
+        "if not is_last:",
+        f"{INDENT}base.norm = torch.nn.Identity()",
+        "self.base = base",
+        "self.head = model.lm_head if is_last else None",
+    )
+    run = (
+        'given = {"input_ids": x} if is_first else {"inputs_embeds": x}',
+        *_autocast(
+            plan,
+            (
+                "hidden = self.base(**given).last_hidden_state",
+                "return self.head(hidden) if is_last else hidden",
+            ),
+        ),
+    )
+    methods = (
+        "def __init__(self, model):",
+        *indented(made),
+        "",
+        "def forward(self, x):",
+        *indented(run),
+    )
+    return ("class Stage(torch.nn.Module):", *indented(methods))
+
+
+def _loss(plan: Plan) -> Iterable[str]:
+    body = ("return loss_function(logits, labels, vocab_size=classes)",)
+    return ("def compute_loss(logits, labels):", *indented(_autocast(plan, body)))
+
+
+def _autocast(plan: Plan, lines: Iterable[str]) -> Iterable[str]:
+    if plan.precision is not Precision.AMP:
+        return lines
+    return ('with torch.autocast("cuda", torch.bfloat16):', *indented(lines))
+
+
+def _tokens(architecture: Architecture, plan: Plan) -> Iterable[str]:
+    """Token ids of all micro-batches for the first stage, and labels for the last."""
+    size = f"({plan.batch_size * plan.accumulation}, {plan.sequence_length})"
+    random = f'torch.randint({architecture.vocabulary_size}, {size}, device="cuda")'
+    return (
+        "# Random tokens: replace them with your data.",
+        "given, words = [], {}",
+        "if is_first:",
+        *indented(call("given.append", [random])),
+        "if is_last:",
+        f'{INDENT}words["target"] = {random}',
+    )
+
+
+def _scheduled(architecture: Architecture, plan: Plan) -> Piece:
+    """The stage with the shapes of what it receives and makes, and the schedule."""
+    wide = weight_type(plan)
+    narrow = "torch.float32" if plan.precision is Precision.FP32 else "torch.bfloat16"
+    shape = f"{plan.batch_size}, {plan.sequence_length}"
+    on_meta = ('device="meta"', "requires_grad=True")
+
+    def example(name: str, last: int, dtype: str) -> list[str]:
+        return call(f"{name} = torch.empty", [f"({shape}, {last})", f"dtype={dtype}", *on_meta])
+
+    stage = (
+        *("model", "rank", str(plan.pipeline_parallel), 'torch.device("cuda")'),
+        "tokens if is_first else stream",
+        "logits if is_last else stream",
+    )
+    kind = SCHEDULES[plan.pipeline_schedule]
+    lines = (
+        "# Examples of what a stage receives and makes, so that none has to try.",
+        f'tokens = torch.empty(({shape}), dtype=torch.int64, device="meta")',
+        *example("stream", architecture.hidden_size, wide),
+        *example("logits", architecture.vocabulary_size, narrow),
+        *call("stage = PipelineStage", stage),
+        f"schedule = {kind}(stage, {plan.accumulation}, compute_loss)",
+    )
+    imports: tuple[Import, ...] = ((PIPELINING, "PipelineStage"), (PIPELINING, kind))
+    return Piece(lines, imports)

@@ -1,0 +1,164 @@
+"""One GPU of a pipeline: PyTorch's own stage and schedule, of which nobody else is there.
+
+What a stage receives are buffers that it allocates itself, one for each micro-batch, in the first
+step; the process group leaves them as they are, and notes what is sent. As the works of NCCL and
+gloo do, those of what is sent hold its tensor. A stage runs the class's own base model with its
+layers only: the first has the embeddings, and the last the final norm, the output layer and the
+loss.
+
+Autocast is around a stage's forward pass and around the loss, so that each micro-batch has 16-bit
+copies of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+from unittest.mock import patch
+
+import torch
+from torch import nn
+from torch.distributed import pipelining
+
+from calculator.plan import PipelineSchedule, Plan, Precision
+from calculator.techniques.pipeline import layers_of
+from validation.models import OnLogits, Task
+from validation.storage import Phase
+
+SCHEDULES: Final[dict[PipelineSchedule, Any]] = {
+    PipelineSchedule.GPIPE: pipelining.ScheduleGPipe,
+    PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: pipelining.Schedule1F1B,
+}
+SLIDING: Final = "sliding_attention"
+
+
+class Part(nn.Module):
+    """The layers of one stage, and what stands before the first or after the last."""
+
+    def __init__(self, model: Any, place: int, stages: int) -> None:
+        super().__init__()
+        base = model.model
+        own = layers_of(len(base.layers), stages, place)
+        self.is_first, self.is_last = place == 0, place == stages - 1
+        base.layers = base.layers[own.start : own.stop]
+        _tell_kinds(base, own)
+        if not self.is_first:
+            base.embed_tokens = None
+        if not self.is_last:
+            base.norm = nn.Identity()
+        self.base = base
+        self.head = model.lm_head if self.is_last else None
+        self.autocast: Callable[[], Any] = nullcontext
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Token ids or hidden states -> hidden states or logits."""
+        given = {"input_ids" if self.is_first else "inputs_embeds": x}
+        with self.autocast():
+            hidden: torch.Tensor = self.base(**given, use_cache=False).last_hidden_state
+            return hidden if self.head is None else self.head(hidden)
+
+
+def _tell_kinds(base: Any, own: range) -> None:
+    """Name the kinds of its own layers to a class that looks for each layer's by its number."""
+    kinds = getattr(base.config, "layer_types", None)
+    if kinds:
+        base.config.layer_types = kinds[own.start : own.stop]
+        base.has_sliding_layers = SLIDING in base.config.layer_types
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineTask(Task):
+    """A stage and its schedule; `inputs` gain the stage's buffers with the first step."""
+
+    stage: Any = None
+    schedule: Any = None
+    hooks: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, autocast: Any, watcher: Any) -> None:
+        """All micro-batches forward and backward."""
+        assert isinstance(self.model, Part)
+        self.model.autocast = autocast
+        self.hooks.update(watcher=watcher, autocast=autocast)
+        words = {name: self.inputs[name] for name in ("target",) if name in self.inputs}
+        ids = (self.inputs["input_ids"],) if "input_ids" in self.inputs else ()
+        with patch("torch.random.fork_rng", lambda **_: nullcontext()):
+            self.schedule.step(*ids, **words, return_outputs=False)
+        arrived = (*self.stage.args_recv_info.values(), *self.stage.grad_recv_info.values())
+        for info in (each for infos in arrived for each in infos if each.buffer is not None):
+            self.inputs[f"buffer {id(info)}"] = info.buffer
+
+
+def pipelined(task: Task, plan: Plan, device: str, place: int) -> PipelineTask:
+    """The task of one stage of a plan's pipeline."""
+    model: Any = task.model
+    config, stages, count = model.config, plan.pipeline_parallel, plan.accumulation
+    loss = partial(model.loss_function, vocab_size=config.vocab_size)
+    part = Part(model, place, stages)
+    hooks: dict[str, Any] = {}
+    inputs = {}
+    ids = task.inputs["input_ids"].repeat(count, 1)
+    if part.is_first:
+        inputs["input_ids"] = ids
+    if part.is_last:
+        inputs["target"] = ids.clone() if part.is_first else ids
+
+    def loss_of(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        with hooks["autocast"]():
+            found: torch.Tensor = loss(logits=logits, labels=labels)
+        hooks["watcher"].keep()
+        return found
+
+    stage = _Watched(part, place, stages, torch.device(device), *_examples(plan, config, part))
+    stage.hooks = hooks
+    kind = SCHEDULES[plan.pipeline_schedule]
+    schedule = kind(stage, count, loss_fn=loss_of)  # without a loss there is no backward pass
+    watch = _unwatched if part.head is None else partial(_watch, part.head)
+    return PipelineTask(part, watch, inputs, stage, schedule, hooks)
+
+
+def _examples(plan: Plan, config: Any, part: Part) -> tuple[torch.Tensor, torch.Tensor]:
+    """Examples of what a stage receives and makes, without bytes."""
+    size = (plan.batch_size, plan.sequence_length)
+    wide = torch.float32 if plan.weight_bytes == 4 else torch.bfloat16
+    narrow = torch.float32 if plan.precision is Precision.FP32 else torch.bfloat16
+
+    def made(last: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty((*size, last), dtype=dtype, device="meta", requires_grad=True)
+
+    stream = made(config.hidden_size, wide)
+    words = torch.empty(size, dtype=torch.int64, device="meta")
+    logits = made(config.vocab_size, narrow)
+    return words if part.is_first else stream, logits if part.is_last else stream
+
+
+class _Watched(pipelining.PipelineStage):
+    """A stage that reports the phases of its micro-batches."""
+
+    hooks: dict[str, Any]
+
+    def forward_one_chunk(self, *given: Any, **more: Any) -> Any:
+        """A micro-batch goes forward."""
+        self.hooks["watcher"].start_micro_step()
+        found = super().forward_one_chunk(*given, **more)
+        if not self.is_last:
+            self.hooks["watcher"].keep()
+        return found
+
+    def backward_one_chunk(self, *given: Any, **more: Any) -> Any:
+        """A micro-batch goes backward; in the last stage that begins with the loss."""
+        self.hooks["watcher"].start_phase(Phase.LOSS if self.is_last else Phase.BACKWARD)
+        return super().backward_one_chunk(*given, **more)
+
+
+@contextmanager
+def _watch(head: nn.Module, on_logits: OnLogits) -> Iterator[None]:
+    handle = head.register_forward_hook(lambda _module, _inputs, logits: on_logits(logits))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _unwatched(_on_logits: OnLogits) -> AbstractContextManager[None]:
+    return nullcontext()
