@@ -191,3 +191,34 @@ def test_each_archive_is_compiled_once_also_where_node_fails(
     stock = ROOT / "node_modules" / "pyodide" / "python_stdlib.zip"
     library = assets / "pyodide" / "python_stdlib_bytecode.zip"
     assert library.read_bytes() == stock.read_bytes()
+
+
+DATA_CLASS = '''from dataclasses import dataclass
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A docstring."""
+    across: int
+    up: int = 2
+'''
+
+
+def test_methods_of_data_classes_come_compiled(tmp_path: Path) -> None:
+    sources, archive = tmp_path / "sources.zip", tmp_path / "packed.zip"
+    with zipfile.ZipFile(sources, "w") as target:
+        target.writestr("points.py", DATA_CLASS)
+    compile_bytecode.pack_zip(str(sources), str(archive), FINDER.read_text("utf-8"))
+    assert "points" not in sys.modules
+    program = f"""import sys; sys.path.append({str(archive)!r})
+import packed; packed.install({str(archive)!r})
+compiled = []
+sys.addaudithook(lambda event, details: event == "compile" and compiled.append(event))
+import points
+print(points.Point(1), points.Point.__doc__, len(compiled))
+points.dataclass(type("Unknown", (), {{"__annotations__": {{"name": str}}}}))
+print(len(compiled))"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    first, unknown = answer.stdout.splitlines()
+    assert first == "Point(across=1, up=2) Point 0"
+    assert int(unknown) > 0  # another class's methods are compiled as ever

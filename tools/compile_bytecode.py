@@ -4,9 +4,15 @@ Pyodide's own zip of the standard library holds sources only, so every start com
 modules. Bytecode skips that, and its line tables are a fifth of its size.
 """
 
+import ast
+import dataclasses
+import importlib
 import importlib.util
 import marshal
+import sys
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -22,8 +28,9 @@ Modules = dict[str, tuple[CodeType, bool]]
 EPOCH = (1980, 1, 1, 0, 0, 0)
 # PEP 552: hash-based and unchecked, so neither a date nor a source is asked for.
 UNCHECKED_HASH = (0b01).to_bytes(4, "little")
-# As packed.py has it, whose own bytecode is packed, too.
+# As packed.py has them, whose own bytecode is packed, too.
 MODULES = "modules.marshal"
+WRITTEN = "written.marshal"
 FINDER = "packed"
 LOADER = "pyodide/_package_loader.py"  # package_loader.py says why
 
@@ -51,21 +58,72 @@ def pack_zip(sources: str, packed: str, finder: str) -> None:
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(packed, "w") as target:
         for path in sorted(source_zip.namelist()):
             name = module_of(path)
-            code = compiled(source_zip.read(path), path)
+            code = compiled(with_brief_docs(source_zip.read(path)), path)
             modules[name] = (code, path.endswith("/__init__.py"))
-        add_packed(target, modules)
+        add_packed(target, MODULES, modules)
+        add_packed(target, WRITTEN, written_by_dataclasses(sources, list(modules)))
         source = finder.encode()
         add_entry(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
 
 
-def add_packed(archive: zipfile.ZipFile, modules: Modules) -> None:
-    """Write modules into one file of `archive`, as packed.py reads it."""
-    content = _dumps(modules)
+def with_brief_docs(source: bytes) -> ast.Module:
+    """The parsed module, each of its data classes with a docstring that bytecode keeps.
+
+    Of a class without one, `dataclasses` writes the signature, which costs more than all its
+    other work.
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(map(_is_dataclass, node.decorator_list)):
+            brief = ast.parse(f"__doc__ = {node.name!r}").body[0]
+            node.body.insert(0, ast.copy_location(brief, node))
+    return ast.fix_missing_locations(tree)
+
+
+def _is_dataclass(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(called, ast.Name) and called.id == "dataclass"
+
+
+def written_by_dataclasses(sources: str, names: list[str]) -> dict[str, bytes]:
+    """The methods that `dataclasses` writes for the classes in `sources`: bytecode by text."""
+    found = {}
+
+    def note(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
+        code = compile(text, "<string>", "exec", dont_inherit=True)
+        found[text] = _dumps(code)
+        exec(code, names, made)
+
+    with _writing(sources, note):
+        for name in names:
+            importlib.import_module(name)
+    return dict(sorted(found.items()))
+
+
+@contextmanager
+def _writing(sources: str, note: Callable[..., None]) -> Iterator[None]:
+    """Import from `sources`, and let `dataclasses` run what it writes with `note`."""
+    before = set(sys.modules)
+    sys.path.insert(0, sources)
+    dataclasses.exec = note  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del dataclasses.exec  # type: ignore[attr-defined]
+        sys.path.remove(sources)
+        for name in set(sys.modules) - before:
+            if (getattr(sys.modules[name], "__file__", None) or "").startswith(sources):
+                del sys.modules[name]
+
+
+def add_packed(archive: zipfile.ZipFile, name: str, packed: Any) -> None:
+    """Write one file of `archive`, as packed.py reads it."""
+    content = _dumps(packed)
     if zstd is None:
-        add_entry(archive, MODULES, content)
+        add_entry(archive, name, content)
         return
     level = {zstd.CompressionParameter.compression_level: 22}
-    entry = zipfile.ZipInfo(MODULES, EPOCH)  # stored as it is
+    entry = zipfile.ZipInfo(name, EPOCH)  # stored as it is
     archive.writestr(entry, zstd.compress(content, options=level))
 
 
@@ -74,7 +132,7 @@ def module_of(path: str) -> str:
     return path.rsplit(".", 1)[0].removesuffix("/__init__").replace("/", ".")
 
 
-def compiled(source: bytes, name: str) -> CodeType:
+def compiled(source: bytes | ast.Module, name: str) -> CodeType:
     """The code of one module."""
     return compile(source, name, "exec", dont_inherit=True, optimize=2)
 

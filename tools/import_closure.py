@@ -13,7 +13,15 @@ import zipfile
 from collections.abc import Iterator
 from types import CodeType
 
-from tools.compile_bytecode import FINDER, add_entry, add_packed, compiled, module_of, pyc
+from tools.compile_bytecode import (
+    FINDER,
+    MODULES,
+    add_entry,
+    add_packed,
+    compiled,
+    module_of,
+    pyc,
+)
 
 HEADER_SIZE = 16  # of a `.pyc` file
 # What Python imports before it imports `sitecustomize`.
@@ -69,7 +77,7 @@ def write_closure(library: str, names: list[str], calculator: str, target: str) 
                 is_package = paths[name].endswith("/__init__.pyc")
                 modules[name] = (marshal.loads(content[HEADER_SIZE:]), is_package)
         if finder is not None:
-            add_packed(closure, modules)
+            add_packed(closure, MODULES, modules)
             add_entry(closure, f"{FINDER}.pyc", finder)
             _add_module(closure, "sitecustomize", INSTALL)
         left_out = " ".join(sorted(paths.keys() - set(names)))

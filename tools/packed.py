@@ -15,12 +15,14 @@ from zipimport import zipimporter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
+    from typing import Any
 
     # Each module's name, its code, and True if it is a package.
     Modules = dict[str, tuple[CodeType, bool]]
 
-# Where the archive has them.
+# Where the archive has them, and the methods that `dataclasses` writes, by their texts.
 MODULES = "modules.marshal"
+WRITTEN = "written.marshal"
 # What Zstandard's output begins with, and what marshal writes never does.
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
@@ -52,16 +54,32 @@ class PackedModules:
 
 def read(archive: str) -> "Modules":
     """The modules of an archive that compile_bytecode.py has packed."""
-    content = zipimporter(archive).get_data(MODULES)
+    modules: Modules = _read(zipimporter(archive), MODULES)
+    return modules
+
+
+def _read(archive: zipimporter, name: str) -> "Any":
+    content = archive.get_data(name)
     if content.startswith(ZSTANDARD):
         # The library's own module for it would import ten others.
         from _zstd import ZstdDecompressor  # type: ignore[import-not-found]
 
         content = ZstdDecompressor().decompress(content)
-    modules: Modules = marshal.loads(content)
-    return modules
+    return marshal.loads(content)
 
 
 def install(archive: str) -> None:
     """Let Python import the modules of an archive."""
     sys.meta_path.insert(0, PackedModules(read(archive), archive))
+    try:
+        written: dict[str, bytes] = _read(zipimporter(archive), WRITTEN)
+    except OSError:
+        return  # it has no data classes
+    import dataclasses
+
+    def run(text: str, names: "dict[str, Any]", made: "dict[str, Any]") -> None:
+        code = written.get(text)
+        exec(text if code is None else marshal.loads(code), names, made)
+
+    # It compiles the text of the methods that it writes, which takes most of a class's time.
+    dataclasses.exec = run  # type: ignore[attr-defined]
