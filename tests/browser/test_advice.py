@@ -118,3 +118,44 @@ def test_a_pinned_state_that_cannot_be_is_dropped(visit: Visitor) -> None:
     page = open_calculator(visit(), "batch_size=2&pin=model%3Dnothing")
     expect(page.locator("#calculator-refused")).to_be_hidden()
     assert page.url.endswith("?batch_size=2")
+
+
+# A slider's drag, one stop at a time; how often the page asked for each method meanwhile and since.
+DRAG = """async (count) => {
+  const slider = document.querySelector("input[type=range][name=batch_size]");
+  for (let i = 1; i <= count; i++) {
+    await new Promise(requestAnimationFrame);
+    slider.value = String(i);
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  const during = {...window.asked};
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  return [during, {...window.asked}];
+}"""
+NOTE_QUESTIONS = """
+window.asked = {};
+const { postMessage } = Worker.prototype;
+Worker.prototype.postMessage = function (question, ...others) {
+  const { method } = JSON.parse(question);
+  window.asked[method] = (window.asked[method] ?? 0) + 1;
+  return postMessage.call(this, question, ...others);
+};
+"""
+
+
+def test_the_search_for_advice_waits_for_the_end_of_a_drag(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.add_init_script(NOTE_QUESTIONS)
+    page = visitor.open("calculator/?model=t5-large")
+    advised(page)
+    page.wait_for_timeout(500)
+    before = page.evaluate("() => ({...window.asked})")
+    last = SLIDERS["batch_size"].index(12)
+    during, since = page.evaluate(DRAG, last)
+    assert during["answer"] > before["answer"]
+    # The first movement may have been a single one.
+    assert since.get("advise", 0) - before.get("advise", 0) <= 1
+    advised(page)
+    assert page.evaluate("() => window.asked.advise") > since.get("advise", 0)
+    assert shown_ways(page) == ways_of(model="t5-large", batch_size="12")
+    assert page.url.endswith("?model=t5-large&batch_size=12")

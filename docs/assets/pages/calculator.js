@@ -15,6 +15,7 @@ import "../calculator/copy.js";
 import { mountFrontier } from "../calculator/frontier.js";
 import { mountMessage } from "../calculator/message.js";
 import { mountProgram } from "../calculator/program.js";
+import { Series } from "../calculator/series.js";
 import { ask, drop, isReady } from "../python.js";
 import { showPythonStatus } from "../python-status.js";
 
@@ -38,6 +39,7 @@ function mount(form) {
   let packed = { text: "", fragment: "" };
   const unshared = /** @type {HTMLElement} */ (form.querySelector("#config-unshared"));
   let edits = 0;
+  const series = new Series();
   // A choice that a newly chosen model cannot have goes back to its default instead of failing.
   let modelChanged = false;
   // The state shown, as the address of another one holds it.
@@ -103,7 +105,7 @@ function mount(form) {
       if (asked !== edits) return;
       settle(answer.value);
       if (hasAdvice(named(answer.value))) delete form.dataset.searching;
-      else askForAdvice(asked, named(answer.value));
+      else series.after("advice", () => askForAdvice(asked, named(answer.value)));
       curve.follow(named(answer.value));
       frontier.follow(named(answer.value));
       program.follow(named(answer.value));
@@ -118,6 +120,7 @@ function mount(form) {
    * @param {string} name
    */
   function askForAdvice(asked, name) {
+    if (asked !== edits) return;
     ask("advise", state, (answer) => {
       if (!form.isConnected || asked !== edits || answer.kind === "error") return;
       showAdvice(answer.value, name);
@@ -187,9 +190,16 @@ function mount(form) {
       packed = { text: config, fragment: "" };
       unshared.hidden = true;
     }
-    const others = hasConfig(location.hash) ? "" : location.hash;
-    history.replaceState(history.state, "", query + (packed.fragment || others));
+    // Browsers refuse more than some hundred addresses in a few seconds.
+    series.after("address", () => {
+      if (form.isConnected) history.replaceState(history.state, "", query + (packed.fragment || otherFragment()));
+    });
     if (config && !packed.fragment) void share(config);
+  }
+
+  /** What follows "#" in the address, if it is not a config.json. */
+  function otherFragment() {
+    return hasConfig(location.hash) ? "" : location.hash;
   }
 
   /**
@@ -260,6 +270,7 @@ function mount(form) {
 
   form.addEventListener("input", (event) => {
     advice.forget();
+    series.edit();
     const change = edited(form, /** @type {HTMLInputElement} */ (event.target));
     modelChanged = change.field === "model";
     if (modelChanged) {

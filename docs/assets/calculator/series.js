@@ -1,0 +1,50 @@
+// @ts-check
+/*
+ * Work that can wait for the end of a series of edits, such as a slider's drag, whose figures it
+ * would hold up. After a single edit it is done at once.
+ */
+
+// Edits that follow each other faster are a series, which ends after as long a pause.
+const PAUSE_MS = 150;
+
+export class Series {
+  #editedAt = -Infinity;
+  #goesOn = false;
+  /** What waits, by name: of one name only the newest. @type {Map<string, () => void>} */
+  #waiting = new Map();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /** Note an edit. */
+  edit() {
+    const now = performance.now();
+    this.#goesOn = now - this.#editedAt < PAUSE_MS;
+    this.#editedAt = now;
+    if (this.#waiting.size) this.#wait();
+  }
+
+  /**
+   * Do something at once, or within a series after its end.
+   *
+   * @param {string} name
+   * @param {() => void} act
+   */
+  after(name, act) {
+    if (this.#goesOn && performance.now() - this.#editedAt < PAUSE_MS) {
+      this.#waiting.set(name, act);
+      this.#wait();
+    } else {
+      this.#waiting.delete(name);
+      act();
+    }
+  }
+
+  #wait() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      const acts = [...this.#waiting.values()];
+      this.#waiting.clear();
+      for (const act of acts) act();
+    }, PAUSE_MS);
+  }
+}
