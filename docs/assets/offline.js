@@ -8,6 +8,7 @@
 import { choose, isPossible, isWanted, LIVE_STORE, SCOPE, SCRIPT, STORE } from "./offline-choice.js";
 
 const REST_MS = 2000; // after the page has loaded
+const MOST_RESTS = 30; // a start of Python that takes a minute holds this up no longer
 
 /** All addresses that this page has loaded, and those that the service worker knows. @type {Set<string>} */
 const visited = new Set();
@@ -27,12 +28,15 @@ export function keepThisPage() {
 export function startOffline() {
   addEventListener("python", (event) => note(/** @type {CustomEvent<string[]>} */ (event).detail));
   new PerformanceObserver((list) => note(list.getEntries().map(({ name }) => name))).observe({ type: "resource", buffered: true });
-  if (document.readyState === "complete") rest();
-  else addEventListener("load", rest, { once: true });
+  if (document.readyState === "complete") rest(0);
+  else addEventListener("load", () => rest(0), { once: true });
 }
 
-function rest() {
+/** @param {number} rests How often this has waited already. */
+function rest(rests) {
   setTimeout(() => {
+    // What is kept is read once more, when Python needs the connection and the processor.
+    if ("starting" in document.documentElement.dataset && rests < MOST_RESTS) return rest(rests + 1);
     telling = true;
     void tell();
   }, REST_MS);

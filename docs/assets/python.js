@@ -90,6 +90,7 @@ function makeWorker(name) {
 function startWorker() {
   const started = makeWorker(starts++ ? FRESH : "");
   worker = started;
+  document.documentElement.dataset.starting = ""; // see offline.js
   started.addEventListener("message", (event) => {
     if (worker === started) receive(JSON.parse(event.data));
   });
@@ -197,6 +198,7 @@ function lose(failure) {
 /** @param {Stage} next */
 function announce(next) {
   stage = next;
+  if (next === "ready" || next === "broken") delete document.documentElement.dataset.starting;
   for (const watcher of watchers) watcher(next, broken);
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.test_every_page import MOST_REQUESTS
 from tests.browser.visits import PATIENCE_MS, Visit, Visitor, open_calculator, settled
@@ -51,6 +51,20 @@ def wait_until_kept(page: Page, *names: str) -> None:
 def wait_until_removed(page: Page) -> None:
     """Wait until nothing is kept and no service worker runs."""
     eventually(page, lambda: not page.evaluate(KEPT) and not page.evaluate(REGISTRATIONS))
+
+
+def test_nothing_is_kept_while_python_starts(visit: Visitor, server: LiveServer) -> None:
+    visitor = guest(visit, server.address)
+    held: list[Route] = []
+    visitor.page.route("**/pyodide.asm.wasm", lambda route: held.append(route))
+    page = visitor.open("calculator/")
+    page.wait_for_timeout(7000)  # without Python, it begins two seconds after the page has loaded
+    assert not any(path.endswith(WORKER) for path, _ in server.asked)
+    for route in held:
+        route.continue_()
+    assert held
+    settled(page)
+    wait_until_kept(page, "/calculator/", "/pyodide.asm.wasm")
 
 
 def test_after_one_visit_what_was_visited_works_without_a_network(
