@@ -6,7 +6,7 @@
 
 import { distrust, keep, resume } from "./worker/memory.js";
 import { FRESH, MAKER } from "./worker/names.js";
-import { loadAnyhow, open } from "./worker/start.js";
+import { begin, loadAnyhow, open } from "./worker/start.js";
 
 const { name } = /** @type {any} */ (globalThis);
 
@@ -80,5 +80,6 @@ function answer(handle, request) {
   }
 }
 
+begin();
 if (name === MAKER) keep().catch(() => false).then((kept) => send({ kept }));
 else serve(start());

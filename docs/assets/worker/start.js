@@ -1,10 +1,16 @@
 // @ts-check
 /* Python's start: Pyodide from our own files, and `calculator` in it. */
 
-import { failureOfWasm, LoadError } from "./wasm.js";
+import { compile, failureOfWasm, LoadError } from "./wasm.js";
 
 const here = new URL("./pyodide/", import.meta.url).href;
 const CALCULATOR = "/calculator.zip";
+
+/** Load what every start needs, whatever else it turns out to need. */
+export function begin() {
+  compile(`${here}pyodide.asm.wasm`);
+  for (const script of ["pyodide.mjs", "pyodide.asm.mjs"]) import(`${here}${script}`).catch(() => {}); // reported by the start
+}
 
 /**
  * Pyodide with a library that starts fast, and `calculator` in its file system.
