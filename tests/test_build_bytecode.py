@@ -12,7 +12,7 @@ from types import CodeType
 import pytest
 
 from tools import browser_python, compile_bytecode, import_closure, packed
-from tools.browser_python import FINDER, LOADER, _zip_of
+from tools.browser_python import FINDER, LOADER, LOOP, _zip_of
 from tools.console import ROOT
 from tools.node import Node
 
@@ -78,21 +78,27 @@ def test_a_compiled_module_is_one_of_this_python() -> None:
     assert marshal.loads(content[16:]) == code
 
 
-def test_a_start_asks_a_stand_in_for_pyodides_loader_of_packages(tmp_path: Path) -> None:
+def test_stand_ins_answer_what_a_start_asks_of_what_a_page_does_not_need(tmp_path: Path) -> None:
     sources, library = tmp_path / "sources.zip", tmp_path / "library.zip"
+    replaced = (compile_bytecode.LOADER, compile_bytecode.LOOP, compile_bytecode.ASYNCIO)
     with zipfile.ZipFile(sources, "w") as target:
         target.writestr("pyodide/__init__.py", "")
-        target.writestr(compile_bytecode.LOADER, "raise ImportError")
-    compile_bytecode.compile_zip(str(sources), str(library), LOADER.read_text("utf-8"))
-    program = (
-        f"import sys; sys.path.insert(0, {str(library)!r})\n"
-        "import pyodide._package_loader as loader\n"
-        "loader.init_loaded_packages(); print(loader.DSO_DIR, loader.SITE_PACKAGES)"
-    )
+        for name in replaced:
+            target.writestr(name, "raise ImportError")
+    texts = [stand_in.read_text("utf-8") for stand_in in (LOADER, LOOP)]
+    compile_bytecode.compile_zip(str(sources), str(library), *texts)
+    program = f"""import sys; sys.path.insert(0, {str(library)!r})
+import pyodide._package_loader as loader, pyodide.webloop as loop, asyncio
+loader.init_loaded_packages(); print(loader.DSO_DIR, loader.SITE_PACKAGES)
+loop._initialize_event_loop()
+try: asyncio.get_event_loop()
+except RuntimeError as error: print(error)"""
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert answer.stdout == f"/usr/lib {site.getsitepackages()[0]}\n"
+    where, why = answer.stdout.splitlines()
+    assert where == f"/usr/lib {site.getsitepackages()[0]}"
+    assert "no asyncio" in why
 
 
 @pytest.fixture

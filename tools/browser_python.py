@@ -15,6 +15,7 @@ CACHE = WORKSHOP / "bytecode"
 COMPILER = (TOOLS / "compile_bytecode.mjs", TOOLS / "compile_bytecode.py")
 FINDER = TOOLS / "packed.py"
 LOADER = TOOLS / "package_loader.py"
+LOOP = TOOLS / "event_loop.py"
 CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py", TOOLS / "exercise.py")
 # Modules that only the command line needs.
 COMMAND_LINE = ("__main__.py", "commandline.py", "config_file.py")
@@ -52,8 +53,8 @@ def package_lock(node_modules: Path) -> str:
 def _compiled_library(pyodide: Path, node: Node) -> Path | None:
     """The standard library as bytecode without line tables; None if Node cannot compile it."""
     stock = pyodide / "python_stdlib.zip"
-    name = digest([*COMPILER, LOADER, stock, pyodide / "package.json"])
-    work = ("compile_zip", LOADER)
+    name = digest([*COMPILER, LOADER, LOOP, stock, pyodide / "package.json"])
+    work = ("compile_zip", LOADER, LOOP)
     title = "Python's library for the browser"
     return _compiled(stock, CACHE / f"library-{name}.zip", pyodide, node, title, work)
 
@@ -91,7 +92,7 @@ def browser_modules() -> list[Path]:
 
 
 def _compiled(
-    sources: Path, target: Path, pyodide: Path, node: Node, title: str, work: tuple[str, Path]
+    sources: Path, target: Path, pyodide: Path, node: Node, title: str, work: tuple[str | Path, ...]
 ) -> Path | None:
     if target.is_file():
         return target

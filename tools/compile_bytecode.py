@@ -32,17 +32,25 @@ UNCHECKED_HASH = (0b01).to_bytes(4, "little")
 MODULES = "modules.marshal"
 WRITTEN = "written.marshal"
 FINDER = "packed"
-LOADER = "pyodide/_package_loader.py"  # package_loader.py says why
+# What others stand in for: package_loader.py and event_loop.py say why.
+LOADER = "pyodide/_package_loader.py"
+LOOP = "pyodide/webloop.py"
+ASYNCIO = "asyncio/__init__.py"
 
 
-def compile_zip(sources: str, bytecode: str, loader: str = "") -> None:
+def compile_zip(sources: str, bytecode: str, loader: str = "", loop: str = "") -> None:
     """Compile each `.py` of `sources`, without docstrings, asserts and lines; copy the rest.
 
-    Where `sources` have Pyodide's loader of packages, `loader` is taken instead.
+    Args:
+        sources: a zip. bytecode: the zip to write.
+        loader: stands in for Pyodide's loader of packages, if given.
+        loop: stands in for its event loop and for asyncio, if given.
     """
+    texts = {LOADER: loader, LOOP: loop, ASYNCIO: loop}
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(bytecode, "w") as target:
         for name in sorted(source_zip.namelist()):
-            content = loader.encode() if name == LOADER else source_zip.read(name)
+            stand_in = texts.get(name)
+            content = stand_in.encode() if stand_in else source_zip.read(name)
             if name.endswith(".py"):
                 code = without_line_tables(compiled(content, name))
                 name, content = f"{name}c", pyc(code, content)

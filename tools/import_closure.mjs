@@ -58,9 +58,6 @@ else:
     install("/calculator.zip")
 `;
 
-// asyncio imports them if they are there; a page has no connections of its own.
-const REFUSED = new Set(["ssl", "_ssl"]);
-
 // Two of them: what our own tools import is not to count.
 const tools = await load(library, "import_closure");
 const wanted = tools.program.get("wanted")(CALCULATOR).toJs();
@@ -73,13 +70,11 @@ const temporary = `${closure}.${process.pid}.part`;
  * @param {any} program
  */
 async function write(program) {
-  const names = program.get("imported")(place).toJs().filter((/** @type {string} */ name) => !REFUSED.has(name));
+  const names = program.get("imported")(place).toJs();
   tools.program.get("write_closure")(place, tools.python.toPy(names), CALCULATOR, "/closure.zip");
   await writeFile(temporary, tools.python.FS.readFile("/closure.zip"));
 }
 
 await write((await exercised(library, wanted)).program);
-// Without those that asyncio can do without, others are not imported either.
-await write((await exercised(temporary, wanted)).program);
 await exercised(temporary, wanted);
 await rename(temporary, closure); // a reader never sees half a file
