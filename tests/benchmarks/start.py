@@ -1,9 +1,13 @@
 """Time and processor time to Python's first answer, against a page with stock Pyodide alone.
 
+The browser rests before a visit, and the page notes its answer itself: else the browser's own start
+and the search for the answer, frame by frame, would count.
+
 A second visit happens in a new browser with the same profile, once the first one has kept
 what it loaded, and Python's memory: what somebody meets who comes back on another day.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +37,18 @@ RETURNED_TO = (STOCK, PAGE)
 TARGETS = {"first": (0.40, 0.45), "second": (0.20, 0.20)}
 PATIENCE_MS = 120_000
 MEMORY_KEPT = "html[data-memory=kept]"
-REST_MS = 3000  # after which browsers have stored the code that they have compiled
+REST_MS = 3000  # after which browsers have stored the code that they have compiled, or have started
+# Lets a page write the time at which it has what SELECTOR selects.
+NOTED = "answered at "
+NOTE_ANSWER = f"""(() => {{
+  const watch = new MutationObserver(() => {{
+    if (!document.querySelector(SELECTOR)) return;
+    watch.disconnect();
+    console.debug("{NOTED}" + performance.now());
+  }});
+  const changes = {{subtree: true, childList: true, attributeFilter: ["data-answer-id"]}};
+  watch.observe(document, changes);
+}})()"""
 POLL_MS = 200
 
 
@@ -112,11 +127,14 @@ def _second(address: str, name: str) -> Start:
 
 def measure(visit: Visit, address: str, answered: str) -> Start:
     """Go to a page; the times until it has what `answered` selects."""
-    visit.page.set_default_timeout(PATIENCE_MS)
+    page = visit.page
+    page.set_default_timeout(PATIENCE_MS)
+    page.add_init_script(NOTE_ANSWER.replace("SELECTOR", json.dumps(answered)))
+    page.wait_for_timeout(REST_MS)
     before = visit.processor_seconds()
-    visit.page.goto(address, wait_until="commit")
-    visit.page.wait_for_selector(answered)
-    milliseconds = float(visit.page.evaluate("performance.now()"))
+    with page.expect_console_message(lambda message: message.text.startswith(NOTED)) as noted:
+        page.goto(address, wait_until="commit")
+    milliseconds = float(noted.value.text.removeprefix(NOTED))
     return Start(milliseconds / 1e3, visit.processor_seconds() - before)
 
 
