@@ -95,7 +95,7 @@ def test_a_second_visit_starts_from_kept_memory_with_the_same_answers(
     ("change", "is_kept"),
     [
         # Damaged on the disk: made once more.
-        ({"at": 20_000_000, "fits": False}, True),
+        ({"at": 10_000_000, "fits": False}, True),
         # Pyodide rejects it: this build does not try it again.
         ({"at": 0, "fits": True}, False),
         # Of another version of the browser: made once more.
@@ -107,7 +107,7 @@ def test_memory_that_does_not_serve_is_replaced_by_a_start(
 ) -> None:
     visitor = guest(visit, server.address)
     size = keep_memory(visitor).evaluate(REPLACE, change)
-    assert size > 20_000_000
+    assert size > 10_000_000
     page = open_again(visitor)
     assert page.query_selector(STARTED)
     calculates(page)

@@ -7,6 +7,7 @@
 
 import { STORE } from "../offline-choice.js";
 import { ADDRESS } from "./names.js";
+import { condense, expand } from "./sparse.js";
 import { load, open, warm } from "./start.js";
 import { LoadError } from "./wasm.js";
 
@@ -56,9 +57,9 @@ async function find() {
 
 /** @param {Response} kept */
 async function read(kept) {
-  const memory = new Uint8Array(await kept.arrayBuffer());
-  if ((await digestOf(memory)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
-  return memory;
+  const condensed = new Uint8Array(await kept.arrayBuffer());
+  if ((await digestOf(condensed)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
+  return expand(condensed);
 }
 
 /** @param {BufferSource} content */
@@ -78,7 +79,7 @@ export async function keep() {
   try {
     const python = await load({ _makeSnapshot: true });
     warm(python);
-    const memory = python.makeMemorySnapshot();
+    const memory = condense(python.makeMemorySnapshot());
     await put(memory, { [DIGEST]: await digestOf(memory), [BROWSER]: navigator.userAgent });
     return true;
   } catch (error) {

@@ -1,0 +1,42 @@
+"""Python's memory without its empty pages, as worker/sparse.js keeps it."""
+
+import subprocess
+
+import pytest
+
+from tools.console import ROOT
+from tools.node import find_node
+
+# Prints the size of what is kept, and whether it becomes the same memory again.
+PROGRAM = """
+const {{ condense, expand }} = await import({address});
+const memory = new Uint8Array({size});
+for (const [from, to] of {runs}) for (let at = from; at < to; at += 1) memory[at] = at % 251 + 1;
+const kept = condense(memory);
+const again = expand(kept);
+const same = again.length === memory.length && again.every((byte, at) => byte === memory[at]);
+console.log(kept.length, same);
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "runs", "kept"),
+    [
+        (40960, [], 8),
+        (40960, [[5000, 5001]], 16 + 4096),
+        (40960, [[4095, 4097]], 16 + 8192),  # neighbors are one run
+        (40960, [[0, 1], [40959, 40960]], 24 + 8192),
+        (10, [[9, 10]], 16 + 10),  # less than a page, and no whole number at its end
+        (8192, [[0, 8192]], 16 + 8192),
+    ],
+)
+def test_memory_is_kept_without_empty_pages(size: int, runs: list[list[int]], kept: int) -> None:
+    address = (ROOT / "docs" / "assets" / "worker" / "sparse.js").as_uri()
+    program = PROGRAM.format(address=repr(address), size=size, runs=runs)
+    done = subprocess.run(
+        [find_node().node, "--input-type=module", "--eval", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(kept), "true"]
