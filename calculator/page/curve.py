@@ -1,7 +1,8 @@
 """The curve of a step as the page draws it: shares of a width and a height, and words."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import ceil, log2
 from typing import Any, Final
 
@@ -87,20 +88,29 @@ def _kind(held: Held) -> str:
 
 
 def _phases(found: StepCurve) -> list[dict[str, Any]]:
-    """Start and end of each phase, as fractions of the width."""
-    counts = dict.fromkeys(Phase, 1)
-    for (phase, first), (_, after) in zip(_firsts(found), _firsts(found)[1:], strict=False):
-        counts[phase] = after - first
-    widths = {phase: max(NARROWEST, n / found.operations) for phase, n in counts.items()}
-    whole, start, placed = sum(widths.values()), 0.0, []
-    for phase, width in widths.items():
+    """Start and end of each stretch of the curve, as fractions of the width."""
+    firsts = [first for _, _, first in _stretches(found)]
+    counts = [*(after - first for first, after in pairwise(firsts)), 1]
+    widths = [max(NARROWEST, count / found.operations) for count in counts]
+    whole, start, placed = sum(widths), 0.0, []
+    for (name, label, _), width in zip(_stretches(found), widths, strict=True):
         end = start + width / whole
         placed.append(
-            {"name": phase.value, "label": phase.label}
+            {"name": name, "label": label}
             | {"start": round(start, DIGITS), "end": round(end, DIGITS)}
         )
         start = end
     return placed
+
+
+def _stretches(found: StepCurve) -> list[tuple[str, str, int]]:
+    """Each phase with its label and first operation; all together where they take turns."""
+    firsts = _firsts(found)
+    if len({phase for phase, _ in firsts}) < len(firsts):
+        label = "Micro-batches, forward and backward"
+        (first, _), (last, after) = firsts[0], firsts[-1]
+        return [(first.value, label, 0), (last.value, last.label, after)]
+    return [(phase.value, phase.label, first) for phase, first in firsts]
 
 
 def _firsts(found: StepCurve) -> list[tuple[Phase, int]]:
@@ -111,16 +121,13 @@ def _firsts(found: StepCurve) -> list[tuple[Phase, int]]:
 
 def _places(found: StepCurve, phases: Sequence[dict[str, Any]]) -> list[float]:
     """Start of each point, as a fraction of the width."""
-    firsts = _firsts(found)
-    ends = [first for _, first in firsts[1:]] + [found.operations]
-    spans = {
-        phase: (first, end, place["start"], place["end"])
-        for (phase, first), end, place in zip(firsts, ends, phases, strict=True)
-    }
+    firsts = [first for _, _, first in _stretches(found)]
+    ends = [*firsts[1:], found.operations]
     places = []
     for point in found.points:
-        first, end, start, stop = spans[point.phase]
-        share = (point.number - first) / (end - first)
+        at = bisect_right(firsts, point.number) - 1
+        start, stop = phases[at]["start"], phases[at]["end"]
+        share = (point.number - firsts[at]) / (ends[at] - firsts[at])
         places.append(round(start + share * (stop - start), DIGITS))
     return places
 
@@ -142,8 +149,8 @@ def _limit(gpu: Gpu, scale: float) -> dict[str, Any] | None:
 def _summary(found: StepCurve) -> list[str]:
     """The highest of each phase in a sentence, for whoever does not see the picture."""
     sentences = []
-    for phase, group in groupby(found.points, lambda point: point.phase):
-        points = list(group)
+    for phase in dict.fromkeys(point.phase for point in found.points):
+        points = [point for point in found.points if point.phase is phase]
         top = max(points, key=lambda point: point.memory.total)
         begins, highest = (format_bytes(p.memory.total) for p in (points[0], top))
         is_peak = " This is the peak." if top is found.peak else ""

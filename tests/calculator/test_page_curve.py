@@ -78,3 +78,18 @@ def test_a_state_that_cannot_be_gets_its_error() -> None:
     question = {"id": 1, "method": "curve", "params": {"model": "gpt2-s", "target_length": "8"}}
     answer = json.loads(handle(json.dumps(question)))
     assert answer["error"]["field"] == "target_length"
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_micro_batches_that_take_turns_are_one_stretch(schedule: str) -> None:
+    state = {
+        "model": "meta-llama/Llama-3.1-8B", "sequence_length": "128", "accumulation": "4",
+        "pipeline_parallel": "4", "pipeline_schedule": schedule, "precision": "half",
+    }
+    found = drawn(**state)
+    places = [point["x"] for point in found["points"]]
+    assert places == sorted(places)
+    assert found["phases"][-1]["name"] == "update"
+    assert len(found["summary"]) == len({line.partition(":")[0] for line in found["summary"]})
+    assert found["phases"][-1]["end"] == pytest.approx(1, abs=1e-4)
+    assert all(before["end"] == after["start"] for before, after in pairwise(found["phases"]))
