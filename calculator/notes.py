@@ -113,9 +113,9 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
             + " Each product unpacks its whole weight; for 1,536 tokens or fewer, bitsandbytes may "
             "use a kernel that does not."
         )
-    elif plan.checkpointing is Checkpointing.FULL:
+    if plan.checkpointing is Checkpointing.FULL:
         yield (
-            "With checkpointing peft asks for a gradient of the input's embeddings "
+            "With checkpointing, transformers asks for a gradient of the input's embeddings "
             "(enable_input_require_grads), which is counted."
         )
 

@@ -55,7 +55,7 @@ def _pack(model: Any, plan: Plan) -> None:
     import peft
     from transformers.pytorch_utils import Conv1D
 
-    _count_products()
+    _count_kernels()
     bitsandbytes.functional.name2qmap.pop("dynamic", None)  # a table of this model's own
     kind = plan.quantization.partition("-")[0]
     dtype = torch.float32 if plan.precision is Precision.FP32 else torch.bfloat16
@@ -93,11 +93,40 @@ def _pack(model: Any, plan: Plan) -> None:
 
 
 @cache
-def _count_products() -> torch.library.Library:
-    """Let the counting device see what a product allocates; the library lives as long as this."""
+def _count_kernels() -> torch.library.Library:
+    """Let the counting device see what kernels on CUDA allocate.
+
+    Without a card bitsandbytes has its code for processors alone, which unpacks a weight in many
+    steps. The library lives as long as this.
+    """
     library = torch.library.Library("bitsandbytes", "IMPL")
     library.impl("gemm_4bit", _whole_product, "CUDA")
+    library.impl("dequantize_4bit", _unpacked, "CUDA")
+    library.impl("dequantize_blockwise", _wide_scales, "CUDA")
     return library
+
+
+def _unpacked(
+    packed: torch.Tensor,
+    absmax: torch.Tensor,
+    blocksize: int,
+    kind: str,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Allocate as bitsandbytes does for a whole weight on CUDA (`dequantize_4bit`)."""
+    return torch.empty(shape, dtype=dtype, device=packed.device)
+
+
+def _wide_scales(
+    packed: torch.Tensor,
+    absmax: torch.Tensor,
+    code: torch.Tensor,
+    blocksize: int,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Allocate as bitsandbytes does for scales in 8 bits on CUDA (`dequantize_blockwise`)."""
+    return torch.empty_like(packed, dtype=dtype)
 
 
 def _whole_product(

@@ -15,6 +15,7 @@ from validation.rows import Row
 
 EXACT: Final = ("weights", "gradients", "optimizer")
 CLOSE_PHASES: Final = 0.01  # below this difference of the two highest, either may be the peak
+NEARLY_EXACT: Final = 0.0001  # a hundredth of a percent, the bound of every phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ class Comparison:
             name: found[name] / measured["peak"] - 1
             for name, measured in self.row["phases"].items()
         }
+
+    def phases_beyond(self) -> dict[str, float]:
+        """The phases whose error exceeds a hundredth of a percent, and the errors."""
+        errors = self.phase_errors().items()
+        return {name: error for name, error in errors if abs(error) > NEARLY_EXACT}
 
     def part_errors(self) -> dict[str, float]:
         """Error of each part at the measured peak's phase, relative to the whole peak.
@@ -168,6 +174,7 @@ def summary(comparisons: Sequence[Comparison], worst: int = 20) -> Iterator[str]
     yield "\nof the most alive in each phase"
     for name in ("forward", "loss", "backward", "update"):
         yield _line(name, _errors_in(name, comparisons))
+    yield from _phases_beyond(comparisons)
     parts = [errors for item in comparisons if (errors := item.part_errors())]
     if parts:
         yield "\nof each part at the peak, relative to the peak"
@@ -190,6 +197,7 @@ def as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
         "techniques": _spreads(comparisons, lambda item: item.techniques()),
         "all": asdict(spread([item.error for item in comparisons])),
         "phases_right": sum(item.phase_is_right for item in comparisons),
+        "phases_nearly_exact": sum(not item.phases_beyond() for item in comparisons),
         "statics_exact": sum(not any(item.static_errors().values()) for item in comparisons),
         "rows": [
             {
@@ -220,6 +228,15 @@ def _errors_in(phase: str, comparisons: Sequence[Comparison]) -> list[float]:
     """Errors in a phase, which not every stage of a pipeline has."""
     found = (item.phase_errors() for item in comparisons)
     return [errors[phase] for errors in found if phase in errors]
+
+
+def _phases_beyond(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    beyond = [(item, found) for item in comparisons if (found := item.phases_beyond())]
+    exact = len(comparisons) - len(beyond)
+    yield f"all phases within {NEARLY_EXACT:.2%}: {exact} of {len(comparisons)}; the others:"
+    for item, found in beyond:
+        errors = ", ".join(f"{name} {100 * error:+.3f}" for name, error in found.items())
+        yield f"{errors}  {item.configuration.command}"
 
 
 def _static_line(comparisons: Sequence[Comparison]) -> str:

@@ -389,7 +389,7 @@ class Node:
 class Leaf(Tensor):
     """A tensor that gets a gradient of its own."""
 
-    __slots__ = ("gradient", "has_gradient")
+    __slots__ = ("gradient", "has_gradient", "takes_view")
 
     def __init__(
         self, tape: Recorder, storage: Storage, shape: Shape, dtype: DType, order: int
@@ -397,6 +397,7 @@ class Leaf(Tensor):
         super().__init__(tape, storage, shape, dtype, Node(ACCUMULATE + order, None, [], ()))
         self.gradient: Tensor | None = None
         self.has_gradient = False
+        self.takes_view = False  # whether its gradient is a part of a larger tensor
 
     def accumulate(self, gradient: Tensor) -> None:
         """Take the first gradient, or copy what others hold too; later ones are added in place.
@@ -406,7 +407,8 @@ class Leaf(Tensor):
         if self.has_gradient:
             return
         self.has_gradient = True
-        self.gradient = self.tape.like(gradient) if gradient.storage.holders > 1 else gradient
+        is_shared = gradient.storage.holders > 1 and not self.takes_view
+        self.gradient = self.tape.like(gradient) if is_shared else gradient
 
 
 class Weight(Leaf):

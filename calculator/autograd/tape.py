@@ -184,6 +184,7 @@ class Tape:
         if parameter not in self._weights:
             dtype = parameter.dtype or self.mode.weights
             weight = Weight(self, self._static, parameter.shape, dtype, len(self._weights))
+            weight.takes_view = parameter.inside is not None and self.mode.one_sequence
             weight.has_gradient = self.mode.gradients_exist and self.mode.shards is None
             self._weights[parameter] = weight
             if parameter.trained:

@@ -135,9 +135,9 @@ class Adapter(Layer):
     def __call__(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs)."""
         t = x.tape
-        if self.dropped:
-            x = op.always_dropout(x)
-        return op.linear(op.linear(x, t.weight(self.down)), t.weight(self.up))
+        # what is dropped out dies with the first product
+        narrow = op.linear(op.always_dropout(x) if self.dropped else x, t.weight(self.down))
+        return op.linear(narrow, t.weight(self.up))
 
 
 @dataclass(eq=False)
@@ -216,13 +216,14 @@ class T5Norm(Layer):
         """(..., width) -> (..., width)."""
         variance = op.mean_of_rows(op.square(op.cast(x, FLOAT32)))
         root = op.rsqrt(op.shift(variance))
-        del variance  # dies here
         normed = op.multiply(x, root)
         del root  # dies here
         weight = x.tape.weight(self.weight)
         if weight.dtype is not FLOAT32:
             normed = op.cast(normed, weight.dtype)
-        return op.multiply(weight, normed)
+        out = op.multiply(weight, normed)
+        del variance  # held until here
+        return out
 
 
 @dataclass(eq=False)
@@ -236,17 +237,22 @@ class RMSNorm(Unary):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., width) -> (..., width)."""
-        normed = op.cast(normalised(x), x.dtype)
-        return op.multiply(x.tape.weight(self.weight), normed)
+        normed, variance = normalised(x)
+        out = op.multiply(x.tape.weight(self.weight), op.cast(normed, x.dtype))
+        del normed, variance  # held until here
+        return out
 
 
-def normalised(x: Tensor) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) in 32 bits."""
+def normalised(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x / sqrt(mean(x^2) + eps) in 32 bits, and the mean, which the classes hold to the end."""
     wide = op.cast(x, FLOAT32)
+    root, variance = inverse_root(wide)
+    return op.multiply(wide, root), variance
+
+
+def inverse_root(wide: Tensor) -> tuple[Tensor, Tensor]:
+    """1 / sqrt(mean(x^2) + eps), and the mean."""
     squares = op.power(wide)
     variance = op.mean_of_rows(squares)
     del squares  # dies here
-    root = op.rsqrt(op.shift(variance))
-    normed = op.multiply(wide, root)
-    del variance  # held until here
-    return normed
+    return op.rsqrt(op.shift(variance)), variance

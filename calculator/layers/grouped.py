@@ -190,7 +190,7 @@ class GroupedAttention(Mixer):
             k, v = self.repeated(k, q), self.repeated(v, q)
         narrow_q, narrow_k, narrow_v = (q.tape.lower(x) for x in (q, k, v))
         added = None if mask is None else additive(mask, narrow_q)
-        whole = self.side_by_side and not shared
+        whole = self.side_by_side and not repeats  # the kernel repeats keys itself
         if kernel is Attention.MATH:
             if added is None:
                 added = q.tape.empty((q.shape[2], q.shape[2]), FLOAT32)
@@ -215,7 +215,8 @@ class GroupedAttention(Mixer):
         # one head for all is copied by the cast of autocast, or by the product
         repeated = grouped and self.heads.keys is not ONE
         cast = grouped and q.tape.autocast is not None
-        scores = scores_of(q, k, self.side_by_side and not grouped, repeated or cast)
+        alone = grouped and not (repeated or cast)
+        scores = scores_of(q, k, self.side_by_side and not alone, repeated or cast)
         scores = op.scale(scores)
         for step in self.caps:
             scores = step(scores)

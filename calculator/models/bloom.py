@@ -97,10 +97,10 @@ class BloomBlock(Block):
         if not x.tape.mode.one_sequence:
             out = op.regrouped(out, *out.shape)
         out = op.copy(op.transpose(out, 1, 2))
-        out = self.output(op.view(out, *x.shape[:-1], HEADS * HEAD))
-        out = op.add(residual, op.dropout(out))
-        del fused, scores, masked  # held until here
-        return out, probabilities
+        dense = self.output(op.view(out, *x.shape[:-1], HEADS * HEAD))
+        summed = op.add(residual, op.dropout(dense))
+        del fused, scores, masked, out, dense  # held until here
+        return summed, probabilities
 
 
 @dataclass(eq=False)

@@ -58,13 +58,14 @@ class CodeGenBlock(Block):
             parts = [op.copy(part) for part in parts]
         q, v, k = (op.view(part, *x.shape[:-1], HEADS, HEAD) for part in parts)
         sines = t.empty((SEQUENCE, ROTARY), FLOAT32)
-        turned_k, turned_q = rotated(k, sines), rotated(q, sines)
+        turned_k, turned_q, turned_parts = rotated(k, q, sines)
         turned = (op.transpose(tensor, 1, 2) for tensor in (turned_q, turned_k, v))
         out, probabilities = selectively(partial(core, mask=mask), *turned)
         out = op.copy(op.transpose(out, 1, 2))
         out = self.output(op.view(out, *x.shape[:-1], HEADS * HEAD))
         out = op.dropout(out)
-        del parts, fused, sines, q, k, v, turned_q, turned_k  # held until here
+        # held until here
+        del parts, fused, sines, q, k, v, turned_q, turned_k, turned_parts
         return out, probabilities
 
 

@@ -123,14 +123,17 @@ class Depth(Block):
         """The feed-forward branch: GEGLU, or GELU where the model is not gated."""
         x = self.own_feed.norm(x)
         x = token_shift(x)
+        return op.multiply(self.transformed(x), x.tape.weight(self.own_feed.scale))
+
+    def transformed(self, x: Tensor) -> Tensor:
+        """Two products with an activation between."""
         h = self.group.expand(x)
         if self.group.gated:
             values, gates = op.split(h, FEED, FEED)
             h = op.multiply(values, op.gelu(gates))
         else:
             h = op.gelu(h)
-        out = self.group.contract(h)
-        return op.multiply(out, x.tape.weight(self.own_feed.scale))
+        return self.group.contract(h)
 
 
 def core(q: Tensor, k: Tensor, v: Tensor) -> Attended:

@@ -12,7 +12,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
-from calculator.layers.basic import RMSNorm, normalised
+from calculator.layers.basic import RMSNorm, inverse_root
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import Activation, GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
@@ -28,9 +28,16 @@ class GemmaNorm(RMSNorm):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., width) -> (..., width)."""
-        normed = normalised(x)
+        normed = self.normed(op.cast(x, FLOAT32))
         factor = op.shift(op.cast(x.tape.weight(self.weight), FLOAT32))
-        return op.cast(op.multiply(normed, factor), x.dtype)
+        normed = op.multiply(normed, factor)
+        del factor  # dies here
+        return op.cast(normed, x.dtype)
+
+    def normed(self, wide: Tensor) -> Tensor:
+        """Without the weight."""
+        root = inverse_root(wide)[0]
+        return op.multiply(wide, root)
 
 
 @dataclass(eq=False)

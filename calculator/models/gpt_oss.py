@@ -37,7 +37,10 @@ class WideNorm(Unary):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., hidden) -> the same."""
-        return op.cast(op.multiply(x.tape.weight(self.weight), normalised(x)), x.dtype)
+        normed, variance = normalised(x)
+        out = op.cast(op.multiply(x.tape.weight(self.weight), normed), x.dtype)
+        del normed, variance  # held until here
+        return out
 
 
 @dataclass(eq=False)
@@ -75,8 +78,8 @@ class SinkAttention(EagerAttention):
         if grouped:
             k, v = self.repeated(k, q), self.repeated(v, q)
         repeated = grouped and self.heads.keys is not ONE
-        cast = grouped and q.tape.autocast is not None
-        scores = op.scale(scores_of(q, k, not grouped, repeated or cast))
+        alone = grouped and not repeated and q.tape.autocast is None  # one head of keys for all
+        scores = op.scale(scores_of(q, k, not alone, not alone))
         if mask is not None:
             scores = op.add(scores, mask)
         length = scores.shape[-1]

@@ -23,9 +23,10 @@ from calculator.layers.attention import (
     weighted_sum,
 )
 from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.holding import HoldingStack
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.reversible import Coupling
-from calculator.layers.stack import Block, Stack
+from calculator.layers.stack import Block
 from calculator.models.measured import SHARDED
 from calculator.models.model import CausalModel
 
@@ -59,32 +60,40 @@ class SelfAttention(Layer):
         repeated = t.empty((SEQUENCE, ROTARY), INT64)
         sines = t.empty((SEQUENCE, ROTARY), FLOAT32)
         sines = op.cast(sines, k.dtype)
-        k, q = rotated(k, sines), rotated(q, sines)
-        turned = (op.transpose(tensor, 1, 2) for tensor in (q, k, v))
+        turned_k, turned_q, parts = rotated(k, q, sines)
+        turned = (op.transpose(tensor, 1, 2) for tensor in (turned_q, turned_k, v))
         out, probabilities = selectively(partial(core, mask=mask), *turned)
         out = op.copy(out)  # heads side by side
         out = self.output(joined(out))
         out = op.dropout(out)
-        del table, repeated, sines, q, k, v
+        del table, repeated, sines, q, k, v, turned_q, turned_k, parts
         return out, probabilities
 
 
-def rotated(x: Tensor, sines: Tensor) -> Tensor:
-    """x with its first r channels turned: x cos + (x turned by a quarter) sin."""
-    t = x.tape
-    first, rest = op.split(x, ROTARY, without(HEAD, ROTARY))
+def rotated(k: Tensor, q: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Both with their first r channels turned; and these channels, which the class holds too."""
+    split = [op.split(x, ROTARY, without(HEAD, ROTARY)) for x in (k, q)]
+    parts = [turned_channels(first, sines) for first, _ in split]
+    turned_k, turned_q = (
+        op.concatenate([part, op.cast(rest, part.dtype)], *k.shape)
+        for part, (_, rest) in zip(parts, split, strict=True)
+    )
+    return turned_k, turned_q, parts
+
+
+def turned_channels(first: Tensor, sines: Tensor) -> Tensor:
+    """Channels turned by their places: x cos + (x turned by a quarter) sin."""
+    t = first.tape
     table = (ONE, SEQUENCE, ONE, ROTARY)
     sine, cosine = t.empty(table, sines.dtype), t.empty(table, sines.dtype)
     near = op.multiply(first, cosine)
     halves = op.split(first, ROTARY, ROTARY)
-    negative = t.empty((*first.shape[:-1], divided(ROTARY, 2)), x.dtype)
-    turned = op.concatenate([first], *first.shape)
+    negative = t.empty((*first.shape[:-1], divided(ROTARY, 2)), first.dtype)
+    quarter = op.concatenate([first], *first.shape)
     del negative, halves
-    far = op.multiply(turned, sine)
-    del turned
-    turned = op.add(near, far)
-    del near, far
-    return op.concatenate([turned, op.cast(rest, turned.dtype)], *x.shape)
+    far = op.multiply(quarter, sine)
+    del quarter
+    return op.add(near, far)
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
@@ -121,12 +130,15 @@ class GPTJBlock(Block):
         self.attention = SelfAttention()
         self.feed_forward = FeedForward()
 
-    def __call__(self, x: Tensor, mask: Tensor, _positions: Tensor) -> Tensor:
-        """The residual stream after the layer; the places are handed on without need."""
+    def run(self, x: Tensor, mask: Tensor, _positions: Tensor) -> Attended:
+        """The residual stream after the layer, and the probabilities.
+
+        The places are handed on without need.
+        """
         normed = self.norm(x)
-        attended, _probabilities = self.attention(normed, mask)
+        attended, probabilities = self.attention(normed, mask)
         forwarded = self.feed_forward(normed)
-        return op.add(op.add(attended, forwarded), x)
+        return op.add(op.add(attended, forwarded), x), probabilities
 
     def couplings(self, t: Recorder, mask: Tensor, _positions: Tensor) -> Sequence[Coupling]:
         """Both branches, which share the layer's one norm."""
@@ -158,7 +170,7 @@ class GPTJ(CausalModel):
     """Token embeddings, blocks, norm, output layer with a bias."""
 
     tokens: Embedding
-    layers: Stack[GPTJBlock]
+    layers: HoldingStack[GPTJBlock]
     norm: LayerNorm
     tied: bool
 
@@ -209,7 +221,7 @@ class GPTJ(CausalModel):
         """The tree for an architecture."""
         return cls(
             Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
-            Stack((GPTJBlock(),), architecture.layers),
+            HoldingStack((GPTJBlock(),), architecture.layers),
             LayerNorm(HIDDEN),
             tied,
         )
@@ -221,6 +233,7 @@ class GPTJ(CausalModel):
         positions = t.empty((ONE, SEQUENCE), INT64)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
         x = op.dropout(embedded)
-        x = self.layers(x, mask, positions)
-        del positions
-        return self.norm(x)
+        x, probabilities = self.layers.after(x, mask, positions)
+        x = self.norm(x)
+        del embedded, positions, probabilities  # held until here
+        return x

@@ -28,8 +28,10 @@ class Olmo2Norm(RMSNorm):
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., width) -> (..., width)."""
-        normed = normalised(x)
-        return op.cast(op.multiply(x.tape.weight(self.weight), normed), x.dtype)
+        normed, variance = normalised(x)
+        out = op.cast(op.multiply(x.tape.weight(self.weight), normed), x.dtype)
+        del normed, variance  # held until here
+        return out
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from calculator.layers.attention import (
     selectively,
 )
 from calculator.layers.basic import Embedding, LayerNorm, Linear
-from calculator.layers.grouped import GroupedAttention, Heads, Held
+from calculator.layers.grouped import GroupedAttention, Heads, Held, head_by_head
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block, Stack
@@ -58,6 +58,7 @@ class PartialAttention(GroupedAttention):
     def __call__(self, x: Tensor, held: Held) -> Attended:
         """The weighted sum and, in eager code, the probabilities."""
         q, k, v = self.parts(x)
+        parts = q, k  # what is not turned are views of them
         turned_q, turned_k = turned(q, held.tables), turned(k, held.tables)
         q = whole(turned_q, q)
         if self.fused:  # a function of its own, which has let go of it
@@ -67,7 +68,7 @@ class PartialAttention(GroupedAttention):
             turned_k = k
         out, probabilities = selectively(partial(self.core, held=held), q, k, v)
         out = self.output(joined(out))
-        del q, k, v, turned_q, turned_k  # held until here
+        del q, k, v, parts, turned_q, turned_k  # held until here
         return out, probabilities
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -90,10 +91,9 @@ class PartialAttention(GroupedAttention):
         if kernel is Attention.MATH:
             causal = q.tape.empty((q.shape[2], q.shape[2]), FLOAT32)
             return math_core(narrow_q, narrow_k, narrow_v, causal, side_by_side=True)
-        out = fused_core(narrow_q, narrow_k, narrow_v)
-        if kernel is Attention.FLASH:  # its output lies as the queries do
-            out = op.copy(out)
-        return out, None
+        if kernel is Attention.FLASH:
+            return head_by_head(narrow_q, narrow_k, narrow_v), None
+        return fused_core(narrow_q, narrow_k, narrow_v), None
 
 
 def turned(x: Tensor, tables: Tables) -> Tensor:

@@ -108,5 +108,6 @@ class Starcoder2(Decoder):
         x = op.dropout(embedded)
         tables = self.tables(t, positions, x.dtype)
         x = self.layers(x, Shared(positions, tables, masks))
+        x = self.norm(x)
         del embedded, positions  # held until here
-        return self.norm(x)
+        return x

@@ -243,8 +243,8 @@ class T5Stack(Stack[T5Block]):
 
     def walk(self) -> Counted:
         """The weights of all layers, the table of biases and the norm."""
-        yield self.table, 1
         yield from super().walk()
+        yield self.table, 1
         yield from self.norm.walk()
 
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
@@ -257,12 +257,16 @@ class T5Stack(Stack[T5Block]):
             mask = t.empty((t.mode.batch, ONE, length, length), embedded.dtype)
         x = op.dropout(embedded)
         held = Held(self.table, mask, encoded)
-        x = self.on_streams(x, held) if t.mode.reversible else self.one_by_one(x, held)
+        if t.mode.reversible:
+            return op.dropout(self.norm(self.on_streams(x, held)))
+        x, *biases = self.one_by_one(x, held)
         x = self.norm(x)
-        return op.dropout(x)
+        x = op.dropout(x)
+        del biases  # held until here
+        return x
 
-    def one_by_one(self, x: Tensor, held: Held) -> Tensor:
-        """All layers; the first one's position biases serve the others too."""
+    def one_by_one(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """All layers, and the first one's position biases, which serve the others too."""
         t = x.tape
         bias = cross_bias = None
         for position, block in enumerate(self.blocks):
@@ -271,7 +275,7 @@ class T5Stack(Stack[T5Block]):
                 run = block.checkpointed if again else block.forward
                 x, bias, cross_bias = run(x, held, bias, cross_bias)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
-        return x
+        return x, bias, cross_bias
 
     def on_streams(self, x: Tensor, held: Held) -> Tensor:
         """All layers as branches of two streams, which share position biases made before them."""

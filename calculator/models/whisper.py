@@ -120,8 +120,7 @@ class WhisperBlock(BartBlock):
             h = op.dropout(h)
             x = h = op.add(x, h)
         h = self.norm(h)
-        h = self.expand(h)
-        h = op.gelu(h)
+        h = op.gelu(self.expand(h))  # which holds what was normed
         if self.activation_dropped:
             h = op.dropout(h)
         h = self.contract(h)

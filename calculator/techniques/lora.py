@@ -4,7 +4,7 @@ Counted is what peft's `get_peft_model` makes of the class: an adapter is two pr
 columns between, in 32 bits whatever the model's weights are in. Autocast does not cache 16-bit
 copies of frozen weights, so each use makes one.
 
-Under gradient checkpointing peft asks for the gradient of the token embeddings
+Under gradient checkpointing transformers and peft ask for the gradient of the embeddings
 (`enable_input_require_grads`), which reentrant checkpointing would be lost without; it is made and
 kept to the end of the backward pass.
 

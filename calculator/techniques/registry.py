@@ -20,9 +20,8 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     if not plan.lora:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
-    # of a quantised model peft asks for none
     packed = plan.quantization is not BaseBits.NONE
-    asked = plan.checkpointing is Checkpointing.FULL and not packed
+    asked = plan.checkpointing is Checkpointing.FULL
     whole = split(plan.lora_modules) if plan.lora_modules else ()
     gathered = plan.is_sharded and plan.precision is Precision.MIXED
     adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered)

@@ -30,6 +30,15 @@ def test_the_peak_is_within_a_hundredth_of_a_percent() -> None:
     assert found.worst <= 0.0001, worst.configuration.command
 
 
+def test_every_phase_is_within_a_hundredth_of_a_percent() -> None:
+    beyond = {
+        item.configuration.command: found
+        for item in comparisons()
+        if (found := item.phases_beyond())
+    }
+    assert beyond == {}
+
+
 def test_weights_gradients_and_states_are_exact_to_the_byte() -> None:
     wrong = [
         (item.configuration.command, item.static_errors())

@@ -51,6 +51,9 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --checkpointing full --activation-offload pinned",
         f"gpt2-s {SMALL} --checkpointing full --checkpoint-every 2",
         f"gpt2-s {SMALL} --gradient-scaler",
+        # so few tokens that a weight's own temporaries are most of the backward pass
+        "validation/configs/llama.json --sequence-length 16 --lora 4 --lora-targets all-linear "
+        "--quantization nf4-double --precision half --checkpointing full",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2 --sequence-parallel",
         f"Qwen/Qwen3-0.6B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 3",
@@ -60,7 +63,7 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:
     (comparison,) = compare([measure(options)])
-    assert abs(comparison.error) <= 0.01
+    assert comparison.phases_beyond() == {}
 
 
 def test_parameters_are_the_real_class_own(measure: Measure) -> None:

@@ -32,6 +32,7 @@ class Device:
     techniques: list[Accuracy]
     statics_exact: int
     phases_right: int
+    phases_exact: int
     worst: list[tuple[str, str, str]]
     versions: str
     figure: str
@@ -61,6 +62,7 @@ def _device(words: str, comparisons: list[Comparison], left_out: int) -> Device:
         techniques=_techniques(comparisons),
         statics_exact=sum(not any(item.static_errors().values()) for item in comparisons),
         phases_right=sum(item.phase_is_right for item in comparisons),
+        phases_exact=sum(not item.phases_beyond() for item in comparisons),
         worst=[
             (item.row["command"], signed_percent(item.error), format_bytes(item.measured))
             for item in sorted(comparisons, key=lambda item: -abs(item.error))[:WORST_SHOWN]

@@ -14,7 +14,7 @@ from calculator.units import format_bytes, format_count
 from templates.pages.calculator.context import by_family
 from templates.pages.numbers import layer_formulas
 from templates.pieces.docstrings import chapters, summaries
-from validation.compare import Comparison, compare, spread
+from validation.compare import NEARLY_EXACT, Comparison, compare, spread
 from validation.rows import read_rows
 
 # What the rows in validation/measurements were measured on.
@@ -23,8 +23,6 @@ DEVICES = {
     "cuda": "a real GPU",
     "cpu": "a processor",
 }
-# A hundredth of a percent, which a table of percentages shows as 0.00 or 0.01.
-NEARLY_EXACT = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
