@@ -83,8 +83,12 @@ def test_a_state_that_cannot_be_gets_its_error() -> None:
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 def test_micro_batches_that_take_turns_are_one_stretch(schedule: str) -> None:
     state = {
-        "model": "meta-llama/Llama-3.1-8B", "sequence_length": "128", "accumulation": "4",
-        "pipeline_parallel": "4", "pipeline_schedule": schedule, "precision": "half",
+        "model": "meta-llama/Llama-3.1-8B",
+        "sequence_length": "128",
+        "accumulation": "4",
+        "pipeline_parallel": "4",
+        "pipeline_schedule": schedule,
+        "precision": "half",
     }
     found = drawn(**state)
     places = [point["x"] for point in found["points"]]
