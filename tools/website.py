@@ -23,6 +23,7 @@ from tools.filling import fill_notebooks, placeholders
 from tools.landmarks import unnest_navigation
 from tools.links import broken_links
 from tools.node import find_node, install_node_packages
+from tools.plotly import stage_plotly
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
 from tools.styles import merge_styles
 from tools.theme_script import read_relative_sitemap, search_when_opened
@@ -52,7 +53,7 @@ def build_site(to_publish: bool) -> Path:
         assets = STAGING / "assets"
         bundle_assets(assets, node, package_lock(node_modules))
         stage_browser_python(assets, node, node_modules)
-        _stage_plotly(assets, node_modules)
+        stage_plotly(assets, node_modules)
         fill_notebooks(STAGING / "notebooks", source)
         if not source.repository:
             write_archive(STAGING / ARCHIVE)
@@ -79,11 +80,6 @@ def build_site(to_publish: bool) -> Path:
     if not address:
         say(WITHOUT_SITE_URL)
     return SITE
-
-
-def _stage_plotly(assets: Path, node_modules: Path) -> None:
-    source = node_modules / "plotly.js-basic-dist-min" / "plotly-basic.min.js"
-    shutil.copyfile(source, assets / "plotly-basic.min.js")
 
 
 def _render_templates() -> None:

@@ -43,6 +43,10 @@ REASONS = {
         "Each movement counts a whole training step and draws every figure of the page again. One "
         "movement in twenty also meets the browser's own work on the same processor."
     ),
+    "longest task": (
+        "Plotly's script runs once, as one task. Browsers compile it while it loads, which took "
+        "almost half of that task before; the rest is Plotly's own."
+    ),
     "performance": _PHONE,
     "requests": _FILES,
     "requests of the page that makes the most": _FILES,
