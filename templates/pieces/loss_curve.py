@@ -14,11 +14,12 @@ DASHES: Final = ("", "7 5", "2 4")  # lines differ even without color
 Point = tuple[int, float | None]
 
 
-def draw(*lines: Sequence[Point]) -> str:
+def draw(*lines: Sequence[Point], place: str = "at step {:,}") -> str:
     """Draw lines and their axes, without steps that have no loss; empty if no step has one.
 
     Args:
         lines: steps in ascending order and their losses; a second is dashed, a third dotted.
+        place: words for a step, or for something else that the horizontal axis counts.
     """
     known = [
         [(step, loss) for step, loss in points if loss is not None] for points in lines if points
@@ -27,7 +28,7 @@ def draw(*lines: Sequence[Point]) -> str:
     if not known:
         return ""
     frame = _Frame(sorted(point for points in known for point in points))
-    title = "; ".join(_in_words(points) for points in known)
+    title = "; ".join(_in_words(points, place) for points in known)
     return "\n".join(
         [
             f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">',
@@ -38,9 +39,9 @@ def draw(*lines: Sequence[Point]) -> str:
     )
 
 
-def _in_words(points: Sequence[tuple[int, float]]) -> str:
+def _in_words(points: Sequence[tuple[int, float]], place: str) -> str:
     (first, high), (last, low) = points[0], points[-1]
-    return f"Loss from {high:.3f} at step {first:,} to {low:.3f} at step {last:,}"
+    return f"Loss from {high:.3f} {place.format(first)} to {low:.3f} {place.format(last)}"
 
 
 def _line(number: int, points: Sequence[tuple[int, float]], frame: "_Frame") -> str:

@@ -46,7 +46,7 @@ def test_the_page_says_what_is_not_checked() -> None:
         ({"target_batch_size": 4096}, ["Sequences per step", "4,096"]),
         (
             {"target_batch_size": 0, "round_seconds": 1.5},
-            ["Computing per step", "1.5 s by each volunteer"],
+            ["Each step", "a round: 1.5 s of local steps by each volunteer, then an exchange"],
         ),
     ],
 )

@@ -66,7 +66,7 @@ export function about(card, name) {
     ["Recipe", card.recipe],
     ["Parameters", count(card.parameters)],
     schedule.round_seconds
-      ? ["Computing per step", `${schedule.round_seconds} s by each volunteer`]
+      ? ["Each step", `a round: ${schedule.round_seconds} s of local steps by each volunteer, then an exchange`]
       : ["Sequences per step", count(schedule.target_batch_size)],
     ["Schedule", `${count(schedule.total_steps)} steps, ${count(schedule.warmup_steps)} of warm-up`],
     ["Peak learning rate", String(schedule.learning_rate)],
@@ -78,6 +78,9 @@ export function about(card, name) {
 
 /** @param {import("./data.js").Card} card The heading over the command that takes part. */
 export const joinHeading = (card) => (card.finished ? "Do the same yourself" : "Join this run");
+
+/** @param {import("./data.js").Card} card Who counts the sequences of each volunteer. */
+export const countedBy = (card) => (card.schedule.round_seconds ? "as the host's signed lists of updates say" : "as counted by the volunteers that received their gradients");
 
 /**
  * The time that a run took, or the time that one in progress still needs; empty if neither is known.

@@ -1,7 +1,7 @@
 // @ts-check
 /* A run in a few figures and sentences, at the top of its page and in its last section. */
 
-import { about, done, joinHeading, keyFigures, lengthInWords } from "./figures.js";
+import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "./figures.js";
 import { make, write } from "./markup.js";
 import { describe } from "./status.js";
 import { webPage } from "./valid.js";
@@ -110,7 +110,7 @@ export class Overview {
       ...safeLinks(card.links).map(([label, address]) =>
         make("div", {}, make("dt", {}, "Link"), make("dd", {}, make("a", { href: address, rel: "noopener nofollow" }, label)))),
     );
-    this.#write({ join: card.join, "join-heading": joinHeading(card) });
+    this.#write({ join: card.join, "join-heading": joinHeading(card), "counted-by": countedBy(card) });
   }
 }
 

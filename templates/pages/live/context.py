@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from templates.pages.live import side_by_side
 from templates.pieces.loss_curve import draw
 from templates.pieces.recorded_run import Run, first_run
 from templates.pieces.scripts import ask_script
@@ -35,7 +36,7 @@ COLUMNS = (
 
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
-    return {"run": describe(first_run()), "columns": COLUMNS}
+    return {"run": describe(first_run()), "columns": COLUMNS, "pair": side_by_side.read()}
 
 
 def describe(run: Run) -> dict[str, Any]:

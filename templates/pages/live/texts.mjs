@@ -2,7 +2,7 @@
 // node texts.mjs FOLDER
 // @ts-check
 import { rowOf as checkpointRow, useOf } from "../../../docs/assets/live/checkpoints.js";
-import { about, done, joinHeading, keyFigures, lengthInWords } from "../../../docs/assets/live/figures.js";
+import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "../../../docs/assets/live/figures.js";
 import { hasTraffic, ranked, rowOf } from "../../../docs/assets/live/people.js";
 import { drawingInWords, placeInWords, whenInWords } from "../../../docs/assets/live/pictures.js";
 import { describe } from "../../../docs/assets/live/status.js";
@@ -39,6 +39,7 @@ answer({
   about: about(card, name),
   join: card.join,
   join_heading: joinHeading(card),
+  counted_by: countedBy(card),
 });
 
 /** The newest pictures, one row per caption; addresses are relative to the live page. */

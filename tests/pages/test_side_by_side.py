@@ -1,0 +1,76 @@
+"""The live page compares the recorded rehearsals of both kinds by what their files say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from templates.pages.live import side_by_side
+from templates.pieces.recorded_run import LIVE, Run
+from templates.render import render_page
+from tests.pages.tables import rows_of
+
+
+def write(live: Path, name: str, schedule: dict[str, Any], steps: list[dict[str, Any]]) -> None:
+    (live / name).mkdir()
+    card = {"parameters": 1000, "schedule": schedule}
+    (live / name / "run.json").write_text(json.dumps(card))
+    lines = "".join(json.dumps(step) + "\n" for step in steps)
+    (live / name / "progress.jsonl").write_text(lines)
+
+
+def step(samples: int, loss: float | None, sent: int, received: int) -> dict[str, Any]:
+    return {"samples": samples, "loss": loss, "bytes_sent": sent, "bytes_received": received}
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Path:
+    runs = [{"name": name, "title": name, "note": ""} for name in ("first", "second")]
+    (tmp_path / "runs.json").write_text(json.dumps({"runs": runs}))
+    averaging = [step(100, 5.0, 4000, 4000), step(100, 4.0, 4000, 4000), step(200, 1.0, 8000, 8000)]
+    write(tmp_path, "first", {"target_batch_size": 100}, averaging)
+    # everybody downloads a checkpoint in the first round
+    local = [step(100, 6.0, 100, 99_900), step(100, None, 100, 300), step(50, 2.0, 50, 150)]
+    write(tmp_path, "second", {"round_seconds": 1.0}, local)
+    return tmp_path
+
+
+def test_losses_are_compared_after_as_many_sequences(live: Path) -> None:
+    found = side_by_side.read(live)
+    assert found is not None
+    # 400 and 250 sequences: the first run's third step ends beyond the shorter one
+    assert ["Loss after 250 sequences", "4.500", "4.000"] in found.rows
+    assert "Loss from 5.000 after 100 sequences to 1.000 after 400 sequences" in found.curve
+    assert "Loss from 6.000 after 100 sequences to 2.000 after 250 sequences" in found.curve
+
+
+def test_traffic_is_that_of_a_usual_step_for_as_many_sequences(live: Path) -> None:
+    found = side_by_side.read(live)
+    assert found is not None
+    # 40 bytes a sequence each way, and one and three
+    assert ["Sent by all for 4,096 sequences", "164 kB", "4.10 kB"] in found.rows
+    assert ["Received by all for 4,096 sequences", "164 kB", "12.3 kB"] in found.rows
+    assert found.less == pytest.approx(80 / 4)
+    assert ["Sequences in an exchange, usually", "100", "100"] in found.rows
+
+
+def test_one_kind_alone_is_not_compared(live: Path) -> None:
+    (live / "second" / "run.json").write_text((live / "first" / "run.json").read_text())
+    assert side_by_side.read(live) is None
+
+
+def test_both_recorded_rehearsals_are_on_the_page() -> None:
+    found = side_by_side.read()
+    assert found is not None
+    page = render_page("live")
+    assert found.curve in page
+    for row in found.rows:
+        assert row in rows_of(page)
+
+
+def test_the_recorded_rehearsals_trained_the_same_model() -> None:
+    first, second = (json.loads((LIVE / name / "run.json").read_text()) for name in
+                     ("rehearsal", "sparse"))  # fmt: skip
+    assert first["model"] == second["model"]
+    assert Run("sparse", "").steps[-1]["step"] == second["schedule"]["total_steps"]
