@@ -96,7 +96,7 @@ def add_planner_commands(commands: "argparse._SubParsersAction[Any]") -> None:
         "--peak-tflops and --watts; several make a mixed crowd",
     )
     communicate = _add(commands, "communicate", "what an exchange costs", COMMUNICATE)
-    communicate.add_argument("--way", metavar="CHOICE", help="all-reduce all-gather store")
+    communicate.add_argument("--way", metavar="CHOICE", help="all-reduce all-gather store round")
     communicate.add_argument("--overlap", action="store_true", help="compute on meanwhile")
     _add(commands, "scale", "size and tokens for a budget", SCALE)
 

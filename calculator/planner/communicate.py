@@ -21,6 +21,7 @@ class Way(StrEnum):
     ALL_REDUCE = "all-reduce"  # each averages a part and sends it back, as hivemind does
     ALL_GATHER = "all-gather"  # each sends its message to every other
     STORE = "store"  # each uploads its message once, and downloads those of the others
+    ROUND = "round"  # as a store whose downloads begin when everybody has uploaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def loads(message_bytes: float, connections: Sequence[Connection], way: Way) -> 
         case Way.ALL_GATHER:
             others = message_bytes * (count - 1)
             return [Load(others, others)] * count
-        case Way.STORE:
+        case Way.STORE | Way.ROUND:
             return [Load(message_bytes, message_bytes * (count - 1))] * count
     assert_never(way)
 
@@ -190,25 +191,17 @@ def loads(message_bytes: float, connections: Sequence[Connection], way: Way) -> 
 def exchange_seconds(message_bytes: float, connections: Sequence[Connection], way: Way) -> float:
     """Seconds of one exchange: the slowest volunteer's transfer, and TCP's start.
 
-    A real exchange takes longer, because it also has to find a group, compress, average, and
-    packets lost. `benchmarks/slow-links.json` has measured ones.
+    Volunteers send and receive at the same time; in a round, one after the other. A real exchange
+    takes longer, because it also has to find a group, compress, average, and packets are lost.
+    `benchmarks/slow-links.json` and `benchmarks/sparse-links.json` have measured ones.
 
     Raises:
         InputError: if the size is negative or there is no volunteer.
     """
-    return max(
-        _transfer(load, connection)
-        for load, connection in zip(
-            loads(message_bytes, connections, way), connections, strict=True
-        )
-    )
-
-
-def _transfer(load: Load, connection: Connection) -> float:
-    return max(
-        transfer_seconds(load.sent, connection.up, connection.round_trip),
-        transfer_seconds(load.received, connection.down, connection.round_trip),
-    )
+    pairs = list(zip(loads(message_bytes, connections, way), connections, strict=True))
+    up = max(transfer_seconds(load.sent, one.up, one.round_trip) for load, one in pairs)
+    down = max(transfer_seconds(load.received, one.down, one.round_trip) for load, one in pairs)
+    return up + down if way is Way.ROUND else max(up, down)
 
 
 def transfer_seconds(size: float, bits_per_second: float, round_trip: float) -> float:

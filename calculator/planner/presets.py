@@ -60,6 +60,16 @@ PRESETS: Final[dict[str, Preset]] = {
         "Assumed: 100 volunteers with a GeForce RTX 3060 for 12 hours a day, 20 Mbit/s up, and "
         "exchanges that overlap with computing, as this project's do.",
     ),
+    "sparse": Preset(
+        "Local steps at home",
+        "dalle-together",
+        {**_TOGETHER, **_SPARSE, "volunteers": 16, "gpu": "rtx-3060", "up": 20, "down": 20,
+         "way": "round", "local_steps": 8},
+        "",
+        "The model and data of the 2021 run, exchanged as this project's recipe `sparse` does it.",
+        "Assumed: 16 volunteers with a GeForce RTX 3060 for 12 hours a day, so 8 at a time, 20 "
+        "Mbit/s up and down, and an exchange after 8 steps.",
+    ),
     "covenant": Preset(
         "Covenant-72B",
         "",

@@ -33,6 +33,8 @@ ON_REQUEST = (
     "lighthouse",  # large to fetch
     "snapshot",  # a part of what start measures, explained
     "slow_links",  # needs root and most of an hour
+    "sparse_links",  # needs root and ten minutes
+    "long_rounds",  # takes most of an hour
     "gradient",  # writes a file that a page draws
 )
 KNOWN = PARTS + ON_REQUEST

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 NETWORK = "10.77.0."  # of the namespaces alone: no packet leaves this machine
 MTU = 1500
+SERVER_MBIT = 1000.0  # of a server's line
 QUEUE_SECONDS = 0.1  # a line's buffer; what comes when it is full is lost
 FIRST_WAIT = 3600.0
 
@@ -32,28 +33,35 @@ _TCP, _SYN, _ACK = 6, 0x02, 0x10
 
 @dataclass
 class Lines:
-    """Properties of all connections; `closed` are the addresses' last numbers that accept none."""
+    """Properties of all connections.
+
+    `closed` and `servers` are the addresses' last numbers: of those that accept no call, and of
+    those whose line is a server's.
+    """
 
     mbit_per_second: float = 1000.0
     delay_ms: float = 0.0
     loss_percent: float = 0.0
     closed: list[int] = field(default_factory=list)
+    servers: list[int] = field(default_factory=list)
 
-    @property
-    def bytes_per_second(self) -> float:
+    def bytes_per_second(self, number: int) -> float:
         """The rate of a line, in each direction."""
-        return self.mbit_per_second * 1e6 / 8
+        mbit = SERVER_MBIT if number in self.servers else self.mbit_per_second
+        return mbit * 1e6 / 8
 
 
 @dataclass
 class Line:
-    """A namespace's line: when its two directions are free again, and what went up."""
+    """A namespace's line: when its two directions are free again, and what it carried."""
 
+    number: int
     file: int
     up_free: float = 0.0
     down_free: float = 0.0
     sent_packets: int = 0
     sent_bytes: int = 0
+    received_bytes: int = 0
 
 
 class Router:
@@ -62,12 +70,13 @@ class Router:
     def __init__(self, congestion: str, namespaces: list[str]) -> None:
         self.lines = Lines()
         self.by_number = {
-            number: Line(attach(name, number, congestion))
+            number: Line(number, attach(name, number, congestion))
             for number, name in enumerate(namespaces, start=1)
         }
         self.by_file = {line.file: line for line in self.by_number.values()}
         self.events: list[tuple[float, int, bytes, Line, bool]] = []
         self.lost = self.overflowed = self.refused = 0
+        self.latest = 0.0  # seconds that a packet was passed on too late
         self._order = itertools.count()
         self._random = random.Random(0)
 
@@ -111,7 +120,7 @@ class Router:
         if start - now > QUEUE_SECONDS:
             self.overflowed += 1
             return free
-        end = start + len(packet) / self.lines.bytes_per_second
+        end = start + len(packet) / self.lines.bytes_per_second(line.number)
         there = end + (self.lines.delay_ms / 1000 if is_up else 0.0)
         heapq.heappush(self.events, (there, next(self._order), packet, line, is_up))
         return end
@@ -119,11 +128,13 @@ class Router:
     def _pass_on(self) -> None:
         now = time.monotonic()
         while self.events and self.events[0][0] <= now:
-            _, _, packet, line, is_up = heapq.heappop(self.events)
+            there, _, packet, line, is_up = heapq.heappop(self.events)
+            self.latest = max(self.latest, now - there)
             if is_up:
                 below = self.by_number[packet[19]]
                 below.down_free = self._queue(below, packet, below.down_free, is_up=False)
             else:
+                line.received_bytes += len(packet)
                 os.write(line.file, packet)
 
     def is_call(self, packet: bytes) -> bool:
@@ -139,13 +150,16 @@ class Router:
         counted = {
             "packets": sum(line.sent_packets for line in self.by_number.values()),
             "bytes": [line.sent_bytes for line in self.by_number.values()],
+            "bytes_received": [line.received_bytes for line in self.by_number.values()],
             "lost": self.lost,
             "overflowed": self.overflowed,
             "refused": self.refused,
+            "latest_ms": round(1000 * self.latest, 1),
         }
         self.lost = self.overflowed = self.refused = 0
+        self.latest = 0.0
         for line in self.by_number.values():
-            line.sent_packets = line.sent_bytes = 0
+            line.sent_packets = line.sent_bytes = line.received_bytes = 0
         print(json.dumps(counted), flush=True)
         return True
 

@@ -11,14 +11,15 @@ from calculator.swarm import communication, race
 from calculator.swarm.pace import Activity
 from calculator.units import format_bytes, format_seconds
 from templates.pages.calculator.context import ask
-from templates.pages.how_it_works import gradient, slow_links, step
+from templates.pages.how_it_works import gradient, long_rounds, slow_links, sparse_links, step
+from templates.pages.how_it_works.waterfall import SMALL_BATCH, Fall, falls
 from templates.pieces.counted import count
 from training.run.differences import DIFFERENCES
 from training.run.recipes import PAPER
 
 CLUSTER, HOME = 10e9, 50e6  # bit/s
 PEERS = 16
-SMALL_BATCH = 512  # an eighth of the run's
+ROUND_PEERS, ROUND_MBIT = 8, 20.0  # of the measured rounds, those in the waterfall
 MICRO_BATCH = 4
 
 RUN = {"model": "dalle-together", "optimizer": "lamb", "reversible": "false"}
@@ -68,6 +69,37 @@ def message_bytes(groups: str, bits: int) -> int:
     model = find_model(RUN["model"])
     tensors = parameter_tensors(model, resolve(model, Plan.parse({"sharing_groups": groups})))
     return communication.gradient_bytes(tensors, bits)
+
+
+def waterfall(rounds: sparse_links.SparseLinks | None) -> list[Fall]:
+    """From a cluster's method at home to the 2021 run and to the measured rounds."""
+    measured = rounds.find(ROUND_PEERS, ROUND_MBIT) if rounds else None
+    if measured is None:
+        return []
+    unshared = (message_bytes(UNSHARED, 32), message_bytes(UNSHARED, 8))
+    return falls(unshared, message_bytes("4", 8), measured)
+
+
+def shown_rounds(rounds: sparse_links.SparseLinks | None) -> list[sparse_links.Round]:
+    """The measured rounds, and the one that is too fast for the measurement."""
+    if rounds is None:
+        return []
+    processed, moved = rounds.find(ROUND_PEERS, ROUND_MBIT), rounds.find(4, 50.0)
+    more = [sparse_links.simulate(processed, moved)] if processed and moved else []
+    return [*rounds.rounds, *more]
+
+
+def times_less(rounds: sparse_links.SparseLinks | None) -> list[float]:
+    """For each way of long-rounds.json, the times that it moves less than the 2021 run."""
+    found, alone = (
+        rounds.find(peers, ROUND_MBIT) if rounds else None for peers in (ROUND_PEERS, 2)
+    )
+    if found is None or alone is None:
+        return []
+    paper = waterfall(rounds)[-3].moved
+    # of two volunteers, each downloads one file
+    moved = {False: found.sent + found.received, True: alone.sent + alone.received}
+    return [paper * length / moved[one_file] for length, one_file in long_rounds.WAYS]
 
 
 def sharing_factor() -> float:
@@ -176,6 +208,7 @@ def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     stairs = exchange_stairs()
     model, recipe = find_model(RUN["model"]), PAPER
+    rounds = sparse_links.read()
     one_step = step.Step(message_bytes("4", 8), Connection(up=HOME, down=HOME))
     return {
         "stairs": stairs,
@@ -190,6 +223,15 @@ def context() -> dict[str, object]:
         "compression": stairs[1].sent / stairs[2].sent,
         "rare": recipe.swarm.target_batch_size // SMALL_BATCH,
         "links": slow_links.read(),
+        "rounds": rounds,
+        "shown_rounds": shown_rounds(rounds),
+        "falls": waterfall(rounds),
+        "round_peers": ROUND_PEERS,
+        "round_mbit": ROUND_MBIT,
+        "measured_round": rounds.find(ROUND_PEERS, ROUND_MBIT) if rounds else None,
+        "pace_seconds": sparse_links.batch_seconds(ROUND_PEERS),
+        "long_rounds": long_rounds.read(),
+        "less": times_less(rounds),
         "race": ask("pace"),
         "race_constants": race_constants(),
         "race_names": race.NAMES,

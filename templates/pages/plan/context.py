@@ -9,6 +9,7 @@ from calculator.page.run import OTHER, presets
 from calculator.planner.communicate import Connection, Way, exchange_seconds
 from calculator.planner.run import Run
 from templates.pages.calculator.context import ask
+from templates.pages.how_it_works import sparse_links
 from templates.pages.how_it_works.slow_links import PATH
 
 
@@ -165,6 +166,7 @@ def context() -> dict[str, object]:
         "presets": presets(),
         "measured": rows,
         "longer": (min(longer), max(longer)),
+        "rounds": sparse_links.read(),
     }
 
 

@@ -2,6 +2,7 @@ import json
 import math
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,9 @@ from calculator.planner.communicate import (
 
 ROWS = json.loads(
     (Path(__file__).parents[3] / "benchmarks" / "slow-links.json").read_text(encoding="utf-8")
+)["rows"]
+ROUNDS = json.loads(
+    (Path(__file__).parents[3] / "benchmarks" / "sparse-links.json").read_text(encoding="utf-8")
 )["rows"]
 MBIT = 1e6
 
@@ -68,6 +72,35 @@ def test_no_measured_exchange_was_faster_than_its_connections_allow(
     peers = int(row["peers"])
     predicted = exchange_seconds(row["expected_bytes"], [link] * peers, Way.ALL_REDUCE)
     assert predicted < row["seconds"]
+
+
+def connections_of(row: dict[str, float]) -> list[Connection]:
+    rate = row["mbit_per_second"] * MBIT
+    return [Connection(rate, rate, row["round_trip_ms"] / 1000)] * int(row["peers"])
+
+
+@pytest.mark.parametrize("row", ROUNDS, ids=str)
+def test_a_measured_round_moves_the_bytes_of_the_formula(row: dict[str, float]) -> None:
+    load = loads(row["payload_bytes"], connections_of(row), Way.ROUND)[0]
+    # files: signatures and the round's list come on top; on the line, headers of packets too
+    assert load.sent < row["sent"] < 1.01 * load.sent
+    assert load.received < row["received"] < 1.01 * load.received
+    assert load.received < row["line_received"] < 1.1 * load.received
+
+
+@pytest.mark.parametrize("row", ROUNDS, ids=str)
+def test_the_files_of_a_measured_round_take_little_longer_than_planned(row: Any) -> None:
+    planned = exchange_seconds(row["payload_bytes"], connections_of(row), Way.ROUND)
+    # a round trip for each request, new connections and repeated packets take the rest
+    assert planned < row["parts"]["handing_in"] + row["parts"]["downloading"] < 1.7 * planned
+
+
+def test_a_round_sends_what_the_sparse_bits_say_and_the_scales() -> None:
+    # two magnitudes of 16 bits for each block of 4,096 come on top
+    bits = 8 * ROUNDS[0]["payload_bytes"] / ROUNDS[0]["parameters"]
+    assert bits == pytest.approx(sparse_bits(64, 4096, 2) + 32 / 4096, rel=0.01)
+    assert bits < 0.25  # the goal
+    assert ROUNDS[0]["payload_bytes"] < 4e6
 
 
 def test_the_compression_of_covenant_is_the_printed_146_times() -> None:
@@ -154,7 +187,7 @@ def test_a_faster_connection_never_sends_a_message_later(
 @given(connections, sizes, ways)
 def test_what_is_sent_is_received(group: list[Connection], size: float, way: Way) -> None:
     moved = loads(size, group, way)
-    if way is not Way.STORE:  # a store hands one upload to many
+    if way not in (Way.STORE, Way.ROUND):  # a store hands one upload to many
         sent, received = sum(load.sent for load in moved), sum(load.received for load in moved)
         assert sent == pytest.approx(received)
 

@@ -1,0 +1,48 @@
+"""The waterfall of 'How it works': counted and measured bytes, one factor after the other."""
+
+from itertools import pairwise
+
+import pytest
+
+from templates.pages.how_it_works import long_rounds, sparse_links
+from templates.pages.how_it_works.context import ROUND_PEERS, waterfall
+from templates.pages.how_it_works.waterfall import LONG, Fall
+from templates.render import render_page
+from tests.pages.tables import rows_of
+
+
+@pytest.fixture(scope="module")
+def falls() -> list[Fall]:
+    return waterfall(sparse_links.read())
+
+
+def test_the_cluster_s_method_sends_the_whole_model_eight_times_in_32_bits(
+    falls: list[Fall],
+) -> None:
+    # 1,116,354,148 numbers of 4 bytes (reference run), 7/8 of them out and back, both ways
+    assert falls[0].moved == pytest.approx(8 * 4 * 1_116_354_148 * 4 * 7 / 8)
+
+
+def test_the_2021_run_moves_its_gradients_and_its_weights(falls: list[Fall]) -> None:
+    # 126.4 MB of gradients in 8 bits (reference run) and as much of weights
+    (paper,) = (fall for fall in falls if fall.label == "Weights, too")
+    assert paper.moved / 1e6 == pytest.approx(2 * 126.4 * 4 * 7 / 8, abs=0.5)
+
+
+def test_rounds_move_one_file_up_and_the_others_down(falls: list[Fall]) -> None:
+    round_, longer = falls[-2:]
+    # 0.2266 bits for each of 125.9 million parameters; headers of packets come on top
+    assert round_.moved / 1e6 == pytest.approx(3.57 * ROUND_PEERS, rel=0.08)
+    assert longer.moved == pytest.approx(round_.moved / LONG)
+    assert (LONG, False) in long_rounds.WAYS, "its loss is measured"
+
+
+def test_each_fall_is_on_the_page_with_its_factor_and_source(falls: list[Fall]) -> None:
+    page = render_page("how-it-works")
+    for before, fall in pairwise(falls):
+        assert fall.before == before.moved
+        assert fall.source
+        assert fall.cells in rows_of(page)
+    widths = [fall.width for fall in falls]
+    assert max(widths) == widths[0]
+    assert min(widths) >= 0
