@@ -41,7 +41,7 @@ def test_losses_are_compared_after_as_many_sequences(live: Path) -> None:
     assert found is not None
     # 400 and 250 sequences: the first run's third step ends beyond the shorter one
     assert ["Loss after 250 sequences", "4.500", "4.000"] in found.rows
-    assert "Loss from 5.000 after 100 sequences to 1.000 after 400 sequences" in found.curve
+    assert "Loss from 5.000 after 100 sequences to 4.000 after 200 sequences" in found.curve
     assert "Loss from 6.000 after 100 sequences to 2.000 after 250 sequences" in found.curve
 
 

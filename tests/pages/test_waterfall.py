@@ -25,7 +25,7 @@ def test_the_cluster_s_method_sends_the_whole_model_eight_times_in_32_bits(
 
 def test_the_2021_run_moves_its_gradients_and_its_weights(falls: list[Fall]) -> None:
     # 126.4 MB of gradients in 8 bits (reference run) and as much of weights
-    (paper,) = (fall for fall in falls if fall.label == "Weights, too")
+    (paper,) = (fall for fall in falls if fall.label == "Averaged weights")
     assert paper.moved / 1e6 == pytest.approx(2 * 126.4 * 4 * 7 / 8, abs=0.5)
 
 

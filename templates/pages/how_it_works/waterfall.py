@@ -95,7 +95,7 @@ def _falls(unshared: tuple[int, int], shared: int, measured: Round) -> Iterator[
             unshared[1],
         ),
         ("Shared layers", "four sets of weights for 64 layers", "counted", shared),
-        ("Weights, too", "averaged after every step", "the recipe, as in 2021", 2 * shared),
+        ("Averaged weights", "exchanged after every step, too", "the recipe", 2 * shared),
     )
     for label, words, source, message in averaged:
         sent = communication.all_reduce_bytes(message, peers)

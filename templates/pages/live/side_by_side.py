@@ -49,7 +49,7 @@ def read(live: Path = LIVE) -> SideBySide | None:
         [f"Sent by all for {PER:,} sequences", *map(format_traffic, sent)],
         [f"Received by all for {PER:,} sequences", *map(format_traffic, received)],
     ]
-    curve = draw(*(_points(run) for run in pair), place="after {:,} sequences")
+    curve = draw(*(_points(run, until) for run in pair), place="after {:,} sequences")
     less = (sent[0] + received[0]) / (sent[1] + received[1])
     return SideBySide(curve, rows, less)
 
@@ -66,15 +66,16 @@ def _usual(run: Run) -> float:
     return median(step["samples"] for step in run.steps)
 
 
-def _points(run: Run) -> list[tuple[int, Any]]:
-    """Sequences so far, and the loss of each step."""
+def _points(run: Run, until: int) -> list[tuple[int, Any]]:
+    """Sequences so far, and the loss of each step, up to so many sequences."""
     so_far = accumulate(step["samples"] for step in run.steps)
-    return [(count, step["loss"]) for count, step in zip(so_far, run.steps, strict=True)]
+    pairs = zip(so_far, run.steps, strict=True)
+    return [(count, step["loss"]) for count, step in pairs if count <= until]
 
 
 def _loss(run: Run, until: int) -> float:
     """The mean loss of the steps just before so many sequences."""
-    known = [loss for count, loss in _points(run) if count <= until and loss is not None]
+    known = [loss for _, loss in _points(run, until) if loss is not None]
     return fmean(known[-NEWEST:])
 
 
