@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from templates.pages.how_it_works import long_rounds, sparse_links
-from templates.pages.how_it_works.context import ROUND_PEERS, waterfall
+from templates.pages.how_it_works.context import ROUND_PEERS, times_less, waterfall
 from templates.pages.how_it_works.waterfall import LONG, Fall
 from templates.render import render_page
 from tests.pages.tables import rows_of
@@ -46,3 +46,16 @@ def test_each_fall_is_on_the_page_with_its_factor_and_source(falls: list[Fall]) 
     widths = [fall.width for fall in falls]
     assert max(widths) == widths[0]
     assert min(widths) >= 0
+
+
+def test_longer_rounds_are_on_the_page_and_what_is_said_of_them_holds() -> None:
+    page, found = render_page("how-it-works"), long_rounds.read()
+    assert found is not None
+    less = times_less(sparse_links.read())
+    for row in found.rows(less):
+        assert row in rows_of(page)
+    assert "No way that moves 200 times less learns as much" in page
+    synchronous = float(found.synchronous.split()[0])
+    worse = [float(loss.split()[0]) > synchronous for loss in found.losses]
+    assert [times >= 200 for times in less] == [False, True, False, True]
+    assert worse == [False, True, True, True]
