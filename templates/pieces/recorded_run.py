@@ -92,8 +92,14 @@ class Run:
 
 def first_run() -> Run:
     """The run at the top of runs.json."""
-    entry = json.loads((LIVE / "runs.json").read_text("utf-8"))["runs"][0]
+    entry = entries()[0]
     return Run(entry["name"], entry["note"])
+
+
+def entries(live: Path = LIVE) -> list[dict[str, str]]:
+    """The runs of runs.json: name, title and note."""
+    found: list[dict[str, str]] = json.loads((live / "runs.json").read_text("utf-8"))["runs"]
+    return found
 
 
 def _moment(text: str) -> datetime:

@@ -13,7 +13,8 @@ from calculator.units import format_bytes
 from templates.pages.live.context import context, describe
 from templates.pieces import loss_curve
 from templates.pieces.loss_curve import draw
-from templates.pieces.recorded_run import LIVE, Run, first_run
+from templates.pieces.recorded_run import LIVE, Run, entries, first_run
+from templates.render import render_page
 from tests.pages.scripts import call
 
 CARD = {
@@ -69,6 +70,12 @@ def test_every_listed_run_is_there_with_its_note() -> None:
         card = json.loads((LIVE / entry["name"] / "run.json").read_text("utf-8"))
         assert card["finished"], "what is committed is a record, not a run"
         assert entry["note"]
+
+
+def test_other_runs_are_in_the_page_before_the_script_lists_them() -> None:
+    page = render_page("live")
+    for entry in entries()[1:]:
+        assert f'<a href="?run={entry["name"]}">{entry["title"]}</a>' in page
 
 
 def test_only_a_finished_run_says_how_long_it_took(young: Run) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from templates.pages.live import side_by_side
 from templates.pieces.loss_curve import draw
-from templates.pieces.recorded_run import Run, first_run
+from templates.pieces.recorded_run import Run, entries, first_run
 from templates.pieces.scripts import ask_script
 
 TEXTS = Path(__file__).with_name("texts.mjs")
@@ -36,7 +36,12 @@ COLUMNS = (
 
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
-    return {"run": describe(first_run()), "columns": COLUMNS, "pair": side_by_side.read()}
+    return {
+        "run": describe(first_run()),
+        "others": entries()[1:],
+        "columns": COLUMNS,
+        "pair": side_by_side.read(),
+    }
 
 
 def describe(run: Run) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Two recorded rehearsals side by side, with averaging and with local steps."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 from calculator.units import format_traffic
 from templates.pieces.loss_curve import draw
-from templates.pieces.recorded_run import LIVE, Run
+from templates.pieces.recorded_run import LIVE, Run, entries
 
 PER: Final = 4096  # sequences for which traffic is given: a global step of the 2021 run
 NEWEST: Final = 10  # steps whose mean loss is shown
@@ -33,8 +32,7 @@ class SideBySide:
 
 def read(live: Path = LIVE) -> SideBySide | None:
     """The first listed run that averages beside the first with local steps; None if one lacks."""
-    entries = json.loads((live / "runs.json").read_text("utf-8"))["runs"]
-    runs = [Run(entry["name"], entry["note"], live) for entry in entries]
+    runs = [Run(entry["name"], entry["note"], live) for entry in entries(live)]
     averaging = next((run for run in runs if not _has_rounds(run)), None)
     local = next((run for run in runs if _has_rounds(run)), None)
     if averaging is None or local is None:
