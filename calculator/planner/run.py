@@ -122,7 +122,7 @@ class Run:
             Way.ALL_REDUCE: "all-reduce: each averages a part",
             Way.ALL_GATHER: "all-gather: each sends to all others",
             Way.STORE: "store: upload once, download the others'",
-            Way.ROUND: "round: as a store; downloads wait for all uploads",
+            Way.ROUND: "round: all upload, then download",
         },
     )
     target_batch: int = integer(
