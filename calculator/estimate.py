@@ -1,8 +1,9 @@
 """The memory of a training step: `estimate(architecture, plan) -> Report`, or its totals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from calculator.allocator import round_block
@@ -19,9 +20,10 @@ from calculator.parallel import (
 )
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
-from calculator.peaks.prepare import Prepared, prepare
+from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
+from calculator.peaks.step import Step, inputs_of
 from calculator.peaks.timeline import measure
-from calculator.peaks.trace import Step, inputs_of, record
+from calculator.peaks.trace import bytes_after_forward, record, tentatively
 from calculator.plan import DataParallel, Plan
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
@@ -29,6 +31,7 @@ from calculator.states import Statics, statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
 from calculator.techniques.data_parallel import Collective
 from calculator.techniques.pipeline import stage_of, stages_of
+from calculator.techniques.registry import changed_model
 
 
 def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
@@ -88,7 +91,15 @@ def totals_within(
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan)
-    return _totals(architecture, resolved) if fits(_most_static(architecture, resolved)) else None
+    most_static = _most_static(architecture, resolved)
+    if len(_leasts) >= MOST_STATICS:
+        _leasts.clear()
+    _leasts[_static_key(architecture, plan)] = most_static
+    if not fits(most_static):
+        return None
+    with tentatively():
+        may_fit = all(map(fits, _bounds(architecture, resolved)))
+        return _totals(architecture, resolved) if may_fit else None
 
 
 def least(architecture: Architecture, plan: Plan) -> int:
@@ -104,8 +115,31 @@ def _most_static(architecture: Architecture, plan: Plan) -> int:
     return max(_least(static_of(stage, plan)[0]) for stage in stages_of(architecture, plan))
 
 
+def is_too_large(architecture: Architecture, plan: Plan, fits: Callable[[int], bool]) -> bool:
+    """True if that is known of a plan from another one that differs in nothing it depends on.
+
+    Whether the model supports the plan is not asked.
+    """
+    found = _leasts.get(_static_key(architecture, plan))
+    return found is not None and not fits(found)
+
+
 def _least(static: Statics) -> int:
     return static.weights + static.gradients + static.optimizer + static.update
+
+
+def _bounds(architecture: Architecture, plan: Plan) -> Iterator[int]:
+    """Bytes that the peak is no lower than; the second takes longer to find than the first."""
+    if plan.pipeline_parallel > 1:
+        return
+    always = sum(static_parts(static_of(architecture, plan)[0], plan))
+    if plan.tensor_parallel == 1:  # else each GPU has a share of some
+        made = changed_model(architecture, plan).least(mode_of(plan))
+        numbers = numbers_of(architecture, plan)
+        sizes = (number_of(elements_of(one.shape), numbers) * one.dtype.width for one in made)
+        yield always + sum(map(round_block, sizes))
+    prepared = prepare(architecture, plan)
+    yield always + bytes_after_forward(prepared.step, prepared.numbers, prepared.left_out)
 
 
 def _totals(architecture: Architecture, plan: Plan) -> Totals:
@@ -203,14 +237,21 @@ STATIC_OPTIONS: Final = (
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]
 _statics: dict[tuple[object, ...], Static] = {}
+# the least bytes of plans as they were asked for, before the model's own values are filled in
+_leasts: dict[tuple[object, ...], int] = {}
+_static_values: Final = attrgetter(*STATIC_OPTIONS)
+
+
+def _static_key(architecture: Architecture, plan: Plan) -> tuple[object, ...]:
+    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`,
+    # and of micro-batches how often shards come from RAM
+    single, often = plan.batch_size == 1, plan.cpu_offload and plan.accumulation
+    return (architecture, single, often, *_static_values(plan))
 
 
 def static_of(architecture: Architecture, plan: Plan) -> Static:
     """Weights, gradients and states of a resolved plan; parameters, and how many are trained."""
-    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`,
-    # and of micro-batches how often shards come from RAM
-    single, often = plan.batch_size == 1, plan.cpu_offload and plan.accumulation
-    key = (architecture, single, often, *(getattr(plan, name) for name in STATIC_OPTIONS))
+    key = _static_key(architecture, plan)
     found = _statics.get(key)
     if found is None:
         tensors = parameter_tensors(architecture, plan)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Final
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.sizes import Size
@@ -11,6 +12,10 @@ Mark = tuple[str, int, bool]  # stack, position of the layer, in the backward pa
 Move = tuple[int, Part, Part, int]
 # a change of a part's bytes: after how many events, the part, and a signed id
 PartEvent = tuple[int, Part, int]
+
+# as names of the module: an enumeration finds its members by a slower way
+TEMPORARIES: Final = Part.TEMPORARIES
+ACTIVATIONS: Final = Part.ACTIVATIONS
 
 # collectives by the names of their methods
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
@@ -114,14 +119,14 @@ class Storage:
         """A graph node keeps it for the backward pass."""
         self.holders += 1
         self.savers += 1
-        if self.savers == 1:
-            self._move(Part.TEMPORARIES, Part.ACTIVATIONS)
+        if self.savers == 1 and self.part is TEMPORARIES and not self.fixed:
+            self.become(ACTIVATIONS)
 
     def unsave(self) -> None:
         """A graph node is done with it."""
         self.savers -= 1
-        if not self.savers:
-            self._move(Part.ACTIVATIONS, Part.TEMPORARIES)
+        if not self.savers and self.part is ACTIVATIONS and not self.fixed:
+            self.become(TEMPORARIES)
         self.release()
 
     def become(self, part: Part) -> None:
@@ -129,7 +134,3 @@ class Storage:
         if self.size_id and self.part is not part:
             self.ledger.move(self.size_id, self.part, part)
         self.part = part
-
-    def _move(self, source: Part, target: Part) -> None:
-        if self.part is source and not self.fixed:
-            self.become(target)

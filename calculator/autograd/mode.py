@@ -1,6 +1,6 @@
 """All effects of a plan on the operations of a step; sizes stay names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from calculator.autograd.dtypes import FLOAT32, DType
@@ -103,3 +103,23 @@ class Mode:
         Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
         """
         return not (self.odd_heads if self.arithmetic is FLOAT32 else self.padded_heads)
+
+
+_SETTINGS: Final = frozenset(item.name for item in fields(Mode))
+
+
+def watched(mode: Mode) -> tuple[Mode, set[str]]:
+    """The same mode, and the settings that have been asked of it, which grow."""
+    asked: set[str] = set()
+
+    class Watched(Mode):
+        """A mode that notes its settings when they are asked for."""
+
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> object:
+            if name in _SETTINGS:
+                asked.add(name)
+            return object.__getattribute__(self, name)
+
+    return Watched(**{name: getattr(mode, name) for name in _SETTINGS}), asked

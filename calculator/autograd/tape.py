@@ -24,7 +24,7 @@ from calculator.autograd.graph import (
     Tensor,
     Weight,
 )
-from calculator.autograd.ledger import Ledger, Storage
+from calculator.autograd.ledger import TEMPORARIES, Ledger, Storage
 from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Sharder
 from calculator.autograd.sizes import Shape, ShapeError, elements_of
@@ -121,6 +121,7 @@ class Tape:
         self.captured: dict[int, Tensor] | None = None
         self.stops: set[Node] = set()
         self.inputs: list[Tensor] = []
+        self._size_ids: dict[tuple[Shape, DType], int] = {}
         self._static = Storage(self.ledger, 0, Part.WEIGHTS)
         self._weights: dict[Parameter, Weight] = {}
         self._sequence = 0
@@ -153,9 +154,11 @@ class Tape:
 
     def empty(self, shape: Shape, dtype: DType, is_view: bool = False) -> Tensor:
         """New bytes."""
-        size_id = self.ledger.size_id(elements_of(shape), dtype)
-        storage = Storage(self.ledger, size_id, Part.TEMPORARIES)
-        return Tensor(self, storage, shape, dtype, is_view=is_view)
+        ledger, key = self.ledger, (shape, dtype)
+        size_id = self._size_ids.get(key)
+        if size_id is None:
+            size_id = self._size_ids[key] = ledger.size_id(elements_of(shape), dtype)
+        return Tensor(self, Storage(ledger, size_id, TEMPORARIES), shape, dtype, None, 0, is_view)
 
     def like(self, tensor: Tensor, dtype: DType | None = None) -> Tensor:
         """New bytes of the same shape."""
@@ -225,7 +228,7 @@ class Tape:
     def brought(self, tensor: Tensor) -> Tensor:
         """A copy on the GPU of a tensor in RAM."""
         size_id = self.ledger.size_id(tensor.elements, tensor.dtype)
-        return self._of(tensor, Storage(self.ledger, size_id, Part.TEMPORARIES))
+        return self._of(tensor, Storage(self.ledger, size_id, TEMPORARIES))
 
     def _of(self, tensor: Tensor, storage: Storage) -> Tensor:
         return Tensor(self, storage, tensor.shape, tensor.dtype, tensor.node, tensor.index)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
-from calculator.autograd.dtypes import INT64, DType
-from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.dtypes import FLOAT32, INT64, DType
+from calculator.autograd.graph import Made, Parameter, Tensor
 from calculator.autograd.mode import (
     NARROW_MULTIPLE,
     SEQUENCE,
@@ -138,6 +138,11 @@ class Model(Layer, ABC):
     def forward(self, ids: Tensor, labels: Tensor, /) -> Tensor:
         """The loss of one micro-batch."""
 
+    def least(self, mode: Mode) -> tuple[Made, ...]:
+        """Tensors that live at the same time in every step: a bound that needs no tape."""
+        del mode
+        return ()
+
     def outside(self) -> list[Parameter]:
         """The weights outside of all stacks, each once."""
         inside = {
@@ -174,6 +179,11 @@ class CausalModel(Model, ABC):
             return chunked_loss(hidden, t.weight(self.head.weight), labels)
         logits = self.logits(hidden)
         return causal_loss(logits, labels)
+
+    def least(self, mode: Mode) -> tuple[Made, ...]:
+        """The logits in 32 bits and the logarithms of their softmax."""
+        logits = Made((mode.batch, SEQUENCE, self.head.rows), FLOAT32)
+        return () if mode.chunked_loss else (logits, logits)
 
     @abstractmethod
     def hidden(self, ids: Tensor) -> Tensor:

@@ -18,8 +18,9 @@ from calculator.autograd.ledger import PartEvent, part_events
 from calculator.autograd.sizes import Numbers
 from calculator.parts import Part, Phase
 from calculator.peaks.names import Name, NamedTape
+from calculator.peaks.step import Step, run_step
 from calculator.peaks.timeline import bytes_of
-from calculator.peaks.trace import Layout, Step, layout_of, run_step
+from calculator.peaks.trace import Layout, layout_of
 
 Layer = tuple[str, int]
 

@@ -21,7 +21,7 @@ from calculator.autograd.sizes import ONE
 from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
-from calculator.peaks.trace import Step
+from calculator.peaks.step import Step
 from calculator.plan import ActivationOffload, ChunkedLoss, DataParallel, Plan, Precision
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.in_backward import temporaries

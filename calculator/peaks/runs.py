@@ -15,31 +15,36 @@ from calculator.layers.stack import LONGEST_UNIT, Stack
 # at most this many units of a run are put on the tape, and one of them stands for those left out:
 # the first two and the last may differ from the rest (what all layers share ends with the second)
 SIMULATED = 4
-# of units of three layers and more one less, since those first ones are all in the first unit
+# one less of units of three layers and more, since those first ones are all in the first unit, and
+# where other layers come first
 SIMULATED_UNITS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Layers on the tape, by the slots of their weights, in units that behave alike."""
+    """Layers on the tape, by the slots of their weights, in units that behave alike.
+
+    At `most` so many units are put there.
+    """
 
     slots: tuple[int, ...]
     unit: int = 1
+    most: int = SIMULATED
 
     @property
     def is_full(self) -> bool:
         """True if more units may be left out."""
-        return len(self.slots) == _simulated(self.unit) * self.unit
+        return len(self.slots) == self.most * self.unit
 
     @property
     def repeated(self) -> int:
         """The unit on the tape that stands for those left out: the last but one."""
-        return _simulated(self.unit) - 2
+        return self.most - 2
 
 
-def _simulated(unit: int) -> int:
-    """At most how many units of this many layers are put on the tape."""
-    return SIMULATED if unit < 3 else SIMULATED_UNITS
+def _simulated(unit: int, place: int) -> int:
+    """At most how many units of this many layers are put on the tape, of a run at that place."""
+    return SIMULATED if unit < 3 and not place else SIMULATED_UNITS
 
 
 Arranged = tuple[tuple[Run, ...], tuple[int, ...]]
@@ -61,7 +66,7 @@ def layer_runs(layers: int, groups: int, own_last: bool) -> Arranged:
         once = number == 1 and shared < 2 * groups
         cycle = SIMULATED if once else min(single, SIMULATED)
         slots = (place % cycle + once * SIMULATED for place in range(min(count, SIMULATED)))
-        runs.append((Run(tuple(slots)), max(0, count - SIMULATED)))
+        runs.append((Run(tuple(slots), most=SIMULATED), max(0, count - SIMULATED)))
     if own_last:
         runs.append((Run((2 * SIMULATED,)), 0))
     runs = [(run, left_out) for run, left_out in runs if run.slots]
@@ -78,9 +83,10 @@ def unit_runs(keys: Sequence[Any]) -> Arranged:
     place = slot = 0
     while place < len(keys):
         unit, count = _longest(keys, place)
-        units = min(count, _simulated(unit))
+        most = _simulated(unit, place)
+        units = min(count, most)
         kept = units * unit
-        runs.append(Run(tuple(range(slot, slot + kept)), unit))
+        runs.append(Run(tuple(range(slot, slot + kept)), unit, most))
         left_out.append(count - units)
         place += count * unit
         slot += kept
@@ -92,7 +98,7 @@ def _longest(keys: Sequence[Any], place: int) -> tuple[int, int]:
     best = (1, _count(keys, place, 1))
     for unit in range(2, LONGEST_UNIT + 1):
         count = _count(keys, place, unit)
-        if count > _simulated(unit) and count * unit > best[0] * best[1]:
+        if count > _simulated(unit, place) and count * unit > best[0] * best[1]:
             best = (unit, count)
     return best
 

@@ -13,20 +13,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress, groupby, pairwise
 from operator import itemgetter
+from typing import Any
 
-from calculator.autograd import backward as engine
-from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.allocator import round_block
+from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import Ledger, Mark, Move, PartEvent, part_events
-from calculator.autograd.mode import Mode
-from calculator.autograd.sizes import Numbers, Shape, Size, number_of
+from calculator.autograd.mode import watched
+from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.autograd.tape import Tape
-from calculator.models.decoder import Decoder
-from calculator.models.model import Model
 from calculator.parts import Part, Phase
-from calculator.peaks.pipelined import Pipelined, held_inputs
-from calculator.peaks.runs import Run
-from calculator.techniques.turns import Turns
+from calculator.peaks.step import Begun, Step, begin, finish, living, run_step, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,55 +80,93 @@ class Trace:
     exchanged: tuple[tuple[str, tuple[Noted, ...]], ...] = ()
 
 
-@dataclass(eq=False, frozen=True, slots=True)
-class Step:
-    """A recorded step: a model whose stacks hold the taped layers, their runs, and a mode.
+@lru_cache(maxsize=256)
+def record(step: Step) -> Trace:
+    """Run a step once; sizes stay names.
 
-    `runs` are those of each stack, by its name, and `turns` the passes of a stage of a pipeline.
+    Steps of one model have the same trace if their modes differ only in what nothing asked for.
     """
+    trace = _recorded(step)
+    if trace is None:
+        with _no_collection():
+            tape, asked = _run(step)
+            trace = _chunked(tape.ledger, step)
+        settings = {name: getattr(step.mode, name) for name in asked}
+        _known(step.model.structure, step.runs, step.turns).append((settings, trace))
+    return trace
 
-    model: Model
-    runs: tuple[tuple[str, tuple[Run, ...]], ...]
-    mode: Mode
-    turns: Turns | None = None
 
-
-def run_step(step: Step, tape: Tape | None = None) -> Tape:
-    """Forward, loss and backward of one micro-batch, on a tape of their own or on a given one."""
-    t = tape or Tape(step.mode)
+def _run(step: Step) -> tuple[Tape, set[str]]:
+    """The tape of a step, and the settings that were asked for."""
     if step.turns:
-        assert isinstance(step.model, Decoder)
-        Pipelined(step.model, step.turns, t).run()
-        return t
-    t.ledger.begin(Phase.FORWARD)
-    ids, labels = (t.input(shape, dtype) for shape, dtype in inputs_of(step))
-    root = None if t.sharder is None else t.sharder.begin(step.model.outside())
-    loss = step.model.forward(ids, labels)
-    t.end_autocast()
-    if t.sharder is None or root is None:
-        scaled = op.multiply(loss, t.constant((), FLOAT32)) if step.mode.scales_loss else loss
-        engine.backward([scaled], [t.like(scaled)])
-        return t
-    gradient = t.like(loss)
-    t.sharder.turn(root)
-    engine.backward([loss], [gradient])
-    t.sharder.end(root)
-    return t
+        mode, asked = watched(step.mode)
+        return run_step(replace(step, mode=mode)), asked
+    begun, asked = _begun.pop(step) if step in _begun else _begin(step)
+    return finish(begun), asked
 
 
-def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
-    """Shapes and formats of what lives through a step without being the model's."""
-    if step.turns:
-        assert isinstance(step.model, Decoder)
-        return held_inputs(step.model, step.mode, step.turns)
-    return [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
+def bytes_after_forward(step: Step, numbers: Numbers, left_out: Sequence[int]) -> int:
+    """Bytes that live between the two passes, of a step that is not recorded; else 0.
+
+    The peak is no lower, so a search records only the forward pass of most that do not fit.
+    """
+    after = _after_forward(step)
+    return sum(
+        count
+        * round_block(number_of(size, numbers) * dtype.width)
+        * (1 if run is None else 1 + left_out[run])
+        for size, dtype, run, count in after
+    )
+
+
+# the step of which only the forward pass is on a tape, which the backward pass may follow
+_begun: dict[Step, tuple[Begun, set[str]]] = {}
+
+
+@contextmanager
+def tentatively() -> Iterator[None]:
+    """A step that is begun inside is finished inside too, or dropped.
+
+    Its tape is gone before Python searches for cycles again, and would look at all of it.
+    """
+    with _no_collection():
+        try:
+            yield
+        finally:
+            _begun.clear()
+
+
+def _begin(step: Step) -> tuple[Begun, set[str]]:
+    """The forward pass of a step, and the settings that have been asked for, which grow."""
+    mode, asked = watched(step.mode)
+    return begin(replace(step, mode=mode)), asked
 
 
 @lru_cache(maxsize=256)
-def record(step: Step) -> Trace:
-    """Run a step once; sizes stay names."""
-    with _no_collection():
-        return _chunked(run_step(step).ledger, step)
+def _after_forward(step: Step) -> tuple[tuple[Size, DType, int | None, int], ...]:
+    """The tensors that live after the forward pass: size, format, the run if one, how many."""
+    if _recorded(step) is not None:
+        return ()
+    begun = _begun[step] = _begin(step)
+    ledger = begun[0].tape.ledger
+    shapes = list(ledger.sizes)
+    return tuple(
+        (*shapes[number - 1], run, count) for (number, run), count in living(ledger, step).items()
+    )
+
+
+def _recorded(step: Step) -> Trace | None:
+    """The trace of a step of the same model whose mode differs in nothing that was asked for."""
+    for asked, trace in _known(step.model.structure, step.runs, step.turns):
+        if all(getattr(step.mode, name) == value for name, value in asked.items()):
+            return trace
+    return None
+
+
+@lru_cache(maxsize=256)
+def _known(_structure: Any, _runs: Any, _turns: Any) -> list[tuple[Mapping[str, object], Trace]]:
+    """The traces of a model's steps so far, each with what was asked of its mode."""
+    return []
 
 
 @contextmanager
@@ -280,17 +314,9 @@ def _events(ledger: Ledger, late: Mapping[int, int], start: int, end: int) -> Pl
 
 def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int]]:
     """Start and end of the unit that stands for a run's left-out units, in both directions."""
-    number = 0
-    for stack, runs in step.runs:
-        position = 0
-        for run in runs:
-            if run.is_full:
-                first = position + run.repeated * run.unit
-                end = first + run.unit
-                yield marks[stack, first, False], marks[stack, end, False], number
-                yield marks[stack, end - 1, True], marks[stack, first - 1, True], number
-            position += len(run.slots)
-            number += 1
+    for one in windows(step):
+        yield marks[one.stack, one.first, False], marks[one.stack, one.end, False], one.run
+        yield marks[one.stack, one.end - 1, True], marks[one.stack, one.first - 1, True], one.run
 
 
 def _unit_starts(ledger: Ledger, step: Step) -> Iterator[int]:

@@ -7,14 +7,13 @@ between.
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.catalog.gpus import GPUS, Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.changes import Cost
+from calculator.planner.changes import SHARDS_IN_RAM, Cost
 from calculator.planner.fit import Proposal, proposals_in_steps
 from calculator.planner.largest import (
     Search,
@@ -23,7 +22,12 @@ from calculator.planner.largest import (
     longest_sequence_in_steps,
 )
 from calculator.planner.need import need_of, need_on
-from calculator.planner.several import Several, fewest_for_adapters_in_steps, fewest_in_steps
+from calculator.planner.several import (
+    Several,
+    fewest_for_adapters_in_steps,
+    fewest_in_steps,
+    fewest_with_ram_in_steps,
+)
 from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
@@ -205,9 +209,12 @@ def _what_would_fit(
         batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS_NOT)
         ways += _smaller_batch(architecture, plan, gpu, batch)
     found: list[Proposal] = []
-    for step in proposals_in_steps(*limits):
-        found = step
-        yield Advice(TITLE_FITS_NOT, "", (*ways, *_ways_of(found, gpu)), done=False)
+    so_far = Advice(TITLE_FITS_NOT, "", tuple(ways), done=False)
+    for step in proposals_in_steps(*limits, enough=MOST_WAYS):
+        if step is not found:
+            found = step
+            so_far = replace(so_far, ways=(*ways, *_ways_of(found, gpu)))
+        yield so_far
     ways += _ways_of(found, gpu)
     length = yield from _while_searching(
         longest_sequence_in_steps(*limits), TITLE_FITS_NOT, ways=ways
@@ -260,31 +267,55 @@ def _together(
 ) -> Generator[Advice, None, list[Way]]:
     """The fewest of this GPU that hold the step together, if any number does.
 
-    Where adapters need fewer of them, these come first.
+    Where fewer of them hold it with adapters, or with their shards in RAM, these come first.
     """
-    searches = [fewest_in_steps(architecture, plan, gpu)]
+    limits = (architecture, plan, gpu)
+    whole = yield from _first(fewest_in_steps(*limits), ways)
     adapted = any(way.plan is not None and way.plan.lora for way in ways)
+    found: list[Several | None] = []
     if not (plan.lora or (plan.is_sharded and adapted)):
-        searches.append(fewest_for_adapters_in_steps(architecture, plan, gpu))
-    found: list[Several] = []
-    for several in chain(*searches):
-        yield Advice(TITLE_FITS_NOT, "", tuple(ways), done=False)
-        found += [] if several is None else [several]
-    fewer = [one for one in found[1:] if one.plan.gpus < found[0].plan.gpus]
-    return [_together_way(several, plan, gpu) for several in (*fewer, *found[:1])]
+        found.append((yield from _first(fewest_for_adapters_in_steps(*limits), ways)))
+    if not plan.cpu_offload:
+        found.append((yield from _first(fewest_with_ram_in_steps(*limits), ways)))
+    fewer = [
+        one
+        for one in found
+        if one is not None and (whole is None or one.plan.gpus < whole.plan.gpus)
+    ]
+    return [_together_way(one, plan, gpu) for one in (*fewer, whole) if one is not None]
+
+
+def _first(
+    search: Iterator[Several | None], ways: Sequence[Way]
+) -> Generator[Advice, None, Several | None]:
+    """The end of a search, with the advice so far after each of its steps."""
+    so_far = Advice(TITLE_FITS_NOT, "", tuple(ways), done=False)
+    found: Several | None = None
+    for step in search:
+        found = step
+        yield so_far
+    return found
 
 
 def _together_way(several: Several, plan: Plan, gpu: Gpu) -> Way:
     """Shards of the step on as few of this GPU as hold them."""
     count = "" if several.plan.gpus == plan.gpus else "The fewest of 2, 4, 8 and so on. "
+    ram = f" {_ram(several.ram, several.plan)}" if several.ram else ""
+    moved = f" {SHARDS_IN_RAM.price}" if several.plan.cpu_offload and not plan.cpu_offload else ""
     adapters = " Trains adapters only." if several.plan.lora and not plan.lora else ""
     return Way(
         f"Use {format_count(several.plan.gpus)} of this GPU with {several.words}",
         format_bytes(several.need.typical),
-        f"{count}Each holds a shard and gathers a layer at a time.{adapters}",
+        f"{count}Each holds a shard and gathers a layer at a time.{ram}{moved}{adapters}",
         several.plan,
         gpu,
     )
+
+
+def _ram(ram: int, plan: Plan) -> str:
+    """A sentence on RAM; of several GPUs each has a process of its own."""
+    each = " for each GPU" if plan.all_gpus > 1 else ""
+    return f"Takes {format_bytes(ram)} of RAM{each}."
 
 
 def _smaller_batch(
@@ -310,7 +341,7 @@ def _ways_of(found: Sequence[Proposal], gpu: Gpu) -> tuple[Way, ...]:
 
 
 def _way_of(proposal: Proposal, gpu: Gpu, words: str = "") -> Way:
-    ram = f" Takes {format_bytes(proposal.ram)} of RAM." if proposal.ram else ""
+    ram = f" {_ram(proposal.ram, proposal.plan)}" if proposal.ram else ""
     details = f"Saves {format_bytes(proposal.saved)}.{ram} {proposal.price}"
     need = format_bytes(need_on(proposal.peak, gpu).typical)
     return Way(words or proposal.words, need, details, proposal.plan, gpu)

@@ -31,11 +31,12 @@ class Cost(IntEnum):
     NOTHING = 0
     EFFICIENCY = 1
     PRECISION = 2
-    TIME = 3
-    TRANSFER = 4
-    OTHER_TRAINING = 5
-    ADAPTERS = 6
-    OTHER_MODEL = 7
+    LITTLE_TIME = 3
+    TIME = 4
+    TRANSFER = 5
+    OTHER_TRAINING = 6
+    ADAPTERS = 7
+    OTHER_MODEL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Change:
         price: what it costs, in a sentence.
         apply: the plan after it, or None where it changes nothing.
         short: the change as a table names it.
+        lesser: the same to a lesser degree, which saves and costs less, from more to less.
     """
 
     words: str
@@ -55,6 +57,7 @@ class Change:
     price: str
     apply: Callable[[Plan], Plan | None]
     short: str
+    lesser: tuple["Change", ...] = ()
 
 
 def _set(**values: object) -> Callable[[Plan], Plan | None]:
@@ -66,6 +69,11 @@ def _set(**values: object) -> Callable[[Plan], Plan | None]:
 
 
 _HALF: Final = _set(precision=Precision.HALF)
+
+
+def _recomputed(every: int) -> Callable[[Plan], Plan | None]:
+    """Every so many layers computed again."""
+    return _set(checkpointing=Checkpointing.FULL, checkpoint_every=every)
 
 
 def _micro_batches(plan: Plan) -> Plan | None:
@@ -125,6 +133,11 @@ def _inputs_in_ram(plan: Plan) -> Plan | None:
     return _set(activation_offload=ActivationOffload.PINNED)(plan)
 
 
+def _shards_in_ram(plan: Plan) -> Plan | None:
+    """The shards of each GPU in RAM, where there are shards."""
+    return _set(cpu_offload=True)(plan) if plan.is_sharded else None
+
+
 def _chunked_loss(plan: Plan) -> Plan | None:
     """The loss in chunks, where that does not widen products to 32 bits."""
     return None if plan.precision is Precision.AMP else _set(chunked_loss=ChunkedLoss.TORCH)(plan)
@@ -143,6 +156,27 @@ SHORTER: Final = Change(
     "The model sees shorter texts.",
     _usual_length,
     f"{format_count(USUAL_LENGTH)} tokens",
+)
+EVERY_SECOND: Final = Change(
+    "Recompute every second layer in the backward pass",
+    Cost.LITTLE_TIME,
+    "Computes half of the layers twice: about a sixth more arithmetic.",
+    _recomputed(2),
+    "checkpointing of every 2nd layer",
+)
+EVERY_FOURTH: Final = Change(
+    "Recompute every fourth layer in the backward pass",
+    Cost.LITTLE_TIME,
+    "Computes a quarter of the layers twice: about a twelfth more arithmetic.",
+    _recomputed(4),
+    "checkpointing of every 4th layer",
+)
+SHARDS_IN_RAM: Final = Change(
+    "Keep the shards in RAM",
+    Cost.TRANSFER,
+    "Moves weights and gradients over the bus in each step; the CPU computes the update.",
+    _shards_in_ram,
+    "shards in RAM",
 )
 CHANGES: Final = (
     Change(
@@ -184,8 +218,9 @@ CHANGES: Final = (
         "Recompute each layer in the backward pass",
         Cost.TIME,
         "Computes the forward pass twice: about a third more arithmetic.",
-        _set(checkpointing=Checkpointing.FULL, checkpoint_every=1),
+        _recomputed(1),
         "checkpointing",
+        (EVERY_SECOND, EVERY_FOURTH),
     ),
     Change(
         "Keep the inputs of layers in RAM",
@@ -201,6 +236,7 @@ CHANGES: Final = (
         _set(offload=Offload.OPTIMIZER),
         "optimizer in RAM",
     ),
+    SHARDS_IN_RAM,
     # before those that depend on what is trained
     Change(
         f"Train LoRA adapters of rank {USUAL_RANK} instead of the model",

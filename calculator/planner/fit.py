@@ -4,13 +4,14 @@ The search exists twice: as a function, and in steps, which pause after each est
 takes the steps, so that a newer question need not wait for the end of an older search.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from bisect import insort
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calculator.architecture import Architecture
 from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
-from calculator.estimate import Totals, totals, totals_within
+from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan
 from calculator.planner.changes import CHANGES, HALF_THE_LENGTH, SHORTER, Change, Cost
 from calculator.planner.need import Need, need_of_peak, need_on
@@ -62,6 +63,11 @@ class Proposal:
         return " ".join(dict.fromkeys(costly or [ordered[0].price]))
 
 
+Try = tuple[tuple[Change, ...], Plan]
+Propose = Callable[[tuple[Change, ...], Plan], Proposal | None]
+Price = tuple[int, int]
+
+
 def proposals(
     architecture: Architecture,
     plan: Plan,
@@ -73,7 +79,8 @@ def proposals(
 
     Three at once are tried where no pair is enough, and then shorter sequences with three more, for
     a model whose own length is far longer than usual. Within each number of changes the cheaper
-    stand first, and among those of equal cost the ones that save more.
+    stand first, and among those of equal cost the ones that save more. Where a change can be made
+    to a lesser degree, the least that is enough is proposed too.
 
     Args:
         architecture: the model.
@@ -95,8 +102,12 @@ def proposals_in_steps(
     memory: int,
     generation: str = "",
     most: int = MOST_CHANGES,
+    enough: int | None = None,
 ) -> Iterator[list[Proposal]]:
-    """After each estimate, what `proposals` has found so far.
+    """After each estimate, what `proposals` has found so far; the same list until there is more.
+
+    The search may end when the first proposals are found that are `enough`: then those behind them
+    are not all there.
 
     Raises:
         InputError: if the model does not support the plan.
@@ -111,27 +122,54 @@ def proposals_in_steps(
     for together in range(1, most + 1):
         if together == MOST_CHANGES and found:
             break
-        found = yield from _fitting(_changed(architecture, plan, together), propose, found)
+        # changes that are enough alone are in no pair
+        alone = {one.changes for one in found}
+        among = [change for change in CHANGES if (change,) not in alone]
+        tries = _changed(architecture, plan, among, together)
+        found = yield from _fitting(tries, propose, found, enough)
     if most == MOST_CHANGES and not found:
-        found = yield from _fitting(_shortened(architecture, plan), propose, found)
+        found = yield from _fitting(_shortened(architecture, plan), propose, found, enough)
     yield found
 
 
 def _fitting(
-    tries: Iterator[tuple[tuple[Change, ...], Plan]],
-    propose: Callable[[tuple[Change, ...], Plan], Proposal | None],
-    known: list[Proposal],
+    tries: Iterable[Try], propose: Propose, known: list[Proposal], enough: int | None
 ) -> Generator[list[Proposal], None, list[Proposal]]:
-    """The known proposals, and those tries that fit and have none of the known in them."""
-    enough = [set(proposal.changes) for proposal in known]
+    """The known proposals, and behind them the tries that fit, the cheapest first."""
+    left = None if enough is None else enough - len(known)
     tried: list[Proposal] = []
-    for changes, changed in tries:
-        if any(fewer <= set(changes) for fewer in enough):
-            continue
+    found = known
+    for price, changes, changed in sorted(
+        ((_least_price(changes), changes, changed) for changes, changed in tries),
+        key=lambda one: one[0],
+    ):
+        if left is not None and (left <= 0 or _are_cheaper(tried[:left], left, price)):
+            break
         if proposal := propose(changes, changed):
-            tried.append(proposal)
-        yield known + sorted(tried, key=_order)
-    return known + sorted(tried, key=_order)
+            for one in (proposal, *_lesser(proposal, propose)):
+                insort(tried, one, key=_order)
+            found = known + tried
+        yield found
+    return found
+
+
+def _are_cheaper(first: Sequence[Proposal], many: int, price: Price) -> bool:
+    """True if there are so many proposals, and all cost less than a price."""
+    return len(first) == many and _price(first[-1].changes) < price
+
+
+def _lesser(proposal: Proposal, propose: Propose) -> Iterator[Proposal]:
+    """The same with one of the changes made only as far as is needed, where that is less."""
+    for place, change in enumerate(proposal.changes):
+        least = None
+        for lesser in change.lesser:
+            changed = lesser.apply(proposal.plan)
+            changes = (*proposal.changes[:place], lesser, *proposal.changes[place + 1 :])
+            if changed is None or (fitting := propose(changes, changed)) is None:
+                break
+            least = fitting
+        if least is not None:
+            yield least
 
 
 def least_changes(
@@ -148,31 +186,35 @@ def least_changes(
     peak = totals(architecture, plan).gpu
     left = [gpu for gpu in gpus if not need_on(peak, gpu).fits(gpu.memory)]
     found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
+    among = [change for change in CHANGES if change.cost is not Cost.ADAPTERS]
     for together in range(1, most + 1):
-        largest = max((gpu.memory for gpu in left), default=0)
-        tried = [
-            (changes, changed, needed)
-            for changes, changed in _changed(architecture, plan, together)
-            if all(change.cost is not Cost.ADAPTERS for change in changes)
-            if (needed := _totals_within(architecture, changed, largest.__ge__)) is not None
-        ]
+        tries = list(_changed(architecture, plan, among, together))
         for gpu in left:
-            before = need_on(peak, gpu).typical
-            fitting = []
-            for changes, changed, needed in tried:
-                need = need_on(needed.gpu, gpu)
-                if need.fits(gpu.memory):
-                    saved = before - need.typical
-                    fitting.append(Proposal(changes, changed, needed.gpu, need, saved, needed.ram))
-            found[gpu.name] = min(fitting, key=_order, default=None)
+            found[gpu.name] = _least_change(architecture, tries, gpu, peak)
         left = [gpu for gpu in left if found[gpu.name] is None]
     return found
+
+
+def _least_change(
+    architecture: Architecture, tries: Sequence[Try], gpu: Gpu, peak: int
+) -> Proposal | None:
+    """The first proposal among some tries for a GPU that does not hold a step with that peak."""
+    before = need_on(peak, gpu).typical
+
+    def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
+        proposal = _proposal(architecture, changes, changed, gpu.memory, gpu.generation)
+        return proposal and replace(proposal, saved=before - proposal.need.typical)
+
+    *_, found = [[], *_fitting(tries, propose, [], 1)]
+    return found[0] if found else None
 
 
 def _totals_within(
     architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
 ) -> Totals | None:
     """The totals of a plan that may fit."""
+    if is_too_large(architecture, plan, fits):
+        return None
     try:
         return totals_within(architecture, plan, fits)
     except InputError:
@@ -180,24 +222,35 @@ def _totals_within(
 
 
 def _order(proposal: Proposal) -> tuple[int, int, int]:
-    return proposal.cost, sum(change.cost for change in proposal.changes), -proposal.saved
+    return (*_price(proposal.changes), -proposal.saved)
+
+
+def _price(changes: Sequence[Change]) -> Price:
+    """The highest cost among changes, and the sum of their costs."""
+    costs = [change.cost for change in changes]
+    return max(costs), sum(costs)
+
+
+def _least_price(changes: Sequence[Change]) -> Price:
+    """The price of changes that are made to the least degree."""
+    return _price([change.lesser[-1] if change.lesser else change for change in changes])
 
 
 def _changed(
-    architecture: Architecture, plan: Plan, together: int
-) -> Iterator[tuple[tuple[Change, ...], Plan]]:
+    architecture: Architecture, plan: Plan, among: Sequence[Change], together: int
+) -> Iterator[Try]:
     """Every combination of so many changes that each change something, and the plan after it."""
     own = resolve(architecture, plan).sequence_length
     known = plan.but(sequence_length=own)
     left_open = "sequence_length" not in plan.changed()
-    for changes, changed in _combined(known, CHANGES, together):
+    for changes, changed in _combined(known, among, together):
         if left_open and changed.sequence_length == own:
             yield changes, changed.but(sequence_length=plan.sequence_length)
         else:
             yield changes, changed
 
 
-def _shortened(architecture: Architecture, plan: Plan) -> Iterator[tuple[tuple[Change, ...], Plan]]:
+def _shortened(architecture: Architecture, plan: Plan) -> Iterator[Try]:
     """The usual length with three other changes: the own length of many models is far longer."""
     own = resolve(architecture, plan).sequence_length
     shorter = SHORTER.apply(plan.but(sequence_length=own))
@@ -207,9 +260,7 @@ def _shortened(architecture: Architecture, plan: Plan) -> Iterator[tuple[tuple[C
             yield (SHORTER, *changes), changed
 
 
-def _combined(
-    plan: Plan, among: Sequence[Change], together: int
-) -> Iterator[tuple[tuple[Change, ...], Plan]]:
+def _combined(plan: Plan, among: Sequence[Change], together: int) -> Iterator[Try]:
     """The same, for a plan whose lengths are known."""
     if not together:
         yield (), plan

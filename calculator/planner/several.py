@@ -7,7 +7,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
-from calculator.estimate import totals_within
+from calculator.estimate import Totals, totals_within
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured
 from calculator.plan import (
@@ -27,14 +27,16 @@ from calculator.units import format_count
 # as many as machines of 8 come in; more are rarely one job's
 WORLDS: Final = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 ADAPTERS: Final = f"LoRA of rank {USUAL_RANK} on 16-bit weights"
+IN_RAM: Final = "shards in RAM"
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A plan for several GPUs, what each needs, and what had to change, in words."""
+    """A plan for several GPUs, what each needs, its RAM, and what had to change, in words."""
 
     plan: Plan
     need: Need
+    ram: int
     words: str
 
 
@@ -61,6 +63,13 @@ def fewest_for_adapters_in_steps(
     yield from _fewest(architecture, adapted, gpu, (ADAPTERS,))
 
 
+def fewest_with_ram_in_steps(
+    architecture: Architecture, plan: Plan, gpu: Gpu
+) -> Iterator[Several | None]:
+    """The same with the shards, their gradients and states in RAM, and the update there."""
+    yield from _fewest(architecture, replace(plan, cpu_offload=True), gpu, (IN_RAM,))
+
+
 def _fewest(
     architecture: Architecture, plan: Plan, gpu: Gpu, already: tuple[str, ...]
 ) -> Iterator[Several | None]:
@@ -69,9 +78,10 @@ def _fewest(
     for whole, changes in _tries(architecture, plan, already):
         for gpus in _worlds(plan):
             tried = _shared(whole, gpus)
-            need = _need(architecture, tried, gpu)
-            if need is not None and need.fits(gpu.memory):
-                yield Several(tried, need, _in_words(changes))
+            found = _totals(architecture, tried, gpu)
+            need = found and need_of_peak(found.gpu, gpu.generation)
+            if found and need and need.fits(gpu.memory):
+                yield Several(tried, need, found.ram, _in_words(changes))
                 return
             yield None
 
@@ -122,10 +132,9 @@ def _shared(plan: Plan, gpus: int) -> Plan:
     )
 
 
-def _need(architecture: Architecture, plan: Plan, gpu: Gpu) -> Need | None:
-    """The need of each GPU; None where its shards alone are too large, or for a refused plan."""
+def _totals(architecture: Architecture, plan: Plan, gpu: Gpu) -> Totals | None:
+    """The totals of each GPU; None where its shards alone are too large, or for a refused plan."""
     try:
-        found = totals_within(architecture, plan, gpu.memory.__ge__)
+        return totals_within(architecture, plan, gpu.memory.__ge__)
     except InputError:
         return None
-    return None if found is None else need_of_peak(found.gpu, gpu.generation)

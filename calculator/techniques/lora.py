@@ -20,6 +20,7 @@ utils/other.py)
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, assert_never
 
 from calculator.autograd.graph import Parameter
@@ -90,6 +91,7 @@ class Lora:
         return not self.targets or any(f".{name}".endswith(f".{each}") for each in self.targets)
 
 
+@lru_cache(maxsize=512)  # a search asks of one model hundreds of times
 def find_targets(asked: str | None, family: str, model: Model) -> str:
     """The layers that peft would adapt, in the form of `lora_targets`.
 

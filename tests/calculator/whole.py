@@ -8,13 +8,18 @@ from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.autograd.tape import Tape
 from calculator.parts import Phase
 from calculator.peaks import prepare, runs
-from calculator.peaks.trace import run_step
+from calculator.peaks.step import Step, run_step
 from calculator.resolution import resolve
 from tests.calculator.living import Living
 from tests.calculator.plans import Case
 
 
 def whole_tape(case: Case) -> Tape:
+    """The tape of a step with no layer left out."""
+    return run_step(whole_step(case))
+
+
+def whole_step(case: Case) -> Step:
     """The step of a model with no layer left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "SIMULATED", 10_000)
@@ -22,9 +27,8 @@ def whole_tape(case: Case) -> Tape:
         prepare._step.cache_clear()
         found = prepare.prepare(case.architecture, resolve(case.architecture, case.plan))
         assert not any(found.left_out)
-        tape = run_step(found.step)
     prepare._step.cache_clear()
-    return tape
+    return found.step
 
 
 def numbers_of(case: Case) -> Numbers:

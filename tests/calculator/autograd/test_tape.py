@@ -15,7 +15,7 @@ from calculator.autograd.tape import Tape
 from calculator.catalog import MODELS
 from calculator.estimate import estimate
 from calculator.peaks.prepare import prepare
-from calculator.peaks.trace import run_step
+from calculator.peaks.step import run_step
 from calculator.plan import Attention, Checkpointing, Optimizer, Plan, Precision
 from calculator.report import Part, Phase
 from calculator.resolution import resolve

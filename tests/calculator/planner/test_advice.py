@@ -15,6 +15,7 @@ from calculator.planner.advice import Advice, Adviser, advise_in_steps
 from calculator.planner.fit import proposals
 from calculator.planner.largest import has_one_length, largest_batch, longest_sequence
 from calculator.planner.need import need_of
+from calculator.units import format_bytes
 from tests.calculator.plans import Case, cases, examples
 
 
@@ -111,7 +112,7 @@ def test_a_model_of_today_gets_gpus_and_a_length_at_which_people_train() -> None
         find_model("meta-llama/Llama-3.1-70B"), Plan(), find_gpu("a100-80")
     )
     assert advice.ways[0].words.endswith("4 bits (QLoRA)")
-    adapters, whole = (one for one in advice.ways if "FSDP" in one.words)
+    adapters, in_ram, whole = (one for one in advice.ways if "FSDP" in one.words)
     assert whole.words.endswith("with FSDP, checkpointing and 2,048 tokens")
     # 70.6 billion parameters: 16 bytes each in shards, so no fewer than 70.6 * 16 / 85.9 GPUs
     assert whole.plan
@@ -121,6 +122,14 @@ def test_a_model_of_today_gets_gpus_and_a_length_at_which_people_train() -> None
     assert 2 <= adapters.plan.gpus <= 4
     assert adapters.plan.lora
     assert adapters.details.endswith("Trains adapters only.")
+    # 16 bytes for each weight, in pinned RAM, where weights and gradients take powers of two
+    assert in_ram.plan
+    assert in_ram.plan.cpu_offload
+    assert in_ram.plan.gpus < whole.plan.gpus
+    ram = estimate(find_model("meta-llama/Llama-3.1-70B"), in_ram.plan).ram.total
+    assert ram > 70.6e9 * 16 / in_ram.plan.gpus
+    assert f"Takes {format_bytes(ram)} of RAM for each GPU." in in_ram.details
+    assert "over the bus" in in_ram.details
 
 
 @pytest.mark.parametrize("way", ["ddp", "fsdp"])
@@ -128,11 +137,12 @@ def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
     model, gpu = find_model("meta-llama/Llama-3.1-70B"), find_gpu("a100-80")
     asked = Plan.parse({"gpus": 8, "data_parallel": way, "precision": "mixed"})
     *_, advice = advise_in_steps(model, asked, gpu)
-    plan = advice.ways[0].plan
+    way_to, plan = next((one, one.plan) for one in advice.ways if one.plan and one.plan.lora)
     assert plan
     assert (plan.gpus, plan.data_parallel) == (8, "fsdp")
-    assert plan.lora
-    assert "LoRA" in advice.ways[0].words
+    assert "LoRA" in way_to.words
+    before = advice.ways[: advice.ways.index(way_to)]
+    assert all(one.plan and one.plan.cpu_offload for one in before)  # the whole model, from RAM
     # as the 70.6 billion weights in shards of 2 or 4 bytes, and no whole copy of them
     need = need_of(estimate(model, plan, gpu.generation))
     assert need.fits(gpu.memory)
@@ -155,7 +165,8 @@ def test_a_model_of_unusual_length_gets_adapters_at_the_usual_one_and_several_gp
     for way in adapters:
         assert way.plan
         assert (way.plan.sequence_length, way.plan.checkpointing) == (2048, "full")
-    together = advice.ways[len(adapters)]
+    in_ram, together, *_ = advice.ways[len(adapters) :]
+    assert in_ram.words.startswith("Use 2 of this GPU with FSDP, shards in RAM")
     assert together.words.startswith("Use 16 of this GPU with FSDP")
     # 16 bytes for each weight, in shards: 8 GPUs of 24 GB have too few
     assert 8.19e9 * 16 / 2**30 > 8 * 15

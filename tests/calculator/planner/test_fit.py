@@ -12,8 +12,8 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan, Precision
-from calculator.planner.changes import CHANGES, Change
-from calculator.planner.fit import least_changes, proposals
+from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM, Change
+from calculator.planner.fit import least_changes, proposals, proposals_in_steps
 from calculator.planner.need import Need, Verdict, need_of
 from calculator.resolution import resolve
 from calculator.units import GiB
@@ -158,6 +158,65 @@ def test_no_pair_is_proposed_where_one_of_its_changes_is_enough(case: Case, memo
     found = [set(one.changes) for one in proposals(case.architecture, case.plan, memory)]
     for more in found:
         assert not any(fewer < more for fewer in found)
+
+
+@examples(12)
+@given(cases(), memories)
+def test_no_more_layers_are_computed_again_than_must_be(case: Case, memory: int) -> None:
+    found = {one.changes: one for one in proposals(case.architecture, case.plan, memory)}
+    for changes, one in found.items():
+        for place, change in enumerate(changes):
+            enough = [
+                lesser
+                for lesser in change.lesser
+                if (changed := lesser.apply(one.plan))
+                and surely_fits(Case(case.architecture, changed), memory)
+            ]
+            proposed = [
+                lesser
+                for lesser in change.lesser
+                if (*changes[:place], lesser, *changes[place + 1 :]) in found
+            ]
+            assert proposed == enough[-1:]
+
+
+def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> None:
+    # layers 1, 5, 9 ... of 12 are computed again (transformers' every_n_layers=4)
+    plan = Plan(batch_size=24, sequence_length=512)
+    architecture = MODELS["bert-base"]
+    whole = need_of(estimate(architecture, plan)).high
+    fourth = need_of(estimate(architecture, EVERY_FOURTH.apply(plan) or plan)).high
+    assert fourth < whole
+    found = [one.changes for one in proposals(architecture, plan, (fourth + whole) // 2)]
+    assert found.index((EVERY_FOURTH,)) < min(
+        place for place, (change, *_) in enumerate(found) if change.lesser
+    )
+    assert all(EVERY_SECOND not in changes for changes in found)
+
+
+@examples(10)
+@given(cases(), memories, st.integers(1, 9))
+def test_the_first_that_are_enough_are_the_first_of_all(
+    case: Case, memory: int, enough: int
+) -> None:
+    limits = (case.architecture, case.plan, memory)
+    *_, found = proposals_in_steps(*limits, enough=enough)
+    assert found[:enough] == proposals(*limits)[:enough]
+
+
+def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
+    # 8.03 billion weights of 16 bytes each, in shards on 4 GPUs of 24 GB: 29.9 GiB on each
+    architecture, gpu = find_model("meta-llama/Llama-3.1-8B"), find_gpu("rtx-4090")
+    options = {"gpus": 4, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 1024}
+    plan = Plan.parse(options)
+    first, *_ = proposals(architecture, plan, gpu.memory, gpu.generation)
+    assert first.changes == (SHARDS_IN_RAM,)
+    report = estimate(architecture, first.plan, gpu.generation)
+    assert first.plan.cpu_offload
+    assert first.ram == report.ram.total
+    # masters, gradients and two states of 4 bytes each
+    assert first.ram > 8.03e9 * 16 / 4
+    assert "over the bus" in first.price
 
 
 @examples(15)

@@ -9,7 +9,12 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.need import need_of
-from calculator.planner.several import WORLDS, fewest_for_adapters_in_steps, fewest_in_steps
+from calculator.planner.several import (
+    WORLDS,
+    fewest_for_adapters_in_steps,
+    fewest_in_steps,
+    fewest_with_ram_in_steps,
+)
 from tests.calculator.plans import examples
 
 LARGE = ("gpt2-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b")
@@ -53,3 +58,18 @@ def test_gpus_that_are_there_are_tried_first_and_as_many_as_they_are() -> None:
     shared = found.plan
     for one in fewest_in_steps(MODELS["gpt2-l"], shared, GPUS["t4"]):
         assert one is None or one.plan.gpus > shared.gpus
+
+
+@examples(8)
+@given(st.sampled_from(LARGE), st.sampled_from(list(GPUS.values())))
+def test_with_shards_in_ram_no_more_gpus_are_needed(model: str, gpu: Gpu) -> None:
+    here = [one for one in fewest_in_steps(MODELS[model], Plan(), gpu) if one]
+    in_ram = [one for one in fewest_with_ram_in_steps(MODELS[model], Plan(), gpu) if one]
+    for one in in_ram:
+        assert one.plan.cpu_offload
+        assert fits(model, one.plan, gpu)
+        assert one.ram == estimate(MODELS[model], one.plan).ram.total > 0
+        for fewer in (gpus for gpus in WORLDS if gpus < one.plan.gpus):
+            assert not fits(model, replace(one.plan, gpus=fewer), gpu)
+    for one in here:
+        assert in_ram[0].plan.gpus <= one.plan.gpus

@@ -1,0 +1,134 @@
+"""One step on the tape, in two halves: a forward pass alone shows most steps that do not fit."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from calculator.autograd import backward as engine
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.autograd.graph import Tensor
+from calculator.autograd.ledger import Ledger
+from calculator.autograd.mode import Mode
+from calculator.autograd.sharding import Unit
+from calculator.autograd.sizes import Shape
+from calculator.autograd.tape import Tape
+from calculator.models.decoder import Decoder
+from calculator.models.model import Model
+from calculator.parts import Phase
+from calculator.peaks.pipelined import Pipelined, held_inputs
+from calculator.peaks.runs import Run
+from calculator.techniques.turns import Turns
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Step:
+    """A recorded step: a model whose stacks hold the taped layers, their runs, and a mode.
+
+    `runs` are those of each stack, by its name, and `turns` the passes of a stage of a pipeline.
+    """
+
+    model: Model
+    runs: tuple[tuple[str, tuple[Run, ...]], ...]
+    mode: Mode
+    turns: Turns | None = None
+
+
+@dataclass(slots=True)
+class Begun:
+    """A step whose forward pass is on the tape; the loss and FSDP's root live until it is done."""
+
+    step: Step
+    tape: Tape
+    loss: Tensor | None
+    root: Unit | None
+
+
+def run_step(step: Step, tape: Tape | None = None) -> Tape:
+    """Forward, loss and backward of one micro-batch, on a tape of their own or on a given one."""
+    if not step.turns:
+        return finish(begin(step, tape))
+    t = tape or Tape(step.mode)
+    assert isinstance(step.model, Decoder)
+    Pipelined(step.model, step.turns, t).run()
+    return t
+
+
+def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
+    """Shapes and formats of what lives through a step without being the model's."""
+    if step.turns:
+        assert isinstance(step.model, Decoder)
+        return held_inputs(step.model, step.mode, step.turns)
+    return [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
+
+
+def begin(step: Step, tape: Tape | None = None) -> Begun:
+    """Forward and loss, of a step without turns."""
+    t = tape or Tape(step.mode)
+    t.ledger.begin(Phase.FORWARD)
+    ids, labels = (t.input(shape, dtype) for shape, dtype in inputs_of(step))
+    root = None if t.sharder is None else t.sharder.begin(step.model.outside())
+    return Begun(step, t, step.model.forward(ids, labels), root)
+
+
+def finish(begun: Begun) -> Tape:
+    """The backward pass of a step that has begun, once."""
+    t, loss, root = begun.tape, begun.loss, begun.root
+    begun.loss = begun.root = None
+    assert loss is not None, "it was finished before"
+    t.end_autocast()
+    if t.sharder is None or root is None:
+        scales = begun.step.mode.scales_loss
+        scaled = op.multiply(loss, t.constant((), FLOAT32)) if scales else loss
+        engine.backward([scaled], [t.like(scaled)])
+        return t
+    gradient = t.like(loss)
+    t.sharder.turn(root)
+    engine.backward([loss], [gradient])
+    t.sharder.end(root)
+    return t
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The unit of a run that stands for its left-out units: layers of a stack, from and to.
+
+    `run` is the run's number among those of all stacks.
+    """
+
+    stack: str
+    first: int
+    end: int
+    run: int
+
+
+def windows(step: Step) -> Iterator[Window]:
+    """Those of all full runs."""
+    number = 0
+    for stack, runs in step.runs:
+        position = 0
+        for run in runs:
+            if run.is_full:
+                first = position + run.repeated * run.unit
+                yield Window(stack, first, first + run.unit, number)
+            position += len(run.slots)
+            number += 1
+
+
+def living(ledger: Ledger, step: Step) -> Mapping[tuple[int, int | None], int]:
+    """The storages that live after the forward pass, by size and by the run that repeats them."""
+    marks = {mark: at for at, mark in reversed(ledger.marks)}
+    spans = [
+        (marks[one.stack, one.first, False], marks[one.stack, one.end, False], one.run)
+        for one in windows(step)
+    ]
+    alive: dict[int, int] = {}
+    for signed, birth in zip(ledger.events, ledger.births, strict=True):
+        if signed > 0:
+            alive[birth] = signed
+        else:
+            del alive[birth]
+    return Counter(
+        (size, next((run for start, end, run in spans if start <= birth < end), None))
+        for birth, size in alive.items()
+    )
