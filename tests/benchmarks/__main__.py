@@ -28,6 +28,7 @@ PARTS = (
     "defence",
     "sparse",
     "judging",
+    "verdicts",
 )
 ON_REQUEST = (
     "lighthouse",  # large to fetch

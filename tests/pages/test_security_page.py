@@ -10,7 +10,7 @@ import pytest
 from calculator.swarm.attacks import Attack
 from calculator.swarm.comparison import Start
 from calculator.swarm.plane import MOST_BAD
-from templates.pages.security import chaos, defence, judging
+from templates.pages.security import chaos, defence, judging, verdicts
 from templates.pages.security.context import (
     ATTACKS,
     BOUNDED,
@@ -164,6 +164,39 @@ def test_what_the_page_says_of_judging_is_the_codes(page: str) -> None:
     assert (settings["longest"].default, settings["heaviest"].default) == (4, 8)
     assert "four times the median length" in page
     assert "eight times the median number" in page
+
+
+def test_what_lying_judges_do_is_on_the_page_as_recorded(page: str) -> None:
+    found = verdicts.read()
+    assert found is not None
+    (table,) = json.loads(verdicts.PATH.read_text("utf-8"))["tables"]
+    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    scenes = {**verdicts.ATTACKS, **verdicts.LIARS}
+    for scene, row in zip(scenes, [*found.attacks, *found.liars], strict=True):
+        assert row in rows_of(page)
+        assert row[1] == f"{values[f'{scene}: held-out loss']:.2f}"
+    for scene, row in zip(verdicts.ATTACKS, found.attacks, strict=True):
+        taken = values[f"{scene}: bad updates taken"]
+        kept_out = float(row[2].rstrip("%")) + float(row[3].rstrip("%"))
+        assert kept_out == pytest.approx(100 * (1 - taken), abs=1)
+    for scene, row in zip(verdicts.LIARS, found.liars, strict=True):
+        assert row[2] == f"{1 - values[f'{scene}: bad updates taken']:.0%}"
+        assert row[3] == f"{1 - values[f'{scene}: honest updates taken']:.1%}"
+    assert found.liars[0][4:] == [verdicts.NONE, verdicts.NONE]
+    assert found.liars[2][5].startswith("2, by round ")
+    assert f"need not measure {found.spared} of the updates" in page
+    assert found.title in page
+
+
+def test_without_a_measurement_of_lying_judges_there_is_no_table(tmp_path: Path) -> None:
+    assert verdicts.read(tmp_path / "none.json") is None
+
+
+def test_the_scenes_on_the_page_are_those_that_are_measured() -> None:
+    from tests.benchmarks.verdicts import SCENES
+
+    assert [*verdicts.ATTACKS, *verdicts.LIARS] == [*SCENES]
+    assert {*verdicts.ATTACKS} == {*defence.ATTACKS} - {"all honest"}
 
 
 def test_what_the_page_says_of_judges_is_the_codes(page: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from calculator.catalog import SOURCES
 from calculator.swarm import attacks, plane
 from templates.pages.calculator.context import ask
-from templates.pages.security import chaos, defence, judging
+from templates.pages.security import chaos, defence, judging, verdicts
 
 MOST_ITERATIONS = 20  # the slider's maximum, and the number of legs in the picture
 
@@ -249,6 +249,7 @@ def context() -> dict[str, object]:
         "most_iterations": MOST_ITERATIONS,
         "measured": defence.read(),
         "judging": judging.read(),
+        "verdicts": verdicts.read(),
         "chaos": chaos.read(),
         "closed": CLOSED,
         "bounded": BOUNDED,

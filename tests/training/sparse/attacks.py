@@ -43,6 +43,11 @@ ATTACKS: dict[str, Attack] = {
     "replay": lambda material: material.others,
     "nothing": lambda material: torch.zeros_like(material.own),
 }
+# Those of averaging that are not among these.
+ABSURD: dict[str, Attack] = {
+    "times 1000": lambda material: 1000 * material.own,
+    "times -1000": lambda material: -1000 * material.own,
+}
 
 
 class BadPeer(Peer):

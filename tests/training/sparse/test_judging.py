@@ -12,7 +12,7 @@ import torch
 from hivemind.utils.crypto import RSAPrivateKey
 from torch.nn import functional
 
-from tests.training.sparse.attacks import ATTACKS, Attack, BadPeer
+from tests.training.sparse.attacks import ABSURD, ATTACKS, Attack, BadPeer
 from training.sparse import closing
 from training.sparse.codec import Update
 from training.sparse.host import Closed, Host, NotTakenError
@@ -171,6 +171,19 @@ def test_an_update_that_helps_and_is_far_too_long_is_shortened(
         run.make_round()
     assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
     assert run.loss() < 1.6 * honest.loss()
+
+
+@pytest.mark.parametrize("attack", ABSURD)
+def test_what_is_absurdly_long_is_refused_by_its_norm_or_left_out(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], honest: Run, attack: str
+) -> None:
+    run = make_run(tmp_path, keys, identities, ABSURD[attack], Judge(losses))
+    for _ in range(ROUNDS):
+        run.make_round()
+    assert run.refused > 0
+    assert run.refused + left_out(run, identities[0]) == ROUNDS
+    assert sum(left_out(run, identity) for identity in identities[1:]) <= 0.03 * 3 * ROUNDS
+    assert run.loss() < 1.15 * honest.loss()
 
 
 def test_without_a_judge_the_same_attack_does_harm(
