@@ -98,7 +98,10 @@ class StepCurve:
 
 
 def curve(
-    architecture: Architecture, plan: Plan | None = None, most: int | None = None
+    architecture: Architecture,
+    plan: Plan | None = None,
+    most: int | None = None,
+    named: int = MOST_NAMED,
 ) -> StepCurve:
     """The memory of one training step over its operations, the update last.
 
@@ -108,6 +111,7 @@ def curve(
         architecture: the model.
         plan: how it is trained.
         most: approximate maximum number of points; every phase's peak is among them.
+        named: maximum number of kinds of tensors that a point names.
 
     Raises:
         InputError: if the model does not support the plan.
@@ -131,7 +135,7 @@ def curve(
             Memory(*operations[number].parts),
             tuple(largest),
         )
-        for number, largest in zip(chosen, found.largest(chosen, MOST_NAMED), strict=True)
+        for number, largest in zip(chosen, found.largest(chosen, named), strict=True)
     ]
     update = update_memory(static, prepared, resolved)
     points.append(Point(len(operations), Phase.UPDATE, "", _update_words(resolved), update))

@@ -26,17 +26,20 @@ DIGITS: Final = 5
 BITS: Final = {1: "8-bit", 2: "16-bit", 4: "32-bit", 8: "64-bit"}
 
 
-def draw_curve(params: Params) -> dict[str, Any]:
-    """A state's curve.
+def draw_curve(params: Params, reach: int = 0, most: int = MOST_POINTS) -> dict[str, Any]:
+    """A state's curve, of about `most` points.
+
+    The picture reaches at least `reach` bytes, so that several can share a scale.
 
     `points` are in order: each begins at its `x` and ends where the next one begins; its `tops` are
     the heights of the parts, each on top of the one before. Words are numbered in `names` and
     `kinds`.
     """
     architecture, plan, gpu = read_state(params)
-    found = curve(architecture, plan, MOST_POINTS)
+    found = curve(architecture, plan, most)
     peak = found.peak.memory.total
-    scale = ABOVE * max(peak, gpu.memory if gpu.memory <= IN_SIGHT * peak else 0)
+    highest = max(peak, reach)
+    scale = ABOVE * max(highest, gpu.memory if gpu.memory <= IN_SIGHT * highest else 0)
     phases = _phases(found)
     names: dict[str, int] = {}
     kinds: dict[str, int] = {}

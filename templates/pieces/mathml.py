@@ -19,7 +19,7 @@ EQUATION = re.compile(r"^\$\$(.+?)\$\$$", re.S | re.M)
 SOURCE = re.compile(r"^Source: (.+(?:\n.+)*)", re.M)
 PRODUCT = re.compile(r"(?<=[\w)\]])\*(?=[\w(])")
 # From a page in reference/ to the list of all sources.
-SOURCES_PAGE = "../../numbers/"
+SOURCES_PAGE = "../../formulas/"
 
 
 class DocstringPreprocessor(Preprocessor):

@@ -1,6 +1,6 @@
 """The table of what a layer keeps against published and measured coefficients."""
 
-from templates.pages.numbers.layer_formulas import rows
+from templates.pages.formulas.layer_formulas import rows
 
 
 def test_bert_in_16_bits_keeps_the_published_34_sbh_and_5_as2b() -> None:

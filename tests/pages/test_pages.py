@@ -8,10 +8,9 @@ import pytest
 from calculator.catalog import GPUS, MODELS, SOURCES
 from calculator.plan import Plan
 from templates.pages.calculator.context import GROUPS, SLIDERS, families
-from templates.pages.numbers.context import accuracy, comparisons_on
+from templates.pieces.accuracy import comparisons_on
 from templates.render import pages as page_folders
 from templates.render import render
-from tests.pages.tables import cells_of
 from validation.rows import read_rows
 
 
@@ -59,8 +58,8 @@ def test_the_calculator_names_every_model_gpu_and_choice(pages: Path) -> None:
             assert words in page
 
 
-def test_the_page_of_numbers_names_every_model_and_source(pages: Path) -> None:
-    page = (pages / "numbers.md").read_text("utf-8")
+def test_the_page_of_formulas_names_every_model_and_source(pages: Path) -> None:
+    page = (pages / "formulas.md").read_text("utf-8")
     for model in MODELS.values():
         assert model.title in page
         assert model.note in page
@@ -73,16 +72,6 @@ def test_rendering_twice_gives_the_same_bytes(pages: Path, tmp_path: Path) -> No
     render(tmp_path)
     for page in pages.rglob("*.md"):
         assert (tmp_path / page.relative_to(pages)).read_bytes() == page.read_bytes()
-
-
-def test_the_page_of_numbers_shows_the_worst_step(pages: Path) -> None:
-    page = (pages / "numbers.md").read_text("utf-8")
-    for measured in accuracy():
-        everything, *families = measured.rows
-        assert everything.count == sum(family.count for family in families)
-        assert str(everything.count) in cells_of(page)
-        assert everything.worst in cells_of(page)
-        assert everything.worst in {family.worst for family in families}
 
 
 def test_nearly_every_measured_step_is_compared() -> None:

@@ -74,7 +74,7 @@ def test_stars_of_a_product_stay_and_emphasis_works() -> None:
 
 
 def test_a_source_is_linked_to_the_list_of_sources() -> None:
-    assert '<a href="../../numbers/#source-torch">torch</a>' in shown("Source: torch (a file)")
+    assert '<a href="../../formulas/#source-torch">torch</a>' in shown("Source: torch (a file)")
 
 
 @pytest.mark.parametrize("text", ["```\na*b\n$$x$$\n```", "`a*b`"])

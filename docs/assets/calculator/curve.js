@@ -4,14 +4,14 @@
  * high each part of it reaches, and what its words are; here is only the drawing.
  */
 
-/** @typedef {{x: number, tops: number[], total: string, parts: string[], name: number, layer: string, largest: [number, number, string][]}} Point */
+import { endOf, outline } from "./outline.js";
+
+/** @typedef {import("./outline.js").Place & {total: string, parts: string[], name: number, layer: string, largest: [number, number, string][]}} Point */
 /** @typedef {{start: number, end: number, name: string, label: string}} Phase */
 /** @typedef {{operations: string, is_thinned: boolean, phases: Phase[], lines: {y: number, text: string}[], limit: {y: number, text: string} | null, peak: number, points: Point[], names: string[], kinds: string[], summary: string[]}} Curve */
 
 // An edit is followed by the curve when no other one came for so long: the figures come first.
 const QUIET_MS = 250;
-const WIDTH = 1000;
-const HEIGHT = 1000;
 
 /**
  * @param {HTMLDetailsElement} place
@@ -190,30 +190,6 @@ export function mountCurve(place, ask) {
   }
   return { showStale, follow };
 }
-
-/**
- * @param {Point[]} points
- * @param {number} at
- */
-const endOf = (points, at) => points[at + 1]?.x ?? 1;
-
-/**
- * The outline of a part: along its top from left to right, along what it stands on back.
- *
- * @param {Point[]} points
- * @param {number} part
- */
-function outline(points, part) {
-  const there = points.map((point, at) => `V${height(point.tops[part])}H${across(endOf(points, at))}`);
-  const back = points.map((point) => `V${height(point.tops[part - 1] ?? 0)}H${across(point.x)}`);
-  return `M0,${HEIGHT}${there.join("")}${back.reverse().join("")}Z`;
-}
-
-/** @param {number} share */
-const across = (share) => (WIDTH * share).toFixed(2);
-
-/** @param {number} share */
-const height = (share) => (HEIGHT * (1 - share)).toFixed(1);
 
 /**
  * @param {string} text

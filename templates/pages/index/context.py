@@ -13,7 +13,7 @@ from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
 from templates.pages.index.loss_line import draw_loss
-from templates.pages.numbers.context import accuracy
+from templates.pieces.accuracy import accuracy
 from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, Run, first_run
 from templates.pieces.scripts import ask_script

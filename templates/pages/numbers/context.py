@@ -1,116 +1,37 @@
-"""Data for 'How the numbers are made': the formulas' docstrings, the models, the sources."""
-
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+"""Data for 'How the numbers are made': a layer, the memory over a step, the errors."""
 
 from calculator import overhead
-from calculator.autograd import operations
-from calculator.catalog import MODELS, SOURCES
-from calculator.errors import InputError
-from calculator.estimate import estimate
+from calculator.allocator import BLOCK
+from calculator.catalog import find_model
 from calculator.report import Part, Phase
-from calculator.units import format_bytes, format_count
-from templates.pages.calculator.context import by_family
-from templates.pages.numbers import layer_formulas
-from templates.pieces.docstrings import chapters, summaries
-from validation.compare import NEARLY_EXACT, Comparison, compare, spread
-from validation.rows import read_rows
-
-# What the rows in validation/measurements were measured on.
-DEVICES = {
-    "counting": "PyTorch's own code on a GPU that counts and computes nothing",
-    "cuda": "a real GPU",
-    "cpu": "a processor",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Relative errors of the peak in one group of measured steps, as percentages."""
-
-    name: str
-    count: int
-    nearly_exact: int
-    median: str
-    ninetieth: str
-    worst: str
-
-    @property
-    def cells(self) -> list[object]:
-        """The row of a table, its heading first."""
-        errors = [self.median, self.ninetieth, self.worst]
-        return [self.name, f"{self.count:,}", self.nearly_exact, *errors]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The steps measured on one device: all together, then each family."""
-
-    device: str
-    rows: list[Accuracy]
-
-
-@cache  # some hundred steps, asked for by two pages
-def accuracy() -> list[Measured]:
-    """The calculator beside the measured rows of each device."""
-    found = []
-    for device, words in DEVICES.items():
-        comparisons = comparisons_on(device)
-        if not comparisons:
-            continue
-        rows = [accuracy_of("All", comparisons)]
-        rows += [accuracy_of(title, members) for title, members in by_family(comparisons)]
-        found.append(Measured(words, rows))
-    return found
-
-
-@cache  # the same rows for three pages
-def comparisons_on(device: str) -> list[Comparison]:
-    """The device's rows, without those whose options the calculator rejects for the model."""
-    found = []
-    for row in read_rows(device):
-        with suppress(InputError):
-            found += compare([row])
-    return found
-
-
-def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:
-    """The errors of one group, at least one step, as a row of a table."""
-    errors = spread([item.error for item in comparisons])
-    figures = (
-        f"{100 * error:.2f}\N{NO-BREAK SPACE}%"
-        for error in (errors.median, errors.ninetieth, errors.worst)
-    )
-    nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
-    return Accuracy(name, errors.count, nearly_exact, *figures)
-
-
-def notes() -> dict[str, list[str]]:
-    """The models' notes, each once, with the titles of the models that have it."""
-    found: dict[str, list[str]] = {}
-    for model in MODELS.values():
-        if model.note:
-            found.setdefault(model.note, []).append(model.title)
-    return found
+from calculator.units import format_bytes
+from templates.pages.numbers.curves import MODEL, pictures
+from templates.pages.numbers.one_layer import kept_by_one_layer
+from templates.pieces.accuracy import accuracy
 
 
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
-    counts = {name: estimate(model).parameters for name, model in MODELS.items()}
+    architecture = find_model(MODEL)
+    plain, *changed = pictures()
+    kept = kept_by_one_layer(architecture)
+    sizes = plain.counted.parts
     return {
-        "chapters": chapters(),
-        "operations": summaries(operations),
-        "layer_rows": layer_formulas.rows(),
-        "models": MODELS.values(),
-        "parameters": {name: format_count(count) for name, count in counts.items()},
+        "model": architecture,
+        "plain": plain,
+        "changed": changed,
+        "parts": list(Part),
+        "phases": list(Phase),
+        "size_of": {part.key: format_bytes(sizes[part.key]) for part in Part},
+        "bytes_of": sizes,
+        "phase_of_peak": plain.counted.report.peak_phase.label.lower(),
+        "kept": kept,
+        "kept_in_all": format_bytes(sum(one.bytes for one in kept)),
+        "most_kept": kept[0].bytes,
+        "block": BLOCK,
+        "accuracy": accuracy(),
         "context_memory": format_bytes(overhead.CONTEXT_BYTES),
         "workspace": format_bytes(overhead.WORKSPACE_BYTES),
         "hopper_workspace": format_bytes(overhead.HOPPER_WORKSPACE_BYTES),
         "slack": f"{overhead.SLACK_TYPICAL // 10} %",
-        "accuracy": accuracy(),
-        "notes": notes(),
-        "phases": list(Phase),
-        "parts": list(Part),
-        "sources": SOURCES,
     }

@@ -8,8 +8,8 @@ from calculator.catalog import GPUS, SOURCES, Gpu, find_gpu, find_model
 from calculator.plan import Plan
 from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
-from templates.pages.numbers.context import comparisons_on
 from templates.pages.tutorial.notebooks import code
+from templates.pieces.accuracy import comparisons_on
 from templates.pieces.counted import Counted, count
 from tools.source import find_source
 from validation.compare import Comparison

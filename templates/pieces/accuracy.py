@@ -1,0 +1,78 @@
+"""The calculator's peaks beside the measured steps: errors by device and family."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+from calculator.errors import InputError
+from templates.pages.calculator.context import by_family
+from validation.compare import NEARLY_EXACT, Comparison, compare, spread
+from validation.rows import read_rows
+
+# What the rows in validation/measurements were measured on.
+DEVICES = {
+    "counting": "PyTorch's own code on a GPU that counts and computes nothing",
+    "cuda": "a real GPU",
+    "cpu": "a processor",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Relative errors of the peak in one group of measured steps, as percentages."""
+
+    name: str
+    count: int
+    nearly_exact: int
+    median: str
+    ninetieth: str
+    worst: str
+
+    @property
+    def cells(self) -> list[object]:
+        """The row of a table, its heading first."""
+        errors = [self.median, self.ninetieth, self.worst]
+        return [self.name, f"{self.count:,}", self.nearly_exact, *errors]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The steps measured on one device: all together, then each family."""
+
+    device: str
+    rows: list[Accuracy]
+
+
+@cache  # some hundred steps, asked for by two pages
+def accuracy() -> list[Measured]:
+    """The calculator beside the measured rows of each device."""
+    found = []
+    for device, words in DEVICES.items():
+        comparisons = comparisons_on(device)
+        if not comparisons:
+            continue
+        rows = [accuracy_of("All", comparisons)]
+        rows += [accuracy_of(title, members) for title, members in by_family(comparisons)]
+        found.append(Measured(words, rows))
+    return found
+
+
+@cache  # the same rows for three pages
+def comparisons_on(device: str) -> list[Comparison]:
+    """The device's rows, without those whose options the calculator rejects for the model."""
+    found = []
+    for row in read_rows(device):
+        with suppress(InputError):
+            found += compare([row])
+    return found
+
+
+def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:
+    """The errors of one group, at least one step, as a row of a table."""
+    errors = spread([item.error for item in comparisons])
+    figures = (
+        f"{100 * error:.2f}\N{NO-BREAK SPACE}%"
+        for error in (errors.median, errors.ninetieth, errors.worst)
+    )
+    nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
+    return Accuracy(name, errors.count, nearly_exact, *figures)
