@@ -66,7 +66,7 @@ PRESETS: Final[dict[str, Preset]] = {
         {**_TOGETHER, **_SPARSE, "volunteers": 16, "gpu": "rtx-3060", "up": 20, "down": 20,
          "way": "round", "local_steps": 8},
         "",
-        "The model and data of the 2021 run, exchanged as this project's recipe `sparse` does it.",
+        "The model and data of the 2021 run, exchanged as this project's recipe “sparse” does it.",
         "Assumed: 16 volunteers with a GeForce RTX 3060 for 12 hours a day, so 8 at a time, 20 "
         "Mbit/s up and down, and an exchange after 8 steps.",
     ),

@@ -34,7 +34,10 @@ def marks(page: str) -> list[str]:
 def _marks_of(piece: Piece) -> dict[str, re.Pattern[str]]:
     if piece.is_code:  # in Python two stars are a power, or arguments by name
         return {name: pattern for name, pattern in MARKS.items() if name != "emphasis"}
-    return MARKS | {"a heading mark": re.compile(r"^\s*#+ \S", re.M)}
+    return MARKS | {
+        "a heading mark": re.compile(r"^\s*#+ \S", re.M),
+        "a mark of code": re.compile(r"`[^`\n]+`"),
+    }
 
 
 def test_no_built_page_shows_its_own_source(site: Path) -> None:
@@ -53,6 +56,7 @@ def test_no_built_page_shows_its_own_source(site: Path) -> None:
         "<p>&lt;div class=equation&gt;</p>",
         "<p>[text](page.md)</p>",
         "<p>more **bold**</p>",
+        "<p>the recipe `paper`</p>",
         "<td>$$x$$</td>",
         "<p>{{ name }}</p>",
     ],
