@@ -75,7 +75,7 @@ class Round:
     def cells(self) -> list[str]:
         """The row of a table on traffic and time."""
         return [
-            str(self.peers),
+            f"{self.peers} volunteers",
             self.line,
             format_traffic(self.sent),
             format_traffic(self.received),
