@@ -77,9 +77,18 @@ def test_measured_speeds_stand_beside_their_targets(tmp_path: Path) -> None:
         speed.UNKNOWN,
         speed.REASONS["calculator's page: gzip"],
     ]
+    assert list(found.reasons.values()) == [["kept"], ["calculator's page: gzip"]]
     assert (found.met, found.targets) == (1, 3)
     assert (found.machine, found.load) == ("CPU, 2 cores, Chromium 156", 3.5)
     assert (found.command, found.date) == ("build.py bench x", "2026-11-22")
+
+
+def test_a_reason_for_several_targets_is_said_once(tmp_path: Path) -> None:
+    names = ["second visit: processor time, stock = 1", "second visit: time, stock = 1"]
+    start = part("start", *(figure(name, 0.5, "", 0.2) for name in names))
+    found = speed.read(written(tmp_path, start))
+    assert found is not None
+    assert list(found.reasons.values()) == [names]
 
 
 def test_a_figure_of_several_pages_is_one_row_if_its_target_is_the_same(tmp_path: Path) -> None:

@@ -102,6 +102,14 @@ class Speed:
         """Rows with a missed target."""
         return [row for part in self.measurements for row in part.rows if row.missed]
 
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """The reasons for missed targets, each with the names of its rows."""
+        found: dict[str, list[str]] = {}
+        for row in self.missed:
+            found.setdefault(row.reason, []).append(row.cells[0])
+        return found
+
 
 def read(path: Path = PATH) -> Speed | None:
     """The measurements; None if the file does not exist."""
