@@ -1,4 +1,4 @@
-"""How the numbers are made: what the page says of its pictures is what the calculator counts."""
+"""The page on how the numbers are made says what the calculator counts, in words and pictures."""
 
 import re
 

@@ -99,7 +99,7 @@ class Kept:
 
 
 def kept_by_one_layer(architecture: Architecture) -> list[Kept]:
-    """What a layer in the middle adds to the memory of the forward pass, the most first.
+    """The memory that a layer in the middle adds to the forward pass, the largest group first.
 
     Raises:
         InputError: for a tensor without a purpose in `PURPOSES`.
