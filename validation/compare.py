@@ -233,7 +233,8 @@ def _errors_in(phase: str, comparisons: Sequence[Comparison]) -> list[float]:
 def _phases_beyond(comparisons: Sequence[Comparison]) -> Iterator[str]:
     beyond = [(item, found) for item in comparisons if (found := item.phases_beyond())]
     exact = len(comparisons) - len(beyond)
-    yield f"all phases within {NEARLY_EXACT:.2%}: {exact} of {len(comparisons)}; the others:"
+    others = "; the others:" if beyond else ""
+    yield f"all phases within {NEARLY_EXACT:.2%}: {exact} of {len(comparisons)}{others}"
     for item, found in beyond:
         errors = ", ".join(f"{name} {100 * error:+.3f}" for name, error in found.items())
         yield f"{errors}  {item.configuration.command}"

@@ -32,7 +32,7 @@ CHANGES: Final = (
     Change(
         "Gradient checkpointing",
         "The forward pass keeps only each layer's input. The backward pass computes one layer "
-        "again at a time: the teeth on the way down. Weights and states are as large as before.",
+        "again at a time: the teeth of the curve. Weights and states are as large as before.",
         {"checkpointing": "full"},
     ),
     Change(
