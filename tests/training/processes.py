@@ -81,8 +81,8 @@ class Swarm:
                 worker = self.members[name]
                 if worker.hangs or worker.exit_code is not None:
                     worker.kill()
-                    terminal = (self.folder / name / "terminal.txt").read_text()
-                    assert starts[name] < 3, f"{name} does not start: {terminal[-2000:]}"
+                    said = self.said(name)
+                    assert starts[name] < 3, f"{name} does not start: {said[-2000:]}"
                     starts[name] += 1
                     worker.start()
             return all(self.members[name].has_started for name in names)
@@ -102,14 +102,32 @@ class Swarm:
     def begin(self, *volunteers: str) -> str:
         """Start the monitor and volunteers; the monitor's port."""
         port = str(free_port())
-        self.write_run_file([])
-        self.start("monitor", "--live", str(self.live), "--port", port)
-        self.await_start("monitor")
-        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
+        self.begin_at(port)
         for name in volunteers:
             self.start(name, "--name", name)
         self.await_start(*volunteers)
         return port
+
+    def begin_at(self, port: str) -> None:
+        """Start the monitor alone, and write its address into the run file."""
+        self.write_run_file([])
+        self.start_monitor(port)
+        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
+
+    def start_monitor(self, port: str) -> None:
+        """Start the monitor, and wait until it has started."""
+        self.start("monitor", "--live", str(self.live), "--port", port)
+        self.await_start("monitor")
+
+    def await_end(self) -> None:
+        """Wait until every process has ended, and note the exit codes."""
+        for name, worker in self.members.items():
+            wait_for(f"{name} to end", lambda w=worker: w.exit_code is not None)
+            self.seen[f"exit code of {name}"] = worker.exit_code
+
+    def said(self, name: str) -> str:
+        """A process' terminal so far."""
+        return (self.folder / name / "terminal.txt").read_text()
 
     def stop(self) -> None:
         """End everybody politely, all at once, and then all that is left."""
@@ -118,3 +136,32 @@ class Swarm:
                 worker.process.send_signal(signal.SIGTERM)
         for worker in self.members.values():
             worker.stop(60)
+
+
+@dataclass
+class RoundsSwarm(Swarm):
+    """The processes of a run with local steps."""
+
+    recipe: str = "tiny-sparse"
+
+    def begin(self, *volunteers: str) -> str:
+        """Start the monitor, which is the host of the rounds, and volunteers; the port."""
+        port = str(free_port())
+        self.exchange = f"http://127.0.0.1:{port}"
+        self.begin_at(port)
+        for name in volunteers:
+            self.start(name, "--name", name, "--no-doctor")
+        self.await_start(*volunteers)
+        return port
+
+    def assert_all_ended_well(self) -> None:
+        """See that every process ended with status 0, and every round has its line."""
+        for name in self.members:
+            assert self.seen[f"exit code of {name}"] == 0, self.said(name)
+        assert [line["step"] for line in self.lines()] == list(range(1, self.steps + 1))
+
+    def assert_loss_fell(self) -> None:
+        """See that the loss at the end is lower than at the beginning."""
+        losses = [line["loss"] for line in self.lines() if line["loss"] is not None]
+        assert len(losses) > self.steps / 2
+        assert sum(losses[-3:]) / 3 < sum(losses[:3]) / 3 - 0.1

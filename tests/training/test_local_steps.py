@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from tests.training.processes import Swarm, wait_for
+from tests.training.processes import RoundsSwarm, wait_for
 from training.access.grants import peer_id_of
 from training.data import streaming
 from training.model import checkpoint
+from training.model.checkpoint import DRAWING
 from training.network.connection import Identity
 from training.records.owners import contributor_of
-from training.rehearsal.command import free_port
 from training.run import status
-from training.run.live import read_samples
+from training.run.live import LiveFolder, read_samples
 from training.run.recipes import TINY
 from training.sparse import catching_up, closing
 from training.sparse.layout import Layout
@@ -33,30 +34,18 @@ EARLY, LATE = 4, 10  # steps
 
 
 @dataclass
-class Scenario(Swarm):
+class Scenario(RoundsSwarm):
     """The events to play, and the observations made meanwhile."""
 
-    recipe: str = "tiny-sparse"
-
     def play(self) -> None:
-        port = str(free_port())
-        self.exchange = f"http://127.0.0.1:{port}"
-        self.write_run_file([])
-        self.start("monitor", "--live", str(self.live), "--port", port)
-        self.await_start("monitor")
-        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
-        for name in ("alice", "bob"):
-            self.start(name, "--name", name, "--no-doctor")
-        self.await_start("alice", "bob")
+        port = self.begin("alice", "bob")
         wait_for("the first rounds", lambda: self.last_line() >= EARLY)
         self.restart_monitor(port)
         wait_for("rounds for carol to miss", lambda: self.last_line() >= LATE)
         self.start("carol", "--name", "carol", "--no-doctor")
         self.await_start("carol")
         self.seen["step of carol's start"] = self.last_line()
-        for worker in self.members.values():
-            wait_for(f"{worker.folder.name} to end", lambda w=worker: w.exit_code is not None)
-            self.seen[f"exit code of {worker.folder.name}"] = worker.exit_code
+        self.await_end()
 
     def restart_monitor(self, port: str) -> None:
         self.members["monitor"].kill()
@@ -64,11 +53,7 @@ class Scenario(Swarm):
         wait_for(
             "alice to say that the host is gone", lambda: "does not answer" in self.said("alice")
         )
-        self.start("monitor", "--live", str(self.live), "--port", port)
-        self.await_start("monitor")
-
-    def said(self, name: str) -> str:
-        return (self.folder / name / "terminal.txt").read_text()
+        self.start_monitor(port)
 
     def rounds(self) -> Rounds:
         """The run as the files in the monitor's folder say."""
@@ -98,16 +83,12 @@ def board(swarm: Scenario) -> dict[str, dict[str, object]]:
 
 
 def test_the_run_makes_all_its_steps_and_everybody_ends_well(swarm: Scenario) -> None:
-    for name in ("monitor", "alice", "bob", "carol"):
-        assert swarm.seen[f"exit code of {name}"] == 0, swarm.said(name)
-    assert [line["step"] for line in swarm.lines()] == list(range(1, TOTAL_STEPS + 1))
+    swarm.assert_all_ended_well()
     assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
 
 
 def test_the_loss_falls(swarm: Scenario) -> None:
-    losses = [line["loss"] for line in swarm.lines() if line["loss"] is not None]
-    assert len(losses) > TOTAL_STEPS / 2
-    assert sum(losses[-3:]) / 3 < sum(losses[:3]) / 3 - 0.1
+    swarm.assert_loss_fell()
 
 
 def test_volunteers_say_that_the_host_is_gone_and_go_on(swarm: Scenario) -> None:
@@ -170,3 +151,16 @@ def test_old_rounds_are_removed_and_pictures_drawn(swarm: Scenario) -> None:
     assert samples["checkpoints"][-1]["step"] == TOTAL_STEPS
     for row in samples["checkpoints"][-1]["images"]:
         assert (swarm.live / row[0]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_visitors_can_draw_with_the_newest_checkpoint(swarm: Scenario) -> None:
+    """The page's file holds the rounds' weights, in 16 bits."""
+    newest = LiveFolder(swarm.live).read_checkpoints()[-1]
+    assert (newest.step, newest.drawing) == (
+        TOTAL_STEPS,
+        f"checkpoints/{TOTAL_STEPS:06d}/{DRAWING}",
+    )
+    packed = load_file(swarm.live / str(newest.drawing))
+    _, model = checkpoint.fetch(str(swarm.live))
+    for name, weight in model.state_dict().items():
+        assert torch.equal(packed[f"model.{name}"], weight.half()), name

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.processes import Swarm, wait_for
+from tests.training.processes import RoundsSwarm, wait_for
+from training.access.grants import peer_id_of
 from training.data import streaming
-from training.rehearsal.command import free_port
-from training.run import status
+from training.monitor import banned_judges
+from training.network.connection import Identity
 from training.run.recipes import TINY
 from training.run.supervisor import Worker
+from training.sparse import assignment, envelope
+from training.sparse.store import FolderStore
 
 pytestmark = pytest.mark.swarm
 
@@ -22,25 +25,28 @@ LIAR = "mallory"
 
 
 @dataclass
-class Scenario(Swarm):
-    """Four volunteers, one of which hands in made-up verdicts."""
-
-    recipe: str = "tiny-sparse"
+class Scenario(RoundsSwarm):
+    """Four volunteers, one of which hands in made-up verdicts, and a monitor that is killed."""
 
     def play(self) -> None:
-        port = str(free_port())
-        self.exchange = f"http://127.0.0.1:{port}"
-        self.write_run_file([])
-        self.start("monitor", "--live", str(self.live), "--port", port)
-        self.await_start("monitor")
-        self.write_run_file(status.read(self.folder / "monitor")["addresses"])
-        for name in ("alice", "bob", "carol"):
-            self.start(name, "--name", name, "--no-doctor")
+        port = self.begin("alice", "bob", "carol")
         self.start_liar()
-        self.await_start("alice", "bob", "carol", LIAR)
-        for worker in self.members.values():
-            wait_for(f"{worker.folder.name} to end", lambda w=worker: w.exit_code is not None)
-            self.seen[f"exit code of {worker.folder.name}"] = worker.exit_code
+        self.await_start(LIAR)
+        wait_for("the liar to be found out", lambda: "judges no more" in self.said("monitor"))
+        self.seen["last step before the restart"] = self.last_line()
+        self.members["monitor"].kill()
+        self.start_monitor(port)
+        self.await_end()
+
+    def judges(self) -> dict[int, set[str]]:
+        """The judges of each round whose files are still there."""
+        store = FolderStore(self.folder / "monitor" / "exchange")
+        found = {}
+        for name in store.names(assignment.FOLDER):
+            content = store.get(str(store.find(name)), 10**6)
+            body = envelope.open_file("assignment", content, 10**6).body
+            found[int(name.rpartition("/")[2])] = set(json.loads(body))
+        return found
 
     def start_liar(self) -> None:
         folder = self.folder / LIAR
@@ -50,9 +56,6 @@ class Scenario(Swarm):
         command += ["--name", LIAR, "--no-doctor"]
         self.members[LIAR] = Worker(command, folder, threads=1, log=folder / "terminal.txt")
         self.members[LIAR].start()
-
-    def said(self, name: str) -> str:
-        return (self.folder / name / "terminal.txt").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +70,7 @@ def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 
 
 def test_the_run_makes_all_its_steps_and_everybody_ends_well(swarm: Scenario) -> None:
-    for name in swarm.members:
-        assert swarm.seen[f"exit code of {name}"] == 0, swarm.said(name)
-    assert [line["step"] for line in swarm.lines()] == list(range(1, TOTAL_STEPS + 1))
+    swarm.assert_all_ended_well()
 
 
 def test_volunteers_judge_and_the_monitor_believes_them(swarm: Scenario) -> None:
@@ -83,8 +84,16 @@ def test_the_liar_is_named_and_nobody_else(swarm: Scenario) -> None:
     assert said[0].startswith(LIAR)
 
 
+def test_a_monitor_started_again_lets_the_liar_judge_no_more(swarm: Scenario) -> None:
+    liar = peer_id_of(Identity.read(swarm.folder / LIAR).public_key)
+    assert banned_judges.read(swarm.folder / "monitor") == {liar}
+    since = swarm.seen["last step before the restart"] + 1  # a round may have been open
+    judges = [who for number, who in swarm.judges().items() if number > since]
+    assert judges
+    assert not any(liar in who for who in judges)
+
+
 def test_the_loss_falls_and_everybody_is_credited(swarm: Scenario) -> None:
-    losses = [line["loss"] for line in swarm.lines() if line["loss"] is not None]
-    assert sum(losses[-3:]) / 3 < sum(losses[:3]) / 3 - 0.1
+    swarm.assert_loss_fell()
     board = json.loads((Path(swarm.live) / "peers.json").read_text())
     assert {who["name"] for who in board if who["samples"]} == {"alice", "bob", "carol", LIAR}

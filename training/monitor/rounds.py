@@ -22,7 +22,7 @@ from training.access.membership import Membership
 from training.authority.local import find_authority_folder, sign_own
 from training.model import checkpoint
 from training.model.transformer import build_model
-from training.monitor import publish
+from training.monitor import banned_judges, publish
 from training.monitor.helping import Help
 from training.monitor.judging import HeldBatches
 from training.monitor.round_books import RoundBooks, Traffic
@@ -37,7 +37,7 @@ from training.monitor.service import (
 )
 from training.monitor.web_host import WebHost
 from training.network.connection import Identity, alone_in
-from training.pictures import gallery
+from training.pictures import gallery, in_page
 from training.run import atomic
 from training.run import status as status_file
 from training.run.live import LiveFolder, ProgressLine, RunCard, timestamp
@@ -139,7 +139,13 @@ class RoundsMonitor:
         self._book_missed(swarm, state.round)
         losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
         judge = Judge(losses)
-        panel = Panel(losses.disclose, settings.judges, settings.verdict_seconds)
+        panel = Panel(
+            losses.disclose,
+            settings.judges,
+            settings.verdict_seconds,
+            liars=banned_judges.read(options.folder),
+            ban=partial(banned_judges.write, options.folder),
+        )
         self.host = Host(swarm, self.store, state, policy, membership, judge=judge, panel=panel)
         self._losses = losses
         self._updates = self._believed = 0  # judged since the start; by volunteers
@@ -290,7 +296,10 @@ class RoundsMonitor:
             catching_up.forget_before(self.store, KEPT)
             load(state.weights, self._parameters)
             time_now = timestamp(time.time())
-            checkpoint.publish(self.live, self.model, state.round, loss, time_now)
+            drawing = None
+            with going_on("packing the model for the page"):
+                drawing = in_page.pack(self.model, self.recipe)
+            checkpoint.publish(self.live, self.model, state.round, loss, time_now, drawing=drawing)
             self._checkpoint_step = state.round
             if self.uploader is not None:
                 self.uploader.look()

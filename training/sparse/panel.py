@@ -20,7 +20,7 @@ judged as one without judges.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from training.access.signatures import PeerKey
@@ -40,6 +40,7 @@ LONGEST_PAUSE = 64  # rounds between two hearings
 REST = 10  # rounds in which a judge that did not answer is not drawn; twice as many each time
 
 Disclose = Callable[[int], bytes]  # the file of the sequences on which a round is measured
+Ban = Callable[[Collection[str]], None]  # told all liars so far
 
 
 def agree(one: Finding, other: Finding) -> bool:
@@ -135,6 +136,8 @@ class Panel:
         each: judges of an update.
         seconds: for their verdicts.
         chooser: of judges and of the updates that the host measures; nobody else knows its state.
+        liars: of before. ban: notes the liars where a new process finds them; if that fails, the
+            round stays open, and is tried again.
 
     Attributes:
         liars: judges that are not drawn again.
@@ -146,9 +149,12 @@ class Panel:
         each: int = 3,
         seconds: float = 30.0,
         chooser: random.Random | None = None,
+        liars: Collection[str] = (),
+        ban: Ban = lambda _liars: None,
     ) -> None:
-        self.liars: set[str] = set()
+        self.liars = set(liars)
         self._disclose, self._each, self._seconds = disclose, each, seconds
+        self._ban = ban
         self._chooser = chooser or random.SystemRandom()
         self._rests: dict[str, tuple[int, int]] = {}  # first round after a rest, its length
         self._pause = self._resumes = 0  # rounds between hearings, first round of the next one
@@ -203,6 +209,8 @@ class Panel:
         Gives the volunteers about whom liars were believed before.
         """
         hearing.check(own)
+        if hearing.liars:
+            self._ban(self.liars | hearing.liars)
         self.liars |= hearing.liars
         if hearing.shares:
             is_enough = hearing.covered >= COVERED

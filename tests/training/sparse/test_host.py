@@ -1,12 +1,12 @@
 """training/sparse/host: what a host takes, when it closes a round, what it keeps."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hivemind.utils.crypto import RSAPrivateKey
 
+from tests.training.sparse.clocks import Clock
 from tests.training.sparse.rounds import (
     POLICY,
     RUN,
@@ -22,14 +22,6 @@ from training.sparse import closing
 from training.sparse.host import Host, NotTakenError
 from training.sparse.peer import published
 from training.sparse.store import FolderStore
-
-
-@dataclass
-class Clock:
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

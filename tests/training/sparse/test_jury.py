@@ -1,8 +1,6 @@
 """Volunteers judge each other's updates at a host; some lie, some vanish."""
 
-import itertools
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
 from tests.training.sparse.attacks import ATTACKS, Attack
+from tests.training.sparse.clocks import Clock, ticking
 from tests.training.sparse.jury import Jury, Manner
 from tests.training.sparse.test_judging import STEPS, Run, losses, make_run
 from training.sparse import assignment, catching_up, panel
@@ -22,14 +21,6 @@ from training.sparse.verdict import Finding
 
 ROUNDS = 25
 WAIT = 30.0  # seconds for verdicts
-
-
-@dataclass
-class Clock:
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -61,11 +52,6 @@ class Scene:
             assert peer.follow() == 1
         self.run.closed.append(closed)
         return closed
-
-
-def ticking() -> Callable[[], float]:
-    count = itertools.count()
-    return lambda: next(count)
 
 
 def make_scene(

@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 from hivemind.utils.crypto import RSAPrivateKey
@@ -229,3 +229,24 @@ def test_a_group_that_lies_where_it_is_alone_is_found_out_after_three_lies_on_av
         told.append(lies)
     assert SPOT == 0.25
     assert sum(told) / len(told) == pytest.approx(3.0, abs=4 * math.sqrt(12 / 4000))
+
+
+def test_a_new_panel_knows_the_liars_of_the_one_before(keys: list[RSAPrivateKey]) -> None:
+    """The ban is noted before the round is over: if it cannot be, the next attempt may."""
+    updates = taken(4)
+    liar = updates[0].peer
+    noted: list[list[str]] = []
+
+    def fail(_liars: Collection[str]) -> None:
+        raise OSError("no space left")
+
+    hearing = make_hearing({liar: (A,)})
+    hearing.liars.add(liar)
+    with pytest.raises(OSError, match="no space left"):
+        Panel(lambda _: b"", ban=fail).close(hearing, {})
+    first = Panel(lambda _: b"", liars={"earlier"}, ban=lambda liars: noted.append(sorted(liars)))
+    first.close(hearing, {})
+    first.close(make_hearing({}), {})  # without a new one nothing is written
+    assert noted == [sorted(("earlier", liar))]
+    second = Panel(lambda _: b"", 3, chooser=random.Random(1), liars=noted[0])
+    assert all(liar not in second.draw(number, updates) for number in range(50))

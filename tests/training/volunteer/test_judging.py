@@ -10,7 +10,8 @@ import pytest
 import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
-from training.access.grants import peer_id_of
+from tests.training.sparse.clocks import Clock
+from tests.training.sparse.conftest import identity
 from training.data import streaming
 from training.model.transformer import build_model
 from training.monitor.judging import HeldBatches
@@ -38,14 +39,6 @@ class Unspotted(random.Random):
 
     def random(self) -> float:
         return 0.99
-
-
-@dataclass
-class Clock:
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -86,7 +79,7 @@ class Scene:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     data = str(streaming.prepare_shapes(TINY))
     keys = [RSAPrivateKey() for _ in range(3)]
-    closer = peer_id_of(keys[0].get_public_key().to_bytes().decode())
+    closer = identity(keys[0])
     parameters = [p for p in build_model(TINY).parameters() if p.requires_grad]
     store = FolderStore(tmp_path)
     swarm = Swarm("our-run", Layout.of(parameters), store, {closer}, OuterSettings(1.0, 0.0))
@@ -184,7 +177,7 @@ def test_an_update_that_is_gone_is_not_judged_and_the_others_are(scene: Scene) -
     scene.upload()
     state = scene.state
     scene.host.close_if_due(scene.keys[0])
-    own = peer_id_of(scene.keys[1].get_public_key().to_bytes().decode())
+    own = identity(scene.keys[1])
     gone = next(one for one in scene.host.taken() if one.peer != own)
     path = scene.host.store.path_of(gone.sha256)
     assert path is not None
