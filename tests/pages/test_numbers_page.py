@@ -112,3 +112,12 @@ def test_the_page_says_how_many_steps_agree(page: str) -> None:
         everything, *families = measured.rows
         assert everything.count == sum(family.count for family in families)
         assert f"We ran {everything.count:,} training steps" in page
+
+
+def test_the_loss_lifts_the_memory_by_what_the_page_says(page: str, drawn: list[Picture]) -> None:
+    before, loss = (phases_of(drawn[0])[phase] for phase in (Phase.FORWARD, Phase.LOSS))
+    model = find_model(MODEL)
+    scores = 4 * model.sequence_length * model.vocabulary_size
+    # the scores and their softmax in 32 bits, and less than one matrix of the same size beside
+    assert 2 * scores < loss - before < 3 * scores
+    assert f"lifts the memory by another {format_bytes(loss - before)}." in page

@@ -1,10 +1,10 @@
 """Losses after longer rounds of local steps, from benchmarks/long-rounds.json."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 
 PATH: Final = ROOT / "benchmarks" / "long-rounds.json"
@@ -39,16 +39,10 @@ class LongRounds:
 
 def read(path: Path = PATH) -> LongRounds | None:
     """The newest measurement, None where there is none."""
-    if not path.exists():
+    found = read_benchmark(path)
+    if found is None:
         return None
-    content = json.loads(path.read_text("utf-8"))
-    (table,) = content["tables"]
-    values = {figure["name"]: float(figure["value"]) for figure in table["figures"]}
-
-    def loss(way: str) -> str:
-        low, high = values[f"{way}: lowest"], values[f"{way}: highest"]
-        return f"{values[f'{way}: loss, mean']:.2f} ({low:.2f}\N{EN DASH}{high:.2f})"
-
-    losses = [loss(f"rounds of {n}{', one file' if one_file else ''}") for n, one_file in WAYS]
-    date = content["machine"]["date"][:10]
-    return LongRounds(table["title"], date, loss("synchronous"), losses)
+    losses = [
+        found.loss(f"rounds of {n}{', one file' if one_file else ''}") for n, one_file in WAYS
+    ]
+    return LongRounds(found.title, found.date, found.loss("synchronous"), losses)

@@ -16,6 +16,8 @@ def context() -> dict[str, object]:
     plain, *changed = pictures()
     kept = kept_by_one_layer(architecture)
     sizes = plain.counted.parts
+    phases = plain.counted.report.phases
+    loss_lift = phases[Phase.LOSS].total - phases[Phase.FORWARD].total
     return {
         "model": architecture,
         "plain": plain,
@@ -25,6 +27,7 @@ def context() -> dict[str, object]:
         "size_of": {part.key: format_bytes(sizes[part.key]) for part in Part},
         "bytes_of": sizes,
         "phase_of_peak": plain.counted.report.peak_phase.label.lower(),
+        "loss_lift": format_bytes(loss_lift),
         "kept": kept,
         "kept_in_all": format_bytes(sum(one.bytes for one in kept)),
         "most_kept": kept[0].bytes,

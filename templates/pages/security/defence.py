@@ -1,11 +1,11 @@
 """Effects of bad peers in our measurement, from benchmarks/defence.json, as table rows."""
 
-import json
 import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 
 PATH = ROOT / "benchmarks" / "defence.json"
@@ -46,17 +46,16 @@ class Defence:
 
 def read(path: Path = PATH) -> Defence | None:
     """The measurements; None if the file does not exist."""
-    if not path.exists():
+    found = read_benchmark(path, " bad ")
+    if found is None:
         return None
-    content = json.loads(path.read_text("utf-8"))
-    table = next(table for table in content["tables"] if " bad " in table["title"])
-    figures = {figure["name"]: figure["value"] for figure in table["figures"]}
+    figures = found.values
 
     def find(way: str, attack: str, what: str) -> float:
         start = f"{way}, {attack}: {what}"
-        return float(next(value for name, value in figures.items() if name.startswith(start)))
+        return next(value for name, value in figures.items() if name.startswith(start))
 
-    peers = table["title"].split()[0]
+    peers = found.title.split()[0]
     told = (re.search(r"held-out loss after (\d+) steps", name) for name in figures)
     looks = sorted({int(found[1]) for found in told if found})
     rows = []
@@ -73,14 +72,14 @@ def read(path: Path = PATH) -> Defence | None:
         for way in WAYS
     ]
     return Defence(
-        table["title"],
+        found.title,
         rows,
         looks[-1],
         looks,
         curves,
         tuple(f"{figures[f'{way}: a million values of {peers} peers']:.0f} ms" for way in WAYS),
         tuple(f"{find(way, 'all honest', 'sent by all') / 1e3:.2f} MB" for way in WAYS),
-        content["machine"]["date"][:10],
+        found.date,
     )
 
 

@@ -1,11 +1,11 @@
 """Effects of bad peers in runs with local steps, from benchmarks/judging.json, as table rows."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from templates.pages.security.defence import in_nats
+from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 
 PATH = ROOT / "benchmarks" / "judging.json"
@@ -32,11 +32,10 @@ class Judging:
 
 def read(path: Path = PATH) -> Judging | None:
     """The measurement; None if the file does not exist."""
-    if not path.exists():
+    found = read_benchmark(path)
+    if found is None:
         return None
-    content = json.loads(path.read_text("utf-8"))
-    (table,) = content["tables"]
-    values = {figure["name"]: float(figure["value"]) for figure in table["figures"]}
+    values = found.values
     rows = []
     for attack, words in ATTACKS.items():
         bad = values[f"{attack}, judged: bad updates taken"]
@@ -50,4 +49,4 @@ def read(path: Path = PATH) -> Judging | None:
                 f"{1 - honest:.1%}",
             ]
         )
-    return Judging(table["title"], rows, content["machine"]["date"][:10])
+    return Judging(found.title, rows, found.date)

@@ -1,12 +1,12 @@
 """Effects of attacks and lying judges in runs with local steps, from benchmarks/verdicts.json."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from templates.pages.security.defence import in_nats
+from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 
 PATH = ROOT / "benchmarks" / "verdicts.json"
@@ -48,18 +48,17 @@ class Verdicts:
 
 def read(path: Path = PATH) -> Verdicts | None:
     """The measurement; None if the file does not exist."""
-    if not path.exists():
+    found = read_benchmark(path)
+    if found is None:
         return None
-    content = json.loads(path.read_text("utf-8"))
-    (table,) = content["tables"]
-    values = {figure["name"]: float(figure["value"]) for figure in table["figures"]}
+    values = found.values
     spared = f"{values['no liars: not measured by the monitor']:.0%}"
     return Verdicts(
-        table["title"],
+        found.title,
         [_row_of_attack(values, scene, words) for scene, words in ATTACKS.items()],
         [_row_of_liars(values, scene, words) for scene, words in LIARS.items()],
         spared,
-        content["machine"]["date"][:10],
+        found.date,
     )
 
 
