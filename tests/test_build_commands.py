@@ -67,7 +67,7 @@ def test_the_two_runs_of_pytest_have_every_test_once(monkeypatch: pytest.MonkeyP
 
 
 def test_a_failure_in_either_run_of_pytest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for failing in ("-n", "--ignore=tests/pages"):
+    for failing in ("tests/pages", "--ignore=tests/pages"):
         monkeypatch.setattr(commands, "_in_venv", lambda *words, f=failing: int(f in words))
         assert commands._test([]) == 1
 

@@ -76,15 +76,20 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
 def _test(options: Sequence[str]) -> int:
     """Run the tests that `options` of pytest choose; without any, all of them.
 
-    Those that only compute run side by side; those with a browser or a swarm want the machine for
-    themselves.
+    Those that only compute take every core; of those with a browser or a swarm, which also wait,
+    two run at a time.
     """
     if options:
         return _in_venv("-m", "pytest", *options)
-    workers = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
-    computing = _in_venv("-m", "pytest", *workers, *COMPUTING)
-    rest = _in_venv("-m", "pytest", "tests", *(f"--ignore={folder}" for folder in COMPUTING))
+    computing = _in_venv("-m", "pytest", *_side_by_side(4), *COMPUTING)
+    others = (f"--ignore={folder}" for folder in COMPUTING)
+    rest = _in_venv("-m", "pytest", *_side_by_side(2), "tests", *others)
     return computing or rest
+
+
+def _side_by_side(most: int) -> tuple[str, ...]:
+    """Options of pytest: so many processes, if there are as many cores; a file stays in one."""
+    return ("-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile")
 
 
 def _ensure_everything() -> None:
