@@ -155,6 +155,19 @@ def test_an_error_without_a_field_in_sight_stands_above_the_figures(visit: Visit
     expect(page.locator("#calculator-verdict")).to_have_text("No figures for these choices yet.")
 
 
+def test_a_visit_that_begins_with_refused_choices_waits_for_nothing(visit: Visitor) -> None:
+    page = visit().open("calculator/?gpus=0")
+    notes = [
+        page.locator(place)
+        for place in ("#advice-note", ".curve__note", "#calculator-frontier [role=status]")
+    ]
+    for note in notes:
+        expect(note).to_have_text("Nothing can be counted for these choices.")
+    page.locator("#gpus").fill("1")
+    expect(page.locator("#advice-note")).to_be_hidden()
+    expect(page.locator("#calculator-verdict")).to_contain_text("fit")
+
+
 def test_an_unknown_model_in_the_address_is_named_with_a_suggestion(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=gpt2-larg")
     expect(page.locator("#model-error")).to_contain_text("gpt2-l")

@@ -6,6 +6,9 @@
 
 const NO_FIGURE = "–";
 const NO_VERDICT = "No figures for these choices yet.";
+const NOTHING = "Nothing can be counted for these choices.";
+// What a visitor who begins with choices that are refused would wait for in vain.
+const WAITING = "#advice-note, .curve__note, #calculator-frontier [role=status]";
 const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "" };
 
 /** @param {string} selector */
@@ -79,6 +82,7 @@ export function showRefused(reason) {
   const none = "none" in find("#calculator-answer").dataset;
   place.textContent = none ? `There are no figures for these choices. ${reason}` : `These figures are not for your choices. ${reason}`;
   place.hidden = false;
+  if (none) for (const note of document.querySelectorAll(WAITING)) note.textContent = NOTHING;
 }
 
 /**

@@ -72,7 +72,7 @@ export function about(card, name) {
     ["Peak learning rate", String(schedule.learning_rate)],
     ["Started", momentInWords(Date.parse(card.start))],
     ...(card.finished ? [/** @type {[string, string]} */ (["Finished", momentInWords(Date.parse(card.finished))])] : []),
-    ["Data", name],
+    ["Folder", name],
   ];
 }
 
