@@ -163,6 +163,11 @@ SPARSE_MONITOR: Final = (
     f"{TOGETHER} monitor run.toml --host 127.0.0.1 --port 8450 --live live/our-run",
 )
 SPARSE_PROXY: Final = ("caddy reverse-proxy --from exchange.example.org --to 127.0.0.1:8450",)
+STORE_KEYS: Final = (
+    "export AWS_ACCESS_KEY_ID=...",
+    "export AWS_SECRET_ACCESS_KEY=...",
+    "export AWS_REGION=auto",
+)
 MONITOR_WITH_AUTHORITY: Final = (f"{MONITOR[0]} --authority-folder {BOOKS}",)
 MODERATION: Final = (
     f"{TOGETHER} authority run.toml list",

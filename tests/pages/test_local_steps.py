@@ -9,6 +9,7 @@ from templates.pages.run_your_own.local_steps import PATH, measured
 from templates.render import render_page
 from tests.pages.scripts import call
 from tests.pages.test_live_page import CARD
+from training.sparse.object_store import PERMITTED_SECONDS
 
 
 def test_the_table_shows_the_recorded_figures() -> None:
@@ -38,6 +39,16 @@ def test_the_page_says_what_is_not_checked() -> None:
     assert "The monitor believes the number of sequences as far as" in section
     assert "we have not tried one" in section
     assert "no round closes" in section
+
+
+def test_the_page_says_who_has_the_keys_of_the_store() -> None:
+    page = render_page("run-your-own")
+    section = page[page.index("{ #store }") : page.index("{ #local-steps-limits }")]
+    assert "Volunteers never get a key" in section
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        assert f"export {name}=" in section
+    assert f"for {PERMITTED_SECONDS // 60} minutes" in section
+    assert "not with each provider" in section
 
 
 @pytest.mark.parametrize(

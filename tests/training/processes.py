@@ -35,13 +35,14 @@ class Swarm:
 
     Attributes:
         steps: of the run's schedule; by default more than any machine makes during a test.
-        exchange: of the run file, for a recipe with local steps.
+        exchange, store: of the run file, for a recipe with local steps.
     """
 
     folder: Path
     steps: int = 1000
     recipe: str = "short"
     exchange: str = ""
+    store: str = ""
     members: dict[str, Worker] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)
 
@@ -57,7 +58,9 @@ class Swarm:
         self.run_file.write_text(
             f'name = "test-{os.getpid()}"\nrecipe = "{self.recipe}"\n'
             f'live = "{self.live}"\ninitial_peers = {json.dumps(initial_peers)}\n'
-            f"steps = {self.steps}\n" + (f'exchange = "{self.exchange}"\n' if self.exchange else "")
+            f"steps = {self.steps}\n"
+            + (f'exchange = "{self.exchange}"\n' if self.exchange else "")
+            + (f'store = "{self.store}"\n' if self.store else "")
         )
 
     def start(self, name: str, *arguments: str) -> Worker:

@@ -3,6 +3,7 @@
 import json
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urljoin, urlparse
 
@@ -128,8 +129,8 @@ def look_at_exchange(setup: Setup) -> list[Finding]:
     if not address:
         cause, fix = "the run file names no exchange", "ask the organizers for the newest run file"
         return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, fix)]
-    from training.sparse.store import StoreError
-    from training.sparse.web_store import WebStore, is_outage
+    from training.sparse.store import StoreError, is_outage
+    from training.sparse.web_store import WebStore
 
     store = WebStore(address)
     try:
@@ -146,7 +147,30 @@ def look_at_exchange(setup: Setup) -> list[Finding]:
         fix = "ask the organizers for the newest run file"
         return [*findings, Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, cause, fix)]
     words = f"{address} answers, round {status.round:,}"
-    return [*findings, fine(PointName.ENTRY_POINTS, words)]
+    return [*findings, _look_at_store(setup.run.store, words)]
+
+
+def _look_at_store(address: str, words: str) -> Finding:
+    """Ask the run's object store for anything: a refusal is an answer."""
+    if not address:
+        return fine(PointName.ENTRY_POINTS, words)
+    request = urllib.request.Request(address, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS):
+            pass
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code >= 500:
+            return _without_store(address, words, f"status {error.code}")
+    except (OSError, HTTPException, ValueError) as error:
+        return _without_store(address, words, first_line(error))
+    return fine(PointName.ENTRY_POINTS, f"{words}; its store {address} answers")
+
+
+def _without_store(address: str, words: str, why: str) -> Finding:
+    cause = f"{words}, but its store {address} does not ({why})"
+    fix = "nothing: files then come from the run's host, more slowly"
+    return Finding(PointName.ENTRY_POINTS, Verdict.WARNING, cause, fix)
 
 
 def look_at_live(setup: Setup, readings: list[Reading]) -> list[Finding]:

@@ -22,7 +22,7 @@ from training.access.membership import Membership
 from training.authority.local import find_authority_folder, sign_own
 from training.model import checkpoint
 from training.model.transformer import build_model
-from training.monitor import banned_judges, publish
+from training.monitor import banned_judges, objects, publish
 from training.monitor.helping import Help
 from training.monitor.judging import HeldBatches
 from training.monitor.round_books import RoundBooks, Traffic
@@ -52,8 +52,9 @@ from training.sparse.layout import Layout
 from training.sparse.open_round import ClosingPolicy
 from training.sparse.panel import Panel
 from training.sparse.shared import OuterSettings, SharedState, load
-from training.sparse.store import FolderStore
+from training.sparse.store import StoreError
 from training.sparse.swarm import Swarm
+from training.sparse.uploads import StoredFolder, Uploads
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +121,8 @@ class RoundsMonitor:
         self.model.train(mode=False)
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.live = LiveFolder(options.live)
-        self.store = FolderStore(options.folder / "exchange")
+        self.store = StoredFolder(options.folder / "exchange")
+        self.store.objects = objects.find(run)
         swarm = Swarm(
             run.name,
             Layout.of(self._parameters),
@@ -147,6 +149,9 @@ class RoundsMonitor:
             ban=partial(banned_judges.write, options.folder),
         )
         self.host = Host(swarm, self.store, state, policy, membership, judge=judge, panel=panel)
+        self.uploads = (
+            Uploads(self.host, self.store, self.store.objects) if self.store.objects else None
+        )
         self._losses = losses
         self._updates = self._believed = 0  # judged since the start; by volunteers
         self._counted = Traffic()
@@ -160,7 +165,9 @@ class RoundsMonitor:
         self._job: Future[None] | None = None
         self.live.start(self._make_card(settings))
         self.web = WebHost(
-            web.make_service(self.host), options.endpoint.host, options.endpoint.port
+            web.make_service(self.host, self.uploads),
+            options.endpoint.host,
+            options.endpoint.port,
         )
         self._write_status()
 
@@ -170,6 +177,9 @@ class RoundsMonitor:
         if not self.run.exchange:
             print(f'for the run file:  exchange = "{self.web.address}" (others need https)')
         print(f"live data:         {self.options.live}", flush=True)
+        if self.store.objects is not None:
+            print(f"store:             {objects.describe(self.store.objects)}", flush=True)
+            self._background.submit(self._store_checkpoint)
 
     @property
     def is_over(self) -> bool:
@@ -293,6 +303,7 @@ class RoundsMonitor:
             state = self.host.state
             loss = self._last_line.loss if self._last_line else None
             catching_up.publish(self.store, state)
+            self._store_checkpoint()
             catching_up.forget_before(self.store, KEPT)
             load(state.weights, self._parameters)
             time_now = timestamp(time.time())
@@ -307,6 +318,15 @@ class RoundsMonitor:
             pictures = gallery.draw_prompts(self.model, self.recipe)
             prompts = self.recipe.generation.prompts
             self.live.add_samples(state.round, time_now, prompts, pictures)
+
+    def _store_checkpoint(self) -> None:
+        """Put the newest checkpoint of the shared state into the run's object store as well."""
+        if self.uploads is None:
+            return
+        try:
+            self.uploads.keep(*catching_up.newest(self.host.swarm))
+        except (ClosingError, StoreError) as error:
+            logger.warning("the checkpoint is not in the store: %s", error)
 
     def _show_preparation(self, percent: int) -> None:
         status_file.write(self.options.folder, {"started": False, "percent": percent})

@@ -30,6 +30,7 @@ PLAIN = "must be one line of at most 1,000 characters, without control character
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _ORGANISATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_FOLDER = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[\w.-]+)+/?", re.ASCII)
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
 _ADDRESS = re.compile(
     r"(/(ip4|ip6|dns|dns4|dns6)/[\w.:%-]+/(tcp|udp)/\d{1,5}[\w./:%-]*)?/p2p/[A-Za-z0-9]+", re.ASCII
@@ -55,6 +56,8 @@ class RunFile:
             machine, or a folder; empty: nowhere.
         exchange: in a run with local steps, the web host where volunteers exchange their updates:
             an https address, http on this machine.
+        store: in a run with local steps, an object store through which the larger files go, and a
+            folder in it: an https address, http on this machine; empty: the web host has them all.
         data: where the training data comes from, in place of the recipe's own source.
         checkpoints: repository of the Hugging Face Hub where the monitor publishes the weights
             as well; empty: beside the live data only.
@@ -72,6 +75,7 @@ class RunFile:
     authority_key: str = ""
     live: str = ""
     exchange: str = ""
+    store: str = ""
     data: str = ""
     checkpoints: str = ""
     license: str = ""
@@ -116,6 +120,11 @@ class RunFile:
             _require(_is_private(self.exchange), "exchange", self.exchange, rule)
             rule = f"must not be given: volunteers of the recipe {self.recipe} average themselves"
             _require(RECIPES[self.recipe].sparse, "exchange", self.exchange, rule)
+        if self.store:
+            rule = "https://HOST/FOLDER, or http on this machine, without anything after the folder"
+            _require(_is_folder(self.store), "store", self.store, rule)
+            rule = "must not be given where the run file names no exchange"
+            _require(self.exchange, "store", self.store, rule)
 
     def get_recipe(self) -> Recipe:
         """The recipe of this run, with its number of steps."""
@@ -145,6 +154,7 @@ _TEXTS = (
     "authority_key",
     "live",
     "exchange",
+    "store",
     "data",
     "checkpoints",
     "license",
@@ -210,6 +220,11 @@ def _is_private(address: str) -> bool:
     parts = urlparse(address)
     on_this_machine = parts.hostname in ("127.0.0.1", "::1", "localhost")
     return parts.scheme == "https" or on_this_machine
+
+
+def _is_folder(address: str) -> bool:
+    """True for an address to which names can be added, and which holds no key."""
+    return _is_private(address) and _FOLDER.fullmatch(address) is not None
 
 
 _RULES: dict[str, tuple[Callable[[str], object], str]] = {

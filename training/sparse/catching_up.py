@@ -48,11 +48,7 @@ def join(swarm: Swarm) -> SharedState:
         ClosingError: there is no checkpoint, or it is not the run's, or a round does not hold.
     """
     try:
-        names = swarm.store.names(_FOLDER)
-        sha256 = swarm.store.find(names[-1]) if names else None
-        if sha256 is None:
-            raise ClosingError("there is no checkpoint")
-        content = swarm.store.get(sha256, _file_bytes(swarm.layout))
+        content = swarm.store.get(*newest(swarm))
     except StoreError as error:
         raise ClosingError(f"the checkpoint: {error}") from error
     state = _parse(content, swarm.layout)
@@ -61,6 +57,19 @@ def join(swarm: Swarm) -> SharedState:
         if before is None or before.end != state.digest():
             raise ClosingError(f"no list vouches for the checkpoint of round {state.round}")
     return follow(swarm, state)
+
+
+def newest(swarm: Swarm) -> tuple[str, int]:
+    """The newest checkpoint's SHA-256, and its bytes.
+
+    Raises:
+        ClosingError: there is none. StoreError: the store cannot say.
+    """
+    names = swarm.store.names(_FOLDER)
+    sha256 = swarm.store.find(names[-1]) if names else None
+    if sha256 is None:
+        raise ClosingError("there is no checkpoint")
+    return sha256, _file_bytes(swarm.layout)
 
 
 def forget_before(store: FolderStore, kept: int) -> None:

@@ -106,22 +106,42 @@ class OpenRound:
         """
         layout = self._swarm.layout
         found = payload.read(content, self.of, layout, self._policy.largest_norm)
-        if peer not in (None, found.peer) or not self._is_member(found.peer):
-            raise PayloadError("its peer has no access to the run")
-        before = self._taken.get(found.peer)
+        before = self._check(found.peer, hashlib.sha256(content).hexdigest(), peer)
         if before is not None:
-            if before.sha256 == hashlib.sha256(content).hexdigest():
+            return before
+        sha256 = self._swarm.store.put(content)
+        taken = self._taken[found.peer] = Taken(sha256, found.peer, found.samples)
+        if len(self._taken) == self._policy.quorum:
+            self.closes_at = min(self.closes_at, now + self._policy.grace)
+        return taken
+
+    def expect(self, head: bytes, sha256: str, peer: str | None = None) -> str:
+        """See by a payload's head that the round would take the payload; gives its peer.
+
+        Args:
+            sha256: that the whole file will have. peer: as of `take`.
+
+        Raises:
+            PayloadError: with the reason, when the round would not.
+        """
+        signer = payload.read_head(head, self.of)
+        self._check(signer, sha256, peer)
+        return signer
+
+    def _check(self, signer: str, sha256: str, peer: str | None) -> Taken | None:
+        """Check that a peer may have a payload here; gives it if it is there already."""
+        if peer not in (None, signer) or not self._is_member(signer):
+            raise PayloadError("its peer has no access to the run")
+        before = self._taken.get(signer)
+        if before is not None:
+            if before.sha256 == sha256:
                 return before
             raise PayloadError("its peer has one in this round already")
         if not self.takes_more:
             raise PayloadError("the round takes no more: its updates are being judged")
         if len(self._taken) >= MOST_PAYLOADS:
             raise PayloadError("the round is full")
-        sha256 = self._swarm.store.put(content)
-        taken = self._taken[found.peer] = Taken(sha256, found.peer, found.samples)
-        if len(self._taken) == self._policy.quorum:
-            self.closes_at = min(self.closes_at, now + self._policy.grace)
-        return taken
+        return None
 
     def read(self, taken: Taken) -> Update:
         """The update of a payload that was taken.

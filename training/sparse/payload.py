@@ -6,7 +6,7 @@ from typing import Any
 from training.access.signatures import PeerKey
 from training.sparse import envelope
 from training.sparse.codec import Update, UpdateError, decode
-from training.sparse.envelope import FileError
+from training.sparse.envelope import FileError, SignedFile
 from training.sparse.layout import Layout
 from training.sparse.store import is_digest
 
@@ -68,14 +68,34 @@ def read(content: bytes, of: Round, layout: Layout, largest_norm: float) -> Payl
     """
     try:
         file = envelope.open_file(_KIND, content, layout.update_bytes)
-        samples = file.fields.pop("samples", None)
-        check_round(read_round(file.fields), of)
-        if not is_count(samples) or not samples:
-            raise PayloadError("its number of samples is none")
+        samples = _check_fields(file, of)
         update = decode(file.body, layout, largest_norm)
     except (FileError, UpdateError) as error:
         raise PayloadError(str(error)) from error
     return Payload(file.signer, samples, update)
+
+
+def read_head(head: bytes, of: Round) -> str:
+    """Whoever signed a payload of a round, by what comes before its update.
+
+    Raises:
+        PayloadError: with the reason, when the round cannot take it.
+    """
+    try:
+        file = envelope.open_head(_KIND, head)
+    except FileError as error:
+        raise PayloadError(str(error)) from error
+    _check_fields(file, of)
+    return file.signer
+
+
+def _check_fields(file: SignedFile, of: Round) -> int:
+    """The number of samples."""
+    samples = file.fields.pop("samples", None)
+    check_round(read_round(file.fields), of)
+    if not is_count(samples) or not samples:
+        raise PayloadError("its number of samples is none")
+    return int(samples)
 
 
 def read_round(fields: dict[str, Any]) -> Round:

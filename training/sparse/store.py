@@ -21,6 +21,14 @@ class StoreError(RuntimeError):
     """A file cannot be had; the message says why."""
 
 
+class UnreachableError(StoreError):
+    """A server does not answer, or not now; it may later."""
+
+
+class RefusedError(StoreError):
+    """The host does not take a file; the message says why."""
+
+
 class Store(Protocol):
     """A place for files."""
 
@@ -103,6 +111,13 @@ class FolderStore:
 def is_digest(value: object) -> bool:
     """True for a SHA-256 in hexadecimal."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """True if an error came of a server that does not answer."""
+    while error is not None and not isinstance(error, UnreachableError):
+        error = error.__cause__
+    return error is not None
 
 
 def _read(path: Path, most_bytes: int) -> bytes:

@@ -1,11 +1,14 @@
 """The host's HTTP interface.
 
     GET  /round                  the number of the open round, and whether the run is over
-    GET  /files/SHA256           a file
+    GET  /files/SHA256           a file; where the run has an object store, perhaps an address there
+    GET  /files/SHA256?from=host  the file itself in any case
     GET  /names/FOLDER/NAME      the SHA-256 of the file with that name
     GET  /names/checkpoints      the names of the checkpoints, as of `verdicts/NUMBER`
     PUT  /payloads  /verdicts  /reports
                                 a signed file of a volunteer, its grant in `Training-Grant`
+    PUT  /uploads/SHA256?bytes=N  a payload's head: gives the permission to put it into the store
+    PUT  /payloads/SHA256        without content: the payload is in the store
 
 No answer to an upload shows what was sent.
 """
@@ -13,24 +16,34 @@ No answer to an upload shows what was sent.
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 
-from training.sparse import payload, report, verdict
+from training.sparse import envelope, payload, report, verdict
 from training.sparse.host import Host, NotTakenError
-from training.sparse.store import StoreError
+from training.sparse.store import StoreError, is_digest
+from training.sparse.uploads import Uploads
 
 GRANT_HEADER = "Training-Grant"
 BODY_SECONDS = 900.0  # of an upload: 3.5 MB at 32 kbit/s
+FROM_HOST = "from=host"
+_LENGTH = re.compile(r"[0-9]{1,12}")
 LISTED = re.compile(r"checkpoints|verdicts/\d{9}")  # folders of names that are listed
 
 
-def make_service(host: Host) -> Starlette:
-    """Make the application that volunteers talk to."""
+def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
+    """Make the application that volunteers talk to; `uploads` where the run has an object store."""
     most_payload = payload.most_bytes(host.swarm.layout)
 
     def describe(_request: Request) -> Response:
@@ -46,24 +59,21 @@ def make_service(host: Host) -> Starlette:
         return await _put(request, report.MOST_BYTES, host.take_report)
 
     def get_file(request: Request) -> Response:
-        path = host.store.path_of(request.path_params["sha256"])
+        sha256 = request.path_params["sha256"]
+        path = host.store.path_of(sha256)
         if path is None:
             return _problem(404, "there is no such file")
+        if (elsewhere := _find_elsewhere(uploads, request, sha256)) is not None:
+            return elsewhere
         host.note_download(path.stat().st_size)
         return FileResponse(path, media_type="application/octet-stream")
 
     def get_name(request: Request) -> Response:
-        name = request.path_params["name"]
-        try:
-            if LISTED.fullmatch(name):
-                return JSONResponse(host.store.names(name))
-            sha256 = host.store.find(name)
-        except StoreError as error:
-            return _problem(404, str(error))
-        return _problem(404, "there is no such name") if sha256 is None else _plain(sha256)
+        return _find_name(host, request.path_params["name"])
 
     return Starlette(
         routes=[
+            *_through_store(uploads),
             Route("/round", describe),
             Route("/files/{sha256}", get_file),
             Route("/names/{name:path}", get_name),
@@ -72,6 +82,51 @@ def make_service(host: Host) -> Starlette:
             Route("/reports", put_report, methods=["PUT"]),
         ]
     )
+
+
+def _find_name(host: Host, name: str) -> Response:
+    try:
+        if LISTED.fullmatch(name):
+            return JSONResponse(host.store.names(name))
+        sha256 = host.store.find(name)
+    except StoreError as error:
+        return _problem(404, str(error))
+    return _problem(404, "there is no such name") if sha256 is None else _plain(sha256)
+
+
+def _find_elsewhere(uploads: Uploads | None, request: Request, sha256: str) -> Response | None:
+    """The way to a file in the object store; None if it is not there, or wanted from here."""
+    if uploads is None or request.url.query == FROM_HOST:
+        return None
+    address = uploads.address_of(sha256)
+    if address is None:
+        return None
+    return RedirectResponse(address, headers={"Cache-Control": "no-store"})
+
+
+def _through_store(uploads: Uploads | None) -> list[Route]:
+    if uploads is None:
+        return []
+
+    async def permit(request: Request) -> Response:
+        sha256, size = request.path_params["sha256"], request.query_params.get("bytes", "")
+
+        def take(head: bytes, token: bytes) -> Response:
+            permission = uploads.permit(sha256, int(size), head, token)
+            return JSONResponse(asdict(permission), headers={"Cache-Control": "no-store"})
+
+        if not (is_digest(sha256) and _LENGTH.fullmatch(size)):
+            return _problem(404, "there is no such upload")
+        return await _put(request, envelope.OVERHEAD_BYTES, take)
+
+    async def put_stored(request: Request) -> Response:
+        sha256 = request.path_params["sha256"]
+        return await _put(request, 0, lambda _content, token: uploads.take(sha256, token))
+
+    return [
+        Route("/uploads/{sha256}", permit, methods=["PUT"]),
+        Route("/payloads/{sha256}", put_stored, methods=["PUT"]),
+    ]
 
 
 class _TooLongError(Exception):
@@ -90,10 +145,12 @@ async def _put(request: Request, most: int, take: Callable[[bytes, bytes], objec
         return _problem(400, "it did not arrive whole")
     token = request.headers.get(GRANT_HEADER, "").encode("latin-1")
     try:
-        await run_in_threadpool(take, content, token)
+        found = await run_in_threadpool(take, content, token)
     except NotTakenError as error:
         return _problem(403 if error.is_forbidden else 409, str(error))
-    return Response(status_code=204)
+    except StoreError as error:
+        return _problem(424, str(error))
+    return found if isinstance(found, Response) else Response(status_code=204)
 
 
 async def _read(request: Request, most: int) -> bytes:

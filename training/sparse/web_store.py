@@ -1,8 +1,8 @@
 """The store of a volunteer: its run's web host, asked over http(s)."""
 
 import hashlib
-import json
-import re
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,20 +11,21 @@ import httpx
 
 from training.access.grants import GrantError
 from training.access.membership import Membership
-from training.sparse.store import StoreError, checked_name, is_digest
-from training.sparse.web import GRANT_HEADER, LISTED
+from training.sparse import answers, envelope
+from training.sparse.object_store import ObjectFiles, Permission
+from training.sparse.store import (
+    RefusedError,
+    StoreError,
+    UnreachableError,
+    checked_name,
+    is_digest,
+)
+from training.sparse.web import FROM_HOST, GRANT_HEADER, LISTED
 
 ANSWER_SECONDS = 60.0  # without any byte
 MOST_TEXT = 2**20  # bytes of an answer that is no file
+REST_SECONDS = 60.0  # of an object store that does not work
 _DIGEST_BYTES = 64
-
-
-class UnreachableError(StoreError):
-    """The host does not answer, or not now; it may later."""
-
-
-class RefusedError(StoreError):
-    """The host does not take a file; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,33 @@ class HostStatus:
 class WebStore:
     """Files of a run's web host.
 
-    Payloads and reports are uploaded to it; it names them and closes the rounds itself.
+    Payloads and reports are uploaded to it; it names them and closes the rounds itself. Where the
+    run has an object store, payloads and checkpoints take the way through that, as long as it
+    works.
 
     Args:
         address: of the host. membership: our access, where the run has an authority.
+        objects: the run's object store; None: it has none.
+        say: told when the store does not work, and when it works again.
+        clock: gives seconds.
 
     Attributes:
         bytes_sent, bytes_received: of files.
     """
 
-    def __init__(self, address: str, membership: Membership | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        membership: Membership | None = None,
+        objects: ObjectFiles | None = None,
+        say: Callable[[str], None] = lambda _text: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.address = address.rstrip("/")
         self.bytes_sent = self.bytes_received = 0
-        self._membership = membership
+        self._membership, self._objects = membership, objects
+        self._say, self._clock = say, clock
+        self._rests_until = -math.inf  # the object store
         self._kept: dict[str, bytes] = {}  # our newest upload, and what was fetched ahead since
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=10.0)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
@@ -72,7 +87,8 @@ class WebStore:
         """
         sha256 = hashlib.sha256(content).hexdigest()
         self._kept = {sha256: content}
-        self._upload("payloads", content)
+        if not (self._objects_work() and self._put_into_objects(sha256, content)):
+            self._upload("payloads", content)
         return sha256
 
     def judge(self, content: bytes) -> None:
@@ -96,7 +112,9 @@ class WebStore:
         """
         if sha256 in self._kept:
             return self._kept[sha256]
-        content = self._ask(f"files/{sha256}", most_bytes)
+        content = self._get_from_objects(sha256, most_bytes) if self._objects_work() else None
+        if content is None:
+            content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes)
         if content is None:
             raise StoreError(f"{sha256[:12]} is not there")
         self.bytes_received += len(content)
@@ -122,7 +140,7 @@ class WebStore:
         if not LISTED.fullmatch(folder):
             raise StoreError(f"the host does not list {folder}")
         content = self._ask(f"names/{folder}", MOST_TEXT)
-        found = _parse(content or b"[]")
+        found = answers.parse(content or b"[]")
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
             raise StoreError("the host's answer is no list of names")
         return sorted(checked_name(name) for name in found)
@@ -134,7 +152,7 @@ class WebStore:
             UnreachableError: the host does not answer. StoreError: it says something else.
         """
         content = self._ask("round", MOST_TEXT)
-        values = _parse(content or b"null")
+        values = answers.parse(content or b"null")
         fields = HostStatus.__annotations__
         if not isinstance(values, dict) or values.keys() != fields.keys():
             raise StoreError(f"{self.address} is no host of a run")
@@ -143,8 +161,86 @@ class WebStore:
         return HostStatus(**values)
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connections."""
         self._client.close()
+        if self._objects is not None:
+            self._objects.close()
+
+    def _objects_work(self) -> bool:
+        """True if the run has an object store that is worth a try now."""
+        return self._objects is not None and self._clock() >= self._rests_until
+
+    def _put_into_objects(self, sha256: str, content: bytes) -> bool:
+        """Upload a payload to the object store and announce it; False where that fails.
+
+        Raises:
+            UnreachableError: the host does not answer. RefusedError: it would not take it.
+        """
+        assert self._objects is not None
+        head = envelope.head_of(content)
+        path = f"uploads/{sha256}?bytes={len(content)}"
+
+        def read(answer: httpx.Response) -> Permission | None:
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                return None  # the host has no store
+            self._check_upload(answer, path)
+            return _permission(answers.parse(answers.read(answer, MOST_TEXT, path)))
+
+        permission: Permission | None = self._send("PUT", path, head, read)
+        if permission is None:
+            return False
+        try:
+            self._objects.upload(permission, content)
+        except StoreError as error:
+            self._let_objects_rest(str(error))
+            return False
+        self.bytes_sent += len(head) + len(content)
+        return self._announce(sha256)
+
+    def _announce(self, sha256: str) -> bool:
+        """Tell the host that a payload is in the store; False where it cannot get it there."""
+
+        def read(answer: httpx.Response) -> str | None:
+            if answer.status_code == httpx.codes.FAILED_DEPENDENCY:
+                return self._reason(answer, "payloads")
+            self._check_upload(answer, "payloads")
+            return None
+
+        why: str | None = self._send("PUT", f"payloads/{sha256}", b"", read)
+        if why is None:
+            return True
+        self._let_objects_rest(f"the host says: {why}")
+        return False
+
+    def _get_from_objects(self, sha256: str, most_bytes: int) -> bytes | None:
+        """The file from the object store, or from a host that has it alone; None where it fails.
+
+        Raises:
+            UnreachableError: the host does not answer. StoreError: its file is too long.
+        """
+        assert self._objects is not None
+        path = f"files/{sha256}"
+
+        def read(answer: httpx.Response) -> bytes | str | None:
+            if answer.has_redirect_location:
+                return answer.headers["Location"]
+            is_here = answer.status_code == httpx.codes.OK
+            return answers.read(answer, most_bytes, path) if is_here else None
+
+        found: bytes | str | None = self._send("GET", path, None, read)
+        if not isinstance(found, str):
+            return found
+        try:
+            return self._objects.download(found, sha256, most_bytes)
+        except UnreachableError as error:
+            self._let_objects_rest(str(error))
+        except StoreError as error:
+            self._say(f"the run's store: {error}; taking the file from the host")
+        return None
+
+    def _let_objects_rest(self, why: str) -> None:
+        self._say(f"the run's store does not work ({why}): using the host for a while")
+        self._rests_until = self._clock() + REST_SECONDS
 
     def _ask(self, path: str, most_bytes: int) -> bytes | None:
         """The content at an address of the host, None where there is none."""
@@ -154,24 +250,32 @@ class WebStore:
                 return None
             if answer.status_code != httpx.codes.OK:
                 raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
-            return _read(answer, most_bytes, path)
+            return answers.read(answer, most_bytes, path)
 
         content: bytes | None = self._send("GET", path, None, read)
         return content
 
     def _upload(self, path: str, content: bytes) -> None:
-        def read(answer: httpx.Response) -> None:
-            if answer.is_success:
-                return
-            if not answer.is_client_error:
-                raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
-            found = _parse(_read(answer, MOST_TEXT, path))
-            why = found.get("error") if isinstance(found, dict) else None
-            status = f"status {answer.status_code}"
-            raise RefusedError(_printable(why) if isinstance(why, str) else status)
-
-        self._send("PUT", path, content, read)
+        self._send("PUT", path, content, lambda answer: self._check_upload(answer, path))
         self.bytes_sent += len(content)
+
+    def _check_upload(self, answer: httpx.Response, path: str) -> None:
+        """See that the host took an upload.
+
+        Raises:
+            UnreachableError: it cannot take any now. RefusedError: it does not take this one.
+        """
+        if answer.is_success:
+            return
+        if not answer.is_client_error:
+            raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
+        raise RefusedError(self._reason(answer, path))
+
+    def _reason(self, answer: httpx.Response, path: str) -> str:
+        """The host's reason for a refusal."""
+        found = answers.parse(answers.read(answer, MOST_TEXT, path))
+        why = found.get("error") if isinstance(found, dict) else None
+        return answers.printable(why) if isinstance(why, str) else f"status {answer.status_code}"
 
     def _send(
         self, method: str, path: str, content: bytes | None, read: Callable[[httpx.Response], Any]
@@ -182,7 +286,7 @@ class WebStore:
             with self._client.stream(method, address, content=content, headers=headers) as answer:
                 return read(answer)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnreachableError(_in_words(error, self.address)) from error
+            raise UnreachableError(answers.in_words(error, self.address)) from error
 
     def _grant(self) -> dict[str, str]:
         if self._membership is None:
@@ -193,37 +297,16 @@ class WebStore:
             raise UnreachableError(f"our access: {error}") from error
 
 
-def is_outage(error: BaseException | None) -> bool:
-    """True if an error came of a host that does not answer."""
-    while error is not None and not isinstance(error, UnreachableError):
-        error = error.__cause__
-    return error is not None
+def _permission(value: Any) -> Permission:
+    """The permission in a host's answer.
 
-
-def _read(answer: httpx.Response, most_bytes: int, path: str) -> bytes:
-    content = bytearray()
-    for piece in answer.iter_raw():
-        content += piece
-        if len(content) > most_bytes:
-            raise StoreError(f"{path[:20]} has more than {most_bytes:,} bytes")
-    return bytes(content)
-
-
-def _parse(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise StoreError("the host's answer is no JSON") from error
-
-
-def _printable(text: str) -> str:
-    """Text from another machine, shortened and without characters that would steer a terminal."""
-    return re.sub(r"[^\x20-\x7e]", " ", text)[:300]
-
-
-def _in_words(error: Exception, address: str) -> str:
-    if isinstance(error, httpx.TimeoutException):
-        return f"{address} did not answer in time"
-    if isinstance(error, httpx.ConnectError):
-        return f"no connection to {address}"
-    return f"{address}: {type(error).__name__}"
+    Raises:
+        StoreError: it is none.
+    """
+    fields = value if isinstance(value, dict) else {}
+    address, headers = fields.get("address"), fields.get("headers")
+    if not isinstance(address, str) or not isinstance(headers, dict):
+        raise StoreError("the host's answer is no permission to upload")
+    if not all(isinstance(text, str) for pair in headers.items() for text in pair):
+        raise StoreError("the host's answer is no permission to upload")
+    return Permission(address, headers)

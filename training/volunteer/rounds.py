@@ -34,11 +34,12 @@ from training.run.status import Stage, StatusBoard
 from training.sparse import catching_up
 from training.sparse.closing import ClosingError
 from training.sparse.layout import Layout
+from training.sparse.object_store import ObjectFiles
 from training.sparse.peer import Peer
 from training.sparse.shared import OuterSettings, SharedState
-from training.sparse.store import StoreError
+from training.sparse.store import RefusedError, StoreError, is_outage
 from training.sparse.swarm import Swarm
-from training.sparse.web_store import HostStatus, RefusedError, WebStore, is_outage
+from training.sparse.web_store import HostStatus, WebStore
 from training.volunteer import fitting
 from training.volunteer.computing import Computing, Outcome
 from training.volunteer.judging import UpdateJudge
@@ -113,7 +114,8 @@ class RoundsVolunteer:
         self.model.to(self.device)
         self.computing = Computing(self.model, self.device, choose_precision(self.device))
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.store = WebStore(run.exchange, membership)
+        objects = ObjectFiles(run.store) if run.store else None
+        self.store = WebStore(run.exchange, membership, objects, board.say)
         self.swarm = Swarm(
             run.name,
             Layout.of(self._parameters),

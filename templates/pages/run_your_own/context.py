@@ -42,6 +42,10 @@ FIELDS: Final = (
         "only with the recipe <code>sparse</code>: the address of the monitor's web host",
     ),
     (
+        "store",
+        "only with the recipe <code>sparse</code>: an object store for the larger files; optional",
+    ),
+    (
         "organisation, authority, authority_key",
         "the people who may join, and the server that admits them; without these, anyone may",
     ),

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from tests.training.doctor.conftest import MakeSetup
+from tests.training.sparse.objects import ObjectProcess
 from training.doctor import services
 from training.doctor.findings import PointName, Verdict
 
@@ -79,3 +81,19 @@ def test_a_run_file_without_a_host_is_a_problem(make_setup: MakeSetup) -> None:
     found = services.look_at_exchange(make_setup(run={"name": "our-run", "recipe": "sparse"}))[-1]
     assert found.verdict is Verdict.PROBLEM
     assert "names no exchange" in found.cause
+
+
+def test_a_store_that_refuses_strangers_answers(
+    make_setup: MakeSetup, web: str, tmp_path: Path
+) -> None:
+    process = ObjectProcess(tmp_path / "objects")
+    process.start()
+    run = {"name": "our-run", "recipe": "sparse", "exchange": web, "store": process.address}
+    (found,) = services.look_at_exchange(make_setup(run=run))[2:]
+    assert found.verdict is Verdict.FINE
+    assert f"its store {process.address} answers" in found.cause
+    process.stop()
+    (found,) = services.look_at_exchange(make_setup(run=run))[2:]
+    assert found.verdict is Verdict.WARNING
+    assert f"{web} answers, round 1,234, but its store" in found.cause
+    assert "from the run's host" in found.fix

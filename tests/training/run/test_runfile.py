@@ -151,6 +151,7 @@ def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
         authority_key=KEY,
         live="live",
         exchange="https://example.org/exchange",
+        store="https://s3.example.org/bucket/our-run",
         data="shards",
         checkpoints="someone/model",
         license="apache-2.0",
@@ -178,3 +179,28 @@ def test_the_web_host_of_a_run_with_local_steps_is_in_its_file() -> None:
         replace(run, exchange="http://run.example.org")
     with pytest.raises(InputError, match="volunteers of the recipe tiny average themselves"):
         replace(run, recipe="tiny")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://s3.example.org/bucket",
+        "https://s3.example.org",
+        "https://key:secret@s3.example.org/bucket",
+        "https://s3.example.org/bucket?X-Amz-Signature=1",
+        "https://s3.example.org/bucket#1",
+        "https://s3.example.org/a bucket",
+        "s3://bucket/our-run",
+    ],
+)
+def test_a_store_is_the_address_of_a_folder_without_any_key(address: str) -> None:
+    run = RunFile(name="our-run", recipe="sparse", exchange="https://run.example.org")
+    for fine in ("https://s3.example.org/bucket", "http://127.0.0.1:9000/bucket/our-run.2/"):
+        assert parse(replace(run, store=fine).to_toml()).store == fine
+    with pytest.raises(InputError, match="store"):
+        replace(run, store=address)
+
+
+def test_a_store_is_for_runs_with_a_web_host() -> None:
+    with pytest.raises(InputError, match="names no exchange"):
+        RunFile(name="our-run", recipe="sparse", store="https://s3.example.org/bucket")

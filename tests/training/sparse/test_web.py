@@ -25,14 +25,14 @@ from training.monitor.web_host import WebHost
 from training.sparse import catching_up, web
 from training.sparse.closing import ClosingError
 from training.sparse.host import Host
-from training.sparse.store import FolderStore, StoreError
-from training.sparse.web_store import (
-    HostStatus,
+from training.sparse.store import (
+    FolderStore,
     RefusedError,
+    StoreError,
     UnreachableError,
-    WebStore,
     is_outage,
 )
+from training.sparse.web_store import HostStatus, WebStore
 
 
 @pytest.fixture

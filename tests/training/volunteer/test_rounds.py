@@ -23,9 +23,8 @@ from training.sparse.host import Host
 from training.sparse.layout import Layout
 from training.sparse.open_round import ClosingPolicy
 from training.sparse.shared import OuterSettings, SharedState
-from training.sparse.store import FolderStore
+from training.sparse.store import FolderStore, UnreachableError
 from training.sparse.swarm import Swarm
-from training.sparse.web_store import UnreachableError
 from training.volunteer import rounds
 from training.volunteer.peer import PeerOptions
 from training.volunteer.rounds import RoundsVolunteer

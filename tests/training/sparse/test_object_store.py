@@ -1,0 +1,178 @@
+"""training/sparse/object_store: files through a store, with and without its owner's keys."""
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from calculator.errors import InputError
+from tests.training.sparse import object_server
+from tests.training.sparse.objects import ObjectProcess
+from training.sparse.object_store import ObjectFiles, ObjectStore, Permission
+from training.sparse.presigned import Keys, presign
+from training.sparse.store import StoreError, UnreachableError, is_outage
+
+CONTENT = b"a file of 20 bytes.."
+SUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectProcess]:
+    process = ObjectProcess(tmp_path_factory.mktemp("objects"))
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def store(process: ObjectProcess) -> Iterator[ObjectStore]:
+    store = process.open()
+    yield store
+    store.files.close()
+
+
+def test_an_address_is_signed_as_the_published_example_is() -> None:
+    """The keys, the time and the signature are those of the page that `presigned` names."""
+    keys = Keys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    address = "https://examplebucket.s3.amazonaws.com/test.txt"
+    signed = presign("GET", address, keys, 86400, 1369353600.0)  # 24 May 2013, 0:00 UTC
+    assert signed == (
+        f"{address}?X-Amz-Algorithm=AWS4-HMAC-SHA256"
+        "&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
+        "&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
+        "&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404"
+    )
+
+
+def test_a_file_goes_in_and_comes_out_and_is_removed(
+    process: ObjectProcess, store: ObjectStore
+) -> None:
+    assert store.put(CONTENT) == SUM
+    assert process.names() == {SUM}
+    assert store.get(SUM, len(CONTENT)) == CONTENT
+    store.forget(SUM)
+    with pytest.raises(StoreError, match="NoSuchKey") as missing:
+        store.get(SUM, 100)
+    assert not is_outage(missing.value)
+    store.check()
+    assert process.names() == set()
+
+
+def test_a_volunteer_can_upload_the_file_that_it_asked_for_and_nothing_else(
+    process: ObjectProcess, store: ObjectStore
+) -> None:
+    """It has the address alone: no key is in it."""
+    files = ObjectFiles(process.address)
+    permission = store.permit_upload(SUM, len(CONTENT))
+    assert object_server.SECRET not in permission.address
+    with pytest.raises(StoreError, match="BadDigest"):
+        files.upload(permission, bytes(len(CONTENT)))
+    longer = {**permission.headers, "content-length": str(len(CONTENT) + 1)}
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        files.upload(replace(permission, headers=longer), CONTENT + b".")
+    unchecked = {"content-length": str(len(CONTENT))}
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        files.upload(replace(permission, headers=unchecked), CONTENT)
+    other = permission.address.replace(SUM, "0" * 64)
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        files.upload(replace(permission, address=other), CONTENT)
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        files.remove(permission.address)
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        files.download(permission.address, SUM, 100)
+    assert process.names() == set()
+    files.upload(permission, CONTENT)
+    files.upload(permission, CONTENT)  # the same again changes nothing
+    assert files.download(store.address_of(SUM), SUM, 100) == CONTENT
+    store.forget(SUM)
+    files.close()
+
+
+def test_a_permission_expires(process: ObjectProcess) -> None:
+    keys = process.open()._keys
+    old = ObjectStore(process.address, keys, clock=lambda: time.time() - 901.0)
+    with pytest.raises(StoreError, match="AccessDenied"):
+        old.put(CONTENT)
+    assert process.names() == set()
+
+
+def test_a_file_that_was_spoilt_in_the_store_is_told_from_the_right_one(
+    process: ObjectProcess, store: ObjectStore
+) -> None:
+    store.put(CONTENT)
+    with pytest.raises(StoreError, match="more than 19 bytes"):
+        store.get(SUM, 19)
+    (process.folder / SUM).write_bytes(bytes(len(CONTENT)))
+    with pytest.raises(StoreError, match="SHA-256 differs"):
+        store.get(SUM, 100)
+    store.forget(SUM)
+
+
+def test_wrong_keys_are_refused_in_the_stores_own_word(process: ObjectProcess) -> None:
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        process.open(AWS_SECRET_ACCESS_KEY="another").put(CONTENT)
+    with pytest.raises(StoreError, match="InvalidAccessKeyId"):
+        process.open(AWS_ACCESS_KEY_ID="another").put(CONTENT)
+    with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
+        process.open(AWS_REGION="another").put(CONTENT)
+
+
+def test_a_store_that_is_down_is_an_outage_and_shows_no_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    address = "http://127.0.0.1:9/bucket"  # the discard service's port, where nothing listens
+    store = ObjectStore.from_environment(address, object_server.ENVIRONMENT)
+    with caplog.at_level(logging.INFO), pytest.raises(UnreachableError) as failed:
+        store.put(CONTENT)
+    permission = store.permit_upload(SUM, 20)
+    for shown in (str(failed.value), repr(permission), repr(store._keys), caplog.text):
+        assert "Signature" not in shown
+        assert object_server.SECRET not in shown
+
+
+def test_a_volunteer_sends_nothing_to_another_place(process: ObjectProcess) -> None:
+    files = ObjectFiles(process.address)
+    for address in (
+        process.address,
+        f"{process.address}-other/{SUM}",
+        f"http://127.0.0.1:9/{SUM}",
+    ):
+        with pytest.raises(StoreError, match="an address that is not in"):
+            files.upload(Permission(address, {}), CONTENT)
+        with pytest.raises(StoreError, match="an address that is not in"):
+            files.download(address, SUM, 100)
+
+
+def test_keys_come_from_the_environment_alone() -> None:
+    with pytest.raises(InputError, match="AWS_SECRET_ACCESS_KEY"):
+        ObjectStore.from_environment("https://s3.example.org/bucket", {"AWS_ACCESS_KEY_ID": "a"})
+    found = ObjectStore.from_environment(
+        "https://s3.example.org/bucket",
+        {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "c/d"},
+    )
+    assert "X-Amz-Security-Token=c%2Fd" in found.address_of(SUM)
+    assert "%2Fus-east-1%2F" in found.address_of(SUM)
+
+
+def test_a_store_that_takes_anything_is_found_out(
+    process: ObjectProcess, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one would that does not know the header: nothing says which file is meant."""
+    sign = store._sign
+
+    def sign_less(method: str, sha256: str, headers: object = None) -> str:
+        return sign(method, sha256)
+
+    monkeypatch.setattr(store, "_sign", sign_less)
+    permit = store.permit_upload
+
+    def permit_anything(sha256: str, size: int) -> Permission:
+        return Permission(permit(sha256, size).address, {"content-length": str(size)})
+
+    monkeypatch.setattr(store, "permit_upload", permit_anything)
+    with pytest.raises(StoreError, match="it takes a file whose SHA-256 is not the one"):
+        store.check()
+    assert process.names() == set()
