@@ -168,11 +168,12 @@ def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
 
 def watcher_of(model: Any) -> Watch:
     """A hook that runs when the last module before the loss has made the logits."""
-    return partial(_watch, model.get_output_embeddings() or model.classifier)
+    return partial(watch, model.get_output_embeddings() or model.classifier)
 
 
 @contextmanager
-def _watch(head: nn.Module, on_logits: OnLogits) -> Iterator[None]:
+def watch(head: nn.Module, on_logits: OnLogits) -> Iterator[None]:
+    """Call back when a module has made the logits."""
     handle = head.register_forward_hook(lambda _module, _inputs, logits: on_logits(logits))
     try:
         yield
