@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from calculator.architecture import Architecture
-from calculator.estimate import fullest_stage, static_of, static_parts, update_memory
+from calculator.estimate import fullest_part, static_of, static_parts, update_memory
 from calculator.parallel import bucket_bytes, collectives
 from calculator.parts import Part
 from calculator.peaks.curve import Held, Layer, Operation, curve_of
@@ -14,7 +14,7 @@ from calculator.peaks.prepare import prepare
 from calculator.plan import Offload, Plan
 from calculator.report import Memory, Phase
 from calculator.resolution import resolve
-from calculator.techniques.turns import TURN
+from calculator.techniques.turns import STAGE_TURN, TURN
 
 # kinds of tensors that a point names
 MOST_NAMED = 5
@@ -117,7 +117,7 @@ def curve(
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan or Plan())
-    architecture = fullest_stage(architecture, resolved)
+    architecture = fullest_part(architecture, resolved)
     static, *_ = static_of(architecture, resolved)
     prepared = prepare(architecture, resolved)
     exchanged = collectives(architecture, prepared, resolved)
@@ -166,7 +166,9 @@ def _layer_words(layer: Layer | None, depths: Mapping[str, int]) -> str:
         return ""
     stack, depth = layer
     stack, _, turn = stack.partition(TURN)
-    beside = f", micro-batch {int(turn) + 1}" if turn else ""
+    number, _, stage = turn.partition(STAGE_TURN)
+    beside = f", micro-batch {int(number) + 1}" if turn else ""
+    beside = f" of the GPU's stage {int(stage) + 1}{beside}" if stage else beside
     if stack == HEAD:
         return f"output layer{beside}"
     stacks = {name.partition(TURN)[0] for name in depths}

@@ -30,7 +30,7 @@ from calculator.resolution import resolve
 from calculator.states import Statics, statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
 from calculator.techniques.data_parallel import Collective
-from calculator.techniques.pipeline import stage_of, stages_of
+from calculator.techniques.pipeline import part_of, parts_of
 from calculator.techniques.registry import changed_model
 
 
@@ -42,7 +42,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
     """
     resolved = resolve(architecture, plan or Plan())
     _, parameters, trainable = static_of(architecture, resolved)
-    stage, static, counted = _fullest(architecture, resolved)
+    part, static, counted = _fullest(architecture, resolved)
     over_bus = sum(counted.moved) * resolved.accumulation
     return Report(
         architecture.name,
@@ -57,7 +57,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         counted.exchanged,
         (
             *notes_for(architecture, resolved),
-            *parallel_notes(architecture, stage, resolved, counted.exchanged),
+            *parallel_notes(architecture, part, resolved, counted.exchanged),
         ),
     )
 
@@ -112,7 +112,7 @@ def least(architecture: Architecture, plan: Plan) -> int:
 
 
 def _most_static(architecture: Architecture, plan: Plan) -> int:
-    return max(_least(static_of(stage, plan)[0]) for stage in stages_of(architecture, plan))
+    return max(_least(static_of(part, plan)[0]) for part in parts_of(architecture, plan))
 
 
 def is_too_large(architecture: Architecture, plan: Plan, fits: Callable[[int], bool]) -> bool:
@@ -148,22 +148,22 @@ def _totals(architecture: Architecture, plan: Plan) -> Totals:
 
 
 def _fullest(architecture: Architecture, plan: Plan) -> tuple[Architecture, Statics, "_Counted"]:
-    """The model, or the stage of a pipeline that holds the most."""
+    """The model, or the part of a pipeline that holds the most."""
     found = []
-    for stage in stages_of(architecture, plan):
-        static, *_ = static_of(stage, plan)
-        found.append((stage, static, _count(stage, plan, static)))
+    for part in parts_of(architecture, plan):
+        static, *_ = static_of(part, plan)
+        found.append((part, static, _count(part, plan, static)))
     return max(found, key=lambda each: each[2].peak)
 
 
-def fullest_stage(architecture: Architecture, plan: Plan) -> Architecture:
-    """The shape of the stage of a resolved plan's pipeline that holds the most, or the model's."""
+def fullest_part(architecture: Architecture, plan: Plan) -> Architecture:
+    """The shape of the part of a resolved plan's pipeline that holds the most, or the model's."""
     return _fullest(architecture, plan)[0] if plan.pipeline_parallel > 1 else architecture
 
 
-def stage_peaks(architecture: Architecture, plan: Plan) -> list[int]:
-    """Bytes at the peak of every stage of a resolved plan's pipeline."""
-    shapes = [stage_of(architecture, plan, place) for place in range(plan.pipeline_parallel)]
+def peaks_of_all(architecture: Architecture, plan: Plan) -> list[int]:
+    """Bytes at the peak of every GPU of a resolved plan's pipeline."""
+    shapes = [part_of(architecture, plan, rank) for rank in range(plan.pipeline_parallel)]
     return [_count(shape, plan, static_of(shape, plan)[0]).peak for shape in shapes]
 
 
@@ -233,6 +233,8 @@ STATIC_OPTIONS: Final = (
     "tensor_parallel",
     "sequence_parallel",
     "pipeline_parallel",
+    "pipeline_schedule",
+    "pipeline_stages",
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]

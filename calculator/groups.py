@@ -20,7 +20,7 @@ class Group:
     fields: tuple[str, ...]
 
 
-PIPELINE: Final = ("pipeline_parallel", "pipeline_schedule")
+PIPELINE: Final = ("pipeline_parallel", "pipeline_schedule", "pipeline_stages")
 GROUPS: Final = (
     Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
     Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation")),
@@ -98,7 +98,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "sequence_parallel": {TORCH: "SequenceParallel"},
     "pipeline_parallel": {TORCH: "PipelineStage", DEEPSPEED: "pipeline"},
-    "pipeline_schedule": {TORCH: "ScheduleGPipe, Schedule1F1B"},
+    "pipeline_schedule": {TORCH: "ScheduleGPipe, Schedule1F1B, ScheduleInterleaved1F1B"},
 }
 
 

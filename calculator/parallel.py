@@ -7,7 +7,6 @@ from itertools import chain
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from calculator.models.decoder import Decoder
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
@@ -16,7 +15,7 @@ from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
-from calculator.techniques.pipeline import stage_note
+from calculator.techniques.pipeline import part_note
 from calculator.techniques.registry import changed_model
 from calculator.techniques.tensor_parallel import reads_of, split_note
 from calculator.techniques.zero import fullest_rank, parts_of
@@ -109,18 +108,18 @@ def _sent(tensors: Sequence[ParameterTensor], plan: Plan) -> Collective:
 
 def parallel_notes(
     architecture: Architecture,
-    stage: Architecture,
+    part: Architecture,
     plan: Plan,
     exchanged: tuple[Collective, ...],
 ) -> Iterator[str]:
     """Notes on several GPUs: who holds what, what does not divide evenly, what is exchanged.
 
-    `stage` is the fullest of a pipeline; without one, it is the model.
+    `part` is the fullest of a pipeline; without one, it is the model.
     """
     if plan.all_gpus == 1:
         return
     if plan.pipeline_parallel > 1:
-        yield stage_note(architecture, stage, plan, exchanged[0].sizes[0])
+        yield part_note(architecture, part, plan, exchanged[0].sizes[0])
     elif plan.tensor_parallel > 1:
         yield split_note(plan)
     elif plan.is_sharded:
@@ -219,10 +218,9 @@ def _of_layers(
 
 
 def _sent_on(prepared: Prepared, plan: Plan) -> tuple[Collective, ...]:
-    """Outputs and gradients that a stage of a pipeline sends to the ones beside it."""
-    model, mode = prepared.step.model, prepared.step.mode
-    assert isinstance(model, Decoder)
+    """Outputs and gradients that a GPU's stages send to the ones beside them."""
+    stages, mode = prepared.step.stages, prepared.step.mode
     tokens = plan.batch_size * plan.sequence_length
     each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
-    sides = (not model.is_first) + (not model.is_last)
+    sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
     return (Collective(SEND, (each,) * plan.accumulation * sides),)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import prod
 
 from calculator.allocator import round_block
@@ -13,7 +14,7 @@ from calculator.models.model import Model
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import Plan
 from calculator.techniques.quantization import SHARED_BYTES
-from calculator.techniques.registry import changed_model
+from calculator.techniques.registry import stage_models
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,9 @@ Counted = tuple[tuple[Parameter | Buffer, int], ...]
 
 def _counted_of(architecture: Architecture, plan: Plan) -> Counted:
     """Every weight and table of a plan's model once, with its copies."""
-    model = changed_model(architecture, plan)
-    return _counted(model, plan.sharing_groups, architecture.own_last_layer)
+    groups, own_last = plan.sharing_groups, architecture.own_last_layer
+    models = stage_models(architecture, plan)
+    return tuple(chain(*(_counted(model, groups, own_last) for model in models)))
 
 
 @lru_cache(maxsize=512)

@@ -87,6 +87,7 @@ class PipelineSchedule(Choice):
 
     GPIPE = "gpipe"
     ONE_FORWARD_ONE_BACKWARD = "1f1b"
+    INTERLEAVED = "interleaved"
 
 
 class BaseBits(Choice):
@@ -411,11 +412,19 @@ class Plan:
     pipeline_schedule: PipelineSchedule = choice(
         PipelineSchedule.ONE_FORWARD_ONE_BACKWARD,
         "Pipeline schedule",
-        "The order of the micro-batches in a pipeline. 1f1b keeps fewer between their two passes.",
+        "The order of the micro-batches in a pipeline. 1f1b keeps fewer between their two passes. "
+        "interleaved leaves GPUs idle less, and keeps more.",
         {
             PipelineSchedule.GPIPE: "gpipe: all forward, then all backward",
             PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "1f1b: forward and backward in turn",
+            PipelineSchedule.INTERLEAVED: "interleaved: 1f1b, several stages per GPU",
         },
+    )
+    pipeline_stages: int = integer(
+        None,
+        "Stages per GPU",
+        "Stages of each GPU in an interleaved pipeline, each of consecutive layers. Default: 2.",
+        MOST_LAYERS,
     )
 
     def __post_init__(self) -> None:
@@ -482,6 +491,17 @@ class Plan:
     def all_gpus(self) -> int:
         """GPUs that train the model, each with one process."""
         return self.gpus * self.tensor_parallel * self.pipeline_parallel
+
+    @property
+    def own_stages(self) -> int:
+        """Default number of a GPU's stages."""
+        several = self.pipeline_schedule is PipelineSchedule.INTERLEAVED
+        return 2 if several and self.pipeline_parallel > 1 else 1
+
+    @property
+    def all_stages(self) -> int:
+        """Stages of a resolved plan's pipeline, on all GPUs."""
+        return self.pipeline_parallel * self.pipeline_stages
 
     @property
     def arithmetic_bytes(self) -> int:

@@ -51,6 +51,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         "sequence_length": architecture.sequence_length,
         "target_length": architecture.target_length,
         "optimizer_bits": plan.own_bits,
+        "pipeline_stages": plan.own_stages,
         "reversible": architecture.reversible,
         "dropout": architecture.dropout,
         "tied_embeddings": architecture.tied_embeddings,

@@ -489,6 +489,28 @@ PIPED_LONG: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
     (1, 128, 16, 16, {"precision": "half", "optimizer": "sgd"}),
 )
 
+# The same with several stages on each GPU: of a small model of each type, of four of them, and of
+# models at their size.
+TURNED: Final = {"pipeline_schedule": "interleaved"}
+TURNED_EACH: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 100, 2, 4, {**TURNED}),
+)
+TURNED_MORE: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (2, 64, 3, 6, {"precision": "fp32", "attention": "eager", "update": "fused", **TURNED}),
+    (2, 96, 2, 3, {"precision": "half", "checkpointing": "selective", **TURNED}),
+    (1, 120, 2, 6, {"checkpointing": "full", "pipeline_stages": 3, "dropout": 0.1, **TURNED}),
+    (3, 72, 3, 2, {"precision": "mixed", "optimizer": "momentum", **TURNED}),
+)
+TURNED_AT_SIZE: Final[tuple[tuple[str, int, int, int, int, dict[str, Any]], ...]] = (
+    ("meta-llama/Llama-3.2-1B", 1, 256, 4, 8, {"precision": "half"}),
+    ("meta-llama/Llama-3.2-1B", 2, 128, 2, 5, {"pipeline_stages": 4, "checkpointing": "full"}),
+    ("meta-llama/Llama-3.1-8B", 1, 512, 8, 8, {"checkpointing": "full", "precision": "mixed"}),
+    ("meta-llama/Llama-3.1-8B", 1, 128, 4, 8, {"pipeline_stages": 4, "precision": "half"}),
+    ("mistralai/Mistral-7B-v0.1", 1, 200, 4, 6, {"pipeline_stages": 3, "optimizer_bits": 8}),
+    ("Qwen/Qwen2.5-0.5B", 2, 128, 4, 10, {"attention": "eager"}),
+    ("Qwen/Qwen3-0.6B", 1, 160, 5, 7, {"pipeline_stages": 3, "update": "loop"}),
+)
+
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
 # more; models and shapes are measured at full depth.
 DEPTHS: Final = (5, 6, 7, 9)
@@ -776,6 +798,10 @@ def _pipelined() -> Iterator[Configuration]:
     tried = [*product(((name, None) for name in small), PIPED_EACH)]
     tried += product(((name, None) for name in small[:4]), PIPED)
     tried += [*product(PIPED_MODELS, PIPED_AT_SIZE), *product(PIPED_MODELS[:2], PIPED_LONG)]
+    tried += product(((name, None) for name in small), TURNED_EACH)
+    tried += product(((name, None) for name in small[:4]), TURNED_MORE)
+    for name, *sizes, mixed in TURNED_AT_SIZE:
+        tried.append(((name, None), (*sizes, {**mixed, **TURNED})))
     for (name, depth), (batch, length, stages, count, mixed) in tried:
         options = {"batch_size": batch, "sequence_length": length, "tied_embeddings": False}
         split = {"pipeline_parallel": stages, "accumulation": count}

@@ -1,19 +1,21 @@
-"""One GPU of a pipeline: PyTorch's own stage and schedule, of which nobody else is there.
+"""One GPU of a pipeline: PyTorch's own stages and schedule, of which nobody else is there.
 
 What a stage receives are buffers that it allocates itself, one for each micro-batch, in the first
 step; the process group leaves them as they are, and notes what is sent. As the works of NCCL and
 gloo do, those of what is sent hold its tensor. A stage runs the class's own base model with its
 layers only: the first has the embeddings, and the last the final norm, the output layer and the
-loss.
+loss. Each of several stages on one GPU has its own base model, with its own tables of positions.
 
 Autocast is around a stage's forward pass and around the loss, so that each micro-batch has 16-bit
 copies of its own.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -22,13 +24,14 @@ from torch import nn
 from torch.distributed import pipelining
 
 from calculator.plan import PipelineSchedule, Plan, Precision
-from calculator.techniques.pipeline import layers_of
-from validation.models import OnLogits, Task
+from calculator.techniques.pipeline import layers_of, stages_on
+from validation.models import OnLogits, Task, watch
 from validation.storage import Phase
 
 SCHEDULES: Final[dict[PipelineSchedule, Any]] = {
     PipelineSchedule.GPIPE: pipelining.ScheduleGPipe,
     PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: pipelining.Schedule1F1B,
+    PipelineSchedule.INTERLEAVED: pipelining.ScheduleInterleaved1F1B,
 }
 SLIDING: Final = "sliding_attention"
 
@@ -38,8 +41,9 @@ class Part(nn.Module):
 
     def __init__(self, model: Any, place: int, stages: int) -> None:
         super().__init__()
-        base = model.model
+        base = _apart(model.model)
         own = layers_of(len(base.layers), stages, place)
+        self.place = place
         self.is_first, self.is_last = place == 0, place == stages - 1
         base.layers = base.layers[own.start : own.stop]
         _tell_kinds(base, own)
@@ -59,6 +63,18 @@ class Part(nn.Module):
             return hidden if self.head is None else self.head(hidden)
 
 
+def _apart(base: Any) -> Any:
+    """The same base model with tables of positions of its own, of which others' parts can go."""
+    made = copy.copy(base)
+    made._modules = dict(base._modules)
+    made.config = copy.copy(base.config)
+    made.rotary_emb = copy.copy(base.rotary_emb)
+    made.rotary_emb._buffers = {
+        name: table.clone() for name, table in base.rotary_emb.named_buffers(recurse=False)
+    }
+    return made
+
+
 def _tell_kinds(base: Any, own: range) -> None:
     """Name the kinds of its own layers to a class that looks for each layer's by its number."""
     kinds = getattr(base.config, "layer_types", None)
@@ -69,39 +85,38 @@ def _tell_kinds(base: Any, own: range) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PipelineTask(Task):
-    """A stage and its schedule; `inputs` gain the stage's buffers with the first step."""
+    """A GPU's stages and their schedule; `inputs` gain their buffers with the first step."""
 
-    stage: Any = None
+    stages: tuple[Any, ...] = ()
     schedule: Any = None
     hooks: dict[str, Any] = field(default_factory=dict)
 
     def run(self, autocast: Any, watcher: Any) -> None:
         """All micro-batches forward and backward."""
-        assert isinstance(self.model, Part)
-        self.model.autocast = autocast
+        for stage in self.stages:
+            stage.submod.autocast = autocast
         self.hooks.update(watcher=watcher, autocast=autocast)
         words = {name: self.inputs[name] for name in ("target",) if name in self.inputs}
         ids = (self.inputs["input_ids"],) if "input_ids" in self.inputs else ()
         with patch("torch.random.fork_rng", lambda **_: nullcontext()):
             self.schedule.step(*ids, **words, return_outputs=False)
-        arrived = (*self.stage.args_recv_info.values(), *self.stage.grad_recv_info.values())
-        for info in (each for infos in arrived for each in infos if each.buffer is not None):
-            self.inputs[f"buffer {id(info)}"] = info.buffer
+        for stage in self.stages:
+            for info in chain(*stage.args_recv_info.values(), *stage.grad_recv_info.values()):
+                if info.buffer is not None:
+                    self.inputs[f"buffer {id(info)}"] = info.buffer
 
 
-def pipelined(task: Task, plan: Plan, device: str, place: int) -> PipelineTask:
-    """The task of one stage of a plan's pipeline."""
+def pipelined(task: Task, plan: Plan, device: str, rank: int) -> PipelineTask:
+    """The task of one GPU of a plan's pipeline."""
     model: Any = task.model
-    config, stages, count = model.config, plan.pipeline_parallel, plan.accumulation
+    config, count = model.config, plan.accumulation
     loss = partial(model.loss_function, vocab_size=config.vocab_size)
-    part = Part(model, place, stages)
+    parts = [Part(model, place, plan.all_stages) for place in stages_on(plan, rank)]
     hooks: dict[str, Any] = {}
-    inputs = {}
     ids = task.inputs["input_ids"].repeat(count, 1)
-    if part.is_first:
-        inputs["input_ids"] = ids
-    if part.is_last:
-        inputs["target"] = ids.clone() if part.is_first else ids
+    inputs = {"input_ids": ids} if parts[0].is_first else {}
+    if parts[-1].is_last:
+        inputs["target"] = ids
 
     def loss_of(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         with hooks["autocast"]():
@@ -109,12 +124,22 @@ def pipelined(task: Task, plan: Plan, device: str, place: int) -> PipelineTask:
         hooks["watcher"].keep()
         return found
 
-    stage = _Watched(part, place, stages, torch.device(device), *_examples(plan, config, part))
-    stage.hooks = hooks
-    kind = SCHEDULES[plan.pipeline_schedule]
-    schedule = kind(stage, count, loss_fn=loss_of)  # without a loss there is no backward pass
-    watch = _unwatched if part.head is None else partial(_watch, part.head)
-    return PipelineTask(part, watch, inputs, stage, schedule, hooks)
+    stages = tuple(
+        _Watched(
+            part, part.place, plan.all_stages, torch.device(device), *_examples(plan, config, part)
+        )
+        for part in parts
+    )
+    for stage in stages:
+        stage.hooks = hooks
+    several = plan.pipeline_schedule is PipelineSchedule.INTERLEAVED
+    # without a loss there is no backward pass
+    schedule = SCHEDULES[plan.pipeline_schedule](
+        [*stages] if several else stages[0], count, loss_fn=loss_of
+    )
+    head = parts[-1].head
+    watcher = _unwatched if head is None else partial(watch, head)
+    return PipelineTask(nn.ModuleList(parts), watcher, inputs, stages, schedule, hooks)
 
 
 def _examples(plan: Plan, config: Any, part: Part) -> tuple[torch.Tensor, torch.Tensor]:
@@ -149,15 +174,6 @@ class _Watched(pipelining.PipelineStage):
         """A micro-batch goes backward; in the last stage that begins with the loss."""
         self.hooks["watcher"].start_phase(Phase.LOSS if self.is_last else Phase.BACKWARD)
         return super().backward_one_chunk(*given, **more)
-
-
-@contextmanager
-def _watch(head: nn.Module, on_logits: OnLogits) -> Iterator[None]:
-    handle = head.register_forward_hook(lambda _module, _inputs, logits: on_logits(logits))
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 def _unwatched(_on_logits: OnLogits) -> AbstractContextManager[None]:

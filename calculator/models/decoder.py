@@ -21,7 +21,7 @@ from calculator.layers.basic import TOKENS, Embedding, RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Shared
-from calculator.layers.layer import Counted, Unary, walk
+from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
 from calculator.models.model import CausalModel, heads_fit
@@ -59,7 +59,6 @@ class Decoder(CausalModel):
     tied: bool
 
     in_parts = False  # whether each of several GPUs has its part of the stream
-    is_first = is_last = True  # whether it has the embeddings; norm and output layer
     has_reversible_class = False
     defaults: ClassVar[dict[str, int]] = {}
     tied_by_default: ClassVar[bool] = False
@@ -223,13 +222,6 @@ class Decoder(CausalModel):
         """True if the sequence is long enough that a window masks more than the future."""
         window = architecture.numbers.get("window", 0)
         return SLIDING in architecture.pattern and 0 < window <= length
-
-    def walk(self) -> Counted:
-        """The weights and tables of its own stage."""
-        without = {"tokens": not self.is_first, "norm": not self.is_last, "head": not self.is_last}
-        for name, value in vars(self).items():
-            if not without.get(name):
-                yield from walk(value)
 
     # -- a step ----------------------------------------------------------------------------------
 

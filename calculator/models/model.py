@@ -20,7 +20,7 @@ from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding
 from calculator.layers.chunked_loss import chunked_loss
-from calculator.layers.layer import Layer, walk
+from calculator.layers.layer import Counted, Layer, walk
 from calculator.layers.loss import causal_loss
 from calculator.layers.stack import Stack
 from calculator.models.measured import Technique
@@ -165,11 +165,25 @@ class CausalModel(Model, ABC):
         head: the output layer's table, which may be the token embeddings'.
         head_bias: what the output layer adds.
         head_copy: a trained copy of the output layer's table.
+        before: names of its parts that a pipeline's first stage alone has.
+        after: names of those that the last stage alone has.
+        is_first: whether it has the former; of a whole model it does.
+        is_last: whether it has the latter.
     """
 
     head: Embedding
     head_bias: Parameter | None = None
     head_copy: Parameter | None = None
+    before: ClassVar[tuple[str, ...]] = ("tokens",)
+    after: ClassVar[tuple[str, ...]] = ("norm", "head")
+    is_first = is_last = True
+
+    def walk(self) -> Counted:
+        """The weights and tables of its own stage."""
+        without = (*(() if self.is_first else self.before), *(() if self.is_last else self.after))
+        for name, value in vars(self).items():
+            if name not in without:
+                yield from walk(value)
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""

@@ -1,8 +1,9 @@
-"""The step of one stage of a pipeline: its micro-batches forward and backward, as scheduled.
+"""The step of one GPU of a pipeline: micro-batches forward and backward, as scheduled.
 
 Source: pipeline
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from calculator.autograd import backward as engine
@@ -13,26 +14,28 @@ from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sizes import Shape, constant
 from calculator.autograd.tape import Tape
 from calculator.layers.loss import causal_loss
-from calculator.models.decoder import HIDDEN, Decoder
+from calculator.models.decoder import HIDDEN
+from calculator.models.model import CausalModel
 from calculator.parts import Phase
-from calculator.techniques.turns import Turns
+from calculator.techniques.turns import Pass, Turns
+
+Held = tuple[Shape, DType]
 
 
-def held_inputs(model: Decoder, mode: Mode, turns: Turns) -> list[tuple[Shape, DType]]:
+def held_inputs(stages: Sequence[CausalModel], mode: Mode, turns: Turns) -> list[Held]:
     """Shapes and formats of what lives through the step: inputs, and buffers for what arrives."""
-    count = turns.count
-    words: tuple[Shape, DType] = (constant(count) * mode.batch, SEQUENCE), INT64
-    stream: tuple[Shape, DType] = (mode.batch, SEQUENCE, HIDDEN), mode.weights
-    arriving = (not model.is_first) + (not model.is_last)
-    return [words] * (model.is_first + model.is_last) + [stream] * count * arriving
+    words: Held = (constant(turns.count) * mode.batch, SEQUENCE), INT64
+    stream: Held = (mode.batch, SEQUENCE, HIDDEN), mode.weights
+    ends = stages[0].is_first + stages[-1].is_last
+    return [words] * ends + [stream] * turns.count * (2 * len(stages) - ends)
 
 
 class Pipelined:
-    """One stage at work: what its micro-batches in flight hold, and what it has sent."""
+    """One GPU at work: what its micro-batches in flight hold, and what it has sent."""
 
-    def __init__(self, model: Decoder, turns: Turns, tape: Tape) -> None:
-        self.model, self.turns, self.tape = model, turns, tape
-        self.flying: dict[int, tuple[Tensor, Leaf | None, Tensor | None]] = {}
+    def __init__(self, stages: Sequence[CausalModel], turns: Turns, tape: Tape) -> None:
+        self.stages, self.turns, self.tape = stages, turns, tape
+        self.flying: dict[Pass, tuple[Tensor, Leaf | None, Tensor | None]] = {}
         self.losses: list[Tensor] = []
         self.output: Tensor | None = None
         self.sent: list[Tensor | None] = []  # gradients
@@ -41,36 +44,45 @@ class Pipelined:
     def run(self) -> None:
         """All passes."""
         t = self.tape
-        made = [t.input(*each) for each in held_inputs(self.model, t.mode, self.turns)]
-        count = self.turns.count
-        words = self.model.is_first + self.model.is_last
-        arriving = 0 if self.model.is_first else count
-        for is_forward, place in self.turns.passes:
-            with t.setting(turn=self.turns.names[place]):
-                if is_forward:
-                    given = made[0] if self.model.is_first else made[words + place]
-                    self.forward(place, given, made[words - 1])
+        made = iter([t.input(*each) for each in held_inputs(self.stages, t.mode, self.turns)])
+        ids = next(made) if self.stages[0].is_first else None
+        labels = next(made) if self.stages[-1].is_last else None
+        buffers = {
+            each: None if self._has_no_buffer(each) else next(made) for each in self.turns.passes
+        }
+        for each, buffer in buffers.items():
+            with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
+                if each.is_forward:
+                    self.forward(each, buffer, ids, labels)
                 else:
-                    beyond = words + arriving + place
-                    self.backward(place, None if self.model.is_last else made[beyond])
+                    self.backward(each, buffer)
 
-    def forward(self, place: int, given: Tensor, labels: Tensor) -> None:
+    def _has_no_buffer(self, each: Pass) -> bool:
+        """True if nothing arrives for a pass from another GPU."""
+        stage = self.stages[each.stage]
+        return stage.is_first if each.is_forward else stage.is_last
+
+    def forward(
+        self, each: Pass, given: Tensor | None, ids: Tensor | None, labels: Tensor | None
+    ) -> None:
         """One micro-batch forward; its output stays, and the one before goes."""
-        t, model = self.tape, self.model
+        t, model = self.tape, self.stages[each.stage]
         t.ledger.begin(Phase.FORWARD)
-        leaf = None if model.is_first else t.leaf(given)
-        out = model.hidden(self._own(given) if leaf is None else leaf)
+        leaf = None if given is None else t.leaf(given)
+        out = model.hidden(self._own(ids) if leaf is None else leaf)
         if model.is_last:
             out = model.logits(out)
         t.end_autocast()
-        self.output = out
+        if self.turns.keeps_output:
+            self.output = out
         loss = None
         if model.is_last:
             loss = causal_loss(out, self._own(labels))
             t.end_autocast()
             self.losses.append(loss)
-        self.flying[place] = out, leaf, loss
-        if not model.is_last and (self.turns.keeps_sent or place < self.turns.ahead - 1):
+        self.flying[each] = out, leaf, loss
+        waits = self.turns.keeps_sent or each.micro_batch < self.turns.ahead - 1
+        if waits and not model.is_last:
             self._keep(self.handed, out)
 
     def _keep(self, sent: list[Any], tensor: Tensor | None) -> None:
@@ -78,13 +90,14 @@ class Pipelined:
             sent.clear()
         sent.append(tensor)
 
-    def _own(self, words: Tensor) -> Tensor:
+    def _own(self, words: Tensor | None) -> Tensor:
+        assert words is not None
         return op.part(words, self.tape.mode.batch, SEQUENCE)
 
-    def backward(self, place: int, gradient: Tensor | None) -> None:
+    def backward(self, each: Pass, gradient: Tensor | None) -> None:
         """One micro-batch backward; the gradient of its input is sent."""
         t = self.tape
-        out, leaf, loss = self.flying.pop(place)
+        out, leaf, loss = self.flying.pop(each._replace(is_forward=True))
         if gradient is None:
             assert loss is not None
             t.ledger.begin(Phase.LOSS)
@@ -97,5 +110,5 @@ class Pipelined:
             self._keep(self.sent, leaf.gradient)
             leaf.gradient = None
         left = self.turns.count - self.turns.ahead  # forward passes after the first backward one
-        if not self.turns.keeps_sent and place >= left:
+        if not self.turns.keeps_sent and each.micro_batch >= left:
             self.handed.clear()

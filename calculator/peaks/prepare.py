@@ -25,8 +25,8 @@ from calculator.peaks.step import Step
 from calculator.plan import ActivationOffload, ChunkedLoss, DataParallel, Plan, Precision
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.in_backward import temporaries
-from calculator.techniques.pipeline import STAGE
-from calculator.techniques.registry import changed_model
+from calculator.techniques.pipeline import RANK
+from calculator.techniques.registry import stage_models
 from calculator.techniques.tensor_parallel import share_of
 from calculator.techniques.turns import Turns, turns_of
 
@@ -51,10 +51,10 @@ def prepare(architecture: Architecture, plan: Plan) -> Prepared:
         chunks, left = divmod(plan.sequence_length, CHUNK)
         chunks = min(chunks + (left > 0), EXPLICIT_CHUNKS)
         mode = replace(mode, chunks=chunks, whole_chunks=not left)
-    model = changed_model(architecture, plan)
+    models = stage_models(architecture, plan)
     shared = plan.sharing_groups, architecture.own_last_layer
-    turns = turns_of(plan, architecture.numbers.get(STAGE, 0))
-    step, left_out = _step(model, *shared, mode, plan.checkpoint_every, turns)
+    turns = turns_of(plan, architecture.numbers.get(RANK, 0))
+    step, left_out = _step(models, *shared, mode, plan.checkpoint_every, turns)
     return Prepared(step, left_out, numbers_of(architecture, plan))
 
 
@@ -105,7 +105,7 @@ _steps: dict[tuple[Any, ...], Step] = {}
 
 @lru_cache(maxsize=512)
 def _step(
-    model: Model,
+    models: tuple[Model, ...],
     groups: int,
     own_last: bool,
     mode: Mode,
@@ -114,15 +114,17 @@ def _step(
 ) -> tuple[Step, tuple[int, ...]]:
     runs: list[tuple[str, tuple[Run, ...]]] = []
     left_out: list[int] = []
-    short: dict[str, Any] = {}
+    taped: list[Model] = []
     before = 0
-    for name, stack in model.stacks():
-        keeping = keeping_of(stack.layers, every, before)
-        before += stack.layers
-        short[name], (own, more) = arrange(stack, groups, own_last, keeping)
-        for turn in turns.names if turns else [""]:
-            runs.append((stack.name + turn, own))
-            left_out += more
-    model = model.altered(**short)
-    step = Step(model, tuple(runs), mode, turns)
-    return _steps.setdefault((model.structure, step.runs, mode, turns), step), tuple(left_out)
+    for stage, model in enumerate(models):
+        short: dict[str, Any] = {}
+        for name, stack in model.stacks():
+            keeping = keeping_of(stack.layers, every, before)
+            before += stack.layers
+            short[name], (own, more) = arrange(stack, groups, own_last, keeping)
+            for turn in turns.names(stage) if turns else [""]:
+                runs.append((stack.name + turn, own))
+                left_out += more
+        taped.append(model.altered(**short))
+    step = Step(tuple(taped), tuple(runs), mode, turns)
+    return _steps.setdefault((step.structure, step.runs, mode, turns), step), tuple(left_out)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from calculator.autograd import backward as engine
 from calculator.autograd import operations as op
@@ -13,8 +14,7 @@ from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Shape
 from calculator.autograd.tape import Tape
-from calculator.models.decoder import Decoder
-from calculator.models.model import Model
+from calculator.models.model import CausalModel, Model
 from calculator.parts import Phase
 from calculator.peaks.pipelined import Pipelined, held_inputs
 from calculator.peaks.runs import Run
@@ -25,13 +25,30 @@ from calculator.techniques.turns import Turns
 class Step:
     """A recorded step: a model whose stacks hold the taped layers, their runs, and a mode.
 
-    `runs` are those of each stack, by its name, and `turns` the passes of a stage of a pipeline.
+    `models` are several only of a GPU that has several stages of a pipeline. `runs` are those of
+    each stack, by its name, and `turns` the passes of a pipeline.
     """
 
-    model: Model
+    models: tuple[Model, ...]
     runs: tuple[tuple[str, tuple[Run, ...]], ...]
     mode: Mode
     turns: Turns | None = None
+
+    @property
+    def model(self) -> Model:
+        """The only one."""
+        (model,) = self.models
+        return model
+
+    @property
+    def stages(self) -> list[CausalModel]:
+        """Those of a pipeline."""
+        return [model for model in self.models if isinstance(model, CausalModel)]
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """The models' structures; steps with equal ones run the same operations."""
+        return tuple(model.structure for model in self.models)
 
 
 @dataclass(slots=True)
@@ -49,16 +66,14 @@ def run_step(step: Step, tape: Tape | None = None) -> Tape:
     if not step.turns:
         return finish(begin(step, tape))
     t = tape or Tape(step.mode)
-    assert isinstance(step.model, Decoder)
-    Pipelined(step.model, step.turns, t).run()
+    Pipelined(step.stages, step.turns, t).run()
     return t
 
 
 def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
     """Shapes and formats of what lives through a step without being the model's."""
     if step.turns:
-        assert isinstance(step.model, Decoder)
-        return held_inputs(step.model, step.mode, step.turns)
+        return held_inputs(step.stages, step.mode, step.turns)
     return [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
 
 

@@ -92,7 +92,7 @@ def record(step: Step) -> Trace:
             tape, asked = _run(step)
             trace = _chunked(tape.ledger, step)
         settings = {name: getattr(step.mode, name) for name in asked}
-        _known(step.model.structure, step.runs, step.turns).append((settings, trace))
+        _known(step.structure, step.runs, step.turns).append((settings, trace))
     return trace
 
 
@@ -157,7 +157,7 @@ def _after_forward(step: Step) -> tuple[tuple[Size, DType, int | None, int], ...
 
 def _recorded(step: Step) -> Trace | None:
     """The trace of a step of the same model whose mode differs in nothing that was asked for."""
-    for asked, trace in _known(step.model.structure, step.runs, step.turns):
+    for asked, trace in _known(step.structure, step.runs, step.turns):
         if all(getattr(step.mode, name) == value for name, value in asked.items()):
             return trace
     return None

@@ -14,36 +14,45 @@ LOSS: Final = "loss_function, classes = model.loss_function, model.config.vocab_
 SCHEDULES: Final = {
     PipelineSchedule.GPIPE: "ScheduleGPipe",
     PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "Schedule1F1B",
+    PipelineSchedule.INTERLEAVED: "ScheduleInterleaved1F1B",
 }
 
 
 def cut_model(architecture: Architecture, plan: Plan) -> Piece:
-    """The process has a stage, its micro-batches and the schedule."""
+    """The process has one stage or several, its micro-batches and the schedule."""
     return joined(
         [
-            Piece(tuple(_places(architecture, plan))),
-            Piece(("", "", *_stage(architecture, plan), "", "")),
-            Piece(
-                ("loss_function, classes = model.loss_function, model.config.vocab_size", "", "")
-            ),
-            Piece((*_loss(plan), "", "", 'model = Stage(model).to("cuda")')),
+            Piece(("rank = torch.distributed.get_rank()", "", "")),
+            Piece((*_stage(architecture, plan), "", "")),
+            Piece((LOSS, "", "")),
+            Piece((*_loss(plan), "", "")),
+            _own_stages(plan),
             Piece(tuple(_tokens(architecture, plan)), (TORCH,)),
             _scheduled(architecture, plan),
         ]
     )
 
 
-def _places(architecture: Architecture, plan: Plan) -> Iterable[str]:
-    """The layers of this process's stage."""
-    stages = plan.pipeline_parallel
-    each, more = divmod(architecture.layers, stages)
-    yield "rank = torch.distributed.get_rank()"
-    yield f"is_first, is_last = rank == 0, rank == {stages - 1}"
+def _own_stages(plan: Plan) -> Piece:
+    """The stages of this process as its model."""
+    if plan.pipeline_stages == 1:
+        return Piece(('model = Stage(model, rank).to("cuda")',))
+    several = f"range(rank, {plan.all_stages}, {plan.pipeline_parallel})"
+    lines = (
+        f"stages = [Stage(copy.deepcopy(model), place) for place in {several}]",
+        'model = torch.nn.ModuleList(stages).to("cuda")',
+    )
+    return Piece(lines, (("copy", ""),))
+
+
+def _layers(architecture: Architecture, plan: Plan) -> Iterable[str]:
+    """The numbers of a stage's layers."""
+    each, more = divmod(architecture.layers, plan.all_stages)
     if not more:
-        yield f"start, end = {each} * rank, {each} * rank + {each}"
+        yield f"start, end = {each} * place, {each} * place + {each}"
         return
-    yield f"start = {each} * rank + min(rank, {more})  # the first {more} have one layer more"
-    yield f"end = start + {each} + (rank < {more})"
+    yield f"start = {each} * place + min(place, {more})  # the first {more} have one layer more"
+    yield f"end = start + {each} + (place < {more})"
 
 
 def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
@@ -56,28 +65,31 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
         )
     made = (
         "super().__init__()",
+        "self.place = place",
+        f"self.is_first, self.is_last = place == 0, place == {plan.all_stages - 1}",
+        *_layers(architecture, plan),
         "base = model.model",
         "base.layers = base.layers[start:end]",
         *kinds,
-        "if not is_first:",
+        "if not self.is_first:",
         f"{INDENT}base.embed_tokens = None",
-        "if not is_last:",
+        "if not self.is_last:",
         f"{INDENT}base.norm = torch.nn.Identity()",
         "self.base = base",
-        "self.head = model.lm_head if is_last else None",
+        "self.head = model.lm_head if self.is_last else None",
     )
     run = (
-        'given = {"input_ids": x} if is_first else {"inputs_embeds": x}',
+        'given = {"input_ids": x} if self.is_first else {"inputs_embeds": x}',
         *_autocast(
             plan,
             (
                 "hidden = self.base(**given).last_hidden_state",
-                "return self.head(hidden) if is_last else hidden",
+                "return self.head(hidden) if self.is_last else hidden",
             ),
         ),
     )
     methods = (
-        "def __init__(self, model):",
+        "def __init__(self, model, place):",
         *indented(made),
         "",
         "def forward(self, x):",
@@ -104,9 +116,9 @@ def _tokens(architecture: Architecture, plan: Plan) -> Iterable[str]:
     return (
         "# Random tokens: replace them with your data.",
         "given, words = [], {}",
-        "if is_first:",
+        "if rank == 0:",
         *indented(call("given.append", [random])),
-        "if is_last:",
+        f"if rank == {plan.pipeline_parallel - 1}:",
         f'{INDENT}words["target"] = {random}',
     )
 
@@ -121,19 +133,34 @@ def _scheduled(architecture: Architecture, plan: Plan) -> Piece:
     def example(name: str, last: int, dtype: str) -> list[str]:
         return call(f"{name} = torch.empty", [f"({shape}, {last})", f"dtype={dtype}", *on_meta])
 
-    stage = (
-        *("model", "rank", str(plan.pipeline_parallel), 'torch.device("cuda")'),
-        "tokens if is_first else stream",
-        "logits if is_last else stream",
-    )
     kind = SCHEDULES[plan.pipeline_schedule]
     lines = (
         "# Examples of what a stage receives and makes, so that none has to try.",
         f'tokens = torch.empty(({shape}), dtype=torch.int64, device="meta")',
         *example("stream", architecture.hidden_size, wide),
         *example("logits", architecture.vocabulary_size, narrow),
-        *call("stage = PipelineStage", stage),
-        f"schedule = {kind}(stage, {plan.accumulation}, compute_loss)",
+        *_made_stages(plan),
+        f"schedule = {kind}({_given(plan)}, {plan.accumulation}, compute_loss)",
     )
     imports: tuple[Import, ...] = ((PIPELINING, "PipelineStage"), (PIPELINING, kind))
     return Piece(lines, imports)
+
+
+def _given(plan: Plan) -> str:
+    """The name of the stage, or of the stages, that a schedule takes."""
+    return "stage" if plan.pipeline_stages == 1 else "stages"
+
+
+def _made_stages(plan: Plan) -> Iterable[str]:
+    """PyTorch's stages around this process's own."""
+    several = plan.pipeline_stages > 1
+    own = "part" if several else "model"
+    arguments = (
+        *(own, f"{own}.place", str(plan.all_stages), 'torch.device("cuda")'),
+        f"tokens if {own}.is_first else stream",
+        f"logits if {own}.is_last else stream",
+    )
+    if not several:
+        return call("stage = PipelineStage", arguments)
+    made = indented(call("PipelineStage", arguments))
+    return ("stages = [", *made, f"{INDENT}for part in model", "]")

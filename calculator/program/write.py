@@ -31,7 +31,7 @@ FOLLOWED: Final = (
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
-    *("pipeline_parallel", "pipeline_schedule"),
+    *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 
 

@@ -11,6 +11,10 @@ With `gpipe` all micro-batches go forward before the first goes backward, and ev
 sent stays until the end of the step. With `1f1b` stage i of P has at most P - i micro-batches in
 flight; the gradient that was sent last stays until there is another one.
 
+With `interleaved` each of P GPUs has several stages: every P-th, each with its own tables of
+positions. Micro-batches pass in rounds, all of a round through one stage and then through the next.
+Whatever is sent stays until the end of the step.
+
 Autocast is around each stage's forward pass: each micro-batch has 16-bit copies of its own.
 
 Source: pipeline, torch (distributed/pipelining/stage.py, distributed/pipelining/schedules.py)
@@ -18,13 +22,15 @@ Source: pipeline, torch (distributed/pipelining/stage.py, distributed/pipelining
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from itertools import chain
+from typing import Final, assert_never
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.layers.layer import Layer
-from calculator.models.decoder import Decoder, in_turn
+from calculator.models.decoder import in_turn
 from calculator.models.measured import Technique
+from calculator.models.model import CausalModel
 from calculator.models.registry import not_measured
 from calculator.plan import (
     ActivationOffload,
@@ -35,13 +41,16 @@ from calculator.plan import (
     PipelineSchedule,
     Plan,
 )
-from calculator.techniques.turns import turns_of
+from calculator.techniques.turns import rounds_of, turns_of
 from calculator.units import format_bytes
 
 # more are not put on the tape
-MOST_MICRO_BATCHES = 64
-# the number of a stage among those of an architecture
-STAGE = "stage"
+MOST_MICRO_BATCHES: Final = 64
+# numbers of an architecture: of a GPU's part that GPU's, and the layers of the whole; of a stage's
+# part that stage's
+RANK: Final = "rank"
+WHOLE: Final = "layers_of_all"
+STAGE: Final = "stage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class Stage:
 
     def rewrite(self, layer: Layer) -> None:
         """Leave out what other stages have."""
-        if isinstance(layer, Decoder):
+        if isinstance(layer, CausalModel):
             layer.is_first, layer.is_last = self.is_first, self.is_last
 
 
@@ -68,33 +77,59 @@ def layers_of(layers: int, stages: int, place: int) -> range:
     return range(start, start + each + (place < more))
 
 
-def stage_of(architecture: Architecture, plan: Plan, place: int) -> Architecture:
-    """The shape of the part of a model that one GPU of a pipeline has."""
-    stages = plan.pipeline_parallel
-    if stages == 1:
+def stages_on(plan: Plan, rank: int) -> range:
+    """The stages that a GPU has."""
+    return range(rank, plan.all_stages, plan.pipeline_parallel)
+
+
+def part_of(architecture: Architecture, plan: Plan, rank: int) -> Architecture:
+    """The shape of the part of a model that one GPU of a pipeline has: the layers of its stages."""
+    if plan.pipeline_parallel == 1:
         return architecture
-    own = layers_of(architecture.layers, stages, place)
+    whole, pattern = architecture.layers, architecture.pattern
+    own = [*chain(*(layers_of(whole, plan.all_stages, n) for n in stages_on(plan, rank)))]
     return replace(
         architecture,
         layers=len(own),
-        pattern=in_turn(tuple(islice(cycle(architecture.pattern), own.start, own.stop))),
-        more=(*architecture.more, (STAGE, place)),
+        pattern=tuple(pattern[layer % len(pattern)] for layer in own) if pattern else (),
+        more=(*architecture.more, (RANK, rank), (WHOLE, whole)),
     )
 
 
-def stages_of(architecture: Architecture, plan: Plan) -> Iterator[Architecture]:
-    """The shapes of the stages among which the fullest is.
+def stages_in(part: Architecture, plan: Plan) -> Iterator[Architecture]:
+    """The shapes of the stages in a GPU's part."""
+    rank, whole = part.numbers[RANK], part.numbers[WHOLE]
+    more = tuple(each for each in part.more if each[0] not in (RANK, WHOLE))
+    start = 0
+    for stage in stages_on(plan, rank):
+        count = len(layers_of(whole, plan.all_stages, stage))
+        kinds = part.pattern[start : start + count]
+        yield replace(
+            part,
+            layers=count,
+            pattern=in_turn(kinds) if kinds else (),
+            more=(*more, (STAGE, stage)),
+        )
+        start += count
 
-    Of those between the first and the last that have the same layers, it is the first: it has the
-    most micro-batches in flight.
+
+def parts_of(architecture: Architecture, plan: Plan) -> Iterator[Architecture]:
+    """The shapes of the parts among which the fullest is.
+
+    Of GPUs between the first and the last that have the same layers, it is the first one's: it has
+    the most micro-batches in flight.
     """
+    if plan.pipeline_parallel == 1:
+        yield architecture
+        return
     last = plan.pipeline_parallel - 1
     seen = set()
-    for place in range(last + 1):
-        stage = stage_of(architecture, plan, place)
-        alike = stage.layers, stage.pattern, place == 0, place == last
+    for rank in range(last + 1):
+        part = part_of(architecture, plan, rank)
+        stages = tuple((each.layers, each.pattern) for each in stages_in(part, plan))
+        alike = stages, rank == 0, rank == last
         if alike not in seen:
-            yield stage
+            yield part
         seen.add(alike)
 
 
@@ -104,22 +139,58 @@ def check_pipeline(plan: Plan, architecture: Architecture) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    stages, count = plan.pipeline_parallel, plan.accumulation
+    gpus, count = plan.pipeline_parallel, plan.accumulation
     if rule := not_measured(Technique.PIPELINE, architecture.family):
-        raise InputError("pipeline_parallel", stages, f"was {rule}: must be 1")
-    if architecture.layers < stages:
-        rule = f"each stage has a layer: must be at most {architecture.layers:,}"
-        raise InputError("pipeline_parallel", stages, rule)
+        raise InputError("pipeline_parallel", gpus, f"was {rule}: must be 1")
+    _check_stages(plan, architecture)
     if plan.tied_embeddings:
         rule = "embeddings and output layer are on different GPUs: must be false"
         raise InputError("tied_embeddings", True, rule)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
         raise InputError("accumulation", count, rule)
-    if plan.pipeline_schedule is not PipelineSchedule.GPIPE and count < stages:
-        rule = f"1f1b needs a micro-batch for each of {stages:,} stages: must be at least {stages}"
-        raise InputError("accumulation", count, rule)
+    _check_count(plan)
     _check_beside(plan, architecture)
+
+
+def _check_stages(plan: Plan, architecture: Architecture) -> None:
+    """Refuse several stages per GPU where a schedule has one, and stages without layers."""
+    gpus, own, schedule = plan.pipeline_parallel, plan.pipeline_stages, plan.pipeline_schedule
+    several = schedule is PipelineSchedule.INTERLEAVED
+    if several != (own > 1):
+        rule = "has several stages on each GPU: must be at least 2"
+        rule = rule if several else "has one stage on each GPU: must be 1"
+        raise InputError("pipeline_stages", own, f"{schedule} {rule}")
+    if architecture.layers < gpus * own:
+        most = architecture.layers // own
+        rule = f"each stage has a layer: must be at most {most:,}"
+        if not most:
+            raise InputError(
+                "pipeline_stages", own, f"each has a layer, of {architecture.layers:,}"
+            )
+        raise InputError("pipeline_parallel", gpus, rule)
+
+
+def _check_count(plan: Plan) -> None:
+    """Refuse numbers of micro-batches that a schedule cannot order."""
+    gpus, count = plan.pipeline_parallel, plan.accumulation
+    match plan.pipeline_schedule:
+        case PipelineSchedule.GPIPE:
+            return
+        case PipelineSchedule.ONE_FORWARD_ONE_BACKWARD:
+            if count < gpus:
+                rule = f"1f1b needs a micro-batch for each of {gpus:,} stages: must be at least"
+                raise InputError("accumulation", count, f"{rule} {gpus}")
+        case PipelineSchedule.INTERLEAVED:
+            rounds = rounds_of(plan)
+            if count % rounds:
+                rule = (
+                    f"interleaved on {gpus:,} GPUs takes {count:,} micro-batches in {rounds:,} "
+                    f"equal rounds: must be a multiple of {rounds:,}"
+                )
+                raise InputError("accumulation", count, rule)
+        case other:
+            assert_never(other)
 
 
 def _check_beside(plan: Plan, architecture: Architecture) -> None:
@@ -145,23 +216,38 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
             raise InputError("pipeline_parallel", plan.pipeline_parallel, rule)
 
 
-def stage_note(whole: Architecture, stage: Architecture, plan: Plan, sent: int) -> str:
-    """Sentences on the fullest stage, and on the bytes `sent` of each micro-batch."""
-    place, stages = stage.numbers[STAGE], plan.pipeline_parallel
-    own = layers_of(whole.layers, stages, place)
-    numbers = f"layers {own.start + 1:,} to {own.stop:,}"
-    has = ["the embeddings"] if place == 0 else []
-    has.append(numbers if len(own) > 1 else f"layer {own.stop:,}")
-    has += ["the output layer"] if place == stages - 1 else []
+def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) -> str:
+    """Sentences on the fullest GPU, and on the bytes `sent` of each micro-batch."""
+    rank, stages = part.numbers[RANK], plan.all_stages
+    own = stages_on(plan, rank)
+    turns = turns_of(plan, rank)
+    assert turns is not None
+    waiting = f"at most {turns.ahead:,} of {plan.accumulation:,} micro-batches between their"
+    named = f"stage {rank + 1:,} of {stages:,}"
+    if len(own) > 1:
+        named = f"GPU {rank + 1:,} of {plan.pipeline_parallel:,}"
+        passes = plan.accumulation * len(own)
+        waiting = f"at most {turns.ahead:,} of {passes:,} passes of micro-batches between their"
     more = whole.layers % stages
     uneven = f" {stages:,} stages do not divide {whole.layers:,} layers evenly: " + (
         "the first has one more." if more == 1 else f"the first {more:,} have one more each."
     )
-    turns = turns_of(plan, place)
-    ahead = turns.ahead if turns else 0
     return (
-        f"Figures are those of stage {place + 1:,} of {stages:,}, which holds the most: "
-        f"{', '.join(has)}, and at most {ahead:,} of {plan.accumulation:,} micro-batches between "
-        f"their forward and backward passes.{uneven if more else ''} Between two stages each "
-        f"micro-batch moves {format_bytes(sent)} forward, and as much backward."
+        f"Figures are those of {named}, which holds the most: "
+        f"{', '.join(_held_by(whole, own, stages))}, and {waiting} forward and backward "
+        f"passes.{uneven if more else ''} Between two stages each micro-batch moves "
+        f"{format_bytes(sent)} forward, and as much backward."
     )
+
+
+def _held_by(whole: Architecture, own: range, stages: int) -> Iterator[str]:
+    """Words for what stages have; with several, each is named."""
+    if own.start == 0:
+        yield "the embeddings"
+    for stage in own:
+        layers = layers_of(whole.layers, stages, stage)
+        numbers = f"layers {layers.start + 1:,} to {layers.stop:,}"
+        words = numbers if len(layers) > 1 else f"layer {layers.stop:,}"
+        yield f"stage {stage + 1:,} of {stages:,} with {words}" if len(own) > 1 else words
+    if own[-1] == stages - 1:
+        yield "the output layer"

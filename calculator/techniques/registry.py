@@ -8,7 +8,7 @@ from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, Checkpointing, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
-from calculator.techniques.pipeline import STAGE, Stage
+from calculator.techniques.pipeline import RANK, STAGE, Stage, stages_in
 from calculator.techniques.quantization import Quantization
 from calculator.techniques.tensor_parallel import TensorParallel, share_of
 
@@ -33,11 +33,23 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:
     """The model of a resolved plan as a tree of layers; of several GPUs', one's share of it."""
-    changes = changes_of(plan)
-    if plan.pipeline_parallel > 1 and STAGE in architecture.numbers:
-        place = architecture.numbers[STAGE]
-        changes = (*changes, Stage(place == 0, place == plan.pipeline_parallel - 1))
-    return _changed(share_of(architecture, plan), plan.tied_embeddings, changes)
+    return _changed(share_of(architecture, plan), plan.tied_embeddings, changes_of(plan))
+
+
+def stage_models(architecture: Architecture, plan: Plan) -> tuple[Model, ...]:
+    """The models of one GPU: those of its stages in a pipeline, else a single one.
+
+    Of a pipeline the architecture is a GPU's part; else, and as a whole, it has one model.
+    """
+    if RANK not in architecture.numbers:
+        return (changed_model(architecture, plan),)
+    return tuple(_stage_model(stage, plan) for stage in stages_in(architecture, plan))
+
+
+def _stage_model(stage: Architecture, plan: Plan) -> Model:
+    place = stage.numbers[STAGE]
+    ends = Stage(place == 0, place == plan.all_stages - 1)
+    return _changed(stage, plan.tied_embeddings, (*changes_of(plan), ends))
 
 
 @lru_cache(maxsize=512)

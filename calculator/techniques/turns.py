@@ -1,53 +1,110 @@
-"""The order in which micro-batches pass through one stage of a pipeline.
+"""The order in which micro-batches pass through the stages that one GPU of a pipeline has.
 
 Source: pipeline, torch (distributed/pipelining/schedules.py)
 """
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, assert_never
 
 from calculator.plan import PipelineSchedule, Plan
 
 # between the name of a stack and the number of a micro-batch
 TURN: Final = "@"
+# between that and the number of a stage, of a GPU that has several
+STAGE_TURN: Final = "."
+
+
+class Pass(NamedTuple):
+    """A micro-batch goes forward or backward through one of the GPU's stages."""
+
+    is_forward: bool
+    micro_batch: int
+    stage: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The passes of a stage in order: whether each is a forward one, and its micro-batch.
+    """The passes of a GPU in order; it has so many `stages`.
 
-    What is sent stays to the end of the step, or until there is something else to send.
+    What is sent stays to the end of the step, or until there is something else to send. The last
+    output stays until there is another one, unless it is let go of as soon as it is sent.
     """
 
-    passes: tuple[tuple[bool, int], ...] = ()
-    keeps_sent: bool = False
+    passes: tuple[Pass, ...]
+    keeps_sent: bool
+    keeps_output: bool = True
+    stages: int = 1
 
     @property
     def count(self) -> int:
         """Micro-batches."""
-        return len(self.passes) // 2
-
-    @property
-    def names(self) -> list[str]:
-        """The ends of the stacks' names, one for each micro-batch."""
-        return [f"{TURN}{place}" for place in range(self.count)]
+        return len(self.passes) // (2 * self.stages)
 
     @property
     def ahead(self) -> int:
-        """Forward passes before the first backward one."""
-        return next(place for place, (is_forward, _) in enumerate(self.passes) if not is_forward)
+        """Forward passes before the first backward one: the most that wait for theirs."""
+        return next(number for number, each in enumerate(self.passes) if not each.is_forward)
+
+    def name(self, micro_batch: int, stage: int) -> str:
+        """The end of the name of a stage's stacks as a micro-batch passes through."""
+        return f"{TURN}{micro_batch}" + (f"{STAGE_TURN}{stage}" if self.stages > 1 else "")
+
+    def names(self, stage: int) -> list[str]:
+        """The ends of the names of a stage's stacks, one for each micro-batch."""
+        return [self.name(number, stage) for number in range(self.count)]
 
 
-def turns_of(plan: Plan, place: int) -> Turns | None:
-    """The passes of a stage in order; none of a model that is not in a pipeline."""
+def turns_of(plan: Plan, rank: int) -> Turns | None:
+    """The passes of a GPU in order; none of a model that is not in a pipeline."""
     if plan.pipeline_parallel == 1:
         return None
     count = plan.accumulation
-    at_once = plan.pipeline_schedule is PipelineSchedule.GPIPE
-    ahead = count if at_once else min(count, plan.pipeline_parallel - place)
-    passes = [(True, number) for number in range(ahead)]
+    match plan.pipeline_schedule:
+        case PipelineSchedule.GPIPE:
+            return Turns((*_in_turn(count, count),), keeps_sent=True)
+        case PipelineSchedule.ONE_FORWARD_ONE_BACKWARD:
+            ahead = min(count, plan.pipeline_parallel - rank)
+            return Turns((*_in_turn(ahead, count),), keeps_sent=False)
+        case PipelineSchedule.INTERLEAVED:
+            passes = (*_interleaved(plan, rank),)
+            return Turns(passes, True, keeps_output=False, stages=plan.pipeline_stages)
+        case other:
+            assert_never(other)
+
+
+def _in_turn(ahead: int, count: int) -> Iterator[Pass]:
+    """Some micro-batches forward, then backward and forward in turn."""
+    yield from (Pass(True, number) for number in range(ahead))
     for number in range(count):
-        passes.append((False, number))
+        yield Pass(False, number)
         if number + ahead < count:
-            passes.append((True, number + ahead))
-    return Turns(tuple(passes), at_once)
+            yield Pass(True, number + ahead)
+
+
+def rounds_of(plan: Plan) -> int:
+    """Rounds of an interleaved schedule, each of as many micro-batches as GPUs, or more."""
+    return max(1, plan.accumulation // plan.pipeline_parallel)
+
+
+def _interleaved(plan: Plan, rank: int) -> Iterator[Pass]:
+    """A round's micro-batches through a stage, and then through the next; forward first."""
+    stages = plan.pipeline_stages
+    in_round = plan.accumulation // rounds_of(plan)
+    passes = stages * plan.accumulation
+    hops = plan.pipeline_parallel - 1 - rank
+    ahead = min((stages - 1) * in_round + 2 * hops, passes)
+    gone: Counter[tuple[bool, int]] = Counter()
+
+    def passing(is_forward: bool, number: int) -> Pass:
+        stage = number // in_round % stages
+        stage = stage if is_forward else stages - 1 - stage
+        gone[is_forward, stage] += 1
+        return Pass(is_forward, gone[is_forward, stage] - 1, stage)
+
+    yield from (passing(True, number) for number in range(ahead))
+    for number in range(passes):
+        if number + ahead < passes:
+            yield passing(True, number + ahead)
+        yield passing(False, number)

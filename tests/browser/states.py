@@ -10,7 +10,7 @@ SEED = 2021
 # options that refuse most of the others: few states have them
 SEVERAL_GPUS = (
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
-    *("pipeline_parallel", "pipeline_schedule"),
+    *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 # options that go with few of the others: rarely drawn, or in states of their own
 RARE = ("lora", "quanti", "update_in")
@@ -26,6 +26,14 @@ OWN_STATES = (
         "tied_embeddings": "false",
         "pipeline_parallel": "2",
         "accumulation": "3",
+    },
+    {
+        "model": "HuggingFaceTB/SmolLM2-135M",
+        "sequence_length": "128",
+        "tied_embeddings": "false",
+        "pipeline_parallel": "2",
+        "pipeline_schedule": "interleaved",
+        "accumulation": "4",
     },
     {
         "model": "Qwen/Qwen2.5-0.5B",

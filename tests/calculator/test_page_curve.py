@@ -80,7 +80,7 @@ def test_a_state_that_cannot_be_gets_its_error() -> None:
     assert answer["error"]["field"] == "target_length"
 
 
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
 def test_micro_batches_that_take_turns_are_one_stretch(schedule: str) -> None:
     state = {
         "model": "meta-llama/Llama-3.1-8B",

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from difflib import SequenceMatcher
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -263,6 +264,43 @@ def parts_by_torch(words: str) -> list[list[int]]:
             [item.numel() for group in groups for item in group["params"]]
             for groups in optimizer._partition_parameters()
         ]
+
+
+def interleaved_orders() -> list[list[Any]]:
+    """GPUs, stages on each, micro-batches, and the passes that PyTorch has each GPU take.
+
+    A pass is true for a forward one, its micro-batch, and the number of the GPU's stage; no GPU has
+    any where PyTorch refuses the micro-batches.
+    """
+    from torch.distributed import pipelining
+
+    found: list[list[Any]] = []
+    for gpus, own, count in product(range(2, 6), range(2, 4), range(1, 13)):
+        with ranks(Plan(pipeline_parallel=gpus), "cpu"):
+            stages: list[Any] = [
+                pipelining.PipelineStage(
+                    torch.nn.Linear(1, 1), place * gpus, own * gpus, torch.device("cpu")
+                )
+                for place in range(own)
+            ]
+            try:
+                order = pipelining.ScheduleInterleaved1F1B(stages, count).pipeline_order
+            except ValueError:
+                order = {}
+            passes = [
+                [
+                    [
+                        each.computation_type.name == "FORWARD",
+                        each.microbatch_index,
+                        each.stage_index // gpus,
+                    ]
+                    for each in order[rank]
+                    if each is not None
+                ]
+                for rank in order
+            ]
+            found.append([gpus, own, count, passes])
+    return found
 
 
 def stage_on_the_cpu(words: str) -> dict[str, Any]:

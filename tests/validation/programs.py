@@ -16,7 +16,7 @@ from torch.nn.functional import linear_cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from calculator.architecture import Architecture
-from calculator.estimate import estimate, stage_peaks
+from calculator.estimate import estimate, peaks_of_all
 from calculator.plan import Plan
 from calculator.program.origin import Origin
 from calculator.program.write import Form, write_program
@@ -61,7 +61,7 @@ def _fullest(architecture: Architecture, plan: Plan) -> int:
     """The rank that needs the most."""
     if plan.pipeline_parallel == 1:
         return fullest(architecture, plan)
-    peaks = stage_peaks(architecture, plan)
+    peaks = peaks_of_all(architecture, plan)
     return peaks.index(max(peaks))
 
 

@@ -59,6 +59,8 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"Qwen/Qwen3-0.6B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 3",
         f"Qwen/Qwen2.5-0.5B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 2 "
         "--pipeline-schedule gpipe --precision half",
+        "validation/configs/llama.json --sequence-length 48 --pipeline-parallel 2 --accumulation 4 "
+        "--pipeline-schedule interleaved --untied-embeddings",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:

@@ -72,6 +72,8 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --pipeline-parallel 2 --accumulation 3",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule gpipe --attention eager",
+        f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
+        "--untied-embeddings --pipeline-schedule interleaved --pipeline-stages 3",
         f"{CONFIGS}/mistral.json {SMALL} --pipeline-parallel 7 --accumulation 7 --precision mixed "
         "--checkpointing full --update loop",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2",
@@ -339,15 +341,16 @@ def test_trainer_trains_as_the_plan_says(
     assert {name: found[name] for name in more} == more
 
 
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
 def test_two_processes_pass_micro_batches_through_their_layers(
     tmp_path: Path, schedule: str
 ) -> None:
     values = json.loads(Path(f"{CONFIGS}/qwen2.json").read_text())
-    values |= {"num_hidden_layers": 3, "max_window_layers": 2, "sliding_window": 8}
+    values |= {"num_hidden_layers": 5, "max_window_layers": 2, "sliding_window": 8}
     split = {"pipeline_parallel": 2, "pipeline_schedule": schedule, "accumulation": 2}
     plan = Plan.parse({"sequence_length": 16, "tied_embeddings": False, **split})
     told = launched(tmp_path, values, plan)
-    assert [words[2] for words in told] == ["Stage"] * 2
+    own = "ModuleList" if schedule == "interleaved" else "Stage"
+    assert [words[2] for words in told] == [own] * 2
     whole = estimate(from_config(values, "qwen2"), plan).parameters
     assert sum(int(words[1]) for words in told) == whole

@@ -12,8 +12,13 @@ from typing import Any
 import pytest
 
 from calculator.allocator import BLOCK
+from calculator.catalog import find_model
+from calculator.errors import InputError
 from calculator.parameters import ParameterTensor, parameter_tensors
+from calculator.plan import PipelineSchedule, Plan
+from calculator.resolution import resolve
 from calculator.states import state_bytes
+from calculator.techniques.turns import turns_of
 from calculator.techniques.zero import fullest_rank, parts_of
 from validation.configuration import parse
 
@@ -160,6 +165,7 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
         (2, "gpipe --accumulation 3"),
         (2, "1f1b --accumulation 2 --checkpointing full"),
         (4, "1f1b --accumulation 5"),
+        (2, "interleaved --accumulation 4"),
     ],
 )
 def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
@@ -175,3 +181,21 @@ def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
         alone = measure(f"call stage_on_the_cpu {rank} {words}")
         for name in ("weights", "gradients", "optimizer", "inputs", "activations"):
             assert alone[name] == beside[name]
+
+
+def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) -> None:
+    model = find_model("meta-llama/Llama-3.1-8B")
+    for gpus, own, count, passes in measure("call interleaved_orders"):
+        plan = Plan(
+            sequence_length=8,
+            pipeline_parallel=gpus,
+            pipeline_schedule=PipelineSchedule.INTERLEAVED,
+            pipeline_stages=own,
+            accumulation=count,
+        )
+        if not passes:
+            with pytest.raises(InputError, match=r"accumulation = .* equal rounds"):
+                resolve(model, plan)
+            continue
+        ours = [turns_of(resolve(model, plan), rank) for rank in range(gpus)]
+        assert [[[*each] for each in turns.passes] for turns in ours if turns] == passes

@@ -82,6 +82,15 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("meta-llama/Llama-3.1-8B", {"pipeline_parallel": 4, "accumulation": 8}),
     (
+        "meta-llama/Llama-3.1-8B",
+        {
+            "pipeline_parallel": 4,
+            "accumulation": 8,
+            "pipeline_schedule": "interleaved",
+            "pipeline_stages": 3,
+        },
+    ),
+    (
         "Qwen/Qwen3-0.6B",
         {
             "pipeline_parallel": 8,
