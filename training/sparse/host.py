@@ -5,9 +5,10 @@ one update in a round, and no file is kept before all of it was checked: that is
 run with an authority its grant comes with each upload. Everybody may download.
 """
 
+import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -31,6 +32,8 @@ from training.sparse.verdict import Finding, VerdictError
 
 SILENT_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
 MOST_REPORTS = 20_000
+MOST_OWNERS = 4096  # payloads whose peer is remembered
+MORE_HOLDERS = 2  # volunteers beside a payload's own that may have it
 
 
 class NotTakenError(ValueError):
@@ -104,6 +107,7 @@ class Host:
         self._reports: dict[str, Report] = {}
         self._heard: dict[str, float] = {}
         self._last: frozenset[str] = frozenset()  # whose updates the last round took
+        self._owners: dict[str, str] = {}  # of the newest payloads
         self._open()
 
     def take_payload(self, content: bytes, token: bytes) -> str:
@@ -123,6 +127,9 @@ class Host:
                 self.refused += 1
                 raise NotTakenError(str(error)) from error
             peers.name_payload(self.store, self._round.of.number, taken.sha256)
+            self._owners[taken.sha256] = taken.peer
+            while len(self._owners) > MOST_OWNERS:
+                self._owners.pop(next(iter(self._owners)))
             return taken.sha256
 
     def expect_payload(self, head: bytes, sha256: str, token: bytes) -> tuple[int, str]:
@@ -202,6 +209,22 @@ class Host:
                 for peer, report in self._reports.items()
                 if report.state != PeerState.LEFT and self._heard[peer] >= since
             }
+
+    def holders(self, sha256: str) -> list[Sequence[str]]:
+        """Addresses of volunteers that may have a payload: its owner's, then some others'."""
+        present = self.present()
+        with self._lock:
+            owner = self._owners.get(sha256)
+            if owner is None:
+                return []
+            reachable = {
+                peer: report.addresses
+                for peer, report in self._reports.items()
+                if report.addresses and peer in present
+            }
+        others = sorted(reachable.keys() - {owner})
+        chosen = random.sample(others, min(len(others), MORE_HOLDERS))
+        return [reachable[peer] for peer in (owner, *chosen) if peer in reachable]
 
     def describe(self) -> dict[str, object]:
         """The run's rounds, as anybody may know them."""
