@@ -21,8 +21,8 @@ try:
 except ImportError:  # Python before 3.14, which packs larger archives
     zstd = None
 
-# Each module's name, its code, and True if it is a package.
-Modules = dict[str, tuple[CodeType, bool]]
+# Each module's name, its code as marshal writes it, and True if it is a package.
+Modules = dict[str, tuple[bytes, bool]]
 
 # The oldest date a zip can hold: the same bytes at every build.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -67,7 +67,7 @@ def pack_zip(sources: str, packed: str, finder: str) -> None:
         for path in sorted(source_zip.namelist()):
             name = module_of(path)
             code = compiled(with_brief_docs(source_zip.read(path)), path)
-            modules[name] = (code, path.endswith("/__init__.py"))
+            modules[name] = (dumps(code), path.endswith("/__init__.py"))
         add_packed(target, MODULES, modules)
         add_packed(target, WRITTEN, written_by_dataclasses(sources, list(modules)))
         source = finder.encode()
@@ -99,7 +99,7 @@ def written_by_dataclasses(sources: str, names: list[str]) -> dict[str, bytes]:
 
     def note(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
         code = compile(text, "<string>", "exec", dont_inherit=True)
-        found[text] = _dumps(code)
+        found[text] = dumps(code)
         exec(code, names, made)
 
     with _writing(sources, note):
@@ -126,7 +126,7 @@ def _writing(sources: str, note: Callable[..., None]) -> Iterator[None]:
 
 def add_packed(archive: zipfile.ZipFile, name: str, packed: Any) -> None:
     """Write one file of `archive`, as packed.py reads it."""
-    content = _dumps(packed)
+    content = dumps(packed)
     if zstd is None:
         add_entry(archive, name, content)
         return
@@ -151,7 +151,7 @@ def pyc(code: CodeType, source: bytes) -> bytes:
         importlib.util.MAGIC_NUMBER
         + UNCHECKED_HASH
         + importlib.util.source_hash(source)
-        + _dumps(code)
+        + dumps(code)
     )
 
 
@@ -164,7 +164,8 @@ def without_line_tables(code: CodeType) -> CodeType:
     return code.replace(co_linetable=b"", co_consts=constants)
 
 
-def _dumps(content: Any) -> bytes:
+def dumps(content: Any) -> bytes:
+    """The bytes that marshal writes, the same at every run."""
     # marshal marks objects by how often they are referenced, which varies from run to run;
     # a round trip leaves only references that the data itself has.
     return marshal.dumps(marshal.loads(marshal.dumps(content)))

@@ -41,7 +41,7 @@ def wanted(calculator: str) -> list[str]:
     modules = packed.read(calculator)
     names = set(modules)
     for code, _ in modules.values():
-        names.update(_imports(code))
+        names.update(_imports(marshal.loads(code)))
     return sorted(names)
 
 
@@ -75,7 +75,7 @@ def write_closure(library: str, names: list[str], calculator: str, target: str) 
                 add_entry(closure, paths[name], content)
             else:
                 is_package = paths[name].endswith("/__init__.pyc")
-                modules[name] = (marshal.loads(content[HEADER_SIZE:]), is_package)
+                modules[name] = (content[HEADER_SIZE:], is_package)
         if finder is not None:
             add_packed(closure, MODULES, modules)
             add_entry(closure, f"{FINDER}.pyc", finder)

@@ -87,20 +87,34 @@ function makeWorker(name) {
   return new Worker(new URL("./worker.js", import.meta.url), { type: "module", name });
 }
 
+/** A worker that the page's head has started, and what it has said since: see python.html. */
+function takeStarted() {
+  const page = /** @type {{startedPython?: {worker: Worker, events: Event[]}}} */ (/** @type {unknown} */ (globalThis));
+  const found = page.startedPython;
+  delete page.startedPython;
+  if (found) found.worker.onmessage = found.worker.onerror = found.worker.onmessageerror = null;
+  return found;
+}
+
 function startWorker() {
-  const started = makeWorker(starts++ ? FRESH : "");
+  const early = starts ? undefined : takeStarted();
+  const started = early?.worker ?? makeWorker(starts ? FRESH : "");
+  starts += 1;
   worker = started;
   document.documentElement.dataset.starting = ""; // see offline.js
-  started.addEventListener("message", (event) => {
-    if (worker === started) receive(JSON.parse(event.data));
-  });
-  for (const kind of ["error", "messageerror"]) {
-    started.addEventListener(kind, (event) => {
-      const message = (event instanceof ErrorEvent && event.message) || "the worker did not load";
-      if (worker === started) lose({ type: "StartError", field: null, message });
-    });
-  }
+  const hear = (/** @type {Event} */ event) => {
+    if (worker === started) heard(event);
+  };
+  for (const kind of ["message", "error", "messageerror"]) started.addEventListener(kind, hear);
   wait(SLOW_MS, () => announce("slow"));
+  early?.events.forEach(hear);
+}
+
+/** @param {Event} event What the worker says, or what happened to it. */
+function heard(event) {
+  if (event.type === "message") return receive(JSON.parse(/** @type {MessageEvent} */ (event).data));
+  const message = (event instanceof ErrorEvent && event.message) || "the worker did not load";
+  lose({ type: "StartError", field: null, message });
 }
 
 /**
@@ -146,7 +160,7 @@ function expectAnswer() {
 
 /** @param {any} message */
 function receive(message) {
-  if (message.loaded) dispatchEvent(new CustomEvent("python", { detail: message.loaded })); // see offline.js
+  if (message.loaded) whenLoaded(() => dispatchEvent(new CustomEvent("python", { detail: message.loaded }))); // see offline.js
   if (message.resumed !== undefined) showResumed(message.resumed);
   if (message.kind === "progress") return progress(message.stage);
   if (message.id === null) return lose(message.error);
@@ -156,6 +170,16 @@ function receive(message) {
   inFlight = undefined;
   sendNext();
   if (request && request.id === message.id) request.deliver(message);
+}
+
+/**
+ * Act once all scripts of the page are there.
+ *
+ * @param {() => void} act
+ */
+function whenLoaded(act) {
+  if (document.readyState === "complete") act();
+  else addEventListener("load", act, { once: true });
 }
 
 /** @param {boolean} resumed Whether Python started from the memory of an earlier visit. */

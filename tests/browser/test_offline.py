@@ -127,6 +127,7 @@ def deploy_newer(site: Path, folder: Path) -> str:
     """Put another build in the place of what `folder` serves; return its name of the assets."""
     old = folder_of(site, "assets").name
     new = f"assets-{'0' * 12}"
+    shutil.copytree(site / old, folder / new)  # before any page names it
     for page in [path for path in site.rglob("*.html") if "source" not in path.parts]:
         target = folder / page.relative_to(site)
         if target.parent.is_symlink():
@@ -134,11 +135,10 @@ def deploy_newer(site: Path, folder: Path) -> str:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
         target.write_text(page.read_text("utf-8").replace(old, new).replace("About", "Newer"))
+    (folder / old).unlink()
     worker = (site / WORKER).read_text("utf-8")
     (folder / WORKER).unlink()
     (folder / WORKER).write_text(worker.replace(old, new))
-    (folder / old).unlink()
-    shutil.copytree(site / old, folder / new)
     return new
 
 

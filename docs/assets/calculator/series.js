@@ -5,7 +5,7 @@
  */
 
 // Edits that follow each other faster are a series, which ends after as long a pause.
-const PAUSE_MS = 150;
+const PAUSE_MS = 60;
 
 export class Series {
   #editedAt = -Infinity;
