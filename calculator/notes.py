@@ -19,7 +19,7 @@ from calculator.plan import (
     Update,
 )
 from calculator.states import from_torch, state_count
-from calculator.techniques.checkpointing import every_note
+from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
 from calculator.techniques.chunked_loss import chunk_note
 from calculator.techniques.gradient_scaler import scaler_note
 
@@ -113,7 +113,7 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
             + " Each product unpacks its whole weight; for 1,536 tokens or fewer, bitsandbytes may "
             "use a kernel that does not."
         )
-    if plan.checkpointing is Checkpointing.FULL:
+    if plan.checkpointing.is_of_layers:
         yield (
             "With checkpointing, transformers asks for a gradient of the input's embeddings "
             "(enable_input_require_grads), which is counted."
@@ -123,6 +123,8 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
 def _activation_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
     if plan.gradient_scaler:
         yield scaler_note()
+    if plan.checkpointing is Checkpointing.OPERATIONS:
+        yield OPERATIONS_NOTE
     if plan.checkpoint_every > 1:
         yield every_note(plan)
     if plan.chunked_loss is not ChunkedLoss.NONE:

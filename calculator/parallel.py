@@ -10,7 +10,7 @@ from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
-from calculator.plan import BaseBits, Checkpointing, DataParallel, Plan, Precision
+from calculator.plan import BaseBits, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
@@ -49,7 +49,7 @@ def _gathered(units: Sequence[Flat], plan: Plan) -> tuple[Collective, ...]:
     root, *layers = units
     gathered = _gatherings(units, plan)
     order = [*reversed(layers), root]
-    if plan.lora and plan.checkpointing is not Checkpointing.FULL:
+    if plan.lora and not plan.checkpointing.is_of_layers:
         order.append(order.pop(-2))  # the input of the first layer gets no gradient
     reduced = [each.gradients for each in order if each.gradients]
     return (

@@ -217,10 +217,13 @@ class Plan:
     checkpointing: Checkpointing = choice(
         Checkpointing.NONE,
         "Gradient checkpointing",
-        "Discard activations and recompute them in the backward pass.",
+        "Discard activations and recompute them in the backward pass. operations keeps the results "
+        "of attention and of every second matrix product in each layer "
+        "(create_selective_checkpoint_contexts).",
         {
             Checkpointing.NONE: "none: keep everything",
             Checkpointing.SELECTIVE: "selective: recompute attention",
+            Checkpointing.OPERATIONS: "operations: keep costly results",
             Checkpointing.FULL: "full: recompute each layer",
         },
         technique=True,
@@ -229,7 +232,7 @@ class Plan:
         1,
         "Checkpoint every n-th layer",
         "Recompute the first layer and every n-th after it; the others keep their activations. "
-        "Used with full checkpointing.",
+        "Used with full checkpointing, or by operation.",
         MOST_LAYERS,
     )
     activation_offload: ActivationOffload = choice(

@@ -20,7 +20,7 @@ from calculator.plan import (
     techniques,
 )
 from calculator.techniques.activation_offload import check_activation_offload
-from calculator.techniques.checkpointing import check_every
+from calculator.techniques.checkpointing import check_checkpoints
 from calculator.techniques.chunked_loss import check_chunked_loss
 from calculator.techniques.cpu_offload import check_cpu_offload
 from calculator.techniques.data_parallel import check_data_parallel
@@ -68,8 +68,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     adapted["checkpoint_every"] = _every(plan)
     adapted["gradient_scaler"] = plan.gradient_scaler and plan.precision is Precision.AMP
     found = plan.but(sharing_groups=groups, **left_open, **adapted)
-    if found.checkpoint_every > 1:
-        check_every(found, architecture)
+    check_checkpoints(found, architecture)
     if found.optimizer is Optimizer.MUON:
         check_muon(found)
     if found.update_in_backward:
@@ -128,8 +127,8 @@ def _check_checkpointing(architecture: Architecture, plan: Plan) -> None:
 
 
 def _every(plan: Plan) -> int:
-    """Of so many layers one is checkpointed; it means nothing without full checkpointing."""
-    return plan.checkpoint_every if plan.checkpointing is Checkpointing.FULL else 1
+    """Of so many layers one is checkpointed; it means nothing where no layers are."""
+    return plan.checkpoint_every if plan.checkpointing.is_of_layers else 1
 
 
 def _check_attention(architecture: Architecture, plan: Plan) -> None:

@@ -401,6 +401,26 @@ SPARED_MORE: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 80, 5, {"checkpoint_every": 30}),
 )
 
+# Checkpoints that keep results of some operations: the same.
+KEEPING: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 100, 5, {}),
+    (1, 128, 7, {"precision": "half"}),
+)
+KEEPING_MORE: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 96, None, {"precision": "mixed", "accumulation": 2}),
+    (3, 200, 5, {"precision": "fp32", "attention": "efficient"}),
+    (2, 128, 6, {"attention": "math", "update": "fused"}),
+    (2, 160, 5, {"attention": "eager", "precision": "half"}),
+    (2, 120, 6, {"lora": 8, "lora_targets": "all-linear"}),
+    (2, 128, 6, {"lora": 16, "precision": "half", "lora_dropout": 0.1}),
+    (2, 100, None, {"precision": "half", "chunked_loss": "torch", "checkpoint_every": 3}),
+    (2, 160, 8, {"update_in_backward": True, "dropout": 0.1}),
+    (2, 96, 7, {"gpus": 4}),
+    (2, 64, 7, {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed"}),
+    (1, 300, 6, {"gpus": 4, "data_parallel": "zero2", "precision": "half"}),
+    (4, 80, 6, {"sharing_groups": 2, "gradient_scaler": True}),
+)
+
 # A gradient scaler: what a model of each type is measured with, and more for a few.
 SCALED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 100, 5, {}),
@@ -575,6 +595,7 @@ def grid() -> list[Configuration]:
         *_chunked(),
         *_moved(),
         *_spared(),
+        *_keeping(),
         *_split(),
         *_parted(),
         *_pipelined(),
@@ -762,6 +783,14 @@ def _spared() -> Iterator[Configuration]:
     listed = [*product(MATRICES, SPARED), *product((*SMALL, LAST_MODELS[-1]), SPARED_MORE)]
     for name, (batch, length, depth, mixed) in listed:
         options = {"batch_size": batch, **_lengths(name, length), "checkpointing": "full"}
+        yield from _valid(name, options | mixed, depth)
+
+
+def _keeping() -> Iterator[Configuration]:
+    """Checkpoints that keep results of some operations."""
+    listed = [*product(MATRICES, KEEPING), *product((*SMALL, *LAST_MODELS[1:], MATRICES[-1]), KEEPING_MORE)]
+    for name, (batch, length, depth, mixed) in listed:
+        options = {"batch_size": batch, **_lengths(name, length), "checkpointing": "operations"}
         yield from _valid(name, options | mixed, depth)
 
 

@@ -12,6 +12,7 @@ from validation.models import Task
 from validation.optimizers import Updater
 from validation.pipeline import PipelineTask
 from validation.ranks import quiet
+from validation.results import kept_results
 from validation.storage import Phase
 
 
@@ -125,12 +126,14 @@ def kernels(attention: Attention) -> Iterator[None]:
 
 
 def enable_checkpointing(model: Any, plan: Plan, preserve_rng: bool) -> None:
-    """Throw away and recompute: all or some layers, or each layer's attention core."""
+    """Throw away and recompute: layers, all or some, or each layer's attention core."""
     match plan.checkpointing:
         case Checkpointing.NONE:
             pass
-        case Checkpointing.FULL:
-            given = {"use_reentrant": False, "preserve_rng_state": preserve_rng}
+        case Checkpointing.FULL | Checkpointing.OPERATIONS:
+            given: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": preserve_rng}
+            if plan.checkpointing is Checkpointing.OPERATIONS:
+                given["context_fn"] = kept_results
             model.gradient_checkpointing_enable(given, every_n_layers=plan.checkpoint_every)
         case Checkpointing.SELECTIVE:
             from validation.selective import checkpoint_attention

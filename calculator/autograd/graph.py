@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import Ledger, Storage
-from calculator.autograd.mode import Mode
+from calculator.autograd.mode import Costly, Mode
 from calculator.autograd.sizes import Shape, Size, elements_of
 from calculator.parts import Part
 
@@ -85,6 +85,7 @@ class Recorder(Protocol):
         saves: "Sequence[Tensor]" = (),
         keeps: bool = False,
         beside: "Sequence[Made]" = (),
+        costly: Costly | None = None,
         **node: Any,
     ) -> "Tensor":
         """One differentiable operation."""
@@ -102,6 +103,10 @@ class Recorder(Protocol):
         saves: "Sequence[Tensor]" = (),
     ) -> "Node | None":
         """A node of the graph, or None if nothing needs a gradient."""
+
+    @property
+    def has_results(self) -> bool:
+        """True if attention is not computed, because its results are there."""
 
     def weight(self, parameter: "Parameter") -> "Weight":
         """A parameter as a tensor, the same one each time."""

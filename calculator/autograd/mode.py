@@ -1,6 +1,7 @@
 """All effects of a plan on the operations of a step; sizes stay names."""
 
 from dataclasses import dataclass, fields
+from enum import Enum, auto
 from typing import Final
 
 from calculator.autograd.dtypes import FLOAT32, DType
@@ -23,7 +24,20 @@ class Checkpointing(Choice):
 
     NONE = "none"
     SELECTIVE = "selective"
+    OPERATIONS = "operations"
     FULL = "full"
+
+    @property
+    def is_of_layers(self) -> bool:
+        """True if whole layers are computed again, but perhaps for some of their operations."""
+        return self in (Checkpointing.OPERATIONS, Checkpointing.FULL)
+
+
+class Costly(Enum):
+    """Operations that take long: a matrix product with a weight, or attention in one kernel."""
+
+    PRODUCT = auto()
+    ATTENTION = auto()
 
 
 # what fused kernels want of a head's width, in 16 and in 32 bits

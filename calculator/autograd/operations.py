@@ -12,6 +12,7 @@ from functools import partial, reduce
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType, wider
 from calculator.autograd.graph import Gradients, Made, Recorder, Rule, Tensor, Weight
 from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from calculator.autograd.mode import Costly
 from calculator.autograd.scratch import (
     efficient_output_scratch,
     efficient_scratch,
@@ -229,9 +230,15 @@ def _product(x: Tensor, w: Tensor, b: Tensor | None, outputs: Size, transposed: 
         inputs.append(b)
         rules.append(Made(b.shape, b.dtype))
     shape = (*x.shape[:-1], outputs)
-    summed = b is not None
-    saves = factors(x, w)
-    return x.tape.operation(inputs, shape, x.dtype, saves=saves, rules=rules, summed=summed)
+    return x.tape.operation(
+        inputs,
+        shape,
+        x.dtype,
+        saves=factors(x, w),
+        rules=rules,
+        summed=b is not None,
+        costly=Costly.PRODUCT,
+    )
 
 
 def factors(a: Tensor, b: Tensor) -> list[Tensor]:
@@ -513,6 +520,7 @@ def flash_attention(
         beside=[logarithms, *random],
         scratch=scratch,
         whole=True,
+        costly=Costly.ATTENTION,
     )
 
 
@@ -535,7 +543,7 @@ def efficient_attention(
         whole = (*q.shape[:-1], bias.shape[-1])
         inputs.append(bias if _full(bias.shape, whole) == whole else expand(bias, *whole))
     wide = ONE if q.dtype is FLOAT32 else efficient_output_scratch(batch, heads, length, widths)
-    made = None if wide is ONE else q.tape.empty((wide,), BOOL)
+    made = None if wide is ONE or q.tape.has_results else q.tape.empty((wide,), BOOL)
     out = q.tape.operation(
         inputs,
         (batch, heads, length, v.shape[3]),
@@ -545,6 +553,7 @@ def efficient_attention(
         beside=[Made((batch, heads, rows), FLOAT32)],
         scratch=[Made((tiles,), BOOL)],
         whole=True,
+        costly=Costly.ATTENTION,
     )
     del made  # held while the kernel runs
     return out

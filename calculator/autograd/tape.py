@@ -25,7 +25,8 @@ from calculator.autograd.graph import (
     Weight,
 )
 from calculator.autograd.ledger import TEMPORARIES, Ledger, Storage
-from calculator.autograd.mode import Mode
+from calculator.autograd.mode import Checkpointing, Costly, Mode
+from calculator.autograd.results import Results
 from calculator.autograd.sharding import Sharder
 from calculator.autograd.sizes import Shape, ShapeError, elements_of
 from calculator.parts import Part
@@ -55,6 +56,8 @@ class Frame:
             self.inputs = [x if isinstance(x, Leaf) else tape.alias(x) for x in inputs]
         for tensor in self.inputs:
             tensor.storage.save()
+        by_operation = tape.mode.checkpointing is Checkpointing.OPERATIONS
+        self.results = Results() if by_operation else None
         self.packed = 0
         self.dropped: set[int] = set()
         self.kept: list[Storage | None] | None = None
@@ -87,6 +90,8 @@ class Frame:
         """Run the forward pass again, the first time that one of its tensors is needed."""
         if self.kept is None:
             self.kept = []
+            if self.results is not None:
+                self.results.begin_again()
             self.tape.recompute(self)
 
     def free(self, slot: int) -> None:
@@ -243,6 +248,7 @@ class Tape:
         saves: Sequence[Tensor] = (),
         keeps: bool = False,
         beside: Sequence[Made] = (),
+        costly: Costly | None = None,
         **node: Any,
     ) -> Tensor:
         """One differentiable operation; by default each input's gradient is new bytes.
@@ -254,15 +260,34 @@ class Tape:
             saves: tensors that its backward formula needs and that exist before the output.
             keeps: true if the formula also needs the output.
             beside: tensors that the formula needs and that are made along with the output.
+            costly: the kind of an operation whose results some checkpoints keep.
             node: `rules`, `scratch`, `product` and the others of `graph.Node`.
         """
         made = self.record(inputs, saves=saves, **node)
-        output = self.empty(shape, dtype)
-        others = [self.empty(*shape) for shape in beside]
+        results = None if costly is None else self._keeping(costly)
+        if results is not None and self._recomputing is not None:
+            output, *others = results.handed(self, (Made(shape, dtype), *beside))
+        else:
+            output = self.empty(shape, dtype)
+            others = [self.empty(*each) for each in beside]
+            if results is not None:
+                results.keep((output, *others))
         if made:
             output.node = made
             self._save(made, (output, *others) if keeps else others)
         return output
+
+    def _keeping(self, costly: Costly) -> Results | None:
+        """What the checkpointed layer keeps, if that includes the results of this operation."""
+        frame = self._frame or self._recomputing
+        if frame is None or frame.results is None or not frame.results.chosen(costly):
+            return None
+        return frame.results
+
+    @property
+    def has_results(self) -> bool:
+        """True if attention is not computed, because its results are there."""
+        return self._recomputing is not None and self._recomputing.results is not None
 
     def record(
         self,

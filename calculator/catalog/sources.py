@@ -92,6 +92,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Chen et al., 2016. Training Deep Nets with Sublinear Memory Cost",
         "https://arxiv.org/abs/1604.06174",
     ),
+    "selective_contexts": Source(
+        "PyTorch documentation, torch.utils.checkpoint.create_selective_checkpoint_contexts",
+        "https://docs.pytorch.org/docs/stable/checkpoint.html",
+    ),
     "revnet": Source(
         "Gomez et al., 2017. The Reversible Residual Network: Backpropagation Without Storing "
         "Activations",

@@ -7,7 +7,6 @@ from itertools import cycle
 from typing import Any, Generic, Self, TypeVar
 
 from calculator.autograd.graph import Recorder, Tensor
-from calculator.autograd.mode import Checkpointing
 from calculator.errors import InputError
 from calculator.layers import reversible
 from calculator.layers.layer import Counted, Layer, parameters_of, walk
@@ -63,7 +62,7 @@ class Stack(Layer, Generic[B]):
 
     `slots` numbers the weights that each layer uses, where that is not a slot of its own. `groups`
     says the same of a stack that is only counted: so many distinct layers, used in turn, and with
-    `own_last` one more for the last layer. Under full checkpointing some layers are `keeping` their
+    `own_last` one more for the last layer. Under checkpointing of layers some are `keeping` their
     activations all the same; without any, all are computed again.
     """
 
@@ -111,7 +110,7 @@ class Stack(Layer, Generic[B]):
     def is_checkpointed(self, t: Recorder, position: int) -> bool:
         """True if the layer of a position is computed again as a whole."""
         keeps = bool(self.keeping) and self.keeping[position]
-        return t.mode.checkpointing is Checkpointing.FULL and not keeps
+        return t.mode.checkpointing.is_of_layers and not keeps
 
     def walk(self) -> Counted:
         """The weights and tables of all layers."""

@@ -11,7 +11,7 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, INT64, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
-from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Checkpointing, Mode
+from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, Size, rounded_up, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.layers import reversible
@@ -97,7 +97,7 @@ class T5Attention(Layer):
         t, length = x.tape, x.shape[1]
         if self.crosses:
             zeros = t.empty((ONE, HEADS, length, keys), dtype)
-            if t.mode.checkpointing is Checkpointing.FULL:
+            if t.mode.checkpointing.is_of_layers:
                 return t.leaf(zeros)
             return zeros
         buckets = t.empty((length, keys), INT64)

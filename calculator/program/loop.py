@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from calculator.plan import Attention, Checkpointing, DataParallel, Plan, Precision
+from calculator.plan import Attention, DataParallel, Plan, Precision
 from calculator.program.optimizer import update_lines
 from calculator.program.text import TORCH, Import, Piece, indented
 
@@ -106,7 +106,7 @@ def _forward(plan: Plan, share: str) -> list[str]:
     if plan.precision is Precision.AMP:
         narrow = "float16" if plan.gradient_scaler else "bfloat16"
         forward = [f'with torch.autocast("cuda", torch.{narrow}):', *indented(forward)]
-    holds = plan.checkpointing is Checkpointing.FULL
+    holds = plan.checkpointing.is_of_layers
     freed = ["del loss  # and what hangs on it"] if holds else []
     scaled = "scaler.scale(loss)" if plan.gradient_scaler else "loss"
     return [*forward, f"{scaled}.backward()", *freed]

@@ -7,7 +7,11 @@ from calculator.autograd.mode import Attention, Checkpointing
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, DataParallel, LoraBias, Plan, Precision
 from calculator.program.origin import Origin
-from calculator.program.saving import compute_loss_in_chunks, keep_inputs_in_ram
+from calculator.program.saving import (
+    KEPT_RESULTS,
+    compute_loss_in_chunks,
+    keep_inputs_in_ram,
+)
 from calculator.program.text import TORCH, Import, Piece, call, indented, joined, keywords, quoted
 from calculator.techniques.lora import ALL_LINEAR, split
 
@@ -54,7 +58,7 @@ def weight_type(plan: Plan) -> str:
 def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     """The model with everything of the plan that changes it.
 
-    Trainer itself puts it on its device and checkpoints its layers.
+    Trainer itself puts it on its device and checkpoints layers, but can't keep results of some.
     """
     architecture = origin.architecture
     pieces = [_made(origin, plan) if _is_new(origin, plan) else _loaded(origin, plan)]
@@ -68,6 +72,8 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     match plan.checkpointing:
         case Checkpointing.FULL if not trainer:
             pieces.append(_checkpoint_layers(plan))
+        case Checkpointing.OPERATIONS:
+            pieces.append(KEPT_RESULTS + _checkpoint_layers(plan))
         case Checkpointing.SELECTIVE:
             pieces.append(_checkpoint_attention(architecture, plan))
         case _:
@@ -198,7 +204,9 @@ def _share(plan: Plan) -> Piece:
 
 
 def _checkpoint_layers(plan: Plan) -> Piece:
-    arguments = ['gradient_checkpointing_kwargs={"use_reentrant": False}']
+    keeps = plan.checkpointing is Checkpointing.OPERATIONS
+    given = '"use_reentrant": False' + keeps * ', "context_fn": kept_results'
+    arguments = [f"gradient_checkpointing_kwargs={{{given}}}"]
     if plan.checkpoint_every > 1:
         arguments.append(f"every_n_layers={plan.checkpoint_every}")
     return Piece(tuple(call("model.gradient_checkpointing_enable", arguments)))

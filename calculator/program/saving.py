@@ -1,9 +1,46 @@
-"""The parts of a program that keep inputs of layers in RAM, or compute the loss in chunks."""
+"""The parts of a program that keep some results, inputs in RAM, or compute the loss in chunks."""
+
+from typing import Final
 
 from calculator.plan import ActivationOffload, ChunkedLoss, Plan
-from calculator.program.text import Import, Piece
+from calculator.program.text import TORCH, Import, Piece
 
 WRAPPER = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+RECOMPUTATION: Final = "torch.utils.checkpoint"
+
+# contexts of checkpointed layers: PyTorch's policy is asked about each of their operations
+KEPT_RESULTS: Final = Piece(
+    (
+        "aten = torch.ops.aten",
+        "products = {aten.mm.default, aten.addmm.default}",
+        "attention = {",
+        "    aten._scaled_dot_product_flash_attention.default,",
+        "    aten._scaled_dot_product_efficient_attention.default,",
+        "    aten._scaled_dot_product_cudnn_attention.default,",
+        "}",
+        "",
+        "",
+        "def kept_results():",
+        "    made = Counter()",
+        "",
+        "    def policy(context, operation, *arguments, **options):",
+        "        kept = operation in attention",
+        "        if operation in products:  # every second one is computed again",
+        "            made[context.is_recompute] += 1",
+        "            kept = made[context.is_recompute] % 2 == 1",
+        "        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE",
+        "",
+        "    return create_selective_checkpoint_contexts(policy)",
+        "",
+        "",
+    ),
+    (
+        TORCH,
+        ("collections", "Counter"),
+        (RECOMPUTATION, "CheckpointPolicy"),
+        (RECOMPUTATION, "create_selective_checkpoint_contexts"),
+    ),
+)
 
 
 def keep_inputs_in_ram(plan: Plan, stacks: Piece) -> Piece:

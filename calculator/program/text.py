@@ -9,7 +9,7 @@ from typing import Final
 # ruff's and black's default
 WIDTH: Final = 88
 INDENT: Final = "    "
-STANDARD: Final = ("contextlib", "copy", "functools", "os", "sys")
+STANDARD: Final = ("collections", "contextlib", "copy", "functools", "os", "sys")
 
 # A module and a name in it; an empty name stands for the module itself.
 Import = tuple[str, str]

@@ -1,15 +1,31 @@
-"""Checkpointing of some layers only: every n-th one, the first included.
+"""Checkpointing of some layers, or of some operations, only.
 
-Counted is transformers' `every_n_layers`, which numbers the layers of all stacks in one row: those
-whose number n divides are computed again, the others keep what they save.
+Of layers every n-th one, the first included: counted is transformers' `every_n_layers`, which
+numbers the layers of all stacks in one row. Those whose number n divides are computed again, the
+others keep what they save.
 
-Source: checkpointing, transformers (modeling_utils.py, _set_gradient_checkpointing)
+Of operations all but the costly ones (`calculator.autograd.results`): counted is a layer computed
+again in the contexts of PyTorch's `create_selective_checkpoint_contexts`. Its results of attention
+and of every second matrix product are kept, as torchtitan's option `selective` with `op` keeps
+them. There only products without a bias count, since its models have no others; here all do.
+
+Source: checkpointing, transformers (modeling_utils.py, _set_gradient_checkpointing), torchtitan
+(distributed/activation_checkpoint.py, _apply_op_sac)
 """
+
+from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.models.registry import type_of
-from calculator.plan import Plan
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured, type_of
+from calculator.plan import BaseBits, Checkpointing, Plan
+
+OPERATIONS_NOTE: Final = (
+    "The results of attention's fused kernels and of every second matrix product of a layer are "
+    "kept; everything else is computed again, as in torchtitan's selective checkpointing by "
+    "operation."
+)
 
 
 def keeping_of(layers: int, every: int, before: int) -> tuple[bool, ...]:
@@ -23,12 +39,19 @@ def keeping_of(layers: int, every: int, before: int) -> tuple[bool, ...]:
     return tuple((before + place) % every > 0 for place in range(layers))
 
 
-def check_every(plan: Plan, architecture: Architecture) -> None:
+def check_checkpoints(plan: Plan, architecture: Architecture) -> None:
     """Refuse what was not measured; `plan` is filled in.
 
     Raises:
         InputError: naming the option and the rule.
     """
+    if plan.checkpointing is Checkpointing.OPERATIONS:
+        _check_operations(plan, architecture)
+    if plan.checkpoint_every > 1:
+        _check_every(plan, architecture)
+
+
+def _check_every(plan: Plan, architecture: Architecture) -> None:
     rule = ""
     if plan.reversible:
         rule = "chooses among layers that keep something, which reversible ones do not"
@@ -38,6 +61,20 @@ def check_every(plan: Plan, architecture: Architecture) -> None:
         rule = f"is an option of transformers, which has no class of {architecture.name}"
     if rule:
         raise InputError("checkpoint_every", plan.checkpoint_every, f"{rule}: must be 1")
+
+
+def _check_operations(plan: Plan, architecture: Architecture) -> None:
+    rule = ""
+    if unmeasured := not_measured(Technique.OPERATIONS, architecture.family):
+        rule = f"by operation was {unmeasured}"
+    elif plan.reversible:
+        rule = "by operation keeps results, which reversible layers do not"
+    elif plan.quantization is not BaseBits.NONE:
+        rule = "by operation was not measured with weights in 4 bits"
+    elif plan.tensor_parallel > 1:
+        rule = "by operation was not measured with layers split over GPUs"
+    if rule:
+        raise InputError("checkpointing", plan.checkpointing, f"{rule}: must be none or full")
 
 
 def every_note(plan: Plan) -> str:

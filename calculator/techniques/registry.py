@@ -6,7 +6,7 @@ from calculator.architecture import Architecture
 from calculator.layers.layer import Change, rewrite
 from calculator.models.model import Model
 from calculator.models.registry import type_of
-from calculator.plan import BaseBits, Checkpointing, Plan, Precision
+from calculator.plan import BaseBits, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
 from calculator.techniques.pipeline import RANK, STAGE, Stage, stages_in
 from calculator.techniques.quantization import Quantization
@@ -21,7 +21,7 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
     packed = plan.quantization is not BaseBits.NONE
-    asked = plan.checkpointing is Checkpointing.FULL
+    asked = plan.checkpointing.is_of_layers
     whole = split(plan.lora_modules) if plan.lora_modules else ()
     gathered = plan.is_sharded and plan.precision is Precision.MIXED
     adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered)
