@@ -418,7 +418,23 @@ KEEPING_MORE: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 96, 7, {"gpus": 4}),
     (2, 64, 7, {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed"}),
     (1, 300, 6, {"gpus": 4, "data_parallel": "zero2", "precision": "half"}),
-    (4, 80, 6, {"sharing_groups": 2, "gradient_scaler": True}),
+    (4, 80, 6, {"sharing_groups": 2, "precision": "half"}),
+    (2, 90, 6, {"gradient_scaler": True}),
+    (2, 80, 6, {"gpus": 3, "data_parallel": "zero1"}),
+    (2, 90, 6, {"gpus": 4, "data_parallel": "fsdp", "precision": "half", "lora": 8}),
+    (2, 96, 6, {"optimizer": "adafactor", "tied_embeddings": False}),
+)
+# heads that kernels pad, or sum up in 32 bits, and values of another width than queries
+KEEPING_HEADS: Final = (
+    *("cerebras/Cerebras-GPT-256M", "google/gemma-3-270m", "validation/configs/gemma.json"),
+    *("validation/configs/phi3-padded.json", "validation/configs/falcon-grouped.json"),
+    *("validation/configs/deepseek_v3.json", "validation/configs/mistral-single.json"),
+)
+KEEPING_KERNELS: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 100, 5, {"attention": "flash", "precision": "half"}),
+    (2, 96, 5, {"attention": "efficient"}),
+    (1, 128, 5, {"attention": "efficient", "precision": "half"}),
+    (2, 200, 5, {"precision": "fp32"}),
 )
 
 # A gradient scaler: what a model of each type is measured with, and more for a few.
@@ -788,7 +804,8 @@ def _spared() -> Iterator[Configuration]:
 
 def _keeping() -> Iterator[Configuration]:
     """Checkpoints that keep results of some operations."""
-    listed = [*product(MATRICES, KEEPING), *product((*SMALL, *LAST_MODELS[1:], MATRICES[-1]), KEEPING_MORE)]
+    listed = [*product(MATRICES, KEEPING), *product(KEEPING_HEADS, KEEPING_KERNELS)]
+    listed += product((*SMALL, *LAST_MODELS[1:], MATRICES[-1]), KEEPING_MORE)
     for name, (batch, length, depth, mixed) in listed:
         options = {"batch_size": batch, **_lengths(name, length), "checkpointing": "operations"}
         yield from _valid(name, options | mixed, depth)

@@ -249,6 +249,8 @@ def factors(a: Tensor, b: Tensor) -> list[Tensor]:
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """A product of batches of matrices: keeps each factor that the other's gradient needs.
 
+    By a single matrix it is one product, as by a weight.
+
     Raises:
         ShapeError: when a's columns are not b's rows.
     """
@@ -260,8 +262,15 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     rules = [Made(x.shape, x.dtype, True) for x in (a, b)]
     autocast = a.tape.mode.autocast
     wide = autocast is not None and a.dtype.width > autocast.width
-    saves = factors(a, b)
-    return a.tape.operation([a, b], shape, a.dtype, saves=saves, rules=rules, factors=wide)
+    return a.tape.operation(
+        [a, b],
+        shape,
+        a.dtype,
+        saves=factors(a, b),
+        rules=rules,
+        factors=wide,
+        costly=Costly.PRODUCT if len(b.shape) == 2 else None,
+    )
 
 
 def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:

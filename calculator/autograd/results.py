@@ -22,7 +22,7 @@ IN_TURN: Final = 2
 
 
 class Results:
-    """What a layer keeps of its own operations, in their order."""
+    """Results that a layer keeps of its own operations, in their order."""
 
     def __init__(self) -> None:
         self.products = 0
@@ -52,7 +52,7 @@ class Results:
         self.products = 0
 
     def handed(self, tape: Recorder, shapes: Sequence[Made]) -> list[Tensor]:
-        """The results of the next chosen operation, which whoever needs them holds from now on."""
+        """The results of the next chosen operation, held from now on by those that need them."""
         storages = self.kept.popleft()
         pairs = zip(storages, shapes, strict=True)
         made = [Tensor(tape, storage, each.shape, each.dtype) for storage, each in pairs]

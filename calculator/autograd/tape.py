@@ -278,7 +278,7 @@ class Tape:
         return output
 
     def _keeping(self, costly: Costly) -> Results | None:
-        """What the checkpointed layer keeps, if that includes the results of this operation."""
+        """Results that the checkpointed layer keeps, if these of an operation are among them."""
         frame = self._frame or self._recomputing
         if frame is None or frame.results is None or not frame.results.chosen(costly):
             return None

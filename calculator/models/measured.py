@@ -8,11 +8,10 @@ from calculator.choice import Choice
 class Technique(Choice):
     """Techniques that are counted only for types whose steps were measured with them.
 
-    `FSDP_LORA` is adapters under FSDP, `OPERATIONS` checkpoints that keep results of some.
+    `FSDP_LORA` is adapters under FSDP.
     """
 
     CHUNKED_LOSS = "chunked_loss"
-    OPERATIONS = "operations"
     ACTIVATION_OFFLOAD = "activation_offload"
     GRADIENT_SCALER = "gradient_scaler"
     QUANTIZATION = "quantization"

@@ -75,6 +75,7 @@ class Mpt(CausalModel):
     lora_targets = ("Wqkv",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
+    keeps_results = False
     has_dropout = False
     has_reversible_class = False
 

@@ -17,9 +17,8 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured, type_of
-from calculator.plan import BaseBits, Checkpointing, Plan
+from calculator.models.registry import type_of
+from calculator.plan import BaseBits, Checkpointing, Plan, Precision
 
 OPERATIONS_NOTE: Final = (
     "The results of attention's fused kernels and of every second matrix product of a layer are "
@@ -64,17 +63,23 @@ def _check_every(plan: Plan, architecture: Architecture) -> None:
 
 
 def _check_operations(plan: Plan, architecture: Architecture) -> None:
-    rule = ""
-    if unmeasured := not_measured(Technique.OPERATIONS, architecture.family):
-        rule = f"by operation was {unmeasured}"
-    elif plan.reversible:
-        rule = "by operation keeps results, which reversible layers do not"
-    elif plan.quantization is not BaseBits.NONE:
-        rule = "by operation was not measured with weights in 4 bits"
-    elif plan.tensor_parallel > 1:
-        rule = "by operation was not measured with layers split over GPUs"
-    if rule:
-        raise InputError("checkpointing", plan.checkpointing, f"{rule}: must be none or full")
+    model = type_of(architecture)
+    shared = plan.sharing_groups < architecture.shared_layers
+    rules = {
+        f"was not measured with {architecture.name}": not model.counted,
+        f"was not measured to the byte with {architecture.name}'s class": not model.keeps_results,
+        "keeps results, which reversible layers do not": plan.reversible,
+        "fails in PyTorch where layers share autocast's copies of weights": (
+            shared and plan.precision is Precision.AMP
+        ),
+        "was not measured with weights in 4 bits": plan.quantization is not BaseBits.NONE,
+        "was not measured with layers split over GPUs": plan.tensor_parallel > 1,
+        "was not measured with stages of a pipeline": plan.pipeline_parallel > 1,
+    }
+    for rule, breaks in rules.items():
+        if breaks:
+            rule = f"by operation {rule}: must be none or full"
+            raise InputError("checkpointing", plan.checkpointing, rule)
 
 
 def every_note(plan: Plan) -> str:

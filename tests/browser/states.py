@@ -19,6 +19,7 @@ OWN_STATES = (
     {"model": "gpt2-m", "checkpointing": "full", "activation_offload": "pinned"},
     {"model": "gpt2-m", "checkpointing": "full", "checkpoint_every": "3"},
     {"model": "gpt2-s", "sequence_length": "512", "gradient_scaler": "true"},
+    {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "512", "checkpointing": "operations"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "256", "tensor_parallel": "2"},
     {
         "model": "HuggingFaceTB/SmolLM2-360M",

@@ -60,6 +60,8 @@ def cases(draw: st.DrawFn, catalog_only: bool = False, **fixed: Any) -> Case:
         "reversible": draw(st.sampled_from([None, True, False])),
         **fixed,
     }
+    if options["checkpointing"] == "operations" and not _can_keep_results(model, options):
+        options["checkpointing"] = "full"
     kernels = attention_kernels(model, Precision(options["precision"]))
     options.setdefault("attention", draw(st.sampled_from(kernels)))
     return Case(model, Plan(**options))
@@ -67,6 +69,13 @@ def cases(draw: st.DrawFn, catalog_only: bool = False, **fixed: Any) -> Case:
 
 BITS = [None, 32, 16, 8]
 _FREE = ("precision", "checkpointing", "offload")
+
+
+def _can_keep_results(model: Architecture, options: dict[str, Any]) -> bool:
+    """False for our own model, reversible layers, and copies of weights that layers share."""
+    shared = (options["sharing_groups"] or model.layers) < model.layers
+    copied = shared and options["precision"] == "amp"
+    return model.family != "dalle" and not options["reversible"] and not copied
 
 
 @st.composite

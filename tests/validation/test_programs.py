@@ -45,6 +45,11 @@ SCALARS = 3 * 512
         f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
         f"{CONFIGS}/llama.json {SMALL} --lora 8 --lora-targets all-linear --checkpointing full",
         f"gpt2-s --layers 5 {SMALL} --checkpointing full --checkpoint-every 2",
+        f"gpt2-s --layers 3 {SMALL} --checkpointing operations",
+        f"{CONFIGS}/falcon.json {SMALL} --checkpointing operations --precision half",
+        f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --checkpoint-every 2 --lora 4",
+        f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --gpus 4 --data-parallel fsdp "
+        "--precision mixed --accumulation 2",
         f"gpt2-s --layers 5 {SMALL} --checkpointing full --activation-offload pinned",
         f"gpt2-s --layers 4 {SMALL} --checkpointing full --activation-offload pageable "
         "--sharing-groups 2",

@@ -70,7 +70,7 @@ def test_it_keeps_less_than_everything_and_more_than_full_checkpointing() -> Non
     [
         {},
         {"precision": "amp", "accumulation": 2},
-        {"precision": "fp32", "attention": "efficient"},
+        {"precision": "fp32"},
         {"checkpoint_every": 3},
         {"lora": 8, "lora_targets": "all-linear"},
     ],
@@ -100,6 +100,10 @@ def test_the_curve_has_the_peak_of_the_estimate() -> None:
         ("Qwen/Qwen3-0.6B", {"lora": 8, "quantization": "nf4"}, "4 bits"),
         ("HuggingFaceTB/SmolLM2-135M", {"tensor_parallel": 3}, "split over GPUs"),
         ("gpt2-s", {"activation_offload": "pinned"}, "full checkpointing only"),
+        ("gpt2-s", {"sharing_groups": 2, "precision": "amp"}, "autocast's copies"),
+        ("gpt2-s", {"pipeline_parallel": 2, "tied_embeddings": False}, "pipeline"),
+        ("mosaicml/mpt-7b", {}, "to the byte"),
+        ("dalle-together", {"sequence_length": None}, "not measured with dalle-together"),
     ],
 )
 def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
@@ -108,7 +112,7 @@ def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], r
 
 
 def test_the_page_says_what_is_kept() -> None:
-    asked = {"model": "meta-llama/Llama-3.2-1B", "sequence_length": "512"}
+    asked = {"model": "meta-llama/Llama-3.2-1B", "batch_size": "4", "sequence_length": "4096"}
     value = answer({**asked, "checkpointing": "operations"})
     (note,) = [note for note in value["report"]["notes"] if "second matrix product" in note]
     assert "attention" in note
