@@ -66,13 +66,21 @@ class Swarm:
     def start(self, name: str, *arguments: str) -> Worker:
         folder = self.folder / name
         role = "monitor" if name == "monitor" else "join"
-        command = [sys.executable, str(MEMBER), role, str(self.run_file), "--folder", str(folder)]
-        command += ["--host", "127.0.0.1", *arguments]
+        command = [*self.prefix_of(name), sys.executable, str(MEMBER), role, str(self.run_file)]
+        command += ["--folder", str(folder), "--host", self.host_of(name), *arguments]
         folder.mkdir(exist_ok=True)
         worker = Worker(command, folder, threads=1, log=folder / "terminal.txt")
         worker.start()
         self.members[name] = worker
         return worker
+
+    def prefix_of(self, _name: str) -> list[str]:
+        """Words before a member's command: none, where it runs on this machine as it is."""
+        return []
+
+    def host_of(self, _name: str) -> str:
+        """Address that a member listens on."""
+        return "127.0.0.1"
 
     def await_start(self, *names: str) -> None:
         """Wait until all have started; a start that hangs or fails is tried again."""

@@ -226,6 +226,8 @@ class RoundsMonitor:
         if self._believed:
             share = f"{self._believed:,} of {self._updates:,}"
             print(f"{share} updates judged by volunteers", flush=True)
+        if self.host.bytes_to_newcomers:
+            print(f"{self.host.bytes_to_newcomers:,} bytes of checkpoints to newcomers", flush=True)
         self._hear()
         self.live.write_peers(self.books.contributors())
         self.live.finish(timestamp(time.time()))

@@ -71,7 +71,7 @@ class ProgressLine:
             that was not seen.
         training, syncing, left: volunteers by what they are doing; `left` counts since the start.
         bytes_sent, bytes_received: gradients, weights and states that the volunteers exchanged
-            for this step.
+            for this step; with local steps, without the checkpoints that newcomers download.
         rejected: reports and micro-batches not counted since the line before, such as those
             whose loss was not finite.
     """

@@ -14,7 +14,7 @@ from training.sparse.swarm import Swarm
 
 _MAGIC = b"TTSC"
 _HEADER = struct.Struct("<4sQQ")  # round and samples; then weights and momentum in float32
-_FOLDER = "checkpoints"
+FOLDER = "checkpoints"  # of the checkpoints' names
 
 
 def follow(swarm: Swarm, state: SharedState) -> SharedState:
@@ -34,7 +34,7 @@ def publish(store: Store, state: SharedState) -> str:
     for part in (state.weights, state.momentum):
         content += part.numpy().astype("<f4", copy=False).tobytes()
     sha256 = store.put(content)
-    store.point(f"{_FOLDER}/{state.round:09d}", sha256)
+    store.point(f"{FOLDER}/{state.round:09d}", sha256)
     return sha256
 
 
@@ -65,7 +65,7 @@ def newest(swarm: Swarm) -> tuple[str, int]:
     Raises:
         ClosingError: there is none. StoreError: the store cannot say.
     """
-    names = swarm.store.names(_FOLDER)
+    names = swarm.store.names(FOLDER)
     sha256 = swarm.store.find(names[-1]) if names else None
     if sha256 is None:
         raise ClosingError("there is no checkpoint")
@@ -77,7 +77,7 @@ def forget_before(store: FolderStore, kept: int) -> None:
 
     The list of the round just before it stays: it vouches for that checkpoint.
     """
-    names = store.names(_FOLDER)
+    names = store.names(FOLDER)
     for name in names[:-kept]:
         store.forget(name)
     oldest = _number_of(names[-kept:][0]) if names else 0

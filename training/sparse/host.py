@@ -17,6 +17,7 @@ from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.access.signatures import PeerKey
 from training.run.live import PeerState
+from training.sparse import catching_up
 from training.sparse import peer as peers
 from training.sparse import report as reports
 from training.sparse.closing import Taken
@@ -82,7 +83,8 @@ class Host:
     Attributes:
         state: the newest shared state.
         refused: uploads that were not taken, and updates that were left out.
-        bytes_in, bytes_out: of files that volunteers uploaded and downloaded.
+        bytes_in, bytes_out: of files that volunteers uploaded and downloaded for the rounds.
+        bytes_to_newcomers: of checkpoints that they downloaded.
         finished: nothing is taken any more.
     """
 
@@ -99,7 +101,7 @@ class Host:
     ) -> None:
         self.swarm, self.store, self.state, self.policy = swarm, store, state, policy
         self.finished = False
-        self.refused = self.bytes_in = self.bytes_out = 0
+        self.refused = self.bytes_in = self.bytes_out = self.bytes_to_newcomers = 0
         self._membership, self._clock, self._judge = membership, clock, judge
         self._panel = panel if judge is not None else None
         self._lock = threading.Lock()
@@ -303,10 +305,14 @@ class Host:
         with self._lock:
             self.finished = True
 
-    def note_download(self, size: int) -> None:
+    def note_download(self, sha256: str, size: int) -> None:
         """Count a file that a volunteer downloads."""
+        is_checkpoint = sha256 in map(self.store.find, self.store.names(catching_up.FOLDER))
         with self._lock:
-            self.bytes_out += size
+            if is_checkpoint:
+                self.bytes_to_newcomers += size
+            else:
+                self.bytes_out += size
 
     def _open(self) -> None:
         """Open the round of the present state, with updates that came before a restart."""

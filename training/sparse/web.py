@@ -66,7 +66,7 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
             return _problem(404, "there is no such file")
         if (elsewhere := _find_elsewhere(uploads, request, sha256)) is not None:
             return elsewhere
-        host.note_download(path.stat().st_size)
+        host.note_download(sha256, path.stat().st_size)
         return FileResponse(path, media_type="application/octet-stream")
 
     def get_holders(request: Request) -> Response:

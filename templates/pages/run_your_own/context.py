@@ -4,6 +4,7 @@ from typing import Final
 
 from calculator.catalog import SOURCES
 from calculator.units import format_bytes
+from templates.pages.run_your_own import neighbors
 from templates.pages.run_your_own.local_steps import measured
 from templates.pieces import commands
 from templates.pieces.volunteer_costs import parameter_count, steps_an_hour
@@ -112,5 +113,6 @@ def context() -> dict[str, object]:
         "paper": SOURCES["together"],
         "sparse": SOURCES["sparseloco"],
         "local_steps": measured(),
+        "neighbors": neighbors.measured(),
         "recipe": PAPER,
     }
