@@ -11,9 +11,12 @@ from calculator.architecture import Architecture
 from calculator.estimate import estimate
 from calculator.models.decoder import Decoder
 from calculator.models.registry import build, type_of
+from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import BaseBits, Plan
 from calculator.report import Phase
+from calculator.techniques.fsdp import Flat, flat_units
 from calculator.techniques.lora import ALL_LINEAR, linear_names
+from calculator.techniques.registry import changed_model
 
 HALF: Final = 2  # bytes of a 16-bit element
 CHUNK: Final = 128  # tokens of a sample
@@ -25,6 +28,7 @@ IN_STEPS: Final = "gelu_new"
 NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 
 _LITGPT = "https://github.com/Lightning-AI/litgpt/blob/26857050fe3ff627cd714fe92f5838f51a3d5efa/"
+_TITAN = "https://github.com/pytorch/torchtitan/blob/9dec370ad26b5f8e9a7333a0e36165018262644b/"
 _TUNE = "https://github.com/pytorch/torchtune/blob/1814feb17/torchtune/modules/"
 
 
@@ -152,6 +156,34 @@ def chunked_loss(architecture: Architecture, plan: Plan) -> int:
     return max(loss.total + theirs - own, *others) - report.gpu.total
 
 
+def own_streams(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of reduced gradients, and of the two largest units' gathered weights, before a copy."""
+    if not plan.is_sharded:
+        return 0
+    gradients = estimate(architecture, plan).phases[Phase.UPDATE].gradients
+    root, *layers = units_of(architecture, plan)
+    return gradients + root.weights + layers[0].weights
+
+
+def root_in_shards(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the last layer's weights, which stay whole, instead of those outside the layers."""
+    if not plan.is_sharded:
+        return 0
+    root, *layers = units_of(architecture, plan)
+    return layers[-1].weights - root.weights
+
+
+def units_of(architecture: Architecture, plan: Plan) -> tuple[Flat, ...]:
+    """The flat tensors of FSDP's units."""
+    model = changed_model(architecture, plan)
+    return flat_units(model, numbers_of(architecture, plan), mode_of(plan))
+
+
+def freed_scores(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of scores in 16 bits that are gone when the backward pass begins."""
+    return -HALF * tokens_of(plan) * architecture.vocabulary_size
+
+
 CAUSES: Final = {
     "kept-inputs": Cause(
         "Inputs kept",
@@ -216,6 +248,28 @@ CAUSES: Final = {
         "transformers they stay.",
         f"{_LITGPT}litgpt/utils.py",
         chunked_loss,
+    ),
+    "own-streams": Cause(
+        "Streams of their own",
+        "FSDP2 gathers weights and reduces gradients on streams of their own, and the allocator "
+        "gives no stream the free space of another. So what it reserves holds the gathered "
+        "weights and all gradients beside the peak of the loss, at which they are not there.",
+        f"{_TITAN}torchtitan/metrics.py",
+        own_streams,
+    ),
+    "root-in-shards": Cause(
+        "Embeddings in shards",
+        "torchtitan frees the gathered embeddings and output layer after the forward pass, and "
+        "keeps the last layer's weights; fully_shard's defaults, which we count, do the opposite.",
+        f"{_TITAN}torchtitan/parallelisms/parallelize_llama.py",
+        root_in_shards,
+    ),
+    "freed-scores": Cause(
+        "Scores freed",
+        "torchtitan deletes the 16-bit scores before the backward pass; in a loop with "
+        "transformers' output they stay.",
+        f"{_TITAN}train.py",
+        freed_scores,
     ),
     "reserved": Cause(
         "Rest, as estimated",

@@ -32,6 +32,7 @@ class Figure(StrEnum):
     ALLOCATED = "allocated"
     ACTIVE = "active"
     RESERVED = "nvidia-smi, less the context"
+    OF_ALLOCATOR = "reserved"
     NOT_SAID = "not said"
 
     @property
@@ -41,6 +42,10 @@ class Figure(StrEnum):
             Figure.ALLOCATED: "The figures are bytes allocated by PyTorch, as our peak is.",
             Figure.ACTIVE: "The figures are PyTorch's active bytes, almost what our peak is.",
             Figure.RESERVED: "The figures are nvidia-smi's, which are more than our peak is.",
+            Figure.OF_ALLOCATOR: (
+                "The figures are bytes that PyTorch's allocator reserved, which are more than our "
+                "peak is."
+            ),
             Figure.NOT_SAID: "The source does not say what was read.",
         }[self]
 
@@ -161,6 +166,8 @@ def _score(source: Source, row: Row) -> Score:
         case Figure.RESERVED:
             ours = as_classifier(Published(row.words, row.model, row.options, row.bytes))
             return Score(source, row, ours, rest.workspace + rest.slack)
+        case Figure.OF_ALLOCATOR:
+            return Score(source, row, report.gpu.total, rest.workspace + rest.slack)
         case Figure.NOT_SAID:
             return Score(source, row, report.gpu.total, rest.total)
         case other:

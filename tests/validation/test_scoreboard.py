@@ -14,7 +14,7 @@ from calculator.resolution import resolve
 from validation import causes
 from validation.error_figure import draw
 from validation.public import GUIDE, as_classifier
-from validation.scoreboard import PATH, UNITS, Figure, Score, most, scores, sources
+from validation.scoreboard import PATH, UNITS, Score, most, scores, sources
 from validation.subject import find_subject
 
 LLAMA = "meta-llama/Llama-2-7b-hf"
@@ -219,7 +219,20 @@ def test_differences_are_counted_for_every_row_of_their_source() -> None:
 
 def test_only_figures_that_are_not_allocated_get_our_estimate_of_the_rest() -> None:
     for score in scores():
-        assert (score.beyond > 0) == (score.source.figure in (Figure.RESERVED, Figure.NOT_SAID))
+        assert (score.beyond > 0) == (not score.source.figure.is_allocated)
+
+
+def test_torchtitans_code_differs_in_these_bytes() -> None:
+    # Llama 3.1 8B by hand: 32 layers of 218,112,000 parameters, two tables of 128,256 rows of 4,096
+    # and a norm outside of them; 2 sequences of 8,192 tokens.
+    layer, root = 2 * 218_112_000, 2 * (2 * 128_256 * 4096 + 4096)
+    for row, gpus in (("Llama-3.1-8B, 8 GPUs", 8), ("Llama-3.1-8B, 128 GPUs", 128)):
+        score = score_of("torchtitan", row)
+        bytes_of = {key: -share * score.row.bytes for key, share in score.differences.items()}
+        assert bytes_of["root-in-shards"] == pytest.approx(layer - root)
+        assert bytes_of["freed-scores"] == pytest.approx(-2 * 2 * 8192 * 128_256)
+        gradients = 4 * 8_030_261_248 // gpus
+        assert bytes_of["own-streams"] == pytest.approx(gradients + root + layer, rel=1e-5)
 
 
 def test_ninety_percent_is_the_ninth_of_ten() -> None:
