@@ -38,7 +38,7 @@ GROUPS: Final = (
         "Many GPUs",
         (
             *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
-            *PIPELINE,
+            *("context_parallel", "context_rotation", *PIPELINE),
         ),
     ),
 )
@@ -97,6 +97,15 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         DEEPSPEED: "tensor_parallel.autotp_size",
     },
     "sequence_parallel": {TORCH: "SequenceParallel"},
+    "context_parallel": {
+        TORCH: "context_parallel",
+        TRANSFORMERS: "parallelism_config (cp_size of accelerate's ParallelismConfig)",
+        DEEPSPEED: "sequence_parallel_size of Ulysses, which exchanges heads instead",
+    },
+    "context_rotation": {
+        TORCH: "set_rotate_method",
+        TRANSFORMERS: "cp_comm_strategy of accelerate's TorchContextParallelConfig",
+    },
     "pipeline_parallel": {TORCH: "PipelineStage", DEEPSPEED: "pipeline"},
     "pipeline_schedule": {TORCH: "ScheduleGPipe, Schedule1F1B, ScheduleInterleaved1F1B"},
 }

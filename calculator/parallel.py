@@ -12,6 +12,7 @@ from calculator.peaks.prepare import Prepared, mode_of, numbers_of
 from calculator.peaks.trace import Trace, bytes_in_order, record
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
+from calculator.techniques.context_parallel import context_note
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
@@ -35,6 +36,16 @@ def collectives(
         return _sent_on(prepared, plan)
     if plan.gpus == 1:
         return ()
+    if plan.context_parallel > 1:
+        alone = _of_gradients(architecture, prepared, plan)
+        return (*alone, *_of_layers(architecture, record(prepared.step), prepared, plan))
+    return _of_gradients(architecture, prepared, plan)
+
+
+def _of_gradients(
+    architecture: Architecture, prepared: Prepared, plan: Plan
+) -> tuple[Collective, ...]:
+    """Those of data parallelism: gradients, and what is in shards."""
     if plan.is_sharded:
         model = changed_model(architecture, plan)
         return _gathered(flat_units(model, prepared.numbers, prepared.step.mode), plan)
@@ -118,6 +129,8 @@ def parallel_notes(
     """
     if plan.all_gpus == 1:
         return
+    if plan.context_parallel > 1:
+        yield context_note(plan)
     if plan.pipeline_parallel > 1:
         yield part_note(architecture, part, plan, exchanged[0].sizes[0])
     elif plan.tensor_parallel > 1:

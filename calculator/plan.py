@@ -90,6 +90,13 @@ class PipelineSchedule(Choice):
     INTERLEAVED = "interleaved"
 
 
+class ContextRotation(Choice):
+    """The way in which keys and values go round among GPUs that divide each sequence."""
+
+    ALL_GATHER = "allgather"
+    ALL_TO_ALL = "alltoall"
+
+
 class BaseBits(Choice):
     """Number format of a frozen model's linear layers."""
 
@@ -403,6 +410,26 @@ class Plan:
         "layers (SequenceParallel). Used with tensor parallelism.",
         technique=True,
         needs="tensor_parallel",
+    )
+    context_parallel: int = integer(
+        1,
+        "Context parallelism",
+        "How many of the GPUs divide each sequence among them: each has a part of the tokens, and "
+        "attention sees the keys and values of all (context_parallel). Must divide the GPUs; "
+        "gradients and shards are those of all GPUs.",
+        MOST_GPUS,
+        technique=True,
+        needs="gpus",
+    )
+    context_rotation: ContextRotation = choice(
+        ContextRotation.ALL_GATHER,
+        "Context rotation",
+        "How keys and values reach the other GPUs: all at once, or from one GPU to the next "
+        "(set_rotate_method). Used with context parallelism.",
+        {
+            ContextRotation.ALL_GATHER: "allgather: all at once",
+            ContextRotation.ALL_TO_ALL: "alltoall: one GPU's after another's",
+        },
     )
     pipeline_parallel: int = integer(
         1,

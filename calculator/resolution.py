@@ -22,6 +22,7 @@ from calculator.plan import (
 from calculator.techniques.activation_offload import check_activation_offload
 from calculator.techniques.checkpointing import check_checkpoints
 from calculator.techniques.chunked_loss import check_chunked_loss
+from calculator.techniques.context_parallel import check_context_parallel
 from calculator.techniques.cpu_offload import check_cpu_offload
 from calculator.techniques.data_parallel import check_data_parallel
 from calculator.techniques.fsdp import check_fsdp
@@ -85,6 +86,8 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
 
 def _check_split(plan: Plan, architecture: Architecture) -> None:
     """Refuse what layers over several GPUs cannot do."""
+    if plan.context_parallel > 1:
+        check_context_parallel(plan, architecture)
     if plan.pipeline_parallel > 1:
         check_pipeline(plan, architecture)
     if plan.tensor_parallel > 1 or plan.sequence_parallel:

@@ -506,6 +506,50 @@ PIPED: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
     (2, 110, 3, 3, {"checkpointing": "selective", "precision": "half"}),
     (2, 64, 5, 6, {"precision": "half", "optimizer_bits": 8, **GPIPE}),
 )
+# Sequences divided among several GPUs: models, and what each is measured with: sequences, tokens,
+# GPUs, of which so many divide a sequence, and options. At most a few tokens less than the window
+# of a model that has one.
+FSDP: Final = {"data_parallel": "fsdp", "precision": "mixed"}
+ALL_TO_ALL: Final = {"context_rotation": "alltoall"}
+DIVIDED_MODELS: Final = (
+    *("validation/configs/llama.json", "HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B"),
+    *("Qwen/Qwen2.5-0.5B", "validation/configs/phi3.json", "validation/configs/smollm3.json"),
+    *("validation/configs/ministral3.json", "validation/configs/qwen3.json"),
+    "meta-llama/Llama-3.2-1B",
+)
+DIVIDED_MORE: Final = (*zip(DIVIDED_MODELS[:3], (None, 6, 3), strict=True),)
+DIVIDED_EACH: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 128, 2, 2, {}),
+    (2, 192, 6, 3, {"precision": "half", "checkpointing": "full", "update": "loop"}),
+)
+DIVIDED: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (2, 128, 4, 4, ALL_TO_ALL),
+    (1, 512, 64, 64, {**FSDP, "checkpointing": "full"}),
+    (3, 160, 8, 4, {"data_parallel": "zero2", "precision": "mixed", "accumulation": 2}),
+    (2, 256, 16, 16, {"data_parallel": "ddp-view", "precision": "half", **ALL_TO_ALL}),
+    (2, 320, 32, 32, {"checkpointing": "selective"}),
+    (1, 250, 10, 5, {"attention": "flash", "optimizer": "momentum", "update": "fused"}),
+    (2, 128, 8, 8, {"gradient_scaler": True, "accumulation": 2}),
+    (2, 128, 4, 2, {"dropout": 0.1}),
+    (2, 96, 6, 3, {"lora": 8, "lora_targets": "all-linear", "precision": "half"}),
+    (1, 128, 4, 4, {**FSDP, "lora": 16, "checkpointing": "full", **ALL_TO_ALL}),
+    (1, 64, 2, 2, {**FSDP, "cpu_offload": True}),
+    (2, 192, 6, 3, {"data_parallel": "fsdp", "precision": "half", "checkpointing": "full"}),
+    (1, 192, 8, 4, {"checkpointing": "full", "checkpoint_every": 2, "optimizer_bits": 8}),
+)
+# at true sizes: models, and layers
+DIVIDED_LARGE: Final = (("meta-llama/Llama-3.1-8B", 4), ("Qwen/Qwen3-8B", 3))
+DIVIDED_LONG: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 131_072, 8, 8, {**FSDP, "checkpointing": "full"}),
+    (1, 131_072, 32, 16, {**FSDP, "checkpointing": "full", **ALL_TO_ALL}),
+    (1, 1_048_576, 64, 64, {**FSDP, "checkpointing": "full"}),
+    (2, 16_384, 8, 2, {**FSDP, "checkpointing": "selective"}),
+)
+DIVIDED_WHOLE: Final = (
+    (("HuggingFaceTB/SmolLM2-135M", None), DIVIDED[1]),
+    (("meta-llama/Llama-3.1-8B", None), DIVIDED_LONG[0]),
+    (("meta-llama/Llama-3.1-70B", None), DIVIDED_LONG[3]),
+)
 PIPED_MODELS: Final[tuple[tuple[str, int | None], ...]] = (
     ("meta-llama/Llama-3.2-1B", None),
     ("meta-llama/Llama-3.1-8B", None),
@@ -615,6 +659,7 @@ def grid() -> list[Configuration]:
         *_split(),
         *_parted(),
         *_pipelined(),
+        *_divided(),
         *_scaled(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
@@ -852,6 +897,16 @@ def _pipelined() -> Iterator[Configuration]:
         options = {"batch_size": batch, "sequence_length": length, "tied_embeddings": False}
         split = {"pipeline_parallel": stages, "accumulation": count}
         yield from _valid(name, {**options, **split, **mixed}, depth)
+
+
+def _divided() -> Iterator[Configuration]:
+    """Sequences divided among several GPUs."""
+    tried = [*product(((name, None) for name in DIVIDED_MODELS), DIVIDED_EACH)]
+    tried += product(DIVIDED_MORE, DIVIDED)
+    tried += [*product(DIVIDED_LARGE, DIVIDED_LONG), *DIVIDED_WHOLE]
+    for (name, depth), (batch, length, gpus, parts, mixed) in tried:
+        options = {"batch_size": batch, "sequence_length": length, "gpus": gpus}
+        yield from _valid(name, {**options, "context_parallel": parts, **mixed}, depth)
 
 
 def _for_all(name: str, options: dict[str, Any], depth: int | None) -> Iterator[Configuration]:

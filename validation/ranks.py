@@ -27,6 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from calculator.architecture import Architecture
+from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
 from calculator.plan import DataParallel, Plan, Precision
 from calculator.techniques.tensor_parallel import COLUMNS, ROWS
@@ -46,12 +47,14 @@ class Ranks(dist.ProcessGroup):
     def __init__(self, rank: int, size: int) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the stub lacks this one
         self.keeps_flat = True
-        self.forget()
+        self.prefix = ""
+        self.moved: dict[str, list[int]] = defaultdict(list)
+        self.flat: list[torch.Tensor] = []
 
     def forget(self) -> None:
         """Begin a new list."""
-        self.moved: dict[str, list[int]] = defaultdict(list)
-        self.flat: list[torch.Tensor] = []
+        self.moved.clear()
+        self.flat = []
 
     def allreduce(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
         """Leave the tensors as they are."""
@@ -71,11 +74,18 @@ class Ranks(dist.ProcessGroup):
         return _done(outputs)
 
     def all_gather_single(
-        self, whole: torch.Tensor, _part: torch.Tensor, _options: Any = None
+        self, whole: torch.Tensor, part: torch.Tensor, _options: Any = None
     ) -> Any:
-        """Leave the whole as it is."""
-        self.moved["all_gather"].append(whole.nbytes)
-        return _done([whole])
+        """Leave the whole as it is; the part is held until somebody waits for the whole."""
+        self.moved[self.prefix + "all_gather"].append(whole.nbytes)
+        return _done([whole, part])
+
+    def alltoall_base(self, received: torch.Tensor, sent: torch.Tensor, *_more: Any) -> Any:
+        """Leave the received as it is; what is sent is held until somebody waits for it."""
+        self.moved[self.prefix + "all_to_all"].append(sent.nbytes)
+        return _done([received, sent])
+
+    alltoall_single = alltoall_base
 
     def reduce_scatter_single(
         self, part: torch.Tensor, whole: torch.Tensor, _options: Any = None
@@ -204,6 +214,8 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
 
 def fullest(architecture: Architecture, plan: Plan) -> int:
     """The rank to measure: the first, or where each updates some weights the one with the most."""
+    if plan.context_parallel > 1:
+        return place_of(plan.context_parallel)
     if not plan.shares_states:
         return 0
     tensors = parameter_tensors(architecture, plan)

@@ -1,6 +1,6 @@
 """A model on a device, ready for one measured training step after another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from unittest.mock import patch
@@ -10,6 +10,7 @@ import torch
 from validation.adapters import add_adapters, make_tables
 from validation.chunked_loss import chunk_loss
 from validation.configuration import Configuration
+from validation.context import divided
 from validation.counting_device import RAM_DEVICE, Place, counting_gpu
 from validation.ledger import Ledger, Step
 from validation.models import Task, build_task, check_model
@@ -56,6 +57,7 @@ class Training:
     updater: Updater
     ranks: Ranks | None = None
     moved: Moved = field(default_factory=Moved)
+    held: Sequence[torch.Tensor] = ()
 
     @property
     def transfer(self) -> dict[str, int]:
@@ -103,7 +105,7 @@ def session(configuration: Configuration, device: str, rank: int = 0) -> Iterato
     with training(configuration, device, rank) as made:
         ledger.enter(made.task.model.parameters(), Part.WEIGHTS)
         ledger.enter(made.task.model.buffers(), Part.WEIGHTS)
-        ledger.enter(made.task.inputs.values(), Part.INPUTS)
+        ledger.enter((*made.task.inputs.values(), *made.held), Part.INPUTS)
         ledger.enter(made.updater.state(), Part.OPTIMIZER)
         if made.ranks is not None:
             ledger.enter(made.ranks.flat, Part.GRADIENTS)
@@ -122,22 +124,23 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
     place = "cuda" if counting else device
     plan = configuration.resolved
     single = torch.autograd.set_multithreading_enabled(False)
-    if plan.shares_states:
+    if plan.shares_states or plan.context_parallel > 1:
         rank = fullest(configuration.architecture, plan)
     with _setting(device), ranks(plan, place, rank) as group, single, finite(counting):
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
         task = chunk_loss(add_adapters(task, plan), plan)
-        task = distributed(task, plan, place, rank)
-        updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
-        made = Training(configuration, place, task, updater, group)
-        made.run(Unwatched())
-        if plan.gpus > 1 or plan.tensor_parallel > 1:  # DDP arranges its buckets after a first step
-            assert group is not None
-            group.forget()
+        with divided(task, plan, place, group) as (task, held):
+            task = distributed(task, plan, place, rank)
+            updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
+            made = Training(configuration, place, task, updater, group, held=held)
             made.run(Unwatched())
-        yield made
+            if plan.gpus > 1 or plan.tensor_parallel > 1:  # DDP arranges its buckets after one step
+                assert group is not None
+                group.forget()
+                made.run(Unwatched())
+            yield made
 
 
 @contextmanager

@@ -19,6 +19,8 @@ ACTIVATIONS: Final = Part.ACTIVATIONS
 
 # collectives by the names of their methods
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
+# those of the GPUs among which a sequence is divided
+CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL = "context_all_gather", "context_all_to_all"
 
 
 class Ledger:

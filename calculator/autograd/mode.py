@@ -69,7 +69,8 @@ class Mode:
     of a weight. A sequence is `windowed` that is at least as long as the window of layers that have
     one, which then need a mask. Linear attention has so many `chunks`, at most those put on the
     tape, and the last may not be whole. Where `moves_inputs` is set, a checkpointed layer keeps its
-    input in RAM. The loss may be scaled before the backward pass.
+    input in RAM. The loss may be scaled before the backward pass. Each sequence is divided among
+    the GPUs of a `context`; keys and values of the others come all at once, or it `rotates` them.
     """
 
     weights: DType = FLOAT32
@@ -94,6 +95,8 @@ class Mode:
     chunked_loss: bool = False
     moves_inputs: bool = False
     scales_loss: bool = False
+    context: int = 1
+    rotates: bool = False
 
     @property
     def one_sequence(self) -> bool:

@@ -76,6 +76,10 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch documentation, Tensor Parallelism (torch.distributed.tensor.parallel)",
         "https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html",
     ),
+    "context_parallel": Source(
+        "PyTorch tutorial, Introduction to Context Parallel (context_parallel)",
+        "https://docs.pytorch.org/tutorials/unstable/context_parallel.html",
+    ),
     "pipeline": Source(
         "PyTorch documentation, Pipeline Parallelism (torch.distributed.pipelining)",
         "https://docs.pytorch.org/docs/stable/distributed.pipelining.html",

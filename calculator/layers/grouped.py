@@ -27,6 +27,7 @@ from calculator.layers.attention import (
 )
 from calculator.layers.basic import Linear
 from calculator.layers.layer import Layer, Unary
+from calculator.layers.ring import ring_attention
 from calculator.layers.rotary import Tables, rotated
 
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
@@ -147,8 +148,12 @@ class GroupedAttention(Mixer):
         return q, k, v
 
     def copies(self, mode: Mode, mask: Tensor | None) -> bool:
-        """True if the values' gradient has a different layout, as a fused kernel's has."""
-        return self.repeats(mask) or self.kernel(mode, mask) in (Attention.EAGER, Attention.MATH)
+        """True if the values' gradient has a different layout than a fused kernel's has."""
+        return (
+            mode.context > 1
+            or self.repeats(mask)
+            or self.kernel(mode, mask) in (Attention.EAGER, Attention.MATH)
+        )
 
     def repeats(self, mask: Tensor | None) -> bool:
         """True if keys and values are repeated for each head, as fused kernels do not do it.
@@ -190,6 +195,8 @@ class GroupedAttention(Mixer):
             k, v = self.repeated(k, q), self.repeated(v, q)
         narrow_q, narrow_k, narrow_v = (q.tape.lower(x) for x in (q, k, v))
         added = None if mask is None else additive(mask, narrow_q)
+        if q.tape.mode.context > 1:
+            return ring_attention(narrow_q, narrow_k, narrow_v), None
         whole = self.side_by_side and not repeats  # the kernel repeats keys itself
         if kernel is Attention.MATH:
             if added is None:

@@ -54,6 +54,11 @@ def positions_of(t: Recorder) -> Tensor:
     return t.empty((ONE, SEQUENCE), INT64)
 
 
+def given_positions(t: Recorder) -> Tensor:
+    """The same as an input of the step, which is counted with the others."""
+    return t.constant((ONE, SEQUENCE), INT64)
+
+
 def rotated(x: Tensor, tables: Tables, part: Size | None = None) -> Tensor:
     """x cos + (x turned by a quarter) sin; tables in 32 bits make the result so too.
 

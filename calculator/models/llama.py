@@ -22,7 +22,10 @@ class Llama(Decoder):
     counted = "LlamaForCausalLM"
     lora_targets = ("q_proj", "v_proj")
     measured = (
-        SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+        SAVING
+        | SHARDED
+        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
+        | {Technique.PIPELINE, Technique.LORA_MODULES}
     )
 
     @classmethod

@@ -18,6 +18,7 @@ class Technique(Choice):
     FSDP = "fsdp"
     FSDP_LORA = "fsdp_lora"
     TENSOR_PARALLEL = "tensor_parallel"
+    CONTEXT_PARALLEL = "context_parallel"
     PIPELINE = "pipeline"
     LORA_BIAS = "lora_bias"
     LORA_MODULES = "lora_modules"

@@ -36,7 +36,11 @@ class Ministral3(Mistral):
     title = "Ministral 3"
     counted = "Ministral3ForCausalLM"
     is_inner = True
-    measured = SAVING | {Technique.TENSOR_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = (
+        SAVING
+        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
+        | {Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     default_window: ClassVar[int] = 0
     defaults: ClassVar[dict[str, int]] = Mistral.defaults | {
         "vocab_size": 131_072,

@@ -21,7 +21,7 @@ from calculator.errors import InputError
 from calculator.layers.basic import Embedding
 from calculator.layers.chunked_loss import chunked_loss
 from calculator.layers.layer import Counted, Layer, walk
-from calculator.layers.loss import causal_loss
+from calculator.layers.loss import causal_loss, masked_loss
 from calculator.layers.stack import Stack
 from calculator.models.measured import Technique
 
@@ -194,6 +194,8 @@ class CausalModel(Model, ABC):
         if t.mode.chunked_loss:
             return chunked_loss(hidden, t.weight(self.head.weight), labels)
         logits = self.logits(hidden)
+        if t.mode.context > 1:  # labels are shifted before a sequence is divided
+            return masked_loss(logits, labels, wide=True)
         return causal_loss(logits, labels)
 
     def least(self, mode: Mode) -> tuple[Made, ...]:

@@ -82,7 +82,9 @@ class Phi3(Mistral):
 
     title = "Phi 3"
     counted = "Phi3ForCausalLM"
-    measured = SAVING | SHARDED | {Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = (
+        SAVING | SHARDED | {Technique.CONTEXT_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)

@@ -25,7 +25,7 @@ class Qwen2(Decoder):
     measured = (
         SAVING
         | SHARDED
-        | {Technique.TENSOR_PARALLEL, Technique.PIPELINE}
+        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
         | {Technique.LORA_BIAS, Technique.LORA_MODULES}
     )
     defaults: ClassVar[dict[str, int]] = {

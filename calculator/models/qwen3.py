@@ -23,7 +23,9 @@ class Qwen3(Qwen2):
     title = "Qwen 3"
     counted = "Qwen3ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = SAVING | SHARDED | {Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = (
+        SAVING | SHARDED | {Technique.CONTEXT_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     defaults: ClassVar[dict[str, int]] = Qwen2.defaults | {"head_dim": 128}
 
     @classmethod

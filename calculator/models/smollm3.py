@@ -42,7 +42,11 @@ class SmolLM3(Llama):
 
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
-    measured = SAVING | {Technique.TENSOR_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = (
+        SAVING
+        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
+        | {Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 128_256,

@@ -22,7 +22,14 @@ from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.step import Step
-from calculator.plan import ActivationOffload, ChunkedLoss, DataParallel, Plan, Precision
+from calculator.plan import (
+    ActivationOffload,
+    ChunkedLoss,
+    ContextRotation,
+    DataParallel,
+    Plan,
+    Precision,
+)
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.in_backward import temporaries
 from calculator.techniques.pipeline import RANK
@@ -63,7 +70,7 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
     return {
         **share_of(architecture, plan).numbers,
         "batch": plan.batch_size,
-        "sequence": plan.sequence_length,
+        "sequence": plan.sequence_length // plan.context_parallel,
         "target": plan.target_length or 0,
         "lora_rank": plan.lora,
         "gpus": plan.gpus,
@@ -95,6 +102,8 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         chunked_loss=plan.chunked_loss is ChunkedLoss.TORCH,
         moves_inputs=plan.activation_offload is not ActivationOffload.NONE,
         scales_loss=plan.gradient_scaler,
+        context=plan.context_parallel,
+        rotates=plan.context_rotation is ContextRotation.ALL_TO_ALL,
         aligned=frozenset(name for name, length in lengths.items() if not length % MASK_MULTIPLE),
     )
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from calculator.autograd import backward as engine
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.autograd.dtypes import FLOAT32, INT64, DType
 from calculator.autograd.graph import Tensor
 from calculator.autograd.ledger import Ledger
-from calculator.autograd.mode import Mode
+from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sharding import Unit
-from calculator.autograd.sizes import Shape
+from calculator.autograd.sizes import ONE, Shape
 from calculator.autograd.tape import Tape
 from calculator.models.model import CausalModel, Model
 from calculator.parts import Phase
@@ -74,16 +74,39 @@ def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
     """Shapes and formats of what lives through a step without being the model's."""
     if step.turns:
         return held_inputs(step.stages, step.mode, step.turns)
-    return [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
+    found = [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
+    return found if step.mode.context == 1 else whole_inputs(step.mode)
+
+
+def whole_inputs(mode: Mode) -> list[tuple[Shape, DType]]:
+    """Ids, labels, a mask and the places: each GPU's part of them lies in the bytes of the whole.
+
+    `context_parallel` also holds the parts as it cut them, and a copy of the last.
+
+    Source: torch (distributed/tensor/experimental/_context_parallel/_attention.py)
+    """
+    whole = SEQUENCE * mode.context
+    rows = [*[(mode.batch, whole)] * 3, (ONE, whole)]
+    parts = [*[(mode.batch, SEQUENCE)] * 3, *[(ONE, SEQUENCE)] * 2]
+    return [(shape, INT64) for shape in (*rows, *parts)]
 
 
 def begin(step: Step, tape: Tape | None = None) -> Begun:
     """Forward and loss, of a step without turns."""
     t = tape or Tape(step.mode)
     t.ledger.begin(Phase.FORWARD)
-    ids, labels = (t.input(shape, dtype) for shape, dtype in inputs_of(step))
+    ids, labels = _given(t, step)
     root = None if t.sharder is None else t.sharder.begin(step.model.outside())
     return Begun(step, t, step.model.forward(ids, labels), root)
+
+
+def _given(t: Tape, step: Step) -> list[Tensor]:
+    """The inputs that the model reads: of divided sequences, a part of each."""
+    given = [t.input(shape, dtype) for shape, dtype in inputs_of(step)]
+    return [
+        Tensor(t, one.storage, shape, one.dtype)
+        for one, shape in zip(given, step.model.inputs(step.mode), strict=False)
+    ]
 
 
 def finish(begun: Begun) -> Tape:

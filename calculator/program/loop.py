@@ -3,6 +3,7 @@
 from typing import Final
 
 from calculator.plan import Attention, DataParallel, Plan, Precision
+from calculator.program.divide import in_context
 from calculator.program.optimizer import update_lines
 from calculator.program.text import TORCH, Import, Piece, indented
 
@@ -54,7 +55,8 @@ def train(plan: Plan) -> Piece:
     body = [*_begin(plan), *_micro_steps(plan), *update_lines(plan)]
     lines = [f"for step in range({STEPS}):", *indented(body)]
     lines, more = kernel_context(plan, lines)
-    imports += more
+    lines, divided = in_context(plan, lines)
+    imports += [*more, *divided]
     if plan.accumulation > 1 and _reduces(plan):
         imports.append(("contextlib", "nullcontext"))
     lines.append('print(f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")')

@@ -42,6 +42,11 @@ def check_trainer(plan: Plan) -> None:
         "offload": (plan.offload is not Offload.NONE, rule),
         "data_parallel": (plan.data_parallel is not DataParallel.DDP, rule),
         "tensor_parallel": (plan.tensor_parallel > 1, rule),
+        "context_parallel": (
+            plan.context_parallel > 1,
+            "Trainer divides sequences only beside FSDP2, by accelerate's ParallelismConfig; write "
+            "the loop yourself",
+        ),
         "pipeline_parallel": (plan.pipeline_parallel > 1, rule),
         "chunked_loss": (
             plan.chunked_loss is not ChunkedLoss.NONE,

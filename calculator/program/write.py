@@ -11,6 +11,7 @@ from calculator.estimate import estimate
 from calculator.models.registry import type_of
 from calculator.plan import Plan
 from calculator.program.batch import make_batch
+from calculator.program.divide import divide_batch, seed_groups
 from calculator.program.loop import launch_words, start_processes, train, wrap
 from calculator.program.model import load_model, shard
 from calculator.program.optimizer import check_optimizer, make_optimizer
@@ -31,6 +32,7 @@ FOLLOWED: Final = (
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+    *("context_parallel", "context_rotation"),
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 
@@ -73,7 +75,7 @@ def write_program(origin: Origin, plan: Plan, form: Form = Form.LOOP) -> str:
 
 
 def _each(plan: Plan) -> str:
-    if plan.pipeline_parallel > 1:
+    if plan.pipeline_parallel > 1 or plan.context_parallel > 1:
         return " on the GPU that holds the most"
     return " on each GPU" if plan.all_gpus > 1 else ""
 
@@ -92,7 +94,7 @@ def _on_the_gpus(origin: Origin, plan: Plan) -> list[Piece]:
     """The micro-batch, and the model's part on each of several GPUs."""
     if plan.pipeline_parallel > 1:
         return [cut_model(origin.architecture, plan)]
-    batch = make_batch(origin.architecture, plan)
+    batch = seed_groups(plan) + make_batch(origin.architecture, plan) + divide_batch(plan)
     if plan.tensor_parallel > 1:
         return [batch, split_layers(plan)]
     return [batch, shard(plan) if plan.is_sharded else wrap(plan)]

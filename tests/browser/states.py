@@ -10,6 +10,7 @@ SEED = 2021
 # options that refuse most of the others: few states have them
 SEVERAL_GPUS = (
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+    *("context_parallel", "context_rotation"),
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 # options that go with few of the others: rarely drawn, or in states of their own
@@ -41,6 +42,15 @@ OWN_STATES = (
         "sequence_length": "128",
         "tensor_parallel": "2",
         "sequence_parallel": "true",
+    },
+    {
+        "model": "meta-llama/Llama-3.1-8B",
+        "sequence_length": "32768",
+        "gpus": "8",
+        "data_parallel": "fsdp",
+        "precision": "mixed",
+        "checkpointing": "full",
+        "context_parallel": "4",
     },
 )
 NOT_DRAWN = (

@@ -307,3 +307,13 @@ def stage_on_the_cpu(words: str) -> dict[str, Any]:
     """The row of one stage of a pipeline in real memory: its number, and a configuration."""
     rank, _, configuration = words.partition(" ")
     return measure_rank(parse(configuration.split()), "cpu", int(rank))
+
+
+def peaks_of_context(words: str) -> list[int]:
+    """The peak of each of the GPUs that divide sequences."""
+    configuration = parse(words.split())
+    found = []
+    for rank in range(configuration.resolved.context_parallel):
+        with patch("validation.session.fullest", lambda *_, rank=rank: rank):
+            found.append(measure_rank(configuration, "counting", rank)["peak"])
+    return found

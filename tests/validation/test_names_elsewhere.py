@@ -9,10 +9,13 @@ from importlib.metadata import entry_points
 import peft
 import pytest
 import torch.distributed.fsdp
+import torch.distributed.tensor.experimental
 import torch.distributed.tensor.parallel
 import torch.nn.attention
 import torch.nn.parallel
 import transformers
+from accelerate.utils import TorchContextParallelConfig
+from torch.distributed.tensor.experimental import _attention
 
 from calculator.groups import DEEPSPEED, ELSEWHERE
 
@@ -30,6 +33,9 @@ def test_the_names_of_other_libraries_are_theirs() -> None:
         known |= {*dir(import_module("torch.distributed.optim"))}
     known |= {*dir(torch.distributed.tensor.parallel)}
     known |= {*dir(import_module("torch.distributed.pipelining"))}
+    known |= {*dir(torch.distributed.tensor.experimental), "set_rotate_method"}
+    assert _attention.set_rotate_method
+    known |= {item.name for item in fields(TorchContextParallelConfig)}
     known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
     known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
     known |= {script.name for script in entry_points(group="console_scripts")}

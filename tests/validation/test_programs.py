@@ -4,8 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -97,6 +98,9 @@ SCALARS = 3 * 512
         "--cpu-offload",
         f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel zero2 --precision half --lora 4 "
         "--cpu-offload --accumulation 2",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --context-parallel 4",
+        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --context-parallel 2 --data-parallel fsdp "
+        "--precision mixed --checkpointing full --context-rotation alltoall --batch-size 2",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel zero1 --update loop",
         f"{CONFIGS}/llama.json {SMALL} --gpus 2 --data-parallel zero1 --lora 8",
     ],
@@ -234,8 +238,18 @@ print("elements", sum(weight.numel() for weight in weights), type(model).__name_
 """
 
 
-def launched(folder: Path, values: dict[str, Any], plan: Plan) -> list[list[str]]:
-    """The lines that two processes of a program print about what they hold."""
+def launched(
+    folder: Path,
+    values: dict[str, Any],
+    plan: Plan,
+    before: str = "",
+    after: str = "",
+    changes: Mapping[str, str] = MappingProxyType({}),
+) -> list[list[str]]:
+    """The lines that two processes of a program print about what they hold.
+
+    `before` and `after` stand around the program, and `changes` are made to its text.
+    """
     path = folder / "config.json"
     path.write_text(json.dumps(values))
     text = write_program(origin_at(str(path), values), plan)
@@ -244,9 +258,9 @@ def launched(folder: Path, values: dict[str, Any], plan: Plan) -> list[list[str]
         '"nccl"': '"gloo"',
         "OffloadPolicy()": "OffloadPolicy(pin_memory=False)",
     }
-    for gpu, cpu in without_a_gpu.items():
+    for gpu, cpu in {**without_a_gpu, **changes}.items():
         text = text.replace(gpu, cpu)
-    (folder / "train.py").write_text(ALONE + text + TOLD)
+    (folder / "train.py").write_text(ALONE + before + text + (after or TOLD))
     found = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
@@ -359,3 +373,76 @@ def test_two_processes_pass_micro_batches_through_their_layers(
     assert [words[2] for words in told] == [own] * 2
     whole = estimate(from_config(values, "qwen2"), plan).parameters
     assert sum(int(words[1]) for words in told) == whole
+
+
+# PyTorch's own turns and merges, with the CPU's kernel in the place of CUDA's
+IN_TURNS = """
+from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor.experimental._context_parallel import _attention as turns
+
+KERNEL = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+KERNEL_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+
+
+def taken(call, given, options):
+    mesh = given[0].device_mesh
+    own = [item.to_local() if isinstance(item, DTensor) else item for item in given]
+    if call is KERNEL:
+        names = ("query", "key", "value", "dropout_p", "is_causal")
+        run, more = turns._templated_ring_attention, {}
+    else:
+        names = ("grad_out", "query", "key", "value", "out", "logsumexp", "dropout_p", "is_causal")
+        run, more = turns._templated_ring_attention_backward, {"grad_out_name": "grad_out"}
+    named = {**dict(zip(names, own)), **options, **more}
+    found = run(mesh.get_group(), 2, call, **named)
+    return tuple(DTensor.from_local(item, mesh, [Shard(2)], run_check=False) for item in found)
+
+
+turns.custom_ops |= {KERNEL: taken, KERNEL_BACKWARD: taken}
+torch.manual_seed(5)
+"""
+BESIDE_THE_WHOLE = """
+def fresh():
+    torch.manual_seed(5)
+    return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+
+
+start, whole = fresh(), fresh()
+torch.manual_seed(0)
+size = (1, len(batch["position_ids"][0]) * 2)
+ids, labels = (torch.randint(config.vocab_size, size) for _ in range(2))
+descent = torch.optim.SGD(whole.parameters(), lr=0.1)
+for step in range(3):
+    whole(input_ids=ids, labels=labels).loss.backward()
+    descent.step()
+    descent.zero_grad()
+triples = zip(start.parameters(), whole.parameters(), model.module.parameters())
+alike = [
+    torch.cosine_similarity((one - old).flatten(), (other - old).flatten(), dim=0)
+    for old, one, other in triples
+]
+told = ("elements", min(alike).item(), len(batch["position_ids"][0]))
+print(" ".join(map(str, told)) + "\\n", end="", flush=True)  # in one piece beside the other's
+"""
+
+
+@pytest.mark.parametrize("rotation", ["allgather", "alltoall"])
+def test_two_processes_that_divide_sequences_learn_what_one_learns_of_the_whole(
+    tmp_path: Path, rotation: str
+) -> None:
+    values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
+    values |= {"num_hidden_layers": 2, "num_key_value_heads": 6, "initializer_range": 0.2}
+    plan = Plan.parse(
+        {
+            "sequence_length": 256,
+            "optimizer": "sgd",
+            "context_rotation": rotation,
+            "gpus": 2,
+            "context_parallel": 2,
+        }
+    )
+    in_32_bits = {'"cpu", torch.bfloat16': '"cpu", enabled=False', "lr=1e-4": "lr=0.1"}
+    told = launched(tmp_path, values, plan, IN_TURNS, BESIDE_THE_WHOLE, in_32_bits)
+    # of 255 labels one process has 128, the other 127, and both count as much
+    assert all(float(words[1]) > 0.999 for words in told)
+    assert [words[2] for words in told] == ["128", "128"]

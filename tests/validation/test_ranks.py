@@ -14,6 +14,7 @@ import pytest
 from calculator.allocator import BLOCK
 from calculator.catalog import find_model
 from calculator.errors import InputError
+from calculator.layers.ring import place_of
 from calculator.parameters import ParameterTensor, parameter_tensors
 from calculator.plan import PipelineSchedule, Plan
 from calculator.resolution import resolve
@@ -199,3 +200,21 @@ def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) 
             continue
         ours = [turns_of(resolve(model, plan), rank) for rank in range(gpus)]
         assert [[[*each] for each in turns.passes] for turns in ours if turns] == passes
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (2, "HuggingFaceTB/SmolLM2-135M"),
+        (4, "HuggingFaceTB/SmolLM2-135M"),
+        (3, "HuggingFaceTB/SmolLM2-135M --context-rotation alltoall"),
+        (4, "validation/configs/llama.json --checkpointing full"),
+    ],
+)
+def test_of_gpus_that_divide_sequences_the_named_one_needs_the_most(
+    measure: Measure, parts: int, words: str
+) -> None:
+    words += " --layers 2 --sequence-length 4032 --precision half --optimizer sgd"
+    words += f" --gpus {parts} --context-parallel {parts}"
+    peaks = measure(f"call peaks_of_context {words}")
+    assert peaks[place_of(parts)] == max(peaks) > min(peaks)

@@ -80,6 +80,21 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
         "meta-llama/Llama-3.1-8B",
         {"tensor_parallel": 8, "sequence_parallel": True, "precision": "mixed"},
     ),
+    (
+        "meta-llama/Llama-3.1-8B",
+        {"gpus": 8, "context_parallel": 8, "checkpointing": "full", "sequence_length": 65_536},
+    ),
+    (
+        "Qwen/Qwen3-0.6B",
+        {
+            "gpus": 8,
+            "data_parallel": "fsdp",
+            "precision": "mixed",
+            "sequence_length": 1024,
+            "context_parallel": 2,
+            "context_rotation": "alltoall",
+        },
+    ),
     ("meta-llama/Llama-3.1-8B", {"pipeline_parallel": 4, "accumulation": 8}),
     (
         "meta-llama/Llama-3.1-8B",

@@ -1,0 +1,82 @@
+"""Context parallelism: several GPUs divide each sequence among them.
+
+Counted is PyTorch's `context_parallel`, with its default way to divide: a sequence is cut into 2 N
+chunks, of which each of N GPUs has one from the front and one from the end, so that all compute as
+much of a causal mask. Token ids, labels, places and a mask of ones are divided before the step, in
+the bytes of the whole. Only attention needs other GPUs' tokens: the ring's turns and merges are in
+`calculator.layers.ring`. Keys and values are gathered at once (`allgather`), or passed on from one
+GPU to the next (`alltoall`), in both passes; gradients of keys and values are passed on in 32 bits.
+
+All GPUs have the same weights, and other tokens: gradients are reduced, and FSDP's shards are cut,
+over all of them, whether they read parts of one sequence or other sequences.
+
+Source: context_parallel, torch (distributed/tensor/experimental/_context_parallel/_attention.py)
+"""
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.layers.ring import place_of
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured, type_of
+from calculator.plan import Attention, BaseBits, Checkpointing, DataParallel, Plan, Precision
+
+KERNELS = (Attention.SDPA, Attention.FLASH)
+MOST_TURNS = 64
+
+
+def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what does not divide evenly, what PyTorch refuses, or was not measured.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    parts = plan.context_parallel
+    if rule := not_measured(Technique.CONTEXT_PARALLEL, architecture.family):
+        raise InputError("context_parallel", parts, f"was {rule}: must be 1")
+    if plan.gpus % parts:
+        rule = f"must divide the {plan.gpus:,} GPUs; set gpus to {parts:,}, or a multiple"
+        raise InputError("context_parallel", parts, rule)
+    if parts > MOST_TURNS:
+        raise InputError("context_parallel", parts, f"must be at most {MOST_TURNS}")
+    if plan.sequence_length % (2 * parts):
+        rule = (
+            f"each of {parts:,} GPUs has two chunks of a sequence: must be a multiple of "
+            f"{2 * parts:,}"
+        )
+        raise InputError("sequence_length", plan.sequence_length, rule)
+    if type_of(architecture).windowed(architecture, plan.sequence_length):
+        rule = "knows no windows of attention shorter than the sequence: must be 1"
+        raise InputError("context_parallel", parts, rule)
+    if plan.precision is Precision.FP32 or plan.attention not in KERNELS:
+        rule = "was measured with flash attention in 16 bits (sdpa or flash): must be 1"
+        raise InputError("context_parallel", parts, rule)
+    _check_beside(plan)
+
+
+def _check_beside(plan: Plan) -> None:
+    """Refuse options that were not measured with it; those of one GPU alone are refused before."""
+    left_out = {
+        "checkpointing": plan.checkpointing is Checkpointing.OPERATIONS,
+        "data_parallel": plan.data_parallel is DataParallel.ZERO1,
+        "tensor_parallel": plan.tensor_parallel > 1,
+        "pipeline_parallel": plan.pipeline_parallel > 1,
+        "quantization": plan.quantization is not BaseBits.NONE,
+    }
+    for name, used in left_out.items():
+        if used:
+            rule = f"was not measured with {name} = {getattr(plan, name)}: must be 1"
+            raise InputError("context_parallel", plan.context_parallel, rule)
+
+
+def context_note(plan: Plan) -> str:
+    """Sentences on what each GPU has of a sequence."""
+    parts, length = plan.context_parallel, plan.sequence_length
+    groups = plan.gpus // parts
+    shared = "All GPUs" if groups == 1 else f"In each of {groups:,} groups, {parts:,} GPUs"
+    place = place_of(parts)
+    return (
+        f"{shared} read parts of the same sequences: each has {length // parts:,} of "
+        f"{length:,} tokens, in two chunks, one from the front and one from the end. Attention "
+        f"takes {parts:,} turns. Figures are those of GPU {place} of a group, counted from 0, "
+        "which holds the most. The inputs keep the bytes of whole sequences."
+    )

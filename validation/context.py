@@ -1,0 +1,74 @@
+"""Sequences divided among several GPUs by PyTorch's own `context_parallel`, seen from one of them.
+
+The batch is divided before the first step and not put together again: `context_parallel` makes
+each tensor smaller in place, so its bytes stay those of the whole, and holds the parts as it cut
+them until its end. The model reads places and
+labels of its own tokens, and a mask of ones, without which transformers takes the jump between its
+two chunks for the border of two texts. As the works of NCCL and gloo do, those of keys and values
+hold what is sent until somebody waits for them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+
+from calculator.plan import Plan
+from validation.models import Task
+from validation.ranks import Ranks
+
+PREFIX: Final = "context_"
+
+
+@contextmanager
+def divided(
+    task: Task, plan: Plan, device: str, group: Ranks | None
+) -> Iterator[tuple[Task, list[torch.Tensor]]]:
+    """The task on this GPU's part of each sequence, and what is held beside its inputs.
+
+    Without a context of several GPUs, it is the task as it is.
+    """
+    if plan.context_parallel == 1:
+        yield task, []
+        return
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor.experimental import _attention, context_parallel
+
+    assert group is not None
+    around = dist.new_group(list(range(plan.context_parallel)))
+    assert isinstance(around, Ranks)
+    around.prefix, around.moved = PREFIX, group.moved
+    mesh = DeviceMesh.from_group(around, device)
+    inputs = inputs_of(task)
+    buffers = [inputs[name] for name in ("input_ids", "labels", "attention_mask", "position_ids")]
+    before = _attention._cp_options.rotate_method
+    _attention.set_rotate_method(str(plan.context_rotation))
+    context: Any = context_parallel(
+        mesh,
+        buffers=buffers,
+        buffer_seq_dims=[1] * len(buffers),
+        no_restore_buffers=set(buffers),
+    )
+    try:
+        with context:
+            inner = context.gen.gi_frame.f_locals["gen"]  # no_grad is around it
+            held = inner.gi_frame.f_locals
+            yield replace(task, inputs=inputs), [*held["shards"], held["shard"]]
+    finally:
+        _attention._cp_options.rotate_method = before
+
+
+def inputs_of(task: Task) -> dict[str, torch.Tensor]:
+    """Whole sequences with labels that are shifted already, a mask and places."""
+    ids, labels = task.inputs["input_ids"], task.inputs["labels"]
+    places = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0)
+    return {
+        "input_ids": ids,
+        "labels": labels,
+        "shift_labels": labels,
+        "attention_mask": torch.ones_like(ids),
+        "position_ids": places,
+    }
