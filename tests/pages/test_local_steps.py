@@ -7,6 +7,7 @@ import pytest
 
 from templates.pages.run_your_own import neighbors
 from templates.pages.run_your_own.local_steps import PATH, measured
+from templates.pieces import behind_routers
 from templates.render import render_page
 from tests.pages.scripts import call
 from tests.pages.test_live_page import CARD
@@ -67,6 +68,21 @@ def test_the_page_shows_what_leaves_the_monitor_as_recorded(tmp_path: Path) -> N
     for shown in (found.none, found.half, found.all):
         assert f"{shown} MB" in section
     assert neighbors.measured(tmp_path / "none.json") is None
+
+
+def test_the_page_compares_runs_behind_routers_with_reachable_ones(tmp_path: Path) -> None:
+    found = behind_routers.measured()
+    assert found is not None
+    (table,) = json.loads(behind_routers.PATH.read_text("utf-8"))["tables"]
+    values = {figure["name"]: figure["value"] for figure in table["figures"]}
+    low, high = (values[f"all reachable: loss, {word}"] for word in ("lowest", "highest"))
+    assert found.open.loss.endswith(f"({low:.2f}–{high:.2f})")
+    closed = values["all behind routers: loss, mean"]
+    assert found.closed.loss.startswith(f"{closed:.2f} ")
+    section = render_page("run-your-own")
+    for runs in (found.open, found.closed):
+        assert f"{runs.loss}, with {runs.updates}" in section
+    assert behind_routers.measured(tmp_path / "none.json") is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from calculator.catalog import SOURCES
 from calculator.units import format_bytes
 from templates.pages.run_your_own import neighbors
 from templates.pages.run_your_own.local_steps import measured
-from templates.pieces import commands
+from templates.pieces import behind_routers, commands
 from templates.pieces.volunteer_costs import parameter_count, steps_an_hour
 from tools.source import find_source
 from training.run.recipes import PAPER, RECIPES
@@ -114,5 +114,6 @@ def context() -> dict[str, object]:
         "sparse": SOURCES["sparseloco"],
         "local_steps": measured(),
         "neighbors": neighbors.measured(),
+        "routers": behind_routers.measured(),
         "recipe": PAPER,
     }
