@@ -4,7 +4,7 @@
  * rests with a chart in view.
  */
 
-import { nextTurn } from "./turns.js";
+import { nextTurn, Turns } from "./turns.js";
 
 const PLOTLY = new URL("./plotly-basic.min.js", import.meta.url); // bundled, this is in assets/
 const TOUCHES = ["pointermove", "pointerdown", "wheel", "keydown"];
@@ -21,7 +21,7 @@ let plotly;
 
 /** Plotly, loaded once. */
 export function loadPlotly() {
-  plotly ??= Promise.race([touched, needed.then(rest)]).then(load).then(warm);
+  plotly ??= Promise.race([touched, needed.then(rest)]).then(load).then(assemble).then(warm);
   return plotly;
 }
 
@@ -39,13 +39,13 @@ function rest() {
   });
 }
 
-/** @returns {Promise<any>} */
+/** @returns {Promise<{parts: (() => void)[], whole: () => any}>} */
 function load() {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = PLOTLY.href;
     script.dataset.handled = ""; // no notice of the page's own, see first.html
-    script.onload = () => resolve(/** @type {any} */ (globalThis).Plotly);
+    script.onload = () => resolve(/** @type {any} */ (globalThis).plotlyParts);
     script.onerror = () => {
       plotly = undefined;
       script.remove();
@@ -54,6 +54,22 @@ function load() {
     document.head.append(script);
   });
 }
+
+/**
+ * Run the library's modules with pauses: see tools/plotly.py.
+ *
+ * @param {{parts: (() => void)[], whole: () => any}} library
+ */
+async function assemble({ parts, whole }) {
+  const turns = new Turns();
+  for (const part of parts) {
+    part();
+    await turns.pause();
+  }
+  await nextTurn();
+  return (/** @type {any} */ (globalThis).Plotly = whole());
+}
+
 /**
  * Let the library draw an empty chart that nobody sees: what it does once takes half as long as
  * the first chart, and the two are works for themselves.

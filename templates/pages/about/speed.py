@@ -44,8 +44,8 @@ REASONS = {
         "movement in twenty also meets the browser's own work on the same processor."
     ),
     "longest task": (
-        "Plotly's script runs once, as one task. Browsers compile it while it loads, which took "
-        "almost half of that task before; the rest is Plotly's own."
+        "The script of the site's theme runs on every page, as one task, in which the page is laid "
+        "out several times."
     ),
     "performance": _PHONE,
     "requests": _FILES,
