@@ -33,7 +33,7 @@ def collectives(
     if plan.tensor_parallel > 1:
         return tuple(_of_layers(architecture, record(prepared.step), prepared, plan))
     if plan.pipeline_parallel > 1:
-        return _sent_on(prepared, plan)
+        return tuple(_sent_on(prepared, plan))
     if plan.gpus == 1:
         return ()
     if plan.context_parallel > 1:
@@ -230,10 +230,13 @@ def _of_layers(
         yield Collective(ALL_REDUCE, tuple(sizes) * reads_of(plan))
 
 
-def _sent_on(prepared: Prepared, plan: Plan) -> tuple[Collective, ...]:
-    """Outputs and gradients that a GPU's stages send to the ones beside them."""
+def _sent_on(prepared: Prepared, plan: Plan) -> Iterator[Collective]:
+    """Outputs and gradients that stages send to the ones beside them; tied tables' gradients."""
     stages, mode = prepared.step.stages, prepared.step.mode
     tokens = plan.batch_size * plan.sequence_length
     each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
     sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
-    return (Collective(SEND, (each,) * plan.accumulation * sides),)
+    yield Collective(SEND, (each,) * plan.accumulation * sides)
+    if plan.tied_embeddings and not plan.lora and (stages[0].is_first or stages[-1].is_last):
+        table = prepared.numbers["vocabulary_size"] * prepared.numbers["hidden_size"]
+        yield Collective(ALL_REDUCE, (table * mode.weights.width,))

@@ -582,13 +582,70 @@ TURNED_MORE: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
     (3, 72, 3, 2, {"precision": "mixed", "optimizer": "momentum", **TURNED}),
 )
 TURNED_AT_SIZE: Final[tuple[tuple[str, int, int, int, int, dict[str, Any]], ...]] = (
-    ("meta-llama/Llama-3.2-1B", 1, 256, 4, 8, {"precision": "half"}),
-    ("meta-llama/Llama-3.2-1B", 2, 128, 2, 5, {"pipeline_stages": 4, "checkpointing": "full"}),
-    ("meta-llama/Llama-3.1-8B", 1, 512, 8, 8, {"checkpointing": "full", "precision": "mixed"}),
-    ("meta-llama/Llama-3.1-8B", 1, 128, 4, 8, {"pipeline_stages": 4, "precision": "half"}),
-    ("mistralai/Mistral-7B-v0.1", 1, 200, 4, 6, {"pipeline_stages": 3, "optimizer_bits": 8}),
-    ("Qwen/Qwen2.5-0.5B", 2, 128, 4, 10, {"attention": "eager"}),
-    ("Qwen/Qwen3-0.6B", 1, 160, 5, 7, {"pipeline_stages": 3, "update": "loop"}),
+    ("meta-llama/Llama-3.2-1B", 1, 256, 4, 8, {**TURNED, "precision": "half"}),
+    (
+        "meta-llama/Llama-3.2-1B",
+        2,
+        128,
+        2,
+        5,
+        {**TURNED, "pipeline_stages": 4, "checkpointing": "full"},
+    ),
+    (
+        "meta-llama/Llama-3.1-8B",
+        1,
+        512,
+        8,
+        8,
+        {**TURNED, "checkpointing": "full", "precision": "mixed"},
+    ),
+    (
+        "meta-llama/Llama-3.1-8B",
+        1,
+        128,
+        4,
+        8,
+        {**TURNED, "pipeline_stages": 4, "precision": "half"},
+    ),
+    (
+        "mistralai/Mistral-7B-v0.1",
+        1,
+        200,
+        4,
+        6,
+        {**TURNED, "pipeline_stages": 3, "optimizer_bits": 8},
+    ),
+    ("Qwen/Qwen2.5-0.5B", 2, 128, 4, 10, {**TURNED, "attention": "eager"}),
+    ("Qwen/Qwen3-0.6B", 1, 160, 5, 7, {**TURNED, "pipeline_stages": 3, "update": "loop"}),
+)
+
+# Types whose class changes what its first layer gets, or has norms after attention; tied
+# embeddings, which the first and the last GPU have each; and adapters.
+PIPED_TOO: Final[tuple[tuple[str, int | None], ...]] = (
+    ("gpt2-s", 7),
+    ("validation/configs/granite.json", None),
+    ("validation/configs/olmo2.json", None),
+)
+PIPED_TIED: Final[tuple[tuple[str, int | None], ...]] = (
+    *PIPED_TOO[:2],
+    *((f"validation/configs/{kind}.json", None) for kind in ("llama", "qwen2", "qwen3", "smollm3")),
+)
+TIED_EACH: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 80, 2, 3, {}),
+    (2, 64, 3, 3, {"precision": "half", "update": "fused", **TURNED}),
+)
+PIPED_ADAPTERS: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (1, 96, 3, 4, {"lora": 8, "lora_targets": "all-linear", "checkpointing": "full"}),
+    (2, 64, 2, 4, {"lora": 16, "precision": "half", "lora_dropout": 0.1, **TURNED}),
+)
+PIPED_LAST: Final[tuple[tuple[str, int, int, int, int, dict[str, Any]], ...]] = (
+    ("gpt2-l", 1, 256, 4, 6, {"tied_embeddings": True, "precision": "half"}),
+    ("cerebras/Cerebras-GPT-111M", 2, 128, 2, 4, {"tied_embeddings": True, **TURNED}),
+    ("HuggingFaceTB/SmolLM2-135M", 1, 200, 5, 6, {"tied_embeddings": True}),
+    ("Qwen/Qwen3-0.6B", 2, 96, 4, 8, {"tied_embeddings": True, "precision": "mixed", **GPIPE}),
+    ("ibm-granite/granite-3.1-8b-base", 1, 128, 4, 4, {"precision": "half"}),
+    ("allenai/OLMo-2-0425-1B", 1, 160, 4, 8, {**TURNED}),
+    ("meta-llama/Llama-3.1-8B", 1, 512, 4, 8, {"lora": 16, "checkpointing": "full"}),
 )
 
 # Options are tried on shallow stacks, which cost less to measure and in which a wrong layer weighs
@@ -891,8 +948,13 @@ def _pipelined() -> Iterator[Configuration]:
     tried += [*product(PIPED_MODELS, PIPED_AT_SIZE), *product(PIPED_MODELS[:2], PIPED_LONG)]
     tried += product(((name, None) for name in small), TURNED_EACH)
     tried += product(((name, None) for name in small[:4]), TURNED_MORE)
-    for name, *sizes, mixed in TURNED_AT_SIZE:
-        tried.append(((name, None), (*sizes, {**mixed, **TURNED})))
+    tried += product(PIPED_TOO, (*PIPED_EACH, *PIPED[:4], *TURNED_EACH, TURNED_MORE[1]))
+    tied = [(*sizes, {**mixed, "tied_embeddings": True}) for *sizes, mixed in TIED_EACH]
+    tried += product(PIPED_TIED, tied)
+    tried += product((*((name, None) for name in small), *PIPED_TOO), PIPED_ADAPTERS)
+    tried += [
+        ((name, None), (*sizes, mixed)) for name, *sizes, mixed in (*TURNED_AT_SIZE, *PIPED_LAST)
+    ]
     for (name, depth), (batch, length, stages, count, mixed) in tried:
         options = {"batch_size": batch, "sequence_length": length, "tied_embeddings": False}
         split = {"pipeline_parallel": stages, "accumulation": count}

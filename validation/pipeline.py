@@ -20,12 +20,16 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed import pipelining
 
+from calculator.models.model import CausalModel
+from calculator.models.registry import TYPES
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.techniques.pipeline import layers_of, stages_on
 from validation.models import OnLogits, Task, watch
+from validation.ranks import Ranks
 from validation.storage import Phase
 
 SCHEDULES: Final[dict[PipelineSchedule, Any]] = {
@@ -41,18 +45,26 @@ class Part(nn.Module):
 
     def __init__(self, model: Any, place: int, stages: int) -> None:
         super().__init__()
-        base = _apart(model.model)
-        own = layers_of(len(base.layers), stages, place)
+        known = TYPES[model.config.model_type]
+        assert issubclass(known, CausalModel)
+        inner, tokens, layers, norm = known.names_inside
+        base = _apart(getattr(model, inner))
+        whole = getattr(base, layers)
+        own = layers_of(len(whole), stages, place)
         self.place = place
         self.is_first, self.is_last = place == 0, place == stages - 1
-        base.layers = base.layers[own.start : own.stop]
+        setattr(base, layers, whole[own.start : own.stop])
         _tell_kinds(base, own)
         if not self.is_first:
-            base.embed_tokens = None
+            setattr(base, tokens, None)
+            _take_as_it_is(base)
         if not self.is_last:
-            base.norm = nn.Identity()
+            setattr(base, norm, nn.Identity())
         self.base = base
         self.head = model.lm_head if self.is_last else None
+        self.scaling = getattr(model.config, "logits_scaling", None)  # Granite's
+        ends = [getattr(base, tokens), self.head]
+        self.table = next((end.weight for end in ends if end is not None), None)
         self.autocast: Callable[[], Any] = nullcontext
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -60,7 +72,30 @@ class Part(nn.Module):
         given = {"input_ids" if self.is_first else "inputs_embeds": x}
         with self.autocast():
             hidden: torch.Tensor = self.base(**given, use_cache=False).last_hidden_state
-            return hidden if self.head is None else self.head(hidden)
+            if self.head is None:
+                return hidden
+            logits: torch.Tensor = self.head(hidden)
+            return logits if self.scaling is None else logits / self.scaling
+
+
+class _Zero(nn.Module):
+    """A zero in the place of learned positions, which the first stage has added."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+        """(1, tokens) -> ()."""
+        return torch.zeros((), dtype=self.dtype, device=positions.device)
+
+
+def _take_as_it_is(base: Any) -> None:
+    """Let a later stage's base model give its first layer what it receives."""
+    if hasattr(base, "wpe"):
+        base.wpe, base.drop = _Zero(base.wpe.weight.dtype), nn.Identity()
+    if hasattr(base, "embedding_multiplier"):
+        base.embedding_multiplier = 1.0
 
 
 def _apart(base: Any) -> Any:
@@ -68,10 +103,11 @@ def _apart(base: Any) -> Any:
     made = copy.copy(base)
     made._modules = dict(base._modules)
     made.config = copy.copy(base.config)
-    made.rotary_emb = copy.copy(base.rotary_emb)
-    made.rotary_emb._buffers = {
-        name: table.clone() for name, table in base.rotary_emb.named_buffers(recurse=False)
-    }
+    if hasattr(base, "rotary_emb"):
+        made.rotary_emb = copy.copy(base.rotary_emb)
+        made.rotary_emb._buffers = {
+            name: table.clone() for name, table in base.rotary_emb.named_buffers(recurse=False)
+        }
     return made
 
 
@@ -89,6 +125,7 @@ class PipelineTask(Task):
 
     stages: tuple[Any, ...] = ()
     schedule: Any = None
+    ends: Any = None
     hooks: dict[str, Any] = field(default_factory=dict)
 
     def run(self, autocast: Any, watcher: Any) -> None:
@@ -100,15 +137,23 @@ class PipelineTask(Task):
         ids = (self.inputs["input_ids"],) if "input_ids" in self.inputs else ()
         with patch("torch.random.fork_rng", lambda **_: nullcontext()):
             self.schedule.step(*ids, **words, return_outputs=False)
+        self._sum_tied_gradients()
         for stage in self.stages:
             for info in chain(*stage.args_recv_info.values(), *stage.grad_recv_info.values()):
                 if info.buffer is not None:
                     self.inputs[f"buffer {id(info)}"] = info.buffer
 
+    def _sum_tied_gradients(self) -> None:
+        """Add up the gradients that the first and the last stage have for one table."""
+        for stage in self.stages if self.ends is not None else ():
+            table = stage.submod.table
+            if table is not None and table.requires_grad:
+                dist.all_reduce(table.grad, group=self.ends)
+
 
 def pipelined(task: Task, plan: Plan, device: str, rank: int) -> PipelineTask:
     """The task of one GPU of a plan's pipeline."""
-    model: Any = task.model
+    model: Any = task.model.get_base_model() if plan.lora else task.model  # type: ignore[operator]
     config, count = model.config, plan.accumulation
     loss = partial(model.loss_function, vocab_size=config.vocab_size)
     parts = [Part(model, place, plan.all_stages) for place in stages_on(plan, rank)]
@@ -139,7 +184,17 @@ def pipelined(task: Task, plan: Plan, device: str, rank: int) -> PipelineTask:
     )
     head = parts[-1].head
     watcher = _unwatched if head is None else partial(watch, head)
-    return PipelineTask(nn.ModuleList(parts), watcher, inputs, stages, schedule, hooks)
+    ends = _ends(plan) if plan.tied_embeddings else None
+    return PipelineTask(nn.ModuleList(parts), watcher, inputs, stages, schedule, ends, hooks)
+
+
+def _ends(plan: Plan) -> Any:
+    """The group of the first and the last GPU."""
+    found = dist.new_group([0, plan.pipeline_parallel - 1])
+    whole = dist.distributed_c10d._get_default_group()
+    if isinstance(found, Ranks) and isinstance(whole, Ranks):
+        found.notes_for(whole)
+    return found
 
 
 def _examples(plan: Plan, config: Any, part: Part) -> tuple[torch.Tensor, torch.Tensor]:

@@ -46,7 +46,7 @@ class Ranks(dist.ProcessGroup):
 
     def __init__(self, rank: int, size: int) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the stub lacks this one
-        self.keeps_flat = True
+        self.keeps_flat = False
         self.prefix = ""
         self.moved: dict[str, list[int]] = defaultdict(list)
         self.flat: list[torch.Tensor] = []
@@ -55,6 +55,10 @@ class Ranks(dist.ProcessGroup):
         """Begin a new list."""
         self.moved.clear()
         self.flat = []
+
+    def notes_for(self, whole: "Ranks") -> None:
+        """Let a group of some ranks note its collectives where the group of all does."""
+        self.moved = whole.moved
 
     def allreduce(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
         """Leave the tensors as they are."""

@@ -233,10 +233,14 @@ class Decoder(CausalModel):
         with ids.tape.setting(apart=True):
             return op.own_part(rows, TOKENS)
 
+    def received(self, hidden: Tensor) -> Tensor:
+        """The stream that a stage gets from the one before it, as its first layer does."""
+        return hidden
+
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
-        embedded = self.embedded(ids) if self.is_first else ids
+        embedded = self.embedded(ids) if self.is_first else self.received(ids)
         positions = positions_of(t) if t.mode.context == 1 else given_positions(t)
         masks = self.masks(t, embedded.dtype)
         tables = self.tables(t, positions, embedded.dtype)

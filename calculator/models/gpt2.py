@@ -118,7 +118,12 @@ class GPT2(CausalModel):
     counted = "GPT2LMHeadModel"
     layers_get_mask = True
     lora_targets = ("c_attn",)
-    measured = (SAVING - {Technique.QUANTIZATION}) | SHARDED | {Technique.LORA_BIAS}
+    measured = (
+        (SAVING - {Technique.QUANTIZATION}) | SHARDED | {Technique.LORA_BIAS, Technique.PIPELINE}
+    )
+    before = ("tokens", "positions")
+    has_positions = True
+    names_inside = ("transformer", "wte", "h", "ln_f")
 
     def __post_init__(self) -> None:
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
@@ -180,14 +185,15 @@ class GPT2(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; the embeddings' parts are held, as in the class's own code."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.tokens(ids) if self.is_first else ids
         positions = t.empty((ONE, SEQUENCE), INT64)
-        places = self.positions(positions)
+        # a later stage adds a zero in their place, and drops nothing out
+        places = self.positions(positions) if self.is_first else t.empty((), t.mode.weights)
         x = op.add(embedded, places)
         mask = None
         if t.mode.attention is Attention.EAGER:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        first = [op.dropout(x)]
+        first = [op.dropout(x) if self.is_first else x]
         del x  # the first layer may let go of its input
         x = self.layers.begun(first.pop, mask, positions)
-        return self.norm(x)
+        return self.norm(x) if self.is_last else x

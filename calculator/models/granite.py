@@ -24,11 +24,13 @@ class Granite(Llama):
 
     title = "Granite"
     counted = "GraniteForCausalLM"
+    has_multipliers = True
     measured = frozenset(
         {
             Technique.ACTIVATION_OFFLOAD,
             Technique.GRADIENT_SCALER,
             Technique.TENSOR_PARALLEL,
+            Technique.PIPELINE,
             Technique.LORA_MODULES,
         }
     )
@@ -49,6 +51,10 @@ class Granite(Llama):
     def embedded(self, ids: Tensor) -> Tensor:
         """Scaled embeddings."""
         return op.scale(super().embedded(ids))
+
+    def received(self, hidden: Tensor) -> Tensor:
+        """The same, multiplied by 1."""
+        return op.scale(hidden)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scaled logits."""

@@ -171,6 +171,10 @@ class CausalModel(Model, ABC):
         after: names of those that the last stage alone has.
         is_first: whether it has the former; of a whole model it does.
         is_last: whether it has the latter.
+        names_inside: names of the class's own base model, and in that of token embeddings, layers
+            and last norm, by which a pipeline's program cuts it.
+        has_positions: whether its class adds learned positions to the embeddings.
+        has_multipliers: whether it multiplies embeddings and divides logits by numbers.
     """
 
     head: Embedding
@@ -179,6 +183,9 @@ class CausalModel(Model, ABC):
     before: ClassVar[tuple[str, ...]] = ("tokens",)
     after: ClassVar[tuple[str, ...]] = ("norm", "head")
     is_first = is_last = True
+    has_positions: ClassVar[bool] = False
+    has_multipliers: ClassVar[bool] = False
+    names_inside: ClassVar[tuple[str, str, str, str]] = ("model", "embed_tokens", "layers", "norm")
 
     def walk(self) -> Counted:
         """The weights and tables of its own stage."""

@@ -56,7 +56,7 @@ class Olmo2(Decoder):
 
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
-    measured = SAVING | {Technique.LORA_MODULES}
+    measured = SAVING | {Technique.PIPELINE, Technique.LORA_MODULES}
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 
     @classmethod

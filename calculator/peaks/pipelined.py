@@ -4,12 +4,13 @@ Source: pipeline
 """
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from calculator.autograd import backward as engine
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64, DType
-from calculator.autograd.graph import Leaf, Tensor
+from calculator.autograd.graph import Leaf, Tensor, Weight
 from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sizes import Shape, constant
 from calculator.autograd.tape import Tape
@@ -20,6 +21,18 @@ from calculator.parts import Phase
 from calculator.techniques.turns import Pass, Turns
 
 Held = tuple[Shape, DType]
+
+
+class Flying(NamedTuple):
+    """A micro-batch between its passes through a stage: what went out, and what came in.
+
+    `leaves` get gradients without being weights: the input, and embeddings that ask for theirs.
+    """
+
+    out: Tensor
+    given: Leaf | None
+    loss: Tensor | None
+    leaves: list[Leaf]
 
 
 def held_inputs(stages: Sequence[CausalModel], mode: Mode, turns: Turns) -> list[Held]:
@@ -35,7 +48,7 @@ class Pipelined:
 
     def __init__(self, stages: Sequence[CausalModel], turns: Turns, tape: Tape) -> None:
         self.stages, self.turns, self.tape = stages, turns, tape
-        self.flying: dict[Pass, tuple[Tensor, Leaf | None, Tensor | None]] = {}
+        self.flying: dict[Pass, Flying] = {}
         self.losses: list[Tensor] = []
         self.output: Tensor | None = None
         self.sent: list[Tensor | None] = []  # gradients
@@ -68,6 +81,7 @@ class Pipelined:
         """One micro-batch forward; its output stays, and the one before goes."""
         t, model = self.tape, self.stages[each.stage]
         t.ledger.begin(Phase.FORWARD)
+        known = len(t.leaves)
         leaf = None if given is None else t.leaf(given)
         out = model.hidden(self._own(ids) if leaf is None else leaf)
         if model.is_last:
@@ -80,7 +94,9 @@ class Pipelined:
             loss = causal_loss(out, self._own(labels))
             t.end_autocast()
             self.losses.append(loss)
-        self.flying[each] = out, leaf, loss
+        made = islice(t.leaves.values(), known, None)
+        leaves = [item for item in made if not isinstance(item, Weight)]
+        self.flying[each] = Flying(out, leaf, loss, leaves)
         waits = self.turns.keeps_sent or each.micro_batch < self.turns.ahead - 1
         if waits and not model.is_last:
             self._keep(self.handed, out)
@@ -97,7 +113,7 @@ class Pipelined:
     def backward(self, each: Pass, gradient: Tensor | None) -> None:
         """One micro-batch backward; the gradient of its input is sent."""
         t = self.tape
-        out, leaf, loss = self.flying.pop(each._replace(is_forward=True))
+        out, leaf, loss, leaves = self.flying.pop(each._replace(is_forward=True))
         if gradient is None:
             assert loss is not None
             t.ledger.begin(Phase.LOSS)
@@ -105,8 +121,9 @@ class Pipelined:
         else:
             t.ledger.begin(Phase.BACKWARD)
             engine.backward([out], [gradient])
+        for item in leaves:
+            t.forget(item)
         if leaf is not None:
-            t.forget(leaf)
             self._keep(self.sent, leaf.gradient)
             leaf.gradient = None
         left = self.turns.count - self.turns.ahead  # forward passes after the first backward one

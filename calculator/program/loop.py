@@ -5,6 +5,7 @@ from typing import Final
 from calculator.plan import Attention, DataParallel, Plan, Precision
 from calculator.program.divide import in_context
 from calculator.program.optimizer import update_lines
+from calculator.program.pipeline import SUM_TIED, has_tied_ends
 from calculator.program.text import TORCH, Import, Piece, indented
 
 STEPS: Final = 3
@@ -92,7 +93,8 @@ def _reduces(plan: Plan) -> bool:
 
 def _micro_steps(plan: Plan) -> list[str]:
     if plan.pipeline_parallel > 1:
-        return ["schedule.step(*given, **words, return_outputs=False)"]
+        summed = SUM_TIED if has_tied_ends(plan) else ()
+        return ["schedule.step(*given, **words, return_outputs=False)", *summed]
     count = plan.accumulation
     once = _forward(plan, "" if count == 1 else f" / {count}")
     if count == 1:

@@ -5,6 +5,8 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.models.decoder import SLIDING
+from calculator.models.model import CausalModel
+from calculator.models.registry import type_of
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.program.model import weight_type
 from calculator.program.text import INDENT, TORCH, Import, Piece, call, indented, joined
@@ -23,10 +25,11 @@ def cut_model(architecture: Architecture, plan: Plan) -> Piece:
     return joined(
         [
             Piece(("rank = torch.distributed.get_rank()", "", "")),
-            Piece((*_stage(architecture, plan), "", "")),
+            Piece((*_no_positions(architecture, plan), *_stage(architecture, plan), "", "")),
             Piece((LOSS, "", "")),
             Piece((*_loss(plan), "", "")),
             _own_stages(plan),
+            Piece(tuple(_tied_ends(architecture, plan))),
             Piece(tuple(_tokens(architecture, plan)), (TORCH,)),
             _scheduled(architecture, plan),
         ]
@@ -35,14 +38,67 @@ def cut_model(architecture: Architecture, plan: Plan) -> Piece:
 
 def _own_stages(plan: Plan) -> Piece:
     """The stages of this process as its model."""
+    base = ("model = model.get_base_model()  # with the adapters in it",) if plan.lora else ()
     if plan.pipeline_stages == 1:
-        return Piece(('model = Stage(model, rank).to("cuda")',))
+        return Piece((*base, 'model = Stage(model, rank).to("cuda")'))
     several = f"range(rank, {plan.all_stages}, {plan.pipeline_parallel})"
     lines = (
+        *base,
         f"stages = [Stage(copy.deepcopy(model), place) for place in {several}]",
         'model = torch.nn.ModuleList(stages).to("cuda")',
     )
     return Piece(lines, (("copy", ""),))
+
+
+def has_tied_ends(plan: Plan) -> bool:
+    """True if two processes have a table each whose gradients are to be summed."""
+    return plan.pipeline_parallel > 1 and bool(plan.tied_embeddings) and not plan.lora
+
+
+SUM_TIED: Final = (
+    "if table is not None:",
+    f"{INDENT}torch.distributed.all_reduce(table.grad, group=ends)",
+)
+
+
+def _tied_ends(architecture: Architecture, plan: Plan) -> Iterable[str]:
+    """The two processes that have the tied table, and the table in each."""
+    if not has_tied_ends(plan):
+        return
+    last = plan.pipeline_parallel - 1
+    first_stage, last_stage = (
+        ("model",) * 2 if plan.pipeline_stages == 1 else ("model[0]", "model[-1]")
+    )
+    _, tokens, _, _ = _kind(architecture).names_inside
+    yield "# The first and the last process have the tied table each, and sum its gradients."
+    yield f"ends, table = torch.distributed.new_group([0, {last}]), None"
+    yield "if rank == 0:"
+    yield f"{INDENT}table = {first_stage}.base.{tokens}.weight"
+    yield f"if rank == {last}:"
+    yield f"{INDENT}table = {last_stage}.head.weight"
+
+
+def _kind(architecture: Architecture) -> type[CausalModel]:
+    kind = type_of(architecture)
+    assert issubclass(kind, CausalModel)
+    return kind
+
+
+def _done_before(architecture: Architecture) -> Iterable[str]:
+    """Leave out what a later stage's base model would do again to what it receives."""
+    if _kind(architecture).has_positions:
+        yield "base.wpe, base.drop = NoPositions(), torch.nn.Identity()"
+    if _kind(architecture).has_multipliers:
+        yield "base.embedding_multiplier = 1.0"
+
+
+def _no_positions(architecture: Architecture, plan: Plan) -> Iterable[str]:
+    """A module in the place of learned positions, which the first stage adds."""
+    if not _kind(architecture).has_positions:
+        return ()
+    zero = f"torch.zeros((), dtype={weight_type(plan)}, device=positions.device)"
+    methods = ("def forward(self, positions):", f"{INDENT}return {zero}")
+    return ("class NoPositions(torch.nn.Module):", *indented(methods), "", "")
 
 
 def _layers(architecture: Architecture, plan: Plan) -> Iterable[str]:
@@ -63,28 +119,33 @@ def _stage(architecture: Architecture, plan: Plan) -> Iterable[str]:
             "base.config.layer_types = kinds",
             'base.has_sliding_layers = "sliding_attention" in kinds',
         )
+    inner, tokens, layers, norm = _kind(architecture).names_inside
+    is_scaled = _kind(architecture).has_multipliers
     made = (
         "super().__init__()",
         "self.place = place",
         f"self.is_first, self.is_last = place == 0, place == {plan.all_stages - 1}",
         *_layers(architecture, plan),
-        "base = model.model",
-        "base.layers = base.layers[start:end]",
+        f"base = model.{inner}",
+        f"base.{layers} = base.{layers}[start:end]",
         *kinds,
         "if not self.is_first:",
-        f"{INDENT}base.embed_tokens = None",
+        f"{INDENT}base.{tokens} = None",
+        *indented(_done_before(architecture)),
         "if not self.is_last:",
-        f"{INDENT}base.norm = torch.nn.Identity()",
+        f"{INDENT}base.{norm} = torch.nn.Identity()",
         "self.base = base",
         "self.head = model.lm_head if self.is_last else None",
+        *(("self.scaling = model.config.logits_scaling",) if is_scaled else ()),
     )
+    logits = "self.head(hidden) / self.scaling" if is_scaled else "self.head(hidden)"
     run = (
         'given = {"input_ids": x} if self.is_first else {"inputs_embeds": x}',
         *_autocast(
             plan,
             (
                 "hidden = self.base(**given).last_hidden_state",
-                "return self.head(hidden) if self.is_last else hidden",
+                f"return {logits} if self.is_last else hidden",
             ),
         ),
     )

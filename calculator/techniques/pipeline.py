@@ -7,6 +7,9 @@ accumulation. A stage allocates a buffer for the input of each micro-batch, and 
 of its output, once; they stay. Between its forward and its backward pass a micro-batch keeps what
 its layers save, and the stage's output.
 
+If embeddings are tied, the first and the last stage have the table each, and the two GPUs sum its
+gradients after all passes, which PyTorch leaves to the training loop.
+
 With `gpipe` all micro-batches go forward before the first goes backward, and every gradient that is
 sent stays until the end of the step. With `1f1b` stage i of P has at most P - i micro-batches in
 flight; the gradient that was sent last stays until there is another one.
@@ -36,6 +39,7 @@ from calculator.plan import (
     ActivationOffload,
     BaseBits,
     ChunkedLoss,
+    LoraBias,
     Offload,
     Optimizer,
     PipelineSchedule,
@@ -51,6 +55,9 @@ MOST_MICRO_BATCHES: Final = 64
 RANK: Final = "rank"
 WHOLE: Final = "layers_of_all"
 STAGE: Final = "stage"
+TIED_NOTE: Final = (
+    "The first and the last GPU have the table of the tied embeddings each, and sum its gradients."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +150,6 @@ def check_pipeline(plan: Plan, architecture: Architecture) -> None:
     if rule := not_measured(Technique.PIPELINE, architecture.family):
         raise InputError("pipeline_parallel", gpus, f"was {rule}: must be 1")
     _check_stages(plan, architecture)
-    if plan.tied_embeddings:
-        rule = "embeddings and output layer are on different GPUs: must be false"
-        raise InputError("tied_embeddings", True, rule)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
         raise InputError("accumulation", count, rule)
@@ -198,7 +202,8 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
     left_out = {
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,
-        "lora": bool(plan.lora),
+        "lora_bias": plan.lora_bias is not LoraBias.NONE,
+        "lora_modules": bool(plan.lora_modules),
         "optimizer": plan.optimizer is Optimizer.MUON,
         "quantization": plan.quantization is not BaseBits.NONE,
         "offload": plan.offload is not Offload.NONE,
@@ -228,6 +233,7 @@ def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) ->
         named = f"GPU {rank + 1:,} of {plan.pipeline_parallel:,}"
         passes = plan.accumulation * len(own)
         waiting = f"at most {turns.ahead:,} of {passes:,} passes of micro-batches between their"
+    tied = " " + TIED_NOTE if plan.tied_embeddings else ""
     more = whole.layers % stages
     uneven = f" {stages:,} stages do not divide {whole.layers:,} layers evenly: " + (
         "the first has one more." if more == 1 else f"the first {more:,} have one more each."
@@ -236,7 +242,7 @@ def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) ->
         f"Figures are those of {named}, which holds the most: "
         f"{', '.join(_held_by(whole, own, stages))}, and {waiting} forward and backward "
         f"passes.{uneven if more else ''} Between two stages each micro-batch moves "
-        f"{format_bytes(sent)} forward, and as much backward."
+        f"{format_bytes(sent)} forward, and as much backward.{tied}"
     )
 
 

@@ -49,7 +49,7 @@ def stage_models(architecture: Architecture, plan: Plan) -> tuple[Model, ...]:
 def _stage_model(stage: Architecture, plan: Plan) -> Model:
     place = stage.numbers[STAGE]
     ends = Stage(place == 0, place == plan.all_stages - 1)
-    return _changed(stage, plan.tied_embeddings, (*changes_of(plan), ends))
+    return _changed(stage, False, (*changes_of(plan), ends))  # each end has a table of its own
 
 
 @lru_cache(maxsize=512)

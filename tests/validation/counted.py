@@ -20,6 +20,7 @@ from validation.contribution import contribute
 from validation.counting_device import Log, Place, counting_gpu
 from validation.measure import measure, measure_rank
 from validation.models import build_task
+from validation.pipeline import Part
 from validation.ranks import ranks
 from validation.session import Unwatched, session
 from validation.storage import block_bytes
@@ -301,6 +302,23 @@ def interleaved_orders() -> list[list[Any]]:
             ]
             found.append([gpus, own, count, passes])
     return found
+
+
+def in_stages(words: str) -> float:
+    """The greatest difference between a model's logits and those of its stages, one by one."""
+    configuration = parse(words.split())
+    task = build_task(configuration, "cpu")
+    model: Any = task.model
+    ids = task.inputs["input_ids"]
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=0.1)
+        whole = model(ids, use_cache=False).logits
+        x = ids
+        for place in range(configuration.resolved.all_stages):
+            x = Part(model, place, configuration.resolved.all_stages)(x)
+    return float((x - whole).abs().max() / whole.abs().max())
 
 
 def stage_on_the_cpu(words: str) -> dict[str, Any]:

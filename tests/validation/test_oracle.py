@@ -61,6 +61,9 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         "--pipeline-schedule gpipe --precision half",
         "validation/configs/llama.json --sequence-length 48 --pipeline-parallel 2 --accumulation 4 "
         "--pipeline-schedule interleaved --untied-embeddings",
+        f"gpt2-s {SMALL} --pipeline-parallel 2 --accumulation 2",
+        "validation/configs/granite.json --sequence-length 48 --pipeline-parallel 2 "
+        "--accumulation 3 --lora 4 --lora-targets all-linear --checkpointing full",
     ],
 )
 def test_the_calculator_agrees_with_a_fresh_measurement(measure: Measure, options: str) -> None:

@@ -80,6 +80,11 @@ SCALARS = 3 * 512
         "--untied-embeddings --pipeline-schedule gpipe --attention eager",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule interleaved --pipeline-stages 3",
+        f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --tied-embeddings",
+        f"gpt2-s --layers 5 {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
+        "--pipeline-schedule interleaved",
+        f"{CONFIGS}/granite.json {SMALL} --pipeline-parallel 2 --accumulation 3 --lora 8 "
+        "--lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/mistral.json {SMALL} --pipeline-parallel 7 --accumulation 7 --precision mixed "
         "--checkpointing full --update loop",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2",
@@ -234,7 +239,9 @@ torch.cuda.reset_peak_memory_stats = torch.cuda.set_device = lambda *_: None
 """
 TOLD = """
 weights = [getattr(weight, "to_local", lambda: weight)() for weight in model.parameters()]
-print("elements", sum(weight.numel() for weight in weights), type(model).__name__)
+count = sum(weight.numel() for weight in weights)
+# in one piece: the other process writes to the same pipe
+os.write(1, f"elements {count} {type(model).__name__}\\n".encode())
 """
 
 
@@ -364,15 +371,18 @@ def test_trainer_trains_as_the_plan_says(
 def test_two_processes_pass_micro_batches_through_their_layers(
     tmp_path: Path, schedule: str
 ) -> None:
+    # each has the table of tied embeddings
+    tied = schedule == "1f1b"
     values = json.loads(Path(f"{CONFIGS}/qwen2.json").read_text())
     values |= {"num_hidden_layers": 5, "max_window_layers": 2, "sliding_window": 8}
     split = {"pipeline_parallel": 2, "pipeline_schedule": schedule, "accumulation": 2}
-    plan = Plan.parse({"sequence_length": 16, "tied_embeddings": False, **split})
+    plan = Plan.parse({"sequence_length": 16, "tied_embeddings": tied, **split})
     told = launched(tmp_path, values, plan)
     own = "ModuleList" if schedule == "interleaved" else "Stage"
     assert [words[2] for words in told] == [own] * 2
     whole = estimate(from_config(values, "qwen2"), plan).parameters
-    assert sum(int(words[1]) for words in told) == whole
+    table = values["vocab_size"] * values["hidden_size"]
+    assert sum(int(words[1]) for words in told) == whole + tied * table
 
 
 # PyTorch's own turns and merges, with the CPU's kernel in the place of CUDA's

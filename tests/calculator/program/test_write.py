@@ -96,6 +96,11 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("meta-llama/Llama-3.1-8B", {"pipeline_parallel": 4, "accumulation": 8}),
+    ("gpt2-m", {"pipeline_parallel": 4, "accumulation": 8, "precision": "half"}),
+    (
+        "ibm-granite/granite-3.1-8b-base",
+        {"pipeline_parallel": 2, "accumulation": 2, "lora": 8, "lora_targets": "all-linear"},
+    ),
     (
         "meta-llama/Llama-3.1-8B",
         {

@@ -181,10 +181,11 @@ def test_the_curve_ends_as_the_report() -> None:
     [
         (LLAMA, {"pipeline_parallel": 33, "accumulation": 40}, "must be at most 32"),
         (LLAMA, {"pipeline_parallel": 11, "pipeline_stages": 3, **SEVERAL}, "must be at most 10"),
-        ("gpt2-s", {}, "was measured for llama.*not for gpt2: must be 1"),
+        ("EleutherAI/pythia-160m", {}, "was measured for gpt2, llama.*not for gpt_neox: must be 1"),
         (LLAMA, {"gpus": 2}, "gpus = 2"),
         (LLAMA, {"tensor_parallel": 2}, "tensor_parallel = 2"),
-        (LLAMA, {"lora": 8}, "lora = 8"),
+        ("gpt2-s", {"lora": 8, "lora_bias": "all"}, "lora_bias = all"),
+        (LLAMA, {"lora": 8, "lora_modules": "lm_head"}, "lora_modules = lm_head"),
         (LLAMA, {"optimizer": "muon"}, "optimizer = muon"),
         (LLAMA, {"offload": "optimizer"}, "offload = optimizer"),
         (LLAMA, {"chunked_loss": "torch"}, "chunked_loss = torch"),
@@ -240,11 +241,29 @@ def test_more_micro_batches_than_are_counted_are_refused() -> None:
         resolve(find_model(LLAMA), replace(PLAN, accumulation=65))
 
 
-def test_tied_embeddings_would_be_on_two_gpus() -> None:
+def test_each_end_of_a_pipeline_has_the_table_of_tied_embeddings() -> None:
     model = find_model("Qwen/Qwen2.5-0.5B")
-    with pytest.raises(InputError, match=r"tied_embeddings = .*on different GPUs: must be false"):
-        resolve(model, PLAN)
-    assert resolve(model, replace(PLAN, tied_embeddings=False)).pipeline_parallel == 4
+    plan = resolve(model, replace(PLAN, pipeline_parallel=2))
+    table = 151_936 * 896  # its config.json
+    parts = [static_of(part_of(model, plan, rank), plan) for rank in range(2)]
+    assert sum(held for _, held, _ in parts) == estimate(model, plan).parameters + table
+    sent, summed = estimate(model, plan).collectives
+    assert (sent.name, summed.name) == ("send", "all_reduce")
+    assert summed.sizes == (2 * table,)
+    assert "have the table of the tied embeddings each" in " ".join(estimate(model, plan).notes)
+    (untied,) = estimate(model, replace(plan, tied_embeddings=False)).collectives
+    assert untied == sent
+    frozen = estimate(model, replace(PLAN, pipeline_parallel=2, lora=8)).collectives
+    assert [each.name for each in frozen] == ["send"]
+
+
+def test_a_stage_between_the_ends_has_no_table() -> None:
+    model = find_model("gpt2-s")
+    plan = resolve(model, replace(PLAN, pipeline_parallel=3))
+    first, middle, last = (static_of(part_of(model, plan, rank), plan)[1] for rank in range(3))
+    # tokens and positions; final norm and output layer, of GPT-2's sizes
+    assert first - middle == (50_257 + 1024) * 768
+    assert last - middle == 50_257 * 768 + 2 * 768
 
 
 def test_the_page_names_the_fullest_stage_and_what_moves() -> None:
