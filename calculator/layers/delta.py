@@ -63,14 +63,18 @@ class GatedDelta(Mixer):
         widths: dict[str, Size] = {"qkv": MIXED, "z": ALL_VALUES, "b": VALUES, "a": VALUES}
         if not self.apart:
             widths = {"qkvz": together(2 * ALL_KEYS, 2 * ALL_VALUES), "ba": 2 * VALUES}
-        self.projections = tuple(
+        projections = tuple(
             Linear(self.hidden, width, biased=False, name=f"in_proj_{name}")
             for name, width in widths.items()
         )
-        self.convolution = Parameter((MIXED, ONE, KERNEL))
+        # in the order of the class, as an update takes them
         self.step, self.fading = Parameter((VALUES,)), Parameter((VALUES,))
+        self.convolution = Parameter((MIXED, ONE, KERNEL))
+        if not self.apart:
+            self.projections = projections
         self.norm = Parameter((VALUE,))
         self.output = Linear(ALL_VALUES, self.hidden, biased=False, name="out_proj")
+        self.projections = projections
 
     def __call__(self, x: Tensor, held: Held) -> Attended:
         """(batch, length, hidden) -> the same, and no probabilities."""

@@ -85,7 +85,6 @@ class LatentAttention(GroupedAttention):
         latent = op.view(latent, batch, ONE, length, w.keys)
         key = op.view(key, batch, ONE, length, w.turned)
         turned, key = self.at_places(turned, held.tables), self.at_places(key, held.tables)
-        plain = op.cast(plain, turned.dtype)
         q = op.concatenate([plain, turned], *queries.shape)
         k, v = self.expanded(latent, key)
         out, probabilities = selectively(partial(self.core, held=held), q, k, v)
