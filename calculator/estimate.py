@@ -30,6 +30,7 @@ from calculator.resolution import resolve
 from calculator.states import Statics, statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
 from calculator.techniques.data_parallel import Collective
+from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.pipeline import part_of, parts_of
 from calculator.techniques.registry import changed_model
 
@@ -43,6 +44,9 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
     resolved = resolve(architecture, plan or Plan())
     _, parameters, trainable = static_of(architecture, resolved)
     part, static, counted = _fullest(architecture, resolved)
+    most = counted.peak
+    if resolved.expert_parallel > 1:
+        most = _count(with_most_rows(architecture, resolved), resolved, static).peak
     over_bus = sum(counted.moved) * resolved.accumulation
     return Report(
         architecture.name,
@@ -57,7 +61,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         counted.exchanged,
         (
             *notes_for(architecture, resolved),
-            *parallel_notes(architecture, part, resolved, counted.exchanged),
+            *parallel_notes(architecture, part, resolved, counted.exchanged, most),
         ),
     )
 
@@ -133,7 +137,7 @@ def _bounds(architecture: Architecture, plan: Plan) -> Iterator[int]:
     if plan.pipeline_parallel > 1:
         return
     always = sum(static_parts(static_of(architecture, plan)[0], plan))
-    if plan.tensor_parallel == 1:  # else each GPU has a share of some
+    if not plan.divides_layers:  # else each GPU has a share of some
         made = changed_model(architecture, plan).least(mode_of(plan))
         numbers = numbers_of(architecture, plan)
         sizes = (number_of(elements_of(one.shape), numbers) * one.dtype.width for one in made)
@@ -232,6 +236,7 @@ STATIC_OPTIONS: Final = (
     "cpu_offload",
     "tensor_parallel",
     "sequence_parallel",
+    "expert_parallel",
     "pipeline_parallel",
     "pipeline_schedule",
     "pipeline_stages",
@@ -262,8 +267,9 @@ def static_of(architecture: Architecture, plan: Plan) -> Static:
             static = shard_statics(architecture, tensors, plan)
         if plan.shares_states:
             static = share_of_states(static, tensors, plan)
-        if plan.tensor_parallel > 1:  # parameters are those of the whole model
-            tensors = parameter_tensors(architecture, replace(plan, tensor_parallel=1))
+        if plan.divides_layers:  # parameters are those of the whole model
+            alone = replace(plan, tensor_parallel=1, expert_parallel=1)
+            tensors = parameter_tensors(architecture, alone)
         trained = sum(tensor.elements * tensor.copies for tensor in tensors if tensor.trained)
         found = static, sum(tensor.elements * tensor.copies for tensor in tensors), trained
         if len(_statics) >= MOST_STATICS:

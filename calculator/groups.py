@@ -38,6 +38,7 @@ GROUPS: Final = (
         "Many GPUs",
         (
             *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
+            "expert_parallel",
             *("context_parallel", "context_rotation", *PIPELINE),
         ),
     ),
@@ -105,6 +106,10 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "context_rotation": {
         TORCH: "set_rotate_method",
         TRANSFORMERS: "cp_comm_strategy of accelerate's TorchContextParallelConfig",
+    },
+    "expert_parallel": {
+        TRANSFORMERS: "ep_size of DistributedConfig",
+        DEEPSPEED: "ep_size of moe.layer.MoE",
     },
     "pipeline_parallel": {TORCH: "PipelineStage", DEEPSPEED: "pipeline"},
     "pipeline_schedule": {TORCH: "ScheduleGPipe, Schedule1F1B, ScheduleInterleaved1F1B"},

@@ -42,7 +42,10 @@ def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
 def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
     model = type_of(architecture)
     if architecture.has("experts"):
-        parameters, active = count_parameters(architecture, plan), count_active(architecture, plan)
+        whole = plan.but(expert_parallel=1)
+        parameters, active = (
+            count(architecture, whole) for count in (count_parameters, count_active)
+        )
         yield f"Each token uses {active:,} of {parameters:,} parameters: give `compute` the former."
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
         yield f"{model.title}'s class in transformers only has eager attention, which is counted."

@@ -15,6 +15,7 @@ from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.context_parallel import context_note
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
+from calculator.techniques.expert_parallel import expert_note
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.pipeline import part_note
 from calculator.techniques.registry import changed_model
@@ -30,7 +31,7 @@ def collectives(
     architecture: Architecture, prepared: Prepared, plan: Plan
 ) -> tuple[Collective, ...]:
     """The exchanges of a step between the GPUs: the whole tensor's bytes at each call."""
-    if plan.tensor_parallel > 1:
+    if plan.divides_layers:
         return tuple(_of_layers(architecture, record(prepared.step), prepared, plan))
     if plan.pipeline_parallel > 1:
         return tuple(_sent_on(prepared, plan))
@@ -122,10 +123,12 @@ def parallel_notes(
     part: Architecture,
     plan: Plan,
     exchanged: tuple[Collective, ...],
+    most: int,
 ) -> Iterator[str]:
     """Notes on several GPUs: who holds what, what does not divide evenly, what is exchanged.
 
-    `part` is the fullest of a pipeline; without one, it is the model.
+    `part` is the fullest of a pipeline; without one, it is the model. `most` is the peak of a GPU
+    whose experts get the most rows.
     """
     if plan.all_gpus == 1:
         return
@@ -135,6 +138,8 @@ def parallel_notes(
         yield part_note(architecture, part, plan, exchanged[0].sizes[0])
     elif plan.tensor_parallel > 1:
         yield split_note(plan)
+    elif plan.expert_parallel > 1:
+        yield expert_note(architecture, plan, most)
     elif plan.is_sharded:
         yield from _shard_notes(architecture, plan)
     else:

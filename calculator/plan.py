@@ -411,6 +411,15 @@ class Plan:
         technique=True,
         needs="tensor_parallel",
     )
+    expert_parallel: int = integer(
+        1,
+        "Expert parallelism",
+        "GPUs that read one micro-batch together and divide the experts of every layer among "
+        "them; each sends its share of the tokens to their experts' GPUs and gets the results back "
+        "(transformers' ep_size).",
+        MOST_GPUS,
+        technique=True,
+    )
     context_parallel: int = integer(
         1,
         "Context parallelism",
@@ -518,9 +527,15 @@ class Plan:
         return self.gpus > 1 and self.data_parallel is DataParallel.ZERO1
 
     @property
+    def divides_layers(self) -> bool:
+        """True if several GPUs have shares of every layer, and read one micro-batch."""
+        return self.tensor_parallel > 1 or self.expert_parallel > 1
+
+    @property
     def all_gpus(self) -> int:
         """GPUs that train the model, each with one process."""
-        return self.gpus * self.tensor_parallel * self.pipeline_parallel
+        layers = self.tensor_parallel * self.expert_parallel * self.pipeline_parallel
+        return self.gpus * layers
 
     @property
     def own_stages(self) -> int:

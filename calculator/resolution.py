@@ -25,6 +25,7 @@ from calculator.techniques.chunked_loss import check_chunked_loss
 from calculator.techniques.context_parallel import check_context_parallel
 from calculator.techniques.cpu_offload import check_cpu_offload
 from calculator.techniques.data_parallel import check_data_parallel
+from calculator.techniques.expert_parallel import check_expert_parallel
 from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.gradient_scaler import check_gradient_scaler
 from calculator.techniques.in_backward import check_in_backward
@@ -92,6 +93,8 @@ def _check_split(plan: Plan, architecture: Architecture) -> None:
         check_pipeline(plan, architecture)
     if plan.tensor_parallel > 1 or plan.sequence_parallel:
         check_tensor_parallel(plan, architecture)
+    if plan.expert_parallel > 1:
+        check_expert_parallel(plan, architecture)
 
 
 def _check_lengths(architecture: Architecture, plan: Plan) -> None:

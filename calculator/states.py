@@ -136,8 +136,8 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     Source: torch
     """
-    if plan.tensor_parallel > 1:
-        alone = replace(plan, tensor_parallel=1)
+    if plan.divides_layers:
+        alone = replace(plan, tensor_parallel=1, expert_parallel=1)
         groups = [[each for each in tensors if each.is_split is split] for split in (True, False)]
         return max(_summed_bytes(tensors, plan), *(update_bytes(group, alone) for group in groups))
     item = plan.trained_bytes
@@ -171,8 +171,12 @@ def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
 
 def _loop_bytes(tensors: Sequence[ParameterTensor], item: int, temporaries: int) -> int:
-    """The most that a tensor's temporaries and the one left over from the tensor before take."""
-    sizes = [round_block(tensor.elements * (tensor.width or item)) for tensor in tensors]
+    """The most that a tensor's temporaries and the one left over from the tensor before take.
+
+    Where all are layers' own, the first of a layer comes after the last of the layer before.
+    """
+    again = tensors[:1] if all(tensor.copies > 1 for tensor in tensors) else ()
+    sizes = [round_block(each.elements * (each.width or item)) for each in (*tensors, *again)]
     return max(temporaries * size + before for before, size in pairwise([0, *sizes]))
 
 

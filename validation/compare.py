@@ -114,7 +114,10 @@ class Comparison:
         if "pipeline_parallel" in options:
             options["pipeline_schedule"] = str(self.configuration.plan.pipeline_schedule)
             options.pop("accumulation", None)
-        some = ("tensor_parallel", "context_parallel", "pipeline_parallel", "checkpoint_every")
+        some = (
+            *("tensor_parallel", "expert_parallel", "context_parallel"),
+            *("pipeline_parallel", "checkpoint_every"),
+        )
         options |= {name: "N" for name in some if name in options}
         named = [f"{name}={value}" for name, value in options.items() if name not in skipped]
         return named or ["defaults"]

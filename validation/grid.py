@@ -489,6 +489,37 @@ PARTED: Final[tuple[tuple[int, int, int, dict[str, Any]], ...]] = (
     (2, 96, 8, {"checkpointing": "full", "checkpoint_every": 2, "dropout": 0.1}),
 )
 
+# Experts divided among GPUs: models with their layers and numbers of GPUs, and what each is
+# measured with; of small ones with all of it.
+EXPERTS_SMALL: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
+    ("mixtral", (5,)),
+    *(("qwen3_moe", (3, 9)), ("qwen3_next", (3, 9)), ("qwen3_5_moe_text", (3, 9))),
+    *(("gpt_oss", (3, 9)), ("glm4_moe", (2, 12))),
+    *(("deepseek_v2", (4, 12)), ("deepseek_v3", (2, 6))),
+)
+EXPERTS: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 180, {}),
+    (2, 90, {"precision": "half"}),
+    (2, 180, {"precision": "fp32", "attention": "math"}),
+    (4, 90, {"precision": "mixed", "checkpointing": "full"}),
+    (1, 180, {"precision": "half", "checkpointing": "full", "update": "fused"}),
+    (2, 90, {"accumulation": 2, "update": "loop"}),
+    (2, 180, {"precision": "half", "attention": "eager", "optimizer": "sgd"}),
+    (2, 180, {"checkpointing": "selective", "optimizer": "momentum"}),
+    (2, 90, {"checkpointing": "full", "checkpoint_every": 2, "dropout": 0.1}),
+)
+EXPERTS_MODELS: Final[tuple[tuple[str, int, tuple[int, ...]], ...]] = (
+    ("mistralai/Mixtral-8x7B-v0.1", 3, (2, 4, 8)),
+    ("Qwen/Qwen3-30B-A3B", 3, (2, 16, 64)),
+    ("openai/gpt-oss-20b", 4, (4, 32)),
+    ("deepseek-ai/DeepSeek-V2-Lite", 3, (8, 64)),
+    ("zai-org/GLM-4.5-Air", 3, (8, 64)),
+)
+EXPERTS_AT_SIZE: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (1, 2048, {"precision": "half"}),
+    (2, 1024, {"checkpointing": "full"}),
+)
+
 # Stages of a pipeline: models with their layers, and what each is measured with: sequences,
 # tokens, stages, micro-batches and options.
 GPIPE: Final = {"pipeline_schedule": "gpipe"}
@@ -715,6 +746,7 @@ def grid() -> list[Configuration]:
         *_keeping(),
         *_split(),
         *_parted(),
+        *_experts(),
         *_pipelined(),
         *_divided(),
         *_scaled(),
@@ -938,6 +970,23 @@ def _parted() -> Iterator[Configuration]:
         options = {"batch_size": batch, "sequence_length": length, **mixed}
         split = {"tensor_parallel": gpus, "sequence_parallel": True}
         yield from _valid(name, {**options, **split}, depth)
+
+
+def _experts() -> Iterator[Configuration]:
+    """Experts divided among GPUs."""
+    small = (
+        (f"validation/configs/{kind}.json", None, gpus, mixed)
+        for (kind, worlds), mixed in product(EXPERTS_SMALL, EXPERTS)
+        for gpus in worlds
+    )
+    at_size = (
+        (name, depth, gpus, mixed)
+        for (name, depth, worlds), mixed in product(EXPERTS_MODELS, EXPERTS_AT_SIZE)
+        for gpus in worlds
+    )
+    for name, depth, gpus, (batch, length, mixed) in (*small, *at_size):
+        options = {"batch_size": batch, "sequence_length": length, **mixed}
+        yield from _valid(name, {**options, "expert_parallel": gpus}, depth)
 
 
 def _pipelined() -> Iterator[Configuration]:

@@ -264,7 +264,7 @@ class OffloadUpdater(AtTheEnd):
 
 def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> Make:
     """Makes the plan's optimizer; Muon is told which of the parameters are its own."""
-    if plan.tensor_parallel > 1:
+    if plan.divides_layers:
         return partial(_by_kind, optimizer_for(plan))
     if plan.optimizer is not Optimizer.MUON:
         return optimizer_for(plan)

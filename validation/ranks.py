@@ -207,6 +207,10 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
             ("torch.cuda.current_device", lambda: 0),
             ("torch._C._get_accelerator", lambda *_: torch.device("cuda")),
             ("torch.UntypedStorage.resize_", resize),
+            (
+                "transformers.distributed.utils._bind_local_device",
+                lambda kind, _: torch.device(kind),
+            ),
             # it has no pinned RAM: all of it is taken for pinned
             ("torch.Tensor.pin_memory", lambda tensor: tensor),
             ("torch.Tensor.is_pinned", lambda _: True),
@@ -235,6 +239,11 @@ def distributed(task: Task, plan: Plan, device: str, rank: int = 0) -> Task:
         return pipelined(task, plan, device, rank)
     if plan.tensor_parallel > 1:
         split(task.model, plan, device)
+        return task
+    if plan.expert_parallel > 1:
+        from validation.spread import spread
+
+        spread(task.model, plan, device)
         return task
     if plan.gpus == 1:
         return task

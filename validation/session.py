@@ -1,7 +1,7 @@
 """A model on a device, ready for one measured training step after another."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
@@ -19,6 +19,7 @@ from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.ranks import Ranks, distributed, fullest, ranks
 from validation.scaled import finite
+from validation.spread import exchanged_evenly
 from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
 
@@ -126,21 +127,25 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
     single = torch.autograd.set_multithreading_enabled(False)
     if plan.shares_states or plan.context_parallel > 1:
         rank = fullest(configuration.architecture, plan)
-    with _setting(device), ranks(plan, place, rank) as group, single, finite(counting):
+    with ExitStack() as stack:
+        stack.enter_context(_setting(device))
+        group = stack.enter_context(ranks(plan, place, rank))
+        for context in (single, finite(counting), exchanged_evenly(configuration)):
+            stack.enter_context(context)
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
         task = chunk_loss(add_adapters(task, plan), plan)
-        with divided(task, plan, place, group) as (task, held):
-            task = distributed(task, plan, place, rank)
-            updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
-            made = Training(configuration, place, task, updater, group, held=held)
+        task, held = stack.enter_context(divided(task, plan, place, group))
+        task = distributed(task, plan, place, rank)
+        updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
+        made = Training(configuration, place, task, updater, group, held=held)
+        made.run(Unwatched())
+        if plan.all_gpus > plan.pipeline_parallel:  # DDP arranges its buckets after a first step
+            assert group is not None
+            group.forget()
             made.run(Unwatched())
-            if plan.gpus > 1 or plan.tensor_parallel > 1:  # DDP arranges its buckets after one step
-                assert group is not None
-                group.forget()
-                made.run(Unwatched())
-            yield made
+        yield made
 
 
 @contextmanager

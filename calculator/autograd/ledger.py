@@ -19,6 +19,7 @@ ACTIVATIONS: Final = Part.ACTIVATIONS
 
 # collectives by the names of their methods
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
+ALL_TO_ALL = "all_to_all"
 # those of the GPUs among which a sequence is divided
 CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL = "context_all_gather", "context_all_to_all"
 

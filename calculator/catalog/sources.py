@@ -80,6 +80,10 @@ SOURCES: Final[dict[str, Source]] = {
         "PyTorch tutorial, Introduction to Context Parallel (context_parallel)",
         "https://docs.pytorch.org/tutorials/unstable/context_parallel.html",
     ),
+    "expert_parallel": Source(
+        "transformers documentation, Expert parallelism (DistributedConfig)",
+        "https://huggingface.co/docs/transformers/expert_parallelism",
+    ),
     "pipeline": Source(
         "PyTorch documentation, Pipeline Parallelism (torch.distributed.pipelining)",
         "https://docs.pytorch.org/docs/stable/distributed.pipelining.html",

@@ -9,14 +9,17 @@ get_correct_experts_implementation)
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.autograd import operations as op
 from calculator.autograd import selection as pick
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT32, INT64
 from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.routing import hide_in_place
 from calculator.autograd.sizes import ONE, Size
-from calculator.layers.layer import Buffer, Layer, Unary
+from calculator.layers.layer import Buffer, Layer, Unary, parameters_of
 
 # logits, and for each token the shares of its experts and their numbers
 Routed = tuple[Tensor, Tensor, Tensor]
@@ -140,17 +143,52 @@ def masked(scores: Tensor, best: Tensor, groups: Tensor) -> Tensor:
     return hidden
 
 
+# brings each row to its experts: the layer, rows, shares, and numbers of experts -> outputs
+Routes = Callable[["Experts", Tensor, Tensor, Tensor], Tensor]
+
+
+def shown(x: Tensor, hidden: Tensor | None) -> Tensor:
+    """x without the rows that are hidden, if some may be."""
+    return x if hidden is None else op.masked_fill(x, hidden)
+
+
+def shown_in_place(x: Tensor, hidden: Tensor | None) -> Tensor:
+    """The same in x's own bytes."""
+    return x if hidden is None else hide_in_place(x, hidden)
+
+
 @dataclass(eq=False)
 class Experts(Layer):
-    """W_down (silu(W_gate x) * W_up x) of each token's experts, added up by their shares."""
+    """W_down (silu(W_gate x) * W_up x) of each token's experts, added up by their shares.
+
+    Attributes:
+        hidden: the width of the stream.
+        inner: an expert's width.
+        choice: how many experts there are, and how many a token meets.
+        routes: brings rows to experts that are divided among GPUs, where they are.
+    """
 
     hidden: Size
     inner: Size
     choice: Choice
 
+    routes: ClassVar[tuple[Routes, ...]] = ()  # one, or none
+
     def __post_init__(self) -> None:
         self.gate_up = self.weight(2 * self.inner, self.hidden)
         self.down = self.weight(self.hidden, self.inner)
+
+    def divide(self, own: Size, routed: Routes) -> None:
+        """Leave only so many experts on this GPU; the rows of all tokens come by `routed`."""
+        vars(self)["routes"] = (routed,)
+        for parameter in parameters_of(self):
+            parameter.shape = (own, *parameter.shape[1:])
+            parameter.is_split = True
+
+    @property
+    def own(self) -> Size:
+        """The number of experts on one GPU: as many as the weights have."""
+        return self.down.shape[0]
 
     def weight(self, *shape: Size) -> Parameter:
         """A weight of each expert."""
@@ -158,27 +196,41 @@ class Experts(Layer):
 
     def __call__(self, x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:
         """(batch, length, hidden), two of (batch, length, chosen) -> (batch, length, hidden)."""
+        for routed in self.routes:
+            return routed(self, x, shares, chosen)
+        return self.of_rows(x, shares, chosen)
+
+    def of_rows(self, x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:
+        """(..., hidden), two of (..., chosen) -> (..., hidden), each row's own experts added up.
+
+        Of experts that are divided among GPUs the code hides rows of others, even where none is.
+        """
         t = x.tape
         experts, order = t.like(chosen), t.like(chosen)  # both of a sort
         rows = pick.rows_at(x, t.like(order), *chosen.shape, self.hidden)
         shares = pick.rows_at(shares, order, *shares.shape)
         narrow = t.like(experts, INT32)
-        tokens, ends = (t.empty((self.choice.experts,), INT32) for _ in range(2))
-        made, *others = self.computed(rows, experts, ends)
+        tokens, ends = (t.empty((self.own,), INT32) for _ in range(2))
+        hidden = t.like(chosen, BOOL) if self.routes else None
+        made, *others = self.computed(rows, experts, ends, hidden)
         out = op.multiply(made, op.view(shares, *shares.shape, ONE))
         back, places = t.like(order), t.like(order)
         del places  # dies here
         out = pick.rows_at(out, back, *out.shape)
         out = op.cast(pick.sum_of_groups(out), x.dtype)
-        del experts, order, rows, shares, narrow, tokens, ends, made, others, back  # held
+        del experts, order, rows, shares, narrow, tokens, ends, made, others, back, hidden  # held
         return out
 
-    def computed(self, rows: Tensor, experts: Tensor, ends: Tensor) -> tuple[Tensor, ...]:
+    def computed(
+        self, rows: Tensor, experts: Tensor, ends: Tensor, hidden: Tensor | None
+    ) -> tuple[Tensor, ...]:
         """Each row's output by its expert, and what is held beside it."""
         weight = rows.tape.weight
-        out = pick.grouped_product(rows, weight(self.gate_up), ends)
+        out = pick.grouped_product(shown_in_place(rows, hidden), weight(self.gate_up), ends)
+        out = shown(out, hidden)
         out = self.gated(out)
-        return (pick.grouped_product(out, weight(self.down), ends),)
+        out = pick.grouped_product(out, weight(self.down), ends)
+        return (shown(out, hidden),)
 
     def gated(self, x: Tensor) -> Tensor:
         """silu(gate) * up of both, side by side in one tensor."""

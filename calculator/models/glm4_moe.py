@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.architecture import Architecture
+from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.experts import Experts, Mixture, SigmoidRouter
 from calculator.layers.feed_forward import GatedFeedForward
-from calculator.layers.grouped import GroupedAttention
+from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import (
     HEAD,
@@ -22,6 +23,7 @@ from calculator.models.decoder import (
     part_turned,
     turned_of,
 )
+from calculator.models.measured import Technique
 from calculator.models.sparse import (
     CHOICE,
     GROUPS,
@@ -34,11 +36,25 @@ from calculator.models.sparse import (
 
 
 @dataclass(eq=False)
+class LateNormedAttention(PartlyTurnedAttention):
+    """Attention that projects queries, keys and values before it norms any."""
+
+    def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads of queries, keys and values."""
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        q = self.heads_of(q, self.heads.queries, self.query_norm)
+        k = self.heads_of(k, self.heads.keys, self.key_norm)
+        copied = self.copies(x.tape.mode, held.mask)
+        return q, k, self.heads_of(v, self.heads.keys, copied=copied)
+
+
+@dataclass(eq=False)
 class Glm4Moe(SparseDecoder):
     """Dense layers first; experts beside one that all tokens pass; a part of each head turned."""
 
     title = "GLM 4 MoE"
     counted = "Glm4MoeForCausalLM"
+    measured = frozenset({Technique.EXPERT_PARALLEL})
     turns_part = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_552,
@@ -83,7 +99,7 @@ class Glm4Moe(SparseDecoder):
         normed = architecture.has("use_qk_norm")
         biased = architecture.has("attention_bias")
         heads = heads_of(architecture)
-        return PartlyTurnedAttention(
+        return LateNormedAttention(
             HIDDEN,
             heads,
             biased,

@@ -19,12 +19,13 @@ from calculator.errors import InputError
 from calculator.layers.attention import Attended, scores_of, weighted_sum
 from calculator.layers.basic import normalised
 from calculator.layers.decoder import DecoderBlock
-from calculator.layers.experts import Experts, Mixture, Routed, Router
+from calculator.layers.experts import Experts, Mixture, Routed, Router, shown, shown_in_place
 from calculator.layers.grouped import Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma2 import EagerAttention
+from calculator.models.measured import Technique
 from calculator.models.sparse import CHOICE, SparseDecoder
 
 
@@ -130,17 +131,22 @@ class BiasedExperts(Experts):
         self.down = self.weight(self.inner, self.hidden)
         self.down_bias = self.weight(self.hidden)
 
-    def computed(self, rows: Tensor, experts: Tensor, ends: Tensor) -> tuple[Tensor, ...]:
+    def computed(
+        self, rows: Tensor, experts: Tensor, ends: Tensor, hidden: Tensor | None
+    ) -> tuple[Tensor, ...]:
         """Each row's output by its expert; the last biases are held beside it."""
         weight = rows.tape.weight
-        biases = self.of_rows(self.gate_up_bias, experts, rows)
+        biases = self.bias_of(self.gate_up_bias, experts, rows)
+        rows = shown_in_place(rows, hidden)
         out = pick.grouped_product(rows, weight(self.gate_up), ends, transposed=False)
-        out = self.gated(op.add_in_place(out, biases))
-        biases = self.of_rows(self.down_bias, experts, rows)
+        out = op.add_in_place(out, biases)
+        out = shown(out, hidden)
+        out = self.gated(out)
+        biases = self.bias_of(self.down_bias, experts, rows)
         out = pick.grouped_product(out, weight(self.down), ends, transposed=False)
-        return op.add_in_place(out, biases), biases
+        return shown(op.add_in_place(out, biases), hidden), biases
 
-    def of_rows(self, bias: Parameter, experts: Tensor, rows: Tensor) -> Tensor:
+    def bias_of(self, bias: Parameter, experts: Tensor, rows: Tensor) -> Tensor:
         """The bias of each row's expert."""
         return pick.rows_at(rows.tape.weight(bias), experts, *rows.shape[:-1], bias.shape[-1])
 
@@ -159,6 +165,7 @@ class GptOss(SparseDecoder):
 
     title = "gpt-oss"
     counted = "GptOssForCausalLM"
+    measured = frozenset({Technique.EXPERT_PARALLEL})
     fused_experts = ()
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     both_masks = True

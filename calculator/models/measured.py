@@ -19,6 +19,7 @@ class Technique(Choice):
     FSDP_LORA = "fsdp_lora"
     TENSOR_PARALLEL = "tensor_parallel"
     CONTEXT_PARALLEL = "context_parallel"
+    EXPERT_PARALLEL = "expert_parallel"
     PIPELINE = "pipeline"
     LORA_BIAS = "lora_bias"
     LORA_MODULES = "lora_modules"

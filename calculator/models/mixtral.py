@@ -24,7 +24,7 @@ class Mixtral(Mistral, SparseDecoder):
     counted = "MixtralForCausalLM"
     fused_experts = ("gate", "w1", "w2", "w3")
     lora_targets = ("q_proj", "v_proj")
-    measured = SAVING | {Technique.FSDP}
+    measured = SAVING | {Technique.FSDP, Technique.EXPERT_PARALLEL}
     default_window: ClassVar[int] = 0
     expert_keys = (
         ("num_local_experts", 8, ("num_experts",)),

@@ -22,7 +22,7 @@ class Qwen3Moe(SparseDecoder, Qwen3):
 
     title = "Qwen 3 MoE"
     counted = "Qwen3MoeForCausalLM"
-    measured = SAVING - {Technique.QUANTIZATION}
+    measured = SAVING - {Technique.QUANTIZATION} | {Technique.EXPERT_PARALLEL}
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,
         "hidden_size": 2048,

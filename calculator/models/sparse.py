@@ -25,8 +25,8 @@ SHARED = INNER * size("shared_experts")  # one layer of their width together
 # PyTorch multiplies groups of rows that are whole pieces of 16 bytes
 ROW_MULTIPLE = 8
 NOTE = (
-    "Experts are counted as transformers computes them by default (grouped_mm): no size depends on "
-    "how tokens are routed, and amp leaves their products in 32 bits."
+    "Experts are counted as transformers computes them by default (grouped_mm): with all on one "
+    "GPU no size depends on how tokens are routed, and amp leaves their products in 32 bits."
 )
 
 

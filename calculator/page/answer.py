@@ -109,7 +109,7 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return plan.sharing_groups < architecture.shared_layers
         case "data_parallel":
             return plan.gpus > 1 and plan.data_parallel is not DataParallel.DDP
-        case "tensor_parallel" | "context_parallel" | "pipeline_parallel":
+        case "tensor_parallel" | "expert_parallel" | "context_parallel" | "pipeline_parallel":
             return int(getattr(plan, field)) > 1
         case "reversible" | "lora" | "update_in_backward" | "cpu_offload" | "sequence_parallel":
             return bool(getattr(plan, field))

@@ -31,6 +31,7 @@ from calculator.plan import (
     Precision,
 )
 from calculator.techniques.checkpointing import keeping_of
+from calculator.techniques.expert_parallel import RECEIVED, rows_received
 from calculator.techniques.in_backward import temporaries
 from calculator.techniques.pipeline import RANK
 from calculator.techniques.registry import stage_models
@@ -75,6 +76,8 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
         "lora_rank": plan.lora,
         "gpus": plan.gpus,
         "tensor_parallel": plan.tensor_parallel,
+        "expert_parallel": plan.expert_parallel,
+        RECEIVED: rows_received(architecture, plan),
     }
 
 

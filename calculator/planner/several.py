@@ -128,6 +128,7 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         tensor_parallel=1,
         sequence_parallel=False,
         context_parallel=1,
+        expert_parallel=1,
         pipeline_parallel=1,
         optimizer_bits=None,  # type: ignore[arg-type]  # the precision's own
     )

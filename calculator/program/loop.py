@@ -25,7 +25,7 @@ def start_processes(plan: Plan) -> Piece:
         'torch.distributed.init_process_group("nccl")',
         'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
     ]
-    if plan.tensor_parallel > 1:
+    if plan.divides_layers:
         lines.append("torch.manual_seed(0)  # all GPUs read the same batch")
     return Piece(tuple(lines), (("os", ""), DISTRIBUTED))
 

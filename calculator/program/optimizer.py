@@ -74,7 +74,7 @@ def optimizer_options(plan: Plan) -> list[str]:
 
 def _leaves_the_choice(plan: Plan) -> bool:
     """True if torch would not choose foreach."""
-    elsewhere = plan.offload is not Offload.NONE or plan.is_sharded or plan.tensor_parallel > 1
+    elsewhere = plan.offload is not Offload.NONE or plan.is_sharded or plan.divides_layers
     return elsewhere or plan.optimizer is Optimizer.ADAFACTOR
 
 
@@ -94,7 +94,7 @@ def make_optimizer(plan: Plan) -> Piece:
         return _in_parts(plan)
     name, needed = optimizer_class(plan)
     weights = "copies" if has_copies(plan) else "model.parameters()"
-    if plan.tensor_parallel > 1:
+    if plan.divides_layers:
         made, weights = made + group_weights(weights), "groups"
     lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
     if plan.gradient_scaler:

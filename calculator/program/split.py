@@ -87,6 +87,24 @@ def _styles(plan: Plan) -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
         yield from BETWEEN.items()
 
 
+def divide_experts(plan: Plan) -> Piece:
+    """transformers' division of the experts; no other rule of the class divides anything."""
+    gpus = plan.expert_parallel
+    lines = (
+        *call(
+            "divided = DistributedConfig",
+            [
+                *(f"tp_size={gpus}", f"ep_size={gpus}"),
+                'tp_plan=dict.fromkeys(model.tp_plan, "replicate")',
+            ],
+        ),
+        "divided, _, meshes = model.prepare_distribute_model(divided)",
+        "model.maybe_distribute_model(model, divided, meshes)",
+        'model.to("cuda")',
+    )
+    return Piece(lines, (("transformers.distributed", "DistributedConfig"),))
+
+
 def group_weights(weights: str) -> Piece:
     """The optimizer's groups: PyTorch updates no DTensors together with plain tensors."""
     inside = "isinstance(weight, DTensor)"

@@ -47,6 +47,7 @@ def check_trainer(plan: Plan) -> None:
             "Trainer divides sequences only beside FSDP2, by accelerate's ParallelismConfig; write "
             "the loop yourself",
         ),
+        "expert_parallel": (plan.expert_parallel > 1, rule),
         "pipeline_parallel": (plan.pipeline_parallel > 1, rule),
         "chunked_loss": (
             plan.chunked_loss is not ChunkedLoss.NONE,

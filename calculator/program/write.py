@@ -18,7 +18,7 @@ from calculator.program.optimizer import check_optimizer, make_optimizer
 from calculator.program.origin import Origin
 from calculator.program.pipeline import cut_model
 from calculator.program.refusal import NoProgramError
-from calculator.program.split import split_layers
+from calculator.program.split import divide_experts, split_layers
 from calculator.program.text import Piece, import_lines
 from calculator.program.trainer import check_trainer, train_with_trainer
 from calculator.units import format_bytes
@@ -32,7 +32,7 @@ FOLLOWED: Final = (
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
-    *("context_parallel", "context_rotation"),
+    *("expert_parallel", "context_parallel", "context_rotation"),
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 
@@ -97,6 +97,8 @@ def _on_the_gpus(origin: Origin, plan: Plan) -> list[Piece]:
     batch = seed_groups(plan) + make_batch(origin.architecture, plan) + divide_batch(plan)
     if plan.tensor_parallel > 1:
         return [batch, split_layers(plan)]
+    if plan.expert_parallel > 1:
+        return [batch, divide_experts(plan)]
     return [batch, shard(plan) if plan.is_sharded else wrap(plan)]
 
 

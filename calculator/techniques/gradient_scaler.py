@@ -63,6 +63,7 @@ def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
         "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
         "reversible": plan.reversible,
         "tensor_parallel": plan.tensor_parallel > 1,
+        "expert_parallel": plan.expert_parallel > 1,
         "data_parallel": plan.shares_states,
     }
     if unmeasured := not_measured(Technique.GRADIENT_SCALER, architecture.family):

@@ -202,6 +202,7 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
     left_out = {
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,
+        "expert_parallel": plan.expert_parallel > 1,
         "lora_bias": plan.lora_bias is not LoraBias.NONE,
         "lora_modules": bool(plan.lora_modules),
         "optimizer": plan.optimizer is Optimizer.MUON,

@@ -7,6 +7,7 @@ from calculator.layers.layer import Change, rewrite
 from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.plan import BaseBits, Plan, Precision
+from calculator.techniques.expert_parallel import ExpertParallel
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
 from calculator.techniques.pipeline import RANK, STAGE, Stage, stages_in
 from calculator.techniques.quantization import Quantization
@@ -17,6 +18,8 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     """Changes that a resolved plan makes to its model's layers, in order."""
     if plan.tensor_parallel > 1:
         return (TensorParallel(plan.sequence_parallel),)
+    if plan.expert_parallel > 1:
+        return (ExpertParallel(),)
     if not plan.lora:
         return ()
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)

@@ -10,7 +10,7 @@ SEED = 2021
 # options that refuse most of the others: few states have them
 SEVERAL_GPUS = (
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
-    *("context_parallel", "context_rotation"),
+    *("expert_parallel", "context_parallel", "context_rotation"),
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 # options that go with few of the others: rarely drawn, or in states of their own
@@ -22,6 +22,12 @@ OWN_STATES = (
     {"model": "gpt2-s", "sequence_length": "512", "gradient_scaler": "true"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "512", "checkpointing": "operations"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "256", "tensor_parallel": "2"},
+    {
+        "model": "Qwen/Qwen3-30B-A3B",
+        "sequence_length": "256",
+        "precision": "half",
+        "expert_parallel": "8",
+    },
     {
         "model": "HuggingFaceTB/SmolLM2-360M",
         "sequence_length": "128",

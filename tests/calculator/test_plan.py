@@ -263,6 +263,7 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "cpu_offload",
         "tensor_parallel",
         "sequence_parallel",
+        "expert_parallel",
         "context_parallel",
         "pipeline_parallel",
     }

@@ -14,6 +14,7 @@ import torch
 
 from calculator.models.registry import TYPES, build
 from calculator.plan import Plan
+from calculator.techniques.expert_parallel import rows_received, with_most_rows
 from calculator.techniques.lora import linear_names
 from validation.configuration import Configuration, parse
 from validation.contribution import contribute
@@ -335,3 +336,12 @@ def peaks_of_context(words: str) -> list[int]:
         with patch("validation.session.fullest", lambda *_, rank=rank: rank):
             found.append(measure_rank(configuration, "counting", rank)["peak"])
     return found
+
+
+def peak_of_all_rows(words: str) -> int:
+    """The peak of a GPU to which all pairs of a token and an expert come that can come to one."""
+    configuration = parse(words.split())
+    plan = configuration.resolved
+    rows = rows_received(with_most_rows(configuration.architecture, plan), plan)
+    with patch("validation.spread.received", lambda _: rows):
+        return int(measure(configuration, "counting")["peak"])

@@ -26,6 +26,7 @@ from validation.counting_device import counting_gpu
 from validation.models import build_task
 from validation.ranks import Ranks, fullest, ranks
 from validation.scaled import finite
+from validation.spread import exchanged_evenly
 
 
 def origin_in(configuration: Configuration, hub: str = "") -> Origin:
@@ -49,6 +50,7 @@ def counted_peak(words: str) -> dict[str, int]:
         group = stack.enter_context(ranks(plan, "cuda", rank))
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         stack.enter_context(finite(counting=True))
+        stack.enter_context(exchanged_evenly(configuration))
         allocator = StandInAllocator()
         stack.enter_context(patch.dict(os.environ, {"LOCAL_RANK": "0"}))
         for target, replacement in _on_the_counting_gpu(allocator, group).items():

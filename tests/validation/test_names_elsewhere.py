@@ -16,6 +16,7 @@ import torch.nn.parallel
 import transformers
 from accelerate.utils import TorchContextParallelConfig
 from torch.distributed.tensor.experimental import _attention
+from transformers.distributed import DistributedConfig
 
 from calculator.groups import DEEPSPEED, ELSEWHERE
 
@@ -36,6 +37,7 @@ def test_the_names_of_other_libraries_are_theirs() -> None:
     known |= {*dir(torch.distributed.tensor.experimental), "set_rotate_method"}
     assert _attention.set_rotate_method
     known |= {item.name for item in fields(TorchContextParallelConfig)}
+    known |= {item.name for item in fields(DistributedConfig)}
     known |= {*dir(torch.Tensor), *torch.optim.AdamW([torch.zeros(1)]).defaults}
     known |= {f"torch.{name}" for name in dir(torch)} | {"torch.utils.checkpoint"}
     known |= {script.name for script in entry_points(group="console_scripts")}

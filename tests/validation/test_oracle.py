@@ -56,6 +56,7 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         "--quantization nf4-double --precision half --checkpointing full",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2",
         f"Qwen/Qwen2.5-0.5B {SMALL} --tensor-parallel 2 --sequence-parallel",
+        f"validation/configs/qwen3_moe.json {SMALL} --expert-parallel 3",
         f"Qwen/Qwen3-0.6B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 3",
         f"Qwen/Qwen2.5-0.5B {SMALL} --untied-embeddings --pipeline-parallel 2 --accumulation 2 "
         "--pipeline-schedule gpipe --precision half",

@@ -91,6 +91,8 @@ SCALARS = 3 * 512
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --sequence-parallel",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2 --sequence-parallel --precision half "
         "--checkpointing full --batch-size 2",
+        f"{CONFIGS}/qwen3_moe.json {SMALL} --expert-parallel 3",
+        f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
         "--checkpointing full",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel fsdp --precision half "
@@ -341,6 +343,17 @@ def test_two_processes_compute_each_layer_together(tmp_path: Path, options: dict
     tables = 1 if values.get("tie_word_embeddings") else 2
     outside = tables * width * words + (2 * 2 + 1) * width  # and norms
     assert [int(line[1]) for line in told] == [(whole + outside) // 2] * 2
+
+
+def test_two_processes_divide_the_experts_of_each_layer(tmp_path: Path) -> None:
+    values = json.loads(Path(f"{CONFIGS}/mixtral.json").read_text())
+    values |= {"num_hidden_layers": 2, "num_local_experts": 4}
+    plan = Plan.parse({"sequence_length": 16, "expert_parallel": 2, "precision": "fp32"})
+    told = launched(tmp_path, values, plan)
+    assert [words[2] for words in told] == ["MixtralForCausalLM"] * 2
+    whole = estimate(from_config(values, "mixtral")).parameters
+    experts = 2 * 4 * 3 * values["hidden_size"] * values["intermediate_size"]
+    assert [int(line[1]) for line in told] == [whole - experts // 2] * 2
 
 
 @pytest.mark.parametrize(

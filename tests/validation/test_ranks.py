@@ -14,13 +14,16 @@ import pytest
 from calculator.allocator import BLOCK
 from calculator.catalog import find_model
 from calculator.errors import InputError
+from calculator.estimate import estimate
 from calculator.layers.ring import place_of
 from calculator.parameters import ParameterTensor, parameter_tensors
 from calculator.plan import PipelineSchedule, Plan
 from calculator.resolution import resolve
 from calculator.states import state_bytes
+from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.turns import turns_of
 from calculator.techniques.zero import fullest_rank, parts_of
+from calculator.units import format_bytes
 from validation.configuration import parse
 
 pytestmark = pytest.mark.oracle
@@ -158,6 +161,31 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
     real, alone = together(words, tmp_path)[0], measure(words, "cpu")
     for name in ("weights", "gradients", "optimizer"):
         assert alone[name] == real[name]
+
+
+@pytest.mark.parametrize("gpus", [2, 4])
+def test_a_share_of_the_experts_alone_is_what_it_is_beside_others(
+    measure: Measure, tmp_path: Path, gpus: int
+) -> None:
+    words = (
+        "validation/configs/deepseek_v2.json --layers 3 --sequence-length 64 --precision fp32 "
+        f"--attention eager --expert-parallel {gpus}"
+    )
+    alone = measure(words, "cpu")
+    for real in together(words, tmp_path, gpus):
+        for name in ("weights", "gradients", "optimizer"):
+            assert alone[name] == real[name]
+
+
+@pytest.mark.parametrize("more", ["", " --precision half --checkpointing full"])
+def test_a_gpu_that_gets_all_rows_needs_what_the_note_says(measure: Measure, more: str) -> None:
+    words = f"validation/configs/qwen3_moe.json --sequence-length 90 --expert-parallel 3{more}"
+    configuration = parse(words.split())
+    architecture, plan = configuration.architecture, configuration.resolved
+    most = estimate(with_most_rows(architecture, plan), plan).gpu.total
+    assert measure(f"call peak_of_all_rows {words}") == most
+    notes = " ".join(estimate(architecture, plan).notes)
+    assert f"needs {format_bytes(most)} at its peak" in notes
 
 
 QWEN = "validation/configs/qwen2.json"

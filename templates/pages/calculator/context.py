@@ -86,7 +86,7 @@ GROUPS = (
         "Several GPUs",
         (
             *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
-            *("context_parallel", "context_rotation"),
+            *("expert_parallel", "context_parallel", "context_rotation"),
             *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
         ),
         folded=True,

@@ -113,6 +113,7 @@ def test_layers_in_turn_may_share_weights(groups: int) -> None:
         ({"gpus": 2}, "gpus.*x was measured on one GPU only: must be 1"),
         ({"gpus": 2, "data_parallel": "fsdp"}, "gpus.*x was measured on one GPU only: must be 1"),
         ({"tensor_parallel": 2}, "tensor_parallel.*measured for .*, not for made-up: must be 1"),
+        ({"expert_parallel": 2}, "expert_parallel.*measured for .*, not for made-up: must be 1"),
         (
             {"pipeline_parallel": 2},
             "pipeline_parallel.*measured for .*, not for made-up: must be 1",

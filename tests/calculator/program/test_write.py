@@ -95,6 +95,7 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
             "context_rotation": "alltoall",
         },
     ),
+    ("mistralai/Mixtral-8x7B-v0.1", {"expert_parallel": 8, "precision": "half"}),
     ("meta-llama/Llama-3.1-8B", {"pipeline_parallel": 4, "accumulation": 8}),
     ("gpt2-m", {"pipeline_parallel": 4, "accumulation": 8, "precision": "half"}),
     (

@@ -1,0 +1,141 @@
+"""Expert parallelism: several GPUs divide the experts of every layer among them.
+
+Counted is transformers' own code: `DistributedConfig` with `ep_size` and `tp_size` as large as the
+number of GPUs, every rule of the class's `tp_plan` overruled with `replicate`, and the
+`ep_implementation` that it takes for training, `all_to_all`. All GPUs read one micro-batch, and
+each holds whole experts, and a copy of everything else. In a layer each takes its share of the
+tokens, sends a row for every pair of a token and an expert to that expert's GPU, gets the outputs
+back, and all gather the sums; in the backward pass gradients take the same ways.
+
+How many rows a GPU gets depends on the routing. Counted is an even one, under which each gets as
+many; a note says what a GPU would need that got all that can come to one. Its experts hide the rows
+of other GPUs' experts, of which there are none here: that is a copy after each product.
+
+Experts are DTensors, which PyTorch's foreach and fused updates take beside no plain tensors: the
+optimizer has a group for each.
+
+Source: expert_parallel, transformers (distributed/expert_parallel.py, distributed/mixin.py)
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.layers.experts import Experts
+from calculator.layers.layer import Layer
+from calculator.layers.routes import own_experts, routed
+from calculator.models.measured import Technique
+from calculator.models.registry import not_measured
+from calculator.plan import (
+    ActivationOffload,
+    Checkpointing,
+    ChunkedLoss,
+    Offload,
+    Optimizer,
+    Plan,
+    Update,
+)
+from calculator.units import format_bytes
+
+OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
+RECEIVED: Final = "rows_received"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertParallel:
+    """Experts of which each GPU has a share."""
+
+    def rewrite(self, layer: Layer) -> None:
+        """Leave a share of the experts, to which all tokens are sent."""
+        if isinstance(layer, Experts):
+            layer.divide(own_experts(layer.choice.experts), routed)
+
+
+def rows_received(architecture: Architecture, plan: Plan) -> int:
+    """Pairs of a token and an expert that come to a GPU: as many to each, if nothing else is said.
+
+    >>> from calculator.catalog import find_model
+    >>> mixtral = find_model("mistralai/Mixtral-8x7B-v0.1")  # 2 of 8 experts for each token
+    >>> rows_received(mixtral, Plan(sequence_length=1024, expert_parallel=4))
+    512
+    """
+    numbers = architecture.numbers
+    if RECEIVED in numbers:
+        return numbers[RECEIVED]
+    return _tokens(plan) * numbers.get("active_experts", 0) // plan.expert_parallel
+
+
+def with_most_rows(architecture: Architecture, plan: Plan) -> Architecture:
+    """The same, where all pairs come to one GPU that can: no token has two of the same expert."""
+    numbers = architecture.numbers
+    chosen = min(numbers["active_experts"], numbers["experts"] // plan.expert_parallel)
+    return replace(architecture, more=(*architecture.more, (RECEIVED, _tokens(plan) * chosen)))
+
+
+def _tokens(plan: Plan) -> int:
+    return plan.batch_size * (plan.sequence_length or 0)
+
+
+def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what does not divide evenly, or was not measured; `plan` is filled in.
+
+    Raises:
+        InputError: naming the option and the rule.
+    """
+    gpus = plan.expert_parallel
+    if rule := not_measured(Technique.EXPERT_PARALLEL, architecture.family):
+        raise InputError("expert_parallel", gpus, f"was {rule}: must be 1")
+    parts = {
+        "experts of a layer": architecture.numbers["experts"],
+        "tokens of a micro-batch": _tokens(plan),
+    }
+    uneven = [f"{number:,} {name}" for name, number in parts.items() if number % gpus]
+    if uneven:
+        raise InputError("expert_parallel", gpus, f"must divide the {' and the '.join(uneven)}")
+    _check_beside(plan)
+
+
+def _check_beside(plan: Plan) -> None:
+    """Refuse options that were not measured with it."""
+    left_out = {
+        "gpus": plan.gpus > 1,
+        "tensor_parallel": plan.tensor_parallel > 1,
+        "pipeline_parallel": plan.pipeline_parallel > 1,
+        "lora": bool(plan.lora),
+        "checkpointing": plan.checkpointing is Checkpointing.OPERATIONS,
+        "offload": plan.offload is not Offload.NONE,
+        "update_in_backward": plan.update_in_backward,
+        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
+        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
+        "reversible": plan.reversible,
+        "gradient_scaler": plan.gradient_scaler,
+        # transformers finds no module for the output layer's weight
+        "tied_embeddings": plan.tied_embeddings,
+        "optimizer": plan.optimizer not in OPTIMIZERS,
+        "optimizer_bits": plan.optimizer_bits != plan.own_bits,
+        # PyTorch has no fused SGD of DTensors
+        "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
+    }
+    for name, used in left_out.items():
+        if used:
+            value = getattr(plan, name)
+            raise InputError(
+                "expert_parallel",
+                plan.expert_parallel,
+                f"was not measured with {name} = {value}: must be 1",
+            )
+
+
+def expert_note(architecture: Architecture, plan: Plan, most: int) -> str:
+    """A note on what each GPU has, and on the routing; `most` is the peak under the least even."""
+    gpus, numbers = plan.expert_parallel, architecture.numbers
+    rows = rows_received(with_most_rows(architecture, plan), plan)
+    return (
+        f"Each of {gpus:,} GPUs reads the same micro-batch and has {numbers['experts'] // gpus:,} "
+        f"of the {numbers['experts']:,} experts of a layer; all else is whole on each. In a layer "
+        f"each sends {_tokens(plan) // gpus:,} of the {_tokens(plan):,} tokens to their experts, "
+        f"and counted is an even routing: each gets {rows_received(architecture, plan):,} rows, "
+        "one for a token and one of its experts. A GPU that gets all that can come to one, "
+        f"{rows:,} rows, needs {format_bytes(most)} at its peak; one that gets fewer needs less."
+    )

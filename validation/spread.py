@@ -1,0 +1,83 @@
+"""Experts divided among GPUs by transformers' own expert parallelism.
+
+`DistributedConfig` with as many ranks in `ep_size` as in `tp_size`: all read one micro-batch. The
+class's rules for tensor parallelism are overruled, so that nothing else is divided.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from transformers.distributed.configuration_utils import DistributedConfig
+
+from calculator.plan import Plan
+from calculator.techniques.expert_parallel import rows_received
+from validation.configuration import Configuration
+from validation.ranks import Ranks
+
+COUNTS: Final = "transformers.distributed.expert_parallel.all_to_all_single"
+
+
+def spread(model: Any, plan: Plan, device: str) -> None:
+    """Each layer's experts in whole shares; every other weight is whole on each rank."""
+    gpus = plan.expert_parallel
+    asked = DistributedConfig(
+        tp_size=gpus, ep_size=gpus, tp_plan=dict.fromkeys(model.tp_plan, "replicate")
+    )
+    # what the counting device adds to PyTorch would be taken for the processes' accelerator
+    with patch("torch._C._get_accelerator", lambda *_: torch.device(device)):
+        asked, _, meshes = type(model).prepare_distribute_model(asked)
+    type(model).maybe_distribute_model(model, asked, meshes)
+    alone = _default_group()
+    if isinstance(alone, Ranks):  # the groups of the meshes note what they move in one list
+        for group in dist.distributed_c10d._world.pg_map:
+            if isinstance(group, Ranks):
+                group.moved = alone.moved
+
+
+def _default_group() -> dist.ProcessGroup:
+    return dist.distributed_c10d._get_default_group()
+
+
+@contextmanager
+def exchanged_evenly(configuration: Configuration) -> Iterator[None]:
+    """Each rank sends, and gets, as many pairs of a token and an expert as every other.
+
+    Alone it hears nothing of the other ranks' counts, and on the counting GPU they have no values.
+    """
+    with ExitStack() as stack:
+        if dist.is_initialized() and isinstance(_default_group(), Ranks):
+            for target, replacement in _replacements(configuration):
+                stack.enter_context(patch(target, replacement))
+        yield
+
+
+def received(configuration: Configuration) -> int:
+    """The rows that come to a rank alone."""
+    return rows_received(configuration.architecture, configuration.resolved)
+
+
+def _replacements(configuration: Configuration) -> list[tuple[str, Callable[..., Any]]]:
+    gpus, come = configuration.resolved.expert_parallel, received(configuration)
+    if gpus == 1:
+        return []
+    sent = rows_received(configuration.architecture, configuration.resolved)
+    own: Callable[[torch.Tensor], Any] = torch.Tensor.tolist
+
+    def counts(others: torch.Tensor, mine: torch.Tensor, group: Any) -> None:
+        dist.all_to_all_single(others, mine, group=group)
+        if others.device.type == "cpu":
+            others.copy_(torch.tensor(_even(come, others.numel())).view_as(others))
+
+    def sizes(tensor: torch.Tensor) -> Any:
+        is_asked = tensor.is_cuda and tensor.shape == (2, gpus)
+        return [_even(sent, gpus), _even(come, gpus)] if is_asked else own(tensor)
+
+    return [(COUNTS, counts), ("torch.Tensor.tolist", sizes)]
+
+
+def _even(whole: int, parts: int) -> list[int]:
+    return [whole // parts + (place < whole % parts) for place in range(parts)]
