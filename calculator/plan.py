@@ -462,7 +462,7 @@ class Plan:
     pipeline_stages: int = integer(
         None,
         "Stages per GPU",
-        "Stages of each GPU in an interleaved pipeline, each of consecutive layers. Default: 2.",
+        "Stages of each GPU in an interleaved pipeline, each of consecutive layers: 2 unless set.",
         MOST_LAYERS,
     )
 

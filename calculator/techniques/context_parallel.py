@@ -19,6 +19,7 @@ from calculator.layers.ring import place_of
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured, type_of
 from calculator.plan import Attention, BaseBits, Checkpointing, DataParallel, Plan, Precision
+from calculator.techniques.beside import refuse_beside
 
 KERNELS = (Attention.SDPA, Attention.FLASH)
 MOST_TURNS = 64
@@ -62,10 +63,7 @@ def _check_beside(plan: Plan) -> None:
         "pipeline_parallel": plan.pipeline_parallel > 1,
         "quantization": plan.quantization is not BaseBits.NONE,
     }
-    for name, used in left_out.items():
-        if used:
-            rule = f"was not measured with {name} = {getattr(plan, name)}: must be 1"
-            raise InputError("context_parallel", plan.context_parallel, rule)
+    refuse_beside(plan, "context_parallel", left_out)
 
 
 def context_note(plan: Plan) -> str:

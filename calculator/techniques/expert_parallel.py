@@ -36,6 +36,7 @@ from calculator.plan import (
     Plan,
     Update,
 )
+from calculator.techniques.beside import refuse_beside
 from calculator.units import format_bytes
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
@@ -117,14 +118,7 @@ def _check_beside(plan: Plan) -> None:
         # PyTorch has no fused SGD of DTensors
         "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
     }
-    for name, used in left_out.items():
-        if used:
-            value = getattr(plan, name)
-            raise InputError(
-                "expert_parallel",
-                plan.expert_parallel,
-                f"was not measured with {name} = {value}: must be 1",
-            )
+    refuse_beside(plan, "expert_parallel", left_out)
 
 
 def expert_note(architecture: Architecture, plan: Plan, most: int) -> str:

@@ -45,6 +45,7 @@ from calculator.plan import (
     PipelineSchedule,
     Plan,
 )
+from calculator.techniques.beside import refuse_beside
 from calculator.techniques.turns import rounds_of, turns_of
 from calculator.units import format_bytes
 
@@ -216,10 +217,7 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
         "checkpoint_every": plan.checkpoint_every > 1,
         "sharing_groups": plan.sharing_groups < architecture.shared_layers,
     }
-    for name, used in left_out.items():
-        if used:
-            rule = f"was not measured with {name} = {getattr(plan, name)}: must be 1"
-            raise InputError("pipeline_parallel", plan.pipeline_parallel, rule)
+    refuse_beside(plan, "pipeline_parallel", left_out)
 
 
 def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) -> str:

@@ -39,6 +39,7 @@ from calculator.plan import (
     Plan,
     Update,
 )
+from calculator.techniques.beside import refuse_beside
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 KEYS: Final = "key_value_heads"
@@ -127,14 +128,7 @@ def _check_beside(plan: Plan) -> None:
         # PyTorch has no fused SGD of DTensors
         "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
     }
-    for name, used in left_out.items():
-        if used:
-            value = getattr(plan, name)
-            raise InputError(
-                "tensor_parallel",
-                plan.tensor_parallel,
-                f"was not measured with {name} = {value}: must be 1",
-            )
+    refuse_beside(plan, "tensor_parallel", left_out)
 
 
 def reads_of(plan: Plan) -> int:
