@@ -10,14 +10,12 @@ hold what is sent until somebody waits for them.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 
 from calculator.plan import Plan
-from validation.models import Task
 from validation.ranks import Ranks
 
 PREFIX: Final = "context_"
@@ -25,24 +23,17 @@ PREFIX: Final = "context_"
 
 @contextmanager
 def divided(
-    task: Task, plan: Plan, device: str, group: Ranks | None
-) -> Iterator[tuple[Task, list[torch.Tensor]]]:
-    """The task on this GPU's part of each sequence, and what is held beside its inputs.
-
-    Without a context of several GPUs, it is the task as it is.
-    """
-    if plan.context_parallel == 1:
-        yield task, []
-        return
+    whole: dict[str, torch.Tensor], plan: Plan, device: str, group: Ranks
+) -> Iterator[tuple[dict[str, torch.Tensor], list[torch.Tensor]]]:
+    """One GPU's part of each sequence of a task's inputs, and what is held beside it."""
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor.experimental import _attention, context_parallel
 
-    assert group is not None
     around = dist.new_group(list(range(plan.context_parallel)))
     assert isinstance(around, Ranks)
     around.prefix, around.moved = PREFIX, group.moved
     mesh = DeviceMesh.from_group(around, device)
-    inputs = inputs_of(task)
+    inputs = inputs_of(whole)
     buffers = [inputs[name] for name in ("input_ids", "labels", "attention_mask", "position_ids")]
     before = _attention._cp_options.rotate_method
     _attention.set_rotate_method(str(plan.context_rotation))
@@ -56,14 +47,14 @@ def divided(
         with context:
             inner = context.gen.gi_frame.f_locals["gen"]  # no_grad is around it
             held = inner.gi_frame.f_locals
-            yield replace(task, inputs=inputs), [*held["shards"], held["shard"]]
+            yield inputs, [*held["shards"], held["shard"]]
     finally:
         _attention._cp_options.rotate_method = before
 
 
-def inputs_of(task: Task) -> dict[str, torch.Tensor]:
+def inputs_of(whole: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Whole sequences with labels that are shifted already, a mask and places."""
-    ids, labels = task.inputs["input_ids"], task.inputs["labels"]
+    ids, labels = whole["input_ids"], whole["labels"]
     places = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0)
     return {
         "input_ids": ids,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
 import torch
@@ -136,7 +136,11 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
         enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
         task = chunk_loss(add_adapters(task, plan), plan)
-        task, held = stack.enter_context(divided(task, plan, place, group))
+        held: list[torch.Tensor] = []
+        if plan.context_parallel > 1:
+            assert group is not None
+            inputs, held = stack.enter_context(divided(task.inputs, plan, place, group))
+            task = replace(task, inputs=inputs)
         task = distributed(task, plan, place, rank)
         updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater, group, held=held)
