@@ -25,14 +25,14 @@ python.FS.writeFile("/calculator.zip", readFileSync(calculator));
 console.log(python.runPython(PROGRAM));
 """
 LIST_MODULES = """
-import json, sys
+import json, marshal, sys
 from left_out import NAMES
 from packed import read
 library = next(path for path in sys.path if path.endswith(".zip"))
 json.dumps({
     "library": list(read(library)),
     "left_out": list(NAMES),
-    "calculator": [code.co_filename for code, _ in read("/calculator.zip").values()],
+    "calculator": [marshal.loads(code).co_filename for code, _ in read("/calculator.zip").values()],
 })
 """
 
