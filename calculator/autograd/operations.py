@@ -17,6 +17,7 @@ from calculator.autograd.scratch import (
     efficient_output_scratch,
     efficient_scratch,
     embedding_scratch,
+    flash_width,
 )
 from calculator.autograd.sizes import (
     ONE,
@@ -26,6 +27,7 @@ from calculator.autograd.sizes import (
     broadcast,
     constant,
     elements_of,
+    rounded_up,
 )
 
 # -- one tensor, element by element -----------------------------------------------------------
@@ -501,25 +503,23 @@ def layer_norm(x: Tensor, weight: Weight, bias: Weight | None = None) -> Tensor:
     return x.tape.operation(inputs, x.shape, x.dtype, saves=[x], beside=[row, row])
 
 
-def flash_attention(
-    q: Tensor, k: Tensor, v: Tensor, rows: Size, width: Size, copied: int = 0
-) -> Tensor:
+def flash_attention(q: Tensor, k: Tensor, v: Tensor, copied: int = 0) -> Tensor:
     """One kernel: keeps q, k, v, the output, one logarithm per row and the random state.
 
-    Backward adds up dq in 32 bits and one number per row, for lengths rounded up to 128 (`rows`)
-    and heads rounded up to 32 (`width`); both are thrown away at once. The output and gradients
-    whose tokens are not adjacent are `copied`. Keys and values may have fewer
-    heads.
+    Backward adds up dq in 32 bits and one number per row, for lengths rounded up to 128 and heads
+    as wide as in the kernel; both are thrown away at once. The output and gradients whose tokens
+    are not adjacent are `copied`. Keys and values may have fewer heads.
 
     Source: torch (transformers/cuda/flash_attn/flash_api.cpp, mha_bwd)
     """
-    batch, heads, length, _ = q.shape
+    batch, heads, length, width = q.shape
+    rows = rounded_up(length, 128)
     logarithms = Made((batch, heads, length), FLOAT32)
     random = [Made((constant(2),), INT64), Made((), INT64)]
-    scratch = [Made((batch, heads, rows), FLOAT32), Made((batch, rows, heads, width), FLOAT32)]
-    scratch += [Made(q.shape, q.dtype)] * copied
+    sums = Made((batch, rows, heads, flash_width(width)), FLOAT32)
+    scratch = [Made((batch, heads, rows), FLOAT32), sums, *[Made(q.shape, q.dtype)] * copied]
     if k.shape[1] is not heads:  # the gradients of keys and values, for every head that shares them
-        scratch += [Made((batch, heads, k.shape[2], q.shape[3]), k.dtype)] * 2
+        scratch += [Made((batch, heads, k.shape[2], width), k.dtype)] * 2
     return q.tape.operation(
         [q, k, v],
         q.shape,

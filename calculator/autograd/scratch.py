@@ -1,8 +1,8 @@
 """Bytes that CUDA's kernels allocate beside their outputs and free before they return.
 
-Source: torch (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu,
-Indexing.cu, transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h and
-kernels/cutlassB.h for compute capability 8.0).
+Source: torch (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu, Indexing.cu,
+transformers/cuda/attention_backward.cu, flash_attn/flash_api.cpp,
+mem_eff_attention/kernel_backward.h and kernels/cutlassB.h for compute capability 8.0).
 """
 
 from functools import cache
@@ -40,6 +40,17 @@ def _embedding_bytes(indices: int, rows: int, width: int) -> int:
         + round_block(8 * sums)
         + round_block(4 * sums * width)
     )
+
+
+@cache
+def flash_width(width: Size) -> Size:
+    """Width of a head in flash attention's kernels: up to 128 a multiple of 32, above it of 64."""
+    return derived(f"({width} in the kernel)", _kernel_width, width)
+
+
+def _kernel_width(width: int) -> int:
+    multiple = 32 if width <= 128 else 64
+    return -(-width // multiple) * multiple
 
 
 @cache

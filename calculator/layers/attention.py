@@ -96,7 +96,7 @@ def fused_core(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> T
     if wants_flash and bias is None and q.dtype is not FLOAT32:
         if q.tape.mode.padded_heads:
             return padded_flash(q, k, v)
-        return op.flash_attention(q, k, v, rounded_up(q.shape[2], 128), rounded_up(q.shape[3], 32))
+        return op.flash_attention(q, k, v)
     return op.efficient_attention(q, k, v, rounded_up(q.shape[2], 32), bias)
 
 
@@ -111,9 +111,8 @@ def padded_flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def _wide_flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     wide = rounded_up(q.shape[3], 8)
-    rows, width = rounded_up(q.shape[2], 128), rounded_up(wide, 32)
     wide_q, wide_k, wide_v = (op.pad(x, *x.shape[:3], wide) for x in (q, k, v))
-    return op.flash_attention(wide_q, wide_k, wide_v, rows, width, copied=2)
+    return op.flash_attention(wide_q, wide_k, wide_v, copied=2)
 
 
 def scores_of(q: Tensor, k: Tensor, side_by_side: bool = False, repeated: bool = False) -> Tensor:

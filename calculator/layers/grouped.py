@@ -248,8 +248,7 @@ def head_by_head(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Flash of queries that lie head by head: so does its output, whose tokens are then joined."""
     if q.tape.mode.padded_heads:
         return padded_flash(q, k, v)
-    rows, width = rounded_up(q.shape[2], 128), rounded_up(q.shape[3], 32)
-    return op.copy(op.flash_attention(q, k, v, rows, width, copied=1))
+    return op.copy(op.flash_attention(q, k, v, copied=1))
 
 
 def additive(mask: Tensor, q: Tensor) -> Tensor:

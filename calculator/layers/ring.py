@@ -17,6 +17,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT64, DType
 from calculator.autograd.graph import Gradients, Made, Recorder, Tensor
 from calculator.autograd.ledger import CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL
+from calculator.autograd.scratch import flash_width
 from calculator.autograd.sizes import (
     ONE,
     Shape,
@@ -235,7 +236,7 @@ def _flash_backward(t: Recorder, q: Shape, k: Shape, dtype: DType, is_half: bool
     has_gaps = t.mode.padded_heads or (is_half and not t.mode.one_sequence)
     lines = rounded_up(length, 128)
     made = [Made((batch, heads, lines), FLOAT32)]
-    made += [Made((batch, lines, heads, rounded_up(width, 32)), FLOAT32)]
+    made += [Made((batch, lines, heads, flash_width(width)), FLOAT32)]
     made += [Made(q, dtype)] * (1 + has_gaps)
     if k[1] is not heads:  # those of keys and values, for every head that shares them
         made += [Made((batch, heads, k[2], width), dtype)] * 2

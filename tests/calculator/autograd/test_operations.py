@@ -133,7 +133,7 @@ def test_matmul_copies_heads_unless_there_is_one_sequence(one_sequence: bool) ->
 
 
 FUSED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "flash": lambda q, k, v: op.flash_attention(q, k, v, S, K),
+    "flash": lambda q, k, v: op.flash_attention(q, k, v),
     "efficient": lambda q, k, v: op.efficient_attention(q, k, v, S),
 }
 
