@@ -1,5 +1,6 @@
 """tools/environment.py and tools/console.py: what is installed when, and how failures read."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
     (stamps / "python").write_text(environment._base_python())
     monkeypatch.setattr(environment, "REQUIREMENTS", tmp_path)
     monkeypatch.setattr(environment, "STAMPS", stamps)
+    monkeypatch.setattr(environment, "VENV", tmp_path / "venv")
     monkeypatch.setattr(environment, "venv_python", lambda: Path(sys.executable))
     stand_in = Installer()
     monkeypatch.setattr(environment, "run", stand_in)
@@ -45,6 +47,23 @@ def test_a_second_run_installs_nothing(installer: Installer) -> None:
     environment.ensure([Group.SITE, Group.TEST])
     environment.ensure([Group.SITE, Group.TEST])
     assert installer.installed == ["site.txt", "test.txt"]
+
+
+def test_what_was_installed_is_compiled_once_and_files_in_error_are_passed_over(
+    installer: Installer, tmp_path: Path
+) -> None:
+    package = tmp_path / "venv" / "package"
+    package.mkdir(parents=True)
+    (package / "good.py").write_text("answer = 42\n")
+    (package / "bad.py").write_text("print 42\n")
+    environment.ensure([Group.SITE])
+    compiled = package / "__pycache__"
+    assert [path.name.split(".")[0] for path in compiled.iterdir()] == ["good"]
+    shutil.rmtree(compiled)
+    environment.ensure([Group.SITE])  # nothing new, so no file is looked at
+    assert not compiled.exists()
+    environment.ensure([Group.SITE, Group.TEST])
+    assert compiled.exists()
 
 
 def test_a_changed_requirement_file_is_installed_again(

@@ -52,6 +52,7 @@ def ensure(groups: Iterable[Group]) -> Path:
                 _install_torch()
             else:
                 _install(group)
+        _compile()
     return venv_python()
 
 
@@ -98,6 +99,7 @@ def _install(group: Group) -> None:
         "--require-hashes",
     ]
     command += ["--no-input", "--no-build-isolation", "--disable-pip-version-check"]
+    command.append("--no-compile")  # pip would take one core for it, `_compile` takes all
     with step(f"Installing {_PURPOSE[group]}"):
         run([*command, "-r", requirement_file], f"pip could not install {requirement_file.name}.")
     stamp.write_text(_fingerprint(group))
@@ -119,6 +121,23 @@ def _install_torch() -> None:
         else:
             return
     _install(Group.TORCH)
+
+
+def _compile() -> None:
+    """Compile the modules that were installed since the last time, on every core.
+
+    Like pip, this passes over files that no Python of this version can compile.
+    """
+    stamp = STAMPS / "compiled"
+    installed = "".join(
+        f"{group} {_fingerprint(group)}\n" for group in Group if _is_installed(group)
+    )
+    if stamp.is_file() and stamp.read_text() == installed:
+        return
+    words = ["-W", "ignore", "-m", "compileall", "-qq", "-j", "0", str(VENV)]
+    with step("Compiling the installed packages"):
+        subprocess.run([venv_python(), *words], check=False)
+    stamp.write_text(installed)
 
 
 def _is_installed(group: Group) -> bool:
