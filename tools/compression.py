@@ -57,7 +57,9 @@ def _fill_cache(missing: dict[Path, Path], node: Node) -> None:
     if not missing:
         return
     parts = {kept: kept.with_name(f"{kept.name}.{os.getpid()}.part") for kept in missing}
-    lines = [f"{kept.suffix[1:]}\t{plain}\t{parts[kept]}\n" for kept, plain in missing.items()]
+    # The largest first: at the end, no core waits for another that has just begun a large one.
+    largest_first = sorted(missing.items(), key=lambda item: -item[1].stat().st_size)
+    lines = [f"{kept.suffix[1:]}\t{plain}\t{parts[kept]}\n" for kept, plain in largest_first]
     with step("Compressing what is new"):
         done = subprocess.run(
             [node.node, SCRIPT], input="".join(lines), text=True, capture_output=True, check=False
