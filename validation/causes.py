@@ -165,23 +165,15 @@ def own_streams(architecture: Architecture, plan: Plan) -> int:
     return gradients + root.weights + layers[0].weights
 
 
-def root_in_shards(architecture: Architecture, plan: Plan) -> int:
-    """Bytes of the last layer's weights, which stay whole, instead of those outside the layers."""
-    if not plan.is_sharded:
-        return 0
-    root, *layers = units_of(architecture, plan)
-    return layers[-1].weights - root.weights
+def last_layer(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the last layer's weights, which stay whole."""
+    return units_of(architecture, plan)[-1].weights if plan.is_sharded else 0
 
 
 def units_of(architecture: Architecture, plan: Plan) -> tuple[Flat, ...]:
     """The flat tensors of FSDP's units."""
     model = changed_model(architecture, plan)
     return flat_units(model, numbers_of(architecture, plan), mode_of(plan))
-
-
-def freed_scores(architecture: Architecture, plan: Plan) -> int:
-    """Bytes of scores in 16 bits that are gone when the backward pass begins."""
-    return -HALF * tokens_of(plan) * architecture.vocabulary_size
 
 
 CAUSES: Final = {
@@ -257,19 +249,14 @@ CAUSES: Final = {
         f"{_TITAN}torchtitan/metrics.py",
         own_streams,
     ),
-    "root-in-shards": Cause(
-        "Embeddings in shards",
-        "torchtitan frees the gathered embeddings and output layer after the forward pass, and "
-        "keeps the last layer's weights; fully_shard's defaults, which we count, do the opposite.",
+    "last-layer": Cause(
+        "Last layer whole",
+        "torchtitan keeps the last layer's weights gathered after the forward pass. It frees the "
+        "embeddings, the output layer and the 16-bit scores, all of which we count at the peak. "
+        "But what the loss allocates next is larger than each of these, so their space stays "
+        "reserved and empty.",
         f"{_TITAN}torchtitan/parallelisms/parallelize_llama.py",
-        root_in_shards,
-    ),
-    "freed-scores": Cause(
-        "Scores freed",
-        "torchtitan deletes the 16-bit scores before the backward pass; in a loop with "
-        "transformers' output they stay.",
-        f"{_TITAN}train.py",
-        freed_scores,
+        last_layer,
     ),
     "reserved": Cause(
         "Rest, as estimated",
