@@ -17,6 +17,7 @@ from calculator.report import Phase
 from calculator.techniques.fsdp import Flat, flat_units
 from calculator.techniques.lora import ALL_LINEAR, linear_names
 from calculator.techniques.registry import changed_model
+from validation import megatron
 
 HALF: Final = 2  # bytes of a 16-bit element
 CHUNK: Final = 128  # tokens of a sample
@@ -29,6 +30,10 @@ NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 
 _LITGPT = "https://github.com/Lightning-AI/litgpt/blob/26857050fe3ff627cd714fe92f5838f51a3d5efa/"
 _TITAN = "https://github.com/pytorch/torchtitan/blob/9dec370ad26b5f8e9a7333a0e36165018262644b/"
+_MEGATRON = (
+    "https://github.com/NVIDIA/Megatron-LM/blob/23e00ed0963c35382dfe8a5a94fb3cda4d21e133/megatron/"
+)
+_ENGINE = "https://github.com/NVIDIA/TransformerEngine/blob/c188b533c/transformer_engine/pytorch/"
 _TUNE = "https://github.com/pytorch/torchtune/blob/1814feb17/torchtune/modules/"
 
 
@@ -176,6 +181,11 @@ def units_of(architecture: Architecture, plan: Plan) -> tuple[Flat, ...]:
     return flat_units(model, numbers_of(architecture, plan), mode_of(plan))
 
 
+def freed_scores(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the scores in 16 bits, which are gone when the backward pass begins."""
+    return HALF * tokens_of(plan) * architecture.vocabulary_size
+
+
 CAUSES: Final = {
     "kept-inputs": Cause(
         "Inputs kept",
@@ -252,11 +262,59 @@ CAUSES: Final = {
     "last-layer": Cause(
         "Last layer whole",
         "torchtitan keeps the last layer's weights gathered after the forward pass. It frees the "
-        "embeddings, the output layer and the 16-bit scores, all of which we count at the peak. "
-        "But what the loss allocates next is larger than each of these, so their space stays "
-        "reserved and empty.",
+        "embeddings and the output layer, which we count at the peak; but what the loss allocates "
+        "next is larger than each of them, so their space stays reserved.",
         f"{_TITAN}torchtitan/parallelisms/parallelize_llama.py",
         last_layer,
+    ),
+    "freed-scores": Cause(
+        "Scores' space",
+        "The 16-bit scores die before the backward pass. The gradients that the loss computes next "
+        "are in 32 bits and do not fit into their space, which stays reserved.",
+        f"{_TITAN}train.py",
+        freed_scores,
+    ),
+    "divided-vocabulary": Cause(
+        "Vocabulary divided",
+        "Megatron divides the embeddings, the output layer and the scores among the GPUs of tensor "
+        "parallelism. In PyTorch's code that we count they are whole on each, and so are their "
+        "gradients and states.",
+        f"{_MEGATRON}core/tensor_parallel/layers.py",
+        megatron.divided_vocabulary,
+    ),
+    "wide-gradients": Cause(
+        "Gradients in 32 bits",
+        "Megatron adds gradients up in one buffer of 32 bits, which the update reads, so its peak "
+        "is at the loss. Ours are in 16 bits until the update, our peak, makes copies in 32.",
+        f"{_MEGATRON}core/optimizer/distrib_optimizer.py",
+        megatron.wide_gradients,
+    ),
+    "kept-parts": Cause(
+        "Parts kept",
+        "TransformerEngine's layers keep each GPU's part of their inputs in 16 bits, and gather "
+        "all tokens again in the backward pass. PyTorch's keep all, and norms in 32 bits.",
+        f"{_ENGINE}module/layernorm_linear.py",
+        megatron.kept_parts,
+    ),
+    "fused-gate": Cause(
+        "Gate in one kernel",
+        "Megatron's kernel for gate and product keeps its inputs alone; the class that we count "
+        "keeps the activated gate too.",
+        f"{_MEGATRON}core/fusions/fused_bias_swiglu.py",
+        megatron.fused_gate,
+    ),
+    "fused-loss": Cause(
+        "Loss in one kernel",
+        "TransformerEngine's loss writes the gradient of the 16-bit scores into their place. Ours "
+        "makes copies in 32 bits.",
+        f"{_ENGINE}cross_entropy.py",
+        megatron.fused_loss,
+    ),
+    "placeholders": Cause(
+        "Placeholders",
+        "TransformerEngine keeps an empty gradient for each shape of a weight, so that hooks run.",
+        f"{_ENGINE}module/base.py",
+        megatron.placeholders,
     ),
     "reserved": Cause(
         "Rest, as estimated",

@@ -8,6 +8,7 @@ WIDTH: Final = 400
 LEFT, RIGHT = 12, 388
 TOP, STRIP, ROWS = 34, 52, 3
 STEP: Final = 0.2  # between two labels of the axis
+MOST: Final = 0.6  # a larger error is an arrow at the right end, with its value
 
 Point = tuple[str, float]  # words, and a relative error
 
@@ -37,6 +38,7 @@ class _Scale:
     """From relative errors to places on the paper."""
 
     def __init__(self, low: float, high: float) -> None:
+        high = min(high, MOST - STEP / 2)
         self.ticks = range(min(-1, int(low / STEP - 1)), max(1, int(high / STEP + 1)) + 1)
         self.low, self.high = self.ticks[0] * STEP, self.ticks[-1] * STEP
 
@@ -66,6 +68,13 @@ def _axis(scale: _Scale, height: int) -> Iterator[str]:
 def _strip(scale: _Scale, y: int, name: str, points: Sequence[Point]) -> Iterator[str]:
     yield f'<text class="errors__name" x="{LEFT}" y="{y + 9}">{escape(name)}</text>'
     for number, (words, error) in enumerate(points):
-        place = f'cx="{scale.x(error)}" cy="{y + 21 + 8 * (number % ROWS)}"'
-        title = escape(f"{words}: {100 * error:+.1f} %")
-        yield f'<circle {place} r="3.5"><title>{title}</title></circle>'
+        x, middle = scale.x(min(error, MOST)), y + 21 + 8 * (number % ROWS)
+        title = f"<title>{escape(f'{words}: {100 * error:+.1f} %')}</title>"
+        if error > MOST:
+            arrow = f'd="M{x - 8} {middle - 4}l8 4l-8 4z"'
+            yield f'<path class="errors__beyond" {arrow}>{title}</path>'
+        else:
+            yield f'<circle cx="{x}" cy="{middle}" r="3.5">{title}</circle>'
+    if beyond := [f"{100 * error:+.0f}\N{NO-BREAK SPACE}%" for _, error in points if error > MOST]:
+        place = f'x="{RIGHT - 12}" y="{y + 29}" text-anchor="end"'
+        yield f"<text {place}>{', '.join(beyond)}</text>"

@@ -57,7 +57,10 @@ class Figure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One published figure as printed, the calculator's options, and causes without a size."""
+    """One published figure as printed, the calculator's options, and causes without a size.
+
+    `other` is the answer of the source's own calculator as printed; empty where it has none.
+    """
 
     words: str
     model: str
@@ -65,6 +68,7 @@ class Row:
     printed: str
     unit: str
     causes: tuple[str, ...] = ()
+    other: str = ""
 
     @property
     def bytes(self) -> int:
@@ -84,9 +88,8 @@ class Row:
     @property
     def command(self) -> str:
         """The command line for the row."""
-        words = (f"--{name.replace('_', '-')} {value}" for name, value in self.options.items())
-        line = " ".join(("python -m calculator estimate", self.model, *words))
-        return line.replace("--tied-embeddings False", "--untied-embeddings")
+        words = (_argument(name, value) for name, value in self.options.items())
+        return " ".join(("python -m calculator estimate", self.model, *words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,8 @@ class Source:
     """Figures that were measured alike, published in one place.
 
     `addresses` are the published files by name; `assumed` and `left_out` are sentences; `differs`
-    names the causes that are counted for all rows.
+    names the causes that are counted for all rows. `others` is a calculator whose answers the
+    source has beside its figures.
     """
 
     key: str
@@ -106,6 +110,7 @@ class Source:
     left_out: tuple[str, ...]
     rows: tuple[Row, ...]
     differs: tuple[str, ...] = ()
+    others: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,7 @@ def _source(entry: Mapping[str, Any]) -> Source:
         tuple(entry["left_out"]),
         tuple(_row({"why": entry.get("why", ()), **row}, common, unit) for row in entry["row"]),
         tuple(entry.get("differs", ())),
+        entry.get("others", ""),
     )
 
 
@@ -216,7 +222,20 @@ def _row(entry: Mapping[str, Any], common: Mapping[str, Any], unit: str) -> Row:
         entry["published"],
         unit,
         tuple(entry["why"]),
+        entry.get("others", ""),
     )
+
+
+def _argument(name: str, value: str) -> str:
+    """An option on the command line."""
+    words = name.replace("_", "-")
+    match value:
+        case "True":
+            return f"--{words}"
+        case "False":
+            return f"--un{words}" if name.startswith("tied") else f"--no-{words}"
+        case _:
+            return f"--{words} {value}"
 
 
 def _guide() -> Source:

@@ -2,14 +2,16 @@
 
 import statistics
 
-from templates.pages.scoreboard.context import COLUMNS, UNKNOWN, boards, figure
+from templates.pages.scoreboard.context import COLUMNS, NOT_COUNTED, UNKNOWN, boards, figure
 from templates.render import render_page
 from tests.pages.tables import rows_of
+from validation import simumax
 from validation.causes import CAUSES
 from validation.scoreboard import TARGET_MEDIAN, TARGET_MOST, scores, sources
 
 PAGE = render_page("scoreboard")
-ROWS = [row for row in rows_of(PAGE) if len(row) == len(COLUMNS)]
+LENGTHS = (len(COLUMNS), len(COLUMNS) + 1)
+ROWS = [row for row in rows_of(PAGE) if len(row) in LENGTHS]
 
 
 def test_every_figure_has_a_row_with_both_figures_and_the_error() -> None:
@@ -66,7 +68,7 @@ def test_the_page_says_that_the_targets_are_missed() -> None:
 
 
 def test_every_figure_is_a_point() -> None:
-    assert figure().count("<circle") == len(scores())
+    assert figure().count("<circle") + figure().count("<path") == len(scores())
     assert figure() in PAGE
 
 
@@ -77,3 +79,21 @@ def test_every_source_has_a_row_with_its_largest_error() -> None:
         assert row[1] == str(len(errors))
         assert row[3] == f"{100 * max(errors, key=abs):+.1f}\N{NO-BREAK SPACE}%"
         assert f"{{ #{board.source.key} }}" in PAGE
+
+
+def test_the_other_calculators_answer_stands_beside_ours() -> None:
+    for score in (score for score in scores() if score.row.other):
+        (row,) = (row for row in ROWS if row[0] == score.row.words)
+        error = 100 * (float(score.row.other) / float(score.row.printed) - 1)
+        assert row[-1] == f"{score.row.other} GiB, {error:+.1f}\N{NO-BREAK SPACE}%"
+
+
+def test_every_step_that_is_not_counted_has_its_reason() -> None:
+    rows = {row[0]: row for row in rows_of(PAGE) if len(row) == len(NOT_COUNTED)}
+    for key, reason in simumax.REASONS.items():
+        cases = simumax.with_reason(key)
+        row = rows[reason.title]
+        assert row[1] == str(len(cases))
+        assert set(row[2].split(", ")) == {case.allocated for case in cases}
+        assert row[3] == reason.words
+    assert f"has {len(simumax.cases())} steps of Megatron-LM, measured in 19 runs" in PAGE

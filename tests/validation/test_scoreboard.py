@@ -2,16 +2,18 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from calculator.catalog import find_model
+from calculator.errors import InputError
 from calculator.estimate import estimate, least
 from calculator.plan import Plan
 from calculator.resolution import resolve
-from validation import causes
+from validation import causes, simumax
 from validation.error_figure import draw
 from validation.public import GUIDE, as_classifier
 from validation.scoreboard import PATH, UNITS, Score, most, scores, sources
@@ -230,6 +232,7 @@ def test_torchtitans_code_differs_in_these_bytes() -> None:
         score = score_of("torchtitan", row)
         bytes_of = {key: -share * score.row.bytes for key, share in score.differences.items()}
         assert bytes_of["last-layer"] == pytest.approx(layer)
+        assert bytes_of["freed-scores"] == pytest.approx(2 * 2 * 8192 * 128_256)
         gradients = 4 * 8_030_261_248 // gpus
         assert bytes_of["own-streams"] == pytest.approx(gradients + root + layer, rel=1e-5)
 
@@ -250,7 +253,22 @@ def test_space_freed_before_torchtitans_peak_stays_empty() -> None:
     segment.take("gradient of the logarithms", wide)
     segment.take("gradient of the scores", wide)
     assert segment.allocated == activations + 3 * wide
+    # our peak has the two tables beside these
     assert segment.reserved == segment.allocated + scores_ + 2 * table
+
+
+@pytest.mark.parametrize("gpus", [8, 128])
+def test_our_peak_of_torchtitans_step_has_three_wide_tensors_of_the_loss(gpus: int) -> None:
+    # so the 16-bit scores are not in it: with half the vocabulary, half of 12 bytes for each score
+    # and half of the two gathered tables and of their shards are less
+    row = score_of("torchtitan", f"Llama-3.1-8B, {gpus} GPUs").row
+    model, rows = find_subject(row.model, None).architecture, 128_256 // 2
+    small = estimate(replace(model, vocabulary_size=rows), row.report.plan)
+    scores_, tables = 12 * 2 * 8192 * rows, 2 * 2 * rows * 4096
+    shards = 12 * 2 * rows * 4096 // gpus
+    assert row.report.gpu.total - small.gpu.total == pytest.approx(
+        scores_ + tables + shards, rel=0.001
+    )
 
 
 class Segment:
@@ -278,6 +296,83 @@ class Segment:
             del self.blocks[name]
 
 
+def megatrons(row: str) -> dict[str, float]:
+    """The differences of a row of Megatron's, in bytes that it holds beyond ours."""
+    score = score_of("simumax", row)
+    return {key: -share * score.row.bytes for key, share in score.differences.items()}
+
+
+def test_megatrons_code_differs_in_these_bytes() -> None:
+    # 12 layers of Llama 3 70B on 8 GPUs, by hand from the code of Megatron and TransformerEngine:
+    # 4,096 tokens, 8,192 channels, 28,672 in the middle, 64 heads and 8 groups of 128. With a token
+    # for ends, the vocabulary is filled up to a multiple of 1,024.
+    tokens, width, rows = 4096, 8192, 129_024 // 8
+    found = megatrons("Llama-3-70B, 12 layers")
+    norms = 2 * 12 + 1
+    assert found["kept-parts"] == pytest.approx(
+        -2 * 12 * tokens * width * 2 - norms * (tokens // 8) * width * (4 + 2 - 2 - 2)
+    )
+    assert found["fused-gate"] == pytest.approx(-12 * tokens * 28_672 // 8 * 2)
+    shapes = ((64 + 16) * 128 // 8, 64 * 128 // 8, 2 * 28_672 // 8, 28_672 // 8, rows)
+    assert found["placeholders"] == pytest.approx(2 * width * sum(shapes))
+    # ours, in the class: the logarithms of the scores and two gradients in 32 bits
+    ours = tokens * rows * 3 * 4
+    theirs = tokens * (rows + width) * 2
+    assert found["fused-loss"] == pytest.approx(theirs - ours, rel=0.05)
+
+
+def test_megatron_holds_what_its_differences_leave_of_ours() -> None:
+    # weights in 16 bits, gradients, master weights and two states in 32: 18 bytes of each parameter
+    rows = {
+        "Llama-3-70B, 12 layers": (8192, 28_672, 64, 8, 12),
+        "Llama-3.1-405B, 4 layers": (16_384, 53_248, 128, 16, 4),
+    }
+    for words_, (width, middle, heads, groups, layers) in rows.items():
+        layer = width * (2 * heads * 128 + 2 * groups * 128 + 3 * middle) // 8 + 2 * width
+        parameters = layers * layer + 2 * 129_024 // 8 * width + width
+        score = score_of("simumax", words_)
+        rest = score.ours + sum(megatrons(words_).values()) - 18 * parameters
+        # what is left is kept for the backward pass, or temporary: as by hand, in MiB, the tokens'
+        # parts before and after each norm; queries, keys, values, outputs and log-sum-exps; gate,
+        # up and product; the scores, and all tokens of the last norm and of its gradient; and the
+        # placeholders
+        tokens, mib = 4096, 2**20
+        norms = (2 * layers + 1) * tokens // 8 * width * 4
+        attention = tokens * (2 * heads + 2 * groups) * 128 // 8 * 2 + tokens * heads // 8 * 4
+        by_hand = norms + layers * (attention + 3 * tokens * middle // 8 * 2)
+        by_hand += tokens * (129_024 // 8 + 2 * width) * 2 + megatrons(words_)["placeholders"]
+        assert rest == pytest.approx(by_hand, abs=40 * mib)
+        assert abs(score.left) < 0.005
+        assert score.error > 1
+
+
+def test_a_row_of_megatron_has_the_sources_own_answer_too() -> None:
+    listed = {case.allocated: case.simumax for case in simumax.measured("")}
+    rows = [s.row for s in scores() if s.source.key == "simumax"]
+    assert {row.printed: row.other for row in rows} == listed
+    assert all(not s.row.other for s in scores() if not s.source.others)
+
+
+def test_all_of_simumaxs_cases_are_compared_or_have_a_reason() -> None:
+    cases = simumax.cases()
+    assert len({case.name for case in cases}) == len(cases) == 43
+    assert {case.reason for case in cases} == {"", *simumax.REASONS}
+    figures = {case.name: (case.allocated, case.simumax, case.reason) for case in cases}
+    for case in cases:  # a figure that was not measured is that of a case that was
+        assert figures[case.measured_as] == figures[case.name]
+    errors = [100 * (float(case.simumax) / float(case.allocated) - 1) for case in cases]
+    assert (round(max(errors), 2), round(min(errors), 2)) == (-0.06, -1.38)
+
+
+@pytest.mark.parametrize("key", simumax.REASONS)
+def test_the_calculator_refuses_what_is_not_compared(key: str) -> None:
+    reason = simumax.REASONS[key]
+    options = {"precision": "mixed", "sequence_length": 4096, "accumulation": 4, **reason.options}
+    with pytest.raises(InputError) as error:
+        estimate(find_subject(reason.model, None).architecture, Plan.parse(options))
+    assert error.value.field == reason.refused
+
+
 def test_ninety_percent_is_the_ninth_of_ten() -> None:
     assert most([0.1 * number for number in range(10)]) == pytest.approx(0.8)
     assert most([-0.3]) == 0.3
@@ -295,6 +390,17 @@ def test_the_figure_has_a_point_for_each_figure_at_its_error() -> None:
     outer, inner = (float(band.get("width", "")) for band in drawn.iter(f"{SVG}rect"))
     assert outer == pytest.approx((right - left) / 2, abs=0.3)
     assert outer == pytest.approx(2.5 * inner, abs=0.3)
+
+
+def test_a_large_error_is_an_arrow_with_its_value() -> None:
+    points = [("x", 0.1), ("y", 1.23), ("z", 1.81)]
+    drawn = ElementTree.fromstring(draw({"A": points}, 0.02, 0.05))
+    assert len([*drawn.iter(f"{SVG}circle")]) == 1
+    assert len([*drawn.iter(f"{SVG}path")]) == 2
+    texts = [text.text for text in drawn.iter(f"{SVG}text")]
+    assert "+123\N{NO-BREAK SPACE}%, +181\N{NO-BREAK SPACE}%" in texts
+    assert "+60\N{NO-BREAK SPACE}%" in texts
+    assert "+80\N{NO-BREAK SPACE}%" not in texts
 
 
 def test_the_committed_shapes_are_used() -> None:

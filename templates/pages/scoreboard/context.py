@@ -8,6 +8,7 @@ from validation.error_figure import draw
 from validation.scoreboard import (
     TARGET_MEDIAN,
     TARGET_MOST,
+    Row,
     Score,
     Source,
     median,
@@ -15,14 +16,12 @@ from validation.scoreboard import (
     scores,
     sources,
 )
+from validation.simumax import REASONS, cases, measured, with_reason
 
 LEAST_SHOWN = 0.005  # a known difference below this share of the figure is left out of its cell
-SIMUMAX = (
-    "https://github.com/MooreThreads/SimuMax/blob/4dcaae513ba7679d56c116a17cd4a691ec41e252/"
-    "docs/b200/b200_release_v1.2_summary.md"
-)
 UNKNOWN = "the rest unknown"
 COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Left"]
+NOT_COUNTED = ["Steps", "Cases", "Measured, GiB", "Reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,11 @@ class Board:
     summary: "Summary"
     worst: str
     left: "Summary"
+
+    @property
+    def columns(self) -> list[str]:
+        """The headings of its rows."""
+        return [*COLUMNS, self.source.others] if self.source.others else COLUMNS
 
     @property
     def cells(self) -> list[object]:
@@ -83,13 +87,33 @@ def boards() -> list[Board]:
 
 
 def _cells(score: Score) -> list[str]:
-    return [
+    cells = [
         score.row.words,
         score.row.shown(score.row.bytes),
         score.row.shown(score.ours),
         _signed(score.error),
         "; ".join(_reasons(score)) or "\N{EN DASH}",
         _signed(score.left),
+    ]
+    return [*cells, _other(score.row)] if score.source.others else cells
+
+
+def _other(row: Row) -> str:
+    """The answer of the source's own calculator, and its error."""
+    error = float(row.other) / float(row.printed) - 1
+    return f"{row.other} {row.unit}, {_signed(error)}"
+
+
+def not_counted() -> list[list[object]]:
+    """SimuMax's other cases, by the reason why they are not counted."""
+    return [
+        [
+            reason.title,
+            len(with_reason(key)),
+            ", ".join(case.allocated for case in measured(key)),
+            reason.words,
+        ]
+        for key, reason in REASONS.items()
     ]
 
 
@@ -140,6 +164,10 @@ def context() -> dict[str, object]:
         "allocated": summary([score.error for score in allocated]),
         "allocated_left": summary([score.left for score in allocated]),
         "everything": summary([score.error for score in scores()]),
-        "simumax": SIMUMAX,
+        "not_counted": not_counted(),
+        "not_counted_columns": NOT_COUNTED,
+        "cases": len(cases()),
+        "compared": len(with_reason("")),
+        "runs": len({case.measured_as for case in cases()}),
         "targets": (_percent(TARGET_MEDIAN, 0), _percent(TARGET_MOST, 0)),
     }
