@@ -25,6 +25,7 @@ CHUNK: Final = 128  # tokens of a sample
 ONE_PRODUCT: Final = frozenset(("query_key_value", "qkv_proj"))
 GATE_AND_UP: Final = "gate_up_proj"
 IN_STEPS: Final = "gelu_new"
+FALCON: Final = "falcon"
 # a 4-bit weight with its block's scale: 32 bits, or 8 with a 32-bit scale for 256 of them
 NF4, NF4_DOUBLE = 0.5 + 4 / 64, 0.5 + 1 / 64 + 4 / (64 * 256)
 
@@ -73,12 +74,38 @@ def kept_inputs(architecture: Architecture, plan: Plan) -> int:
 
 
 def packed_head(architecture: Architecture, plan: Plan) -> int:
-    """Bytes of an output layer in 4 bits, unpacked to fp16 and then bf16, beyond one in 16 bits."""
+    """Bytes of an output layer in 4 bits beyond one in 16, and of its unpacked copies at the peak.
+
+    For each chunk of tokens it is unpacked whole, to fp16 and then to bf16. When the last chunk's
+    is, there are the scores of those before it, but not yet the loss, which may need more.
+    """
     if plan.quantization is BaseBits.NONE:
         return 0
     packed = NF4_DOUBLE if plan.quantization.is_double else NF4
     weights = architecture.vocabulary_size * architecture.hidden_size
-    return round(weights * (packed + 2 * HALF - HALF))
+    return round(weights * (packed - HALF)) + _beyond_the_loss(architecture, plan)
+
+
+def earlier_inputs(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of what the last micro-batch leaves until all scores of the next exist.
+
+    They are the inputs of its 4-bit layers, and its scores in 16 bits. In each layer there are
+    four inputs: both norms' outputs, attention's, and the product in the middle.
+    """
+    if plan.quantization is BaseBits.NONE:
+        return 0
+    widths = 2 * architecture.hidden_size + architecture.attention_size
+    inputs = (widths + architecture.feed_forward_size) * architecture.layers
+    left = HALF * tokens_of(plan) * (inputs + architecture.vocabulary_size)
+    return _beyond_the_loss(architecture, plan, left) - _beyond_the_loss(architecture, plan)
+
+
+def _beyond_the_loss(architecture: Architecture, plan: Plan, left: int = 0) -> int:
+    """Bytes by which the last unpacking, with `left` beside it, is above all that comes later."""
+    rest, peak = _chunked(architecture, plan)
+    unpacked = 2 * HALF * architecture.vocabulary_size * architecture.hidden_size
+    before = HALF * (tokens_of(plan) - _chunk(plan)) * architecture.vocabulary_size
+    return max(rest + unpacked + before + left - peak, 0)
 
 
 def repeated_keys(architecture: Architecture, plan: Plan) -> int:
@@ -133,6 +160,17 @@ def gelu_steps(architecture: Architecture, plan: Plan) -> int:
     return -3 * HALF * tokens_of(plan) * architecture.feed_forward_size * architecture.layers
 
 
+def masked_scores(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of attention's scores, which flash attention does not keep and Falcon's class does.
+
+    With its mask, PyTorch's reference kernel computes them in 32 bits.
+    """
+    if architecture.family != FALCON:
+        return 0
+    scores = architecture.heads * tokens_of(plan) * plan.sequence_length * architecture.layers
+    return -4 * scores
+
+
 def scattered_product(architecture: Architecture, plan: Plan) -> int:
     """Bytes of the product of adapters on queries and values, which `index_copy` keeps.
 
@@ -151,14 +189,24 @@ def chunked_loss(architecture: Architecture, plan: Plan) -> int:
     Both are in 32 bits, and so are the gradients of one chunk, twice. The peak cannot fall below
     that of backward or update.
     """
+    return _chunked(architecture, plan)[1] - estimate(architecture, plan).gpu.total
+
+
+def _chunked(architecture: Architecture, plan: Plan) -> tuple[int, int]:
+    """Bytes at the loss without scores, and the peak with the loss in chunks."""
     report = estimate(architecture, plan)
     small = estimate(replace(architecture, vocabulary_size=2), plan)
     loss, without = report.phases[Phase.LOSS], small.phases[Phase.LOSS]
     own = loss.activations + loss.temporaries - without.activations - without.temporaries
-    chunk = min(tokens_of(plan), CHUNK * plan.batch_size)
-    theirs = 2 * 4 * (tokens_of(plan) + chunk) * architecture.vocabulary_size
+    rest = loss.total - own
+    theirs = 2 * 4 * (tokens_of(plan) + _chunk(plan)) * architecture.vocabulary_size
     others = (report.phases[phase].total for phase in (Phase.BACKWARD, Phase.UPDATE))
-    return max(loss.total + theirs - own, *others) - report.gpu.total
+    return rest, max(rest + theirs, *others)
+
+
+def _chunk(plan: Plan) -> int:
+    """Tokens of a chunk of all samples."""
+    return min(tokens_of(plan), CHUNK * plan.batch_size)
 
 
 def own_streams(architecture: Architecture, plan: Plan) -> int:
@@ -197,9 +245,19 @@ CAUSES: Final = {
     "packed-head": Cause(
         "Output layer in 4 bits",
         "LitGPT packs the output layer too. Each product first unpacks it whole, to fp16 and then "
-        "to bf16. transformers leaves it in 16 bits, as we count.",
+        "to bf16; the peak is there or at the loss. transformers leaves it in 16 bits, as we "
+        "count.",
         f"{_LITGPT}litgpt/finetune/lora.py",
         packed_head,
+    ),
+    "earlier-inputs": Cause(
+        "Earlier inputs",
+        "The inputs that bitsandbytes kept did not die with the backward pass, but with the graph. "
+        "LitGPT's loop holds the scores, and with them the graph, until the next scores exist. In "
+        "the resource tables the longest sample came first, when there was nothing before.",
+        "https://github.com/Lightning-AI/litgpt/blob/5895df1004c3d05ef69f7aeffcfee757dbc42d58/"
+        "litgpt/finetune/lora.py",
+        earlier_inputs,
     ),
     "repeated-keys": Cause(
         "Keys repeated",
@@ -239,9 +297,10 @@ CAUSES: Final = {
     ),
     "mask": Cause(
         "Mask",
-        "Falcon's class in transformers always passes a mask, so attention keeps its scores. "
-        "LitGPT passes none and takes flash attention.",
+        "Falcon's class in transformers always passes a mask, so attention keeps its scores, in 32 "
+        "bits. LitGPT passes none and takes flash attention.",
         f"{_LITGPT}litgpt/model.py",
+        masked_scores,
     ),
     "chunked-loss": Cause(
         "Loss in chunks",

@@ -2,11 +2,14 @@
 
 import json
 import tomllib
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
 from calculator.catalog import find_model
 from calculator.errors import InputError
@@ -131,11 +134,74 @@ def test_kept_inputs_are_two_norms_and_the_middle_of_each_layer() -> None:
     assert causes.kept_inputs(find_model(LLAMA), resolved(LLAMA, lora=8)) == 0
 
 
-def test_a_packed_head_saves_less_than_its_unpacked_copies_take() -> None:
-    plan = resolved(LLAMA, lora=8, quantization="nf4")
-    # half a byte and a 64th of four for each weight, two more of two bytes, two bytes less
-    by_hand = 32000 * 4096 * (0.5625 + 2 + 2 - 2)
-    assert causes.packed_head(find_model(LLAMA), plan) == by_hand
+def four_bits(model: str, **options: object) -> Plan:
+    adapters = {"lora": 8, "lora_targets": "q_proj,v_proj", "quantization": "nf4"}
+    return resolved(model, precision="half", **adapters, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "sequence_length", "is_at_the_loss"), [(LLAMA, 512, False), (LLAMA, 4096, True)]
+)
+def test_an_output_layer_is_unpacked_before_the_loss(
+    model: str, sequence_length: int, *, is_at_the_loss: bool
+) -> None:
+    plan = four_bits(model, sequence_length=sequence_length)
+    # half a byte and a 64th of four for each weight, instead of two bytes
+    packed = 32_000 * 4096 * (0.5625 - 2)
+    # fp16 and bf16 copies, and scores in bf16 of all chunks of 128 tokens but the last; at the
+    # loss, scores and logarithms in 32 bits of all tokens, and two gradients of a chunk
+    unpacked = 4 * 32_000 * 4096 + 2 * (sequence_length - 128) * 32_000
+    loss = 8 * (sequence_length + 128) * 32_000
+    assert (loss > unpacked) == is_at_the_loss
+    assert causes.packed_head(find_model(model), plan) == packed + max(unpacked - loss, 0)
+
+
+def test_the_micro_batch_before_leaves_four_inputs_of_each_layer_and_its_scores() -> None:
+    model = "mistralai/Mistral-7B-v0.1"  # 32 heads of 128, as wide as the stream
+    plan = four_bits(model, batch_size=2, sequence_length=512)
+    inputs = 32 * 1024 * (3 * 4096 + 14_336) * 2
+    scores_ = 1024 * 32_000 * 2
+    assert causes.earlier_inputs(find_model(model), plan) == inputs + scores_
+    assert causes.earlier_inputs(find_model(model), resolved(model, lora=8)) == 0
+
+
+class Keeping(torch.autograd.Function):
+    """Keeps its input as bitsandbytes 0.42 does, as an attribute instead of a saved tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.tensors = (x,)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return 2 * gradient
+
+
+def test_an_input_kept_as_an_attribute_dies_with_the_scores_not_in_the_backward_pass() -> None:
+    kept = torch.ones(2, requires_grad=True) + 1
+    kept_, saved = weakref.ref(kept), (hidden := Keeping.apply(kept)).exp()
+    saved_, scores_ = weakref.ref(saved), saved * 3
+    del kept, hidden, saved
+    scores_.sum().backward()
+    assert saved_() is None
+    assert kept_() is not None
+    del scores_
+    assert kept_() is None
+
+
+def test_falcons_scores_are_what_grows_with_the_square_of_the_tokens() -> None:
+    model = "tiiuae/falcon-7b"  # 32 layers of 71 heads
+    kept = {
+        tokens: estimate(find_model(model), plan).phases["loss"].activations
+        for tokens in (512, 1024)
+        for plan in [resolved(model, precision="half", lora=8, sequence_length=tokens)]
+    }
+    square = (kept[1024] - 2 * kept[512]) / (1024**2 - 2 * 512**2)
+    assert square == pytest.approx(4 * 32 * 71, rel=1e-3)
+    plan = resolved(model, sequence_length=512)
+    assert causes.masked_scores(find_model(model), plan) == -4 * 32 * 71 * 512**2
+    assert causes.masked_scores(find_model(LLAMA), plan) == 0
 
 
 def test_keys_are_repeated_only_in_groups() -> None:
@@ -204,7 +270,7 @@ def test_llamas_long_lora_rows_are_explained(model: str) -> None:
     plain = [s for s in rows if s.row.report.plan.quantization == "none"]
     assert plain
     assert all(abs(s.left) < 0.005 for s in plain)
-    assert all(abs(s.left) < 0.02 for s in rows)
+    assert all(abs(s.left) < 0.04 for s in rows)
 
 
 def test_differences_are_counted_for_every_row_of_their_source() -> None:

@@ -99,9 +99,8 @@ def _cells(score: Score) -> list[str]:
 
 
 def _other(row: Row) -> str:
-    """The answer of the source's own calculator, and its error."""
-    error = float(row.other) / float(row.printed) - 1
-    return f"{row.other} {row.unit}, {_signed(error)}"
+    """The error of the source's own calculator."""
+    return _signed(float(row.other) / float(row.printed) - 1)
 
 
 def not_counted() -> list[list[object]]:
