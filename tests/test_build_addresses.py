@@ -9,17 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tools import addresses, theme_script
+from tools import addresses
 from tools.console import ROOT, BuildError
-
-READS = "let i=[f(new URL(n.textContent),t)]"
-
-
-def bundle(site: Path, text: str) -> Path:
-    path = site / "assets" / "javascripts" / "bundle.0a1b2c.min.js"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -48,32 +39,6 @@ def test_what_is_no_address_is_refused_with_the_rule(
     monkeypatch.setenv("SITE_URL", given)
     with pytest.raises(BuildError, match=rf"SITE_URL = {re.escape(given)}: must be an address"):
         addresses.site_url()
-
-
-def test_the_themes_script_reads_relative_addresses(tmp_path: Path) -> None:
-    path = bundle(tmp_path, f"a();{READS};b()")
-    theme_script.read_relative_sitemap(tmp_path)
-    assert path.read_text() == "a();let i=[f(new URL(n.textContent,t),t)];b()"
-
-
-def test_the_themes_script_starts_the_search_when_it_is_opened(tmp_path: Path) -> None:
-    path = bundle(tmp_path, 'L($(location.protocol!=="file:"),Je("search")).pipe(a)')
-    theme_script.search_when_opened(tmp_path)
-    assert path.read_text() == 'L($(!1),Je("search")).pipe(a)'
-    with pytest.raises(BuildError, match="must start the search in one place, has 0"):
-        theme_script.search_when_opened(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["a()", f"{READS};{READS}"])
-def test_another_script_of_the_theme_ends_the_build(text: str, tmp_path: Path) -> None:
-    bundle(tmp_path, text)
-    with pytest.raises(BuildError, match="must read the sitemap in one place"):
-        theme_script.read_relative_sitemap(tmp_path)
-
-
-def test_a_theme_without_the_script_ends_the_build(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="must read the sitemap in one place, has 0"):
-        theme_script.read_relative_sitemap(tmp_path)
 
 
 def test_the_sitemap_lists_every_page_relative_to_the_root(tmp_path: Path) -> None:

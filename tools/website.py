@@ -26,7 +26,7 @@ from tools.node import find_node, install_node_packages
 from tools.plotly import stage_plotly
 from tools.source import ARCHIVE, Source, find_source, last_change, write_archive
 from tools.styles import merge_styles
-from tools.theme_script import read_relative_sitemap, search_when_opened
+from tools.theme_script import lighten_opening, read_relative_sitemap
 from tools.versions import name_by_content
 
 SITE = ROOT / "site"
@@ -63,7 +63,7 @@ def build_site(to_publish: bool) -> Path:
             _run_mkdocs(address, source)
         link_cited_files(UNFINISHED, source)
         read_relative_sitemap(UNFINISHED)
-        search_when_opened(UNFINISHED)
+        lighten_opening(UNFINISHED)
         if not address:
             write_relative_sitemap(UNFINISHED)
         load_page_scripts(UNFINISHED)

@@ -200,6 +200,7 @@ def test_the_search_finds_a_page_and_breaks_no_policy(visit: Visitor) -> None:
     visitor = visit()
     page = visitor.open()
     page.wait_for_load_state("networkidle")  # typing before the theme's script is there is lost
+    assert not any("/workers/search." in url for url in visitor.requests)
     page.locator(".md-search__input").click()
     page.keyboard.type("checkpointing")
     expect(page.locator(".md-search-result__item").first).to_be_visible()
@@ -229,3 +230,19 @@ def test_the_tabs_come_back_when_one_scrolls_back(visit: Visitor) -> None:
     page.mouse.wheel(0, -2000)
     expect(tabs).not_to_have_attribute("hidden", "")
     expect(tabs.get_by_text("Calculator")).to_be_visible()
+
+
+def test_the_colors_change_at_once_and_stay_changed(visit: Visitor) -> None:
+    page = visit(color_scheme="light").open("about/")
+    body, color = page.locator("body"), page.locator("meta[name=theme-color]")
+    expect(body).to_have_attribute("data-md-color-scheme", "default")
+    before = color.get_attribute("content")
+    page.get_by_title("Dark colors").click()
+    expect(body).to_have_attribute("data-md-color-scheme", "slate")
+    expect(body).not_to_have_attribute("data-md-color-switching", "")
+    expect(color).not_to_have_attribute("content", before or "")
+    page.reload()
+    expect(body).to_have_attribute("data-md-color-scheme", "slate")
+    page.get_by_title("Light colors").click()
+    expect(body).to_have_attribute("data-md-color-scheme", "default")
+    expect(color).to_have_attribute("content", before or "")

@@ -131,3 +131,26 @@ def turn(page: Page, link: Locator) -> None:
     page.wait_for_function(
         "() => document.querySelector('link[rel=canonical]').href === location.href"
     )
+
+
+# Notes each time that a style sheet has been loaded.
+NOTE_STYLES = """
+window.styles = [];
+document.addEventListener("load", ({target}) => {
+  if (target.rel === "stylesheet") window.styles.push(target.href);
+}, true);
+"""
+
+
+def test_the_style_sheet_is_loaded_once_for_all_pages(visit: Visitor, deep_address: str) -> None:
+    visitor = visit(deep_address)
+    visitor.page.add_init_script(NOTE_STYLES)
+    with visitor.page.expect_response("**/sitemap.xml"):
+        page = visitor.open("about/")
+    sheet = page.evaluate_handle("() => document.styleSheets[0]")
+    for path in ("reference/estimate/", "", "live/"):
+        follow(page, f"{deep_address}{path}?from=elsewhere")
+        expect(page.locator("link[rel=canonical]")).to_have_attribute("href", deep_address + path)
+        assert page.evaluate("(sheet) => document.styleSheets[0] === sheet", sheet)
+        assert page.evaluate("() => document.styleSheets.length") == 1
+    assert len(page.evaluate("() => window.styles")) == 1
