@@ -118,12 +118,12 @@ class WrittenRun:
 
 def write_crowd(run: WrittenRun, steps: int, people: int) -> None:
     """Write a long run at once: its files are as the monitor leaves them."""
-    run.open(total_steps=31_250)
     now = time.time()
     lines = (run.line(step, now - 200 * (steps - step)) for step in range(1, steps + 1))
     text = "".join(f"{json.dumps(vars(line))}\n" for line in lines)
     run.progress.write_text(text)
     run.step = steps
+    run.open(total_steps=31_250)
     run.live.write_peers(
         [
             Contributor(

@@ -7,6 +7,9 @@
     samples.json      the fixed prompts and what was drawn from them, in samples/
     feed.xml          an Atom feed: start, checkpoints, end
 
+A large peers.json or progress.jsonl also lies there compressed, as NAME.gz, which run.json says.
+The twin of progress.jsonl follows at a distance, and has what it has from the first line on.
+
 Any static host can carry the folder; every address in it is relative to it, but for those of
 checkpoints that are on the Hub.
 """
@@ -21,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from training.run import atomic, feed
+from training.run import atomic, feed, twins
 
 VERSION = 1
 
@@ -42,6 +45,7 @@ class RunCard:
     `schedule` has the sizes of the run's schedule, and `corners`, the steps between which the
     learning rate is a straight line, with its value there.
     `notice` is a sentence for whoever looks at the run, such as that nobody can be called.
+    `compressed` names the files that also lie there as NAME.gz.
     """
 
     name: str
@@ -55,6 +59,7 @@ class RunCard:
     links: dict[str, str] = field(default_factory=dict)
     finished: str | None = None
     notice: str = ""
+    compressed: list[str] = field(default_factory=list)
     version: int = VERSION
 
 
@@ -189,17 +194,21 @@ class LiveFolder:
         self.lock = threading.Lock()  # of the list of checkpoints, which two threads change
         self._feed_lock = threading.Lock()  # both threads write it
         self.progress = atomic.AppendOnlyLines(path / "progress.jsonl")
+        self._covered = 0  # bytes of progress.jsonl that are in its twin
 
     def start(self, card: RunCard) -> None:
         """Write `run.json`; a run that was started before keeps its time of start."""
         before = atomic.read_json(self.path / "run.json")
         if before is not None:
-            card = replace(card, start=before["start"])
+            card = replace(card, start=before["start"], compressed=before.get("compressed", []))
         atomic.write_json(self.path / "run.json", asdict(card))
         self.write_feed()
+        self._compress_progress(ahead=twins.SMALLEST_BYTES)
 
     def finish(self, time: str) -> None:
         """Note in `run.json` that the run is over: the page becomes an archive."""
+        if self._covered:
+            self._compress_progress(ahead=0)
         card = atomic.read_json(self.path / "run.json")
         atomic.write_json(self.path / "run.json", card | {"finished": time})
         self.write_feed()
@@ -218,14 +227,33 @@ class LiveFolder:
         """Add a step to `progress.jsonl`; a loss that is not finite is written as null."""
         loss = math.nan if line.loss is None else round(line.loss, 6)
         self.progress.append(asdict(line) | {"loss": loss if math.isfinite(loss) else None})
+        self._compress_progress(ahead=twins.SMALLEST_BYTES)
 
     def write_peers(self, contributors: list[Contributor]) -> None:
         """Replace `peers.json`."""
-        atomic.write_json(self.path / "peers.json", [asdict(entry) for entry in contributors])
+        path = self.path / "peers.json"
+        atomic.write_json(path, [asdict(entry) for entry in contributors])
+        if path.stat().st_size >= twins.SMALLEST_BYTES or twins.path_of(path).exists():
+            twins.write(path)
+            self._announce(path.name)
 
     def read_peers(self) -> list[Contributor]:
         """The contributors of `peers.json`."""
         return atomic.read_objects(self.path / "peers.json", lambda entry: Contributor(**entry))
+
+    def _compress_progress(self, ahead: int) -> None:
+        """Write the twin of `progress.jsonl` once the file is so many bytes ahead of it."""
+        path = self.progress.path
+        if path.stat().st_size - self._covered >= ahead:
+            self._covered = twins.write(path)
+            self._announce(path.name)
+
+    def _announce(self, name: str) -> None:
+        """Say in `run.json` that a file has a twin, once the run has a `run.json`."""
+        card = atomic.read_json(self.path / "run.json")
+        if card is not None and name not in card.get("compressed", []):
+            names = sorted([*card.get("compressed", []), name])
+            atomic.write_json(self.path / "run.json", card | {"compressed": names})
 
     def write_checkpoints(self, entries: list[CheckpointEntry]) -> None:
         """Replace `checkpoints.json`."""

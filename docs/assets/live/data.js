@@ -14,6 +14,7 @@
  * @property {string} join
  * @property {Record<string, string>} links
  * @property {string | null} finished
+ * @property {string[]} [compressed] Names of the files that also lie there as NAME.gz; absent in runs of before there were any.
  * @property {string} [notice] The organizers' notice, such as that no volunteer accepts connections.
  */
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 /* The small JSON files of a run: replaced as a whole, asked for again only when they are new. */
 
+import { requestCompressed } from "./compressed.js";
 import { request } from "./request.js";
 
 /** A JSON file of the run. @template Value */
@@ -17,10 +18,12 @@ export class LiveDocument {
   /**
    * @param {URL} address
    * @param {(value: any) => boolean} isUsable
+   * @param {() => boolean} [isCompressed] whether it also lies there as NAME.gz
    */
-  constructor(address, isUsable) {
+  constructor(address, isUsable, isCompressed = () => false) {
     this.address = address;
     this.isUsable = isUsable;
+    this.isCompressed = isCompressed;
   }
 
   /**
@@ -31,14 +34,25 @@ export class LiveDocument {
    * @throws when no usable answer comes
    */
   async read({ whole = false } = {}) {
-    const { status, headers, body } = await request(this.address, { cache: whole ? "reload" : this.#cache });
+    const options = /** @type {const} */ ({ cache: whole ? "reload" : this.#cache });
+    const packed = this.isCompressed() ? await requestCompressed(this.address, options) : undefined;
+    const { status, headers, body } = packed?.reply ?? (await request(this.address, options));
     if (status === 404) return { changed: false, headers };
     const version = `${headers.get("ETag")} ${headers.get("Last-Modified")} ${body.length}`;
     const settled = isSettled(headers);
     this.#cache = settled ? "no-cache" : "reload";
     if (settled && !whole && version === this.#version) return { changed: false, headers };
     this.#version = version;
-    return { changed: this.#take(body), headers };
+    const content = packed ? await packed.unpack().catch(() => this.#plain()) : body;
+    return { changed: this.#take(content), headers };
+  }
+
+  /**
+   * The plain file, where the compressed one cannot be read. Asked for by a range, it comes as it is:
+   * hosts may send a spoiled compressed file for the plain one, too.
+   */
+  async #plain() {
+    return (await request(this.address, { first: 0, cache: "reload" })).body;
   }
 
   /** The file as it was read last. */

@@ -20,10 +20,13 @@ export class RunFiles {
    */
   constructor(name, folder) {
     const file = (/** @type {string} */ path) => new URL(path, folder);
-    this.reader = new ProgressReader(file("progress.jsonl"));
+    /** @type {(path: string) => () => boolean} */
+    const isCompressed = (path) => () => Boolean(card.value?.compressed?.includes(path));
+    const card = new LiveDocument(file("run.json"), valid.isCard);
+    this.reader = new ProgressReader(file("progress.jsonl"), isCompressed("progress.jsonl"));
     this.documents = {
-      "run.json": new LiveDocument(file("run.json"), valid.isCard),
-      "peers.json": new LiveDocument(file("peers.json"), isList),
+      "run.json": card,
+      "peers.json": new LiveDocument(file("peers.json"), isList, isCompressed("peers.json")),
       "checkpoints.json": new LiveDocument(file("checkpoints.json"), isList),
       "samples.json": new LiveDocument(file("samples.json"), isSamples),
     };

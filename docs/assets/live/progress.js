@@ -2,9 +2,11 @@
 /*
  * progress.jsonl: one line per global step, read by byte ranges while it grows. A line counts once
  * it is whole. Each request begins with the last whole line read before: when that line is no longer
- * where it was, the file is another one, and everything is read again.
+ * where it was, the file is another one, and everything is read again. The first time, most of a long
+ * file comes from its compressed form, which has its lines from the first one on.
  */
 
+import { requestCompressed } from "./compressed.js";
 import { request, ServerError } from "./request.js";
 import { Turns } from "./turns.js";
 
@@ -137,9 +139,13 @@ export class ProgressReader {
   /** Whether the server sends the whole file, whatever is asked for. */
   #withoutRanges = false;
 
-  /** @param {URL} address */
-  constructor(address) {
+  /**
+   * @param {URL} address
+   * @param {() => boolean} [isCompressed] whether it also lies there as NAME.gz
+   */
+  constructor(address, isCompressed = () => false) {
     this.address = address;
+    this.isCompressed = isCompressed;
     this.progress = new Progress();
   }
 
@@ -150,7 +156,10 @@ export class ProgressReader {
    * @throws when no usable answer comes, or a file that was there is gone
    */
   async read() {
-    const first = this.#end ? this.#end - this.#last.length : undefined;
+    const packed = !this.#end && this.isCompressed() ? await requestCompressed(this.address) : undefined;
+    const began = packed ? await this.#takeCompressed(packed) : false;
+    // A range, be it all of the file, comes as it is: hosts may send a spoiled compressed file for it, too.
+    const first = this.#end || packed ? this.#end - this.#last.length : undefined;
     const reply = await this.#ask(first);
     const { status, headers } = reply;
     if (status === 404) {
@@ -158,9 +167,9 @@ export class ProgressReader {
       return { changed: false, headers };
     }
     const news = this.#newBytes(reply, first ?? 0);
-    if (news) return { changed: await this.#take(news), headers };
+    if (news) return { changed: (await this.#take(news)) || began, headers };
     this.#forget();
-    const whole = status === 200 ? reply : await request(this.address, { cache: "reload" });
+    const whole = status === 200 ? reply : await request(this.address, { first: 0, cache: "reload" });
     await this.#take(whole.body);
     return { changed: true, headers: whole.headers };
   }
@@ -178,6 +187,16 @@ export class ProgressReader {
   async restore(bytes) {
     this.#forget();
     await this.#take(bytes);
+  }
+
+  /**
+   * Take the lines of the compressed form. What is wrong with it, the plain file puts right.
+   *
+   * @param {import("./compressed.js").Packed} packed
+   */
+  async #takeCompressed(packed) {
+    const bytes = await packed.unpack().catch(() => undefined);
+    return bytes ? this.#take(bytes) : false;
   }
 
   /** @param {number | undefined} first */

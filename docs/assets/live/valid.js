@@ -56,7 +56,8 @@ export const isCard = (card) =>
   isObject(card) && ["name", "title", "recipe", "start", "join"].every((name) => isText(card[name])) &&
   Number.isFinite(card.parameters) && isObject(card.schedule) &&
   ["total_steps", "warmup_steps", "target_batch_size", "learning_rate"].every((name) => Number.isFinite(card.schedule[name])) && (isAbsent(card.schedule.corners) || isLine(card.schedule.corners)) &&
-  (isAbsent(card.finished) || isTime(card.finished)) && (isAbsent(card.links) || isObject(card.links));
+  (isAbsent(card.finished) || isTime(card.finished)) && (isAbsent(card.links) || isObject(card.links)) &&
+  (isAbsent(card.compressed) || (Array.isArray(card.compressed) && card.compressed.every(isText)));
 
 /** @param {any} peer */
 export const isPeer = (peer) =>

@@ -1,4 +1,6 @@
+import gzip
 import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from training.run.live import (
     read_samples,
     timestamp,
 )
+from training.run.twins import SMALLEST_BYTES
 
 LINE = ProgressLine(
     step=1,
@@ -85,3 +88,71 @@ def test_pictures_are_named_by_prompt_and_checkpoint(tmp_path: Path) -> None:
     assert samples["checkpoints"][1]["time"] == "again"
     name = samples["checkpoints"][1]["images"][1][0]
     assert (tmp_path / name).read_bytes() == b"8"
+
+
+def compressed(live: LiveFolder) -> list[str]:
+    names: list[str] = json.loads((live.path / "run.json").read_text())["compressed"]
+    return names
+
+
+def grow(live: LiveFolder, size: int) -> None:
+    """Append steps until `progress.jsonl` has at least so many bytes."""
+    while live.progress.path.stat().st_size < size:
+        live.append(replace(LINE, step=live.last_step() + 1))
+
+
+def test_a_short_run_has_no_compressed_files(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    live.append(LINE)
+    live.write_peers([])
+    live.finish("2027")
+    assert compressed(live) == []
+    assert list(tmp_path.glob("*.gz")) == []
+
+
+def test_a_long_run_has_its_first_steps_compressed_and_at_its_end_all(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    plain, twin = tmp_path / "progress.jsonl", tmp_path / "progress.jsonl.gz"
+    grow(live, SMALLEST_BYTES)
+    assert compressed(live) == ["progress.jsonl"]
+    first = gzip.decompress(twin.read_bytes())
+    assert first == plain.read_bytes()
+    live.append(replace(LINE, step=live.last_step() + 1))
+    assert gzip.decompress(twin.read_bytes()) == first, "it is not written again at each step"
+    live.finish("2027")
+    assert gzip.decompress(twin.read_bytes()) == plain.read_bytes()
+
+
+def test_a_twin_is_a_single_member_since_browsers_take_no_second_one(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    grow(live, 2 * SMALLEST_BYTES + 1000)
+    reader = zlib.decompressobj(wbits=31)
+    assert len(reader.decompress((tmp_path / "progress.jsonl.gz").read_bytes())) > SMALLEST_BYTES
+    assert reader.eof
+    assert reader.unused_data == b""
+
+
+def test_a_restarted_monitor_compresses_what_an_earlier_one_left(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    grow(live, SMALLEST_BYTES)
+    (tmp_path / "progress.jsonl.gz").unlink()
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    assert compressed(live) == ["progress.jsonl"]
+    twin = gzip.decompress((tmp_path / "progress.jsonl.gz").read_bytes())
+    assert twin == (tmp_path / "progress.jsonl").read_bytes()
+
+
+def test_a_long_list_of_contributors_is_compressed_at_each_change(tmp_path: Path) -> None:
+    live = LiveFolder(tmp_path)
+    live.start(CARD)
+    who = Contributor("id", "alice", 64, 10.5, timestamp(0), timestamp(1), "training", 2)
+    for count in (1000, 900, 1):
+        live.write_peers([who] * count)
+        twin = gzip.decompress((tmp_path / "peers.json.gz").read_bytes())
+        assert twin == (tmp_path / "peers.json").read_bytes()
+    assert compressed(live) == ["peers.json"]
