@@ -8,8 +8,9 @@ from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
+from calculator.peaks.chunks import Trace, bytes_in_order
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of
-from calculator.peaks.trace import Trace, bytes_in_order, record
+from calculator.peaks.trace import record
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.context_parallel import context_note

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from calculator.autograd.ledger import PartEvent, part_events
 from calculator.autograd.sizes import Numbers
 from calculator.parts import Part, Phase
+from calculator.peaks.chunks import Layout, layout_of
 from calculator.peaks.names import Name, NamedTape
 from calculator.peaks.step import Step, run_step
 from calculator.peaks.timeline import bytes_of
-from calculator.peaks.trace import Layout, layout_of
 
 Layer = tuple[str, int]
 
@@ -274,17 +274,15 @@ def _depths(step: Step, left_out: Sequence[int]) -> tuple[Mapping[Layer, int], M
     """The depth of each layer on the tape, a repeated one's first; and that of each stack."""
     places: dict[Layer, int] = {}
     depths: dict[str, int] = {}
-    number = 0
-    for stack, runs in step.runs:
+    for stack, first, runs in step.stacks():
         position = depth = 0
-        for run in runs:
+        for number, run in enumerate(runs, first):
             later = (run.repeated + 1) * run.unit  # the first place after what is left out
             for place in range(len(run.slots)):
                 skipped = left_out[number] * run.unit if place >= later else 0
                 places[stack, position + place] = depth + place + skipped
             position += len(run.slots)
             depth += len(run.slots) + left_out[number] * run.unit
-            number += 1
         depths[stack] = depth
     return places, depths
 

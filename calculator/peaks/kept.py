@@ -52,8 +52,8 @@ def kept_by_layer(architecture: Architecture, plan: Plan) -> dict[str, int]:
         raise InputError("layers", architecture.layers, rule)
     chunk = next(
         chunk
-        for number, chunk in enumerate(trace.chunks)
-        if chunk.repeats == (number, number + 1, full) and chunk.phase is Phase.FORWARD
+        for chunk in trace.chunks
+        if chunk.repeats == (1, full) and chunk.phase is Phase.FORWARD
     )
     terms: Counter[str] = Counter()
     for part, number, count in chunk.net:

@@ -5,7 +5,7 @@ Source: pipeline
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from calculator.autograd import backward as engine
 from calculator.autograd import operations as op
@@ -21,18 +21,9 @@ from calculator.parts import Phase
 from calculator.techniques.turns import Pass, Turns
 
 Held = tuple[Shape, DType]
-
-
-class Flying(NamedTuple):
-    """A micro-batch between its passes through a stage: what went out, and what came in.
-
-    `leaves` get gradients without being weights: the input, and embeddings that ask for theirs.
-    """
-
-    out: Tensor
-    given: Leaf | None
-    loss: Tensor | None
-    leaves: list[Leaf]
+# a tensor that is sent, or what stands for it: it dies with the last that holds it
+Sent = TypeVar("Sent")
+Made = TypeVar("Made", covariant=True)
 
 
 def held_inputs(stages: Sequence[CausalModel], mode: Mode, turns: Turns) -> list[Held]:
@@ -43,89 +34,163 @@ def held_inputs(stages: Sequence[CausalModel], mode: Mode, turns: Turns) -> list
     return [words] * ends + [stream] * turns.count * (2 * len(stages) - ends)
 
 
-class Pipelined:
-    """One GPU at work: what its micro-batches in flight hold, and what it has sent."""
+class Passing(Protocol[Made]):
+    """A stage that micro-batches pass through; it holds what they need on their way back."""
 
-    def __init__(self, stages: Sequence[CausalModel], turns: Turns, tape: Tape) -> None:
-        self.stages, self.turns, self.tape = stages, turns, tape
-        self.flying: dict[Pass, Flying] = {}
-        self.losses: list[Tensor] = []
-        self.output: Tensor | None = None
-        self.sent: list[Tensor | None] = []  # gradients
-        self.handed: list[Tensor] = []  # outputs
+    @property
+    def is_last(self) -> bool:
+        """True if it has the loss, and sends no outputs."""
+
+    def begin(self, each: Pass) -> Made:
+        """The output of a forward pass."""
+
+    def end(self, each: Pass) -> None:
+        """The rest of the forward pass: the last stage's loss."""
+
+    def backward(self, each: Pass) -> Made | None:
+        """The gradient of what the stage was given, if it was."""
+
+
+class Pipelined(Generic[Sent]):
+    """One GPU at work, and what it holds of all that it has sent."""
+
+    def __init__(self, stages: Sequence[Passing[Sent]], turns: Turns) -> None:
+        self.stages, self.turns = stages, turns
+        self.output: Sent | None = None
+        self.sent: list[Sent] = []  # gradients
+        self.handed: list[Sent] = []  # outputs
 
     def run(self) -> None:
         """All passes."""
-        t = self.tape
-        made = iter([t.input(*each) for each in held_inputs(self.stages, t.mode, self.turns)])
-        ids = next(made) if self.stages[0].is_first else None
-        labels = next(made) if self.stages[-1].is_last else None
-        buffers = {
-            each: None if self._has_no_buffer(each) else next(made) for each in self.turns.passes
-        }
-        for each, buffer in buffers.items():
-            with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
-                if each.is_forward:
-                    self.forward(each, buffer, ids, labels)
-                else:
-                    self.backward(each, buffer)
+        for each in self.turns.passes:
+            if each.is_forward:
+                self.forward(each)
+            else:
+                self.backward(each)
 
-    def _has_no_buffer(self, each: Pass) -> bool:
-        """True if nothing arrives for a pass from another GPU."""
-        stage = self.stages[each.stage]
-        return stage.is_first if each.is_forward else stage.is_last
-
-    def forward(
-        self, each: Pass, given: Tensor | None, ids: Tensor | None, labels: Tensor | None
-    ) -> None:
+    def forward(self, each: Pass) -> None:
         """One micro-batch forward; its output stays, and the one before goes."""
-        t, model = self.tape, self.stages[each.stage]
-        t.ledger.begin(Phase.FORWARD)
-        known = len(t.leaves)
-        leaf = None if given is None else t.leaf(given)
-        out = model.hidden(self._own(ids) if leaf is None else leaf)
-        if model.is_last:
-            out = model.logits(out)
-        t.end_autocast()
+        stage = self.stages[each.stage]
+        out = stage.begin(each)
         if self.turns.keeps_output:
             self.output = out
-        loss = None
-        if model.is_last:
-            loss = causal_loss(out, self._own(labels))
-            t.end_autocast()
-            self.losses.append(loss)
-        made = islice(t.leaves.values(), known, None)
-        leaves = [item for item in made if not isinstance(item, Weight)]
-        self.flying[each] = Flying(out, leaf, loss, leaves)
+        stage.end(each)
         waits = self.turns.keeps_sent or each.micro_batch < self.turns.ahead - 1
-        if waits and not model.is_last:
+        if waits and not stage.is_last:
             self._keep(self.handed, out)
 
-    def _keep(self, sent: list[Any], tensor: Tensor | None) -> None:
+    def backward(self, each: Pass) -> None:
+        """One micro-batch backward; the gradient of its input is sent."""
+        gradient = self.stages[each.stage].backward(each)
+        if gradient is not None:
+            self._keep(self.sent, gradient)
+        left = self.turns.count - self.turns.ahead  # forward passes after the first backward one
+        if not self.turns.keeps_sent and each.micro_batch >= left:
+            self.handed.clear()
+
+    def _keep(self, sent: list[Sent], tensor: Sent) -> None:
         if not self.turns.keeps_sent:
             sent.clear()
         sent.append(tensor)
+
+
+Taped = TypeVar("Taped", bound="TapedStage")
+
+
+class Flying(NamedTuple):
+    """A micro-batch between its passes through a stage: what went out, and what came in.
+
+    `leaves` get gradients without being weights: the input, and embeddings that ask for theirs.
+    """
+
+    out: Tensor
+    given: Leaf | None
+    leaves: list[Leaf]
+
+
+class TapedStage:
+    """A stage that records its passes; `buffers` has what arrives for each from another GPU."""
+
+    def __init__(
+        self,
+        model: CausalModel,
+        turns: Turns,
+        tape: Tape,
+        words: Sequence[Tensor | None],
+        buffers: dict[Pass, Tensor],
+    ) -> None:
+        self.model, self.turns, self.tape, self.buffers = model, turns, tape, buffers
+        self.ids, self.labels = words
+        self.flying: dict[Pass, Flying] = {}
+        self.losses: dict[Pass, Tensor] = {}
+
+    @property
+    def is_last(self) -> bool:
+        """True if it has the loss."""
+        return self.model.is_last
+
+    def begin(self, each: Pass) -> Tensor:
+        """The output of a forward pass."""
+        t, model, given = self.tape, self.model, self.buffers.get(each)
+        t.ledger.begin(Phase.FORWARD)
+        with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
+            known = len(t.leaves)
+            leaf = None if given is None else t.leaf(given)
+            out = model.hidden(self._own(self.ids) if leaf is None else leaf)
+            if model.is_last:
+                out = model.logits(out)
+                t.ledger.begin(Phase.LOSS)  # while autocast's copies are there
+            t.end_autocast()
+        made = islice(t.leaves.values(), known, None)
+        leaves = [item for item in made if not isinstance(item, Weight)]
+        self.flying[each] = Flying(out, leaf, leaves)
+        return out
+
+    def end(self, each: Pass) -> None:
+        """The last stage's loss."""
+        if self.model.is_last:
+            t = self.tape
+            with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
+                self.losses[each] = causal_loss(self.flying[each].out, self._own(self.labels))
+                t.end_autocast()
+
+    def backward(self, each: Pass) -> Tensor | None:
+        """The gradient of the input; losses stay."""
+        t, forward = self.tape, each._replace(is_forward=True)
+        out, leaf, leaves = self.flying.pop(forward)
+        with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
+            if self.model.is_last:
+                loss = self.losses[forward]
+                t.ledger.begin(Phase.LOSS)
+                engine.backward([loss], [t.like(loss)])
+            else:
+                t.ledger.begin(Phase.BACKWARD)
+                engine.backward([out], [self.buffers[each]])
+        for item in leaves:
+            t.forget(item)
+        if leaf is None:
+            return None
+        gradient, leaf.gradient = leaf.gradient, None
+        return gradient
 
     def _own(self, words: Tensor | None) -> Tensor:
         assert words is not None
         return op.part(words, self.tape.mode.batch, SEQUENCE)
 
-    def backward(self, each: Pass, gradient: Tensor | None) -> None:
-        """One micro-batch backward; the gradient of its input is sent."""
-        t = self.tape
-        out, leaf, loss, leaves = self.flying.pop(each._replace(is_forward=True))
-        if gradient is None:
-            assert loss is not None
-            t.ledger.begin(Phase.LOSS)
-            engine.backward([loss], [t.like(loss)])
-        else:
-            t.ledger.begin(Phase.BACKWARD)
-            engine.backward([out], [gradient])
-        for item in leaves:
-            t.forget(item)
-        if leaf is not None:
-            self._keep(self.sent, leaf.gradient)
-            leaf.gradient = None
-        left = self.turns.count - self.turns.ahead  # forward passes after the first backward one
-        if not self.turns.keeps_sent and each.micro_batch >= left:
-            self.handed.clear()
+
+def taped_stages(
+    models: Sequence[CausalModel], turns: Turns, tape: Tape, kind: type[Taped]
+) -> list[Taped]:
+    """The stages of one GPU on a tape, with their inputs and buffers."""
+    made = iter([tape.input(*each) for each in held_inputs(models, tape.mode, turns)])
+    ids = next(made) if models[0].is_first else None
+    labels = next(made) if models[-1].is_last else None
+    buffers: list[dict[Pass, Tensor]] = [{} for _ in models]
+    for each in turns.passes:
+        model = models[each.stage]
+        if not (model.is_first if each.is_forward else model.is_last):
+            buffers[each.stage][each] = next(made)
+    return [
+        kind(model, turns, tape, (ids, labels), own)
+        for model, own in zip(models, buffers, strict=True)
+    ]

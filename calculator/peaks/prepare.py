@@ -128,15 +128,14 @@ def _step(
     left_out: list[int] = []
     taped: list[Model] = []
     before = 0
-    for stage, model in enumerate(models):
+    for model in models:
         short: dict[str, Any] = {}
         for name, stack in model.stacks():
             keeping = keeping_of(stack.layers, every, before)
             before += stack.layers
             short[name], (own, more) = arrange(stack, groups, own_last, keeping)
-            for turn in turns.names(stage) if turns else [""]:
-                runs.append((stack.name + turn, own))
-                left_out += more
+            runs.append((stack.name, own))
+            left_out += more
         taped.append(model.altered(**short))
     step = Step(tuple(taped), tuple(runs), mode, turns)
     return _steps.setdefault((step.structure, step.runs, mode, turns), step), tuple(left_out)

@@ -16,7 +16,7 @@ from calculator.autograd.sizes import ONE, Shape
 from calculator.autograd.tape import Tape
 from calculator.models.model import CausalModel, Model
 from calculator.parts import Phase
-from calculator.peaks.pipelined import Pipelined, held_inputs
+from calculator.peaks.pipelined import Pipelined, TapedStage, held_inputs, taped_stages
 from calculator.peaks.runs import Run
 from calculator.techniques.turns import Turns
 
@@ -26,7 +26,7 @@ class Step:
     """A recorded step: a model whose stacks hold the taped layers, their runs, and a mode.
 
     `models` are several only of a GPU that has several stages of a pipeline. `runs` are those of
-    each stack, by its name, and `turns` the passes of a pipeline.
+    each stack of each model, by its name, and `turns` the passes of a pipeline.
     """
 
     models: tuple[Model, ...]
@@ -44,6 +44,18 @@ class Step:
     def stages(self) -> list[CausalModel]:
         """Those of a pipeline."""
         return [model for model in self.models if isinstance(model, CausalModel)]
+
+    def stacks(self) -> Iterator[tuple[str, int, tuple[Run, ...]]]:
+        """Every stack by the name that its layers are marked with, and its runs from a number on.
+
+        In a pipeline it stands there once for each micro-batch, with the same numbers.
+        """
+        of_models = (stage for stage, model in enumerate(self.models) for _ in model.stacks())
+        number = 0
+        for stage, (name, runs) in zip(of_models, self.runs, strict=True):
+            for turn in self.turns.names(stage) if self.turns else ("",):
+                yield name + turn, number, runs
+            number += len(runs)
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -66,7 +78,7 @@ def run_step(step: Step, tape: Tape | None = None) -> Tape:
     if not step.turns:
         return finish(begin(step, tape))
     t = tape or Tape(step.mode)
-    Pipelined(step.stages, step.turns, t).run()
+    Pipelined(taped_stages(step.stages, step.turns, t, TapedStage), step.turns).run()
     return t
 
 
@@ -131,7 +143,7 @@ def finish(begun: Begun) -> Tape:
 class Window:
     """The unit of a run that stands for its left-out units: layers of a stack, from and to.
 
-    `run` is the run's number among those of all stacks.
+    `run` is the run's number among those of all models' stacks.
     """
 
     stack: str
@@ -142,15 +154,13 @@ class Window:
 
 def windows(step: Step) -> Iterator[Window]:
     """Those of all full runs."""
-    number = 0
-    for stack, runs in step.runs:
+    for stack, first_run, runs in step.stacks():
         position = 0
-        for run in runs:
+        for number, run in enumerate(runs, first_run):
             if run.is_full:
                 first = position + run.repeated * run.unit
                 yield Window(stack, first, first + run.unit, number)
             position += len(run.slots)
-            number += 1
 
 
 def living(ledger: Ledger, step: Step) -> Mapping[tuple[int, int | None], int]:

@@ -9,7 +9,7 @@ from math import prod
 from calculator.allocator import round_block
 from calculator.autograd.sizes import Numbers
 from calculator.parts import Part, Phase
-from calculator.peaks.trace import Bytes, Trace
+from calculator.peaks.chunks import Bytes, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def measure(
         changes.append(change)
         total += change
         if chunk.repeats is not None:
-            first, last, run = chunk.repeats
-            total += left_out[run] * sum(changes[first:last])
+            count, run = chunk.repeats
+            total += left_out[run] * sum(changes[-count:])
     return {
         phase: Peak(phase, _parts(trace, signed, left_out, static, number, at))
         for phase, (_, number, at) in highest.items()
@@ -84,16 +84,20 @@ def _parts(
     """Bytes by part after `at` events of chunk `number`."""
     parts = list(static)
     changes: list[list[int]] = []
+    made: dict[int, list[int]] = {}  # of chunks that have the same net
     for chunk in trace.chunks[:number]:
-        change = [0] * len(Part)
-        for part, size, count in chunk.net:
-            change[part] += count * signed[size]
+        change = made.get(id(chunk.net))
+        if change is None:
+            change = made[id(chunk.net)] = [0] * len(Part)
+            for part, size, count in chunk.net:
+                change[part] += count * signed[size]
         changes.append(change)
-        _add(parts, change, 1)
+        if any(change):
+            _add(parts, change, 1)
         if chunk.repeats is not None:
-            first, last, run = chunk.repeats
-            for repeated in changes[first:last]:
-                _add(parts, repeated, left_out[run])
+            repeated, run = chunk.repeats
+            for change in changes[-repeated:]:
+                _add(parts, change, left_out[run])
     for part, (places, changed) in enumerate(trace.chunks[number].part_events):
         parts[part] += sum(map(signed.__getitem__, changed[: bisect_right(places, at)]))
     return tuple(parts)

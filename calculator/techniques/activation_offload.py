@@ -19,8 +19,9 @@ from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured, type_of
+from calculator.peaks.chunks import bytes_in_order
 from calculator.peaks.prepare import Prepared
-from calculator.peaks.trace import bytes_in_order, record
+from calculator.peaks.trace import record
 from calculator.plan import ActivationOffload, Attention, Checkpointing, Offload, Plan
 
 

@@ -16,6 +16,8 @@ from calculator.protocol import handle
 
 ESTIMATED = ("bert-base", "t5-11b", "gpt2-l", "gpt3-175b", "dalle-together")
 ANSWERED = "gpt2-l"
+PIPELINED = {"pipeline_parallel": 4, "pipeline_schedule": "interleaved", "pipeline_stages": 2}
+MICRO_BATCHES = (8, 64)
 NEW = (*ESTIMATED, "meta-llama/Llama-3.1-8B", "google/gemma-4-E2B")
 
 
@@ -57,6 +59,21 @@ def seconds_of_a_new_structure(name: str, rounds: int = 5) -> float:
     return min(times)
 
 
+def seconds_of_a_schedule(name: str, micro_batches: int, is_new: bool, rounds: int = 5) -> float:
+    """The fastest of several estimates of a pipeline, of which only the schedule may be new."""
+    model = find_model(name)
+    plan = Plan(**PIPELINED, accumulation=micro_batches)  # type: ignore[arg-type]
+    estimate(model, plan)
+    times = []
+    for _ in range(rounds):
+        for cache in (record, _recorded_parts, *([_known] if is_new else [])):
+            cache.cache_clear()
+        began = time.perf_counter()
+        estimate(model, plan)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
 def request(batch_size: int) -> str:
     """The page's request when its slider moves."""
     params = {"model": ANSWERED, "batch_size": str(batch_size)}
@@ -72,5 +89,9 @@ def measure() -> str:
         for name in ESTIMATED
     }
     times |= {f"first estimate {name}": seconds_of_a_new_structure(name) for name in NEW}
+    for count in MICRO_BATCHES:
+        words = f"{ANSWERED} in a pipeline, {count} micro-batches"
+        times[f"first estimate of {words}"] = seconds_of_a_schedule(ANSWERED, count, is_new=True)
+        times[f"new schedule for {words}"] = seconds_of_a_schedule(ANSWERED, count, is_new=False)
     times[f"answer {ANSWERED}, text to text"] = seconds_per_call(lambda size: handle(request(size)))
     return json.dumps(times)

@@ -5,8 +5,8 @@ import pytest
 from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64, DType
 from calculator.autograd.sizes import ONE, Size, size
 from calculator.parts import Part, Phase
+from calculator.peaks.chunks import Bytes, Chunk, Trace
 from calculator.peaks.timeline import Peak, measure
-from calculator.peaks.trace import Bytes, Chunk, Trace
 
 # sizes of 1, 2 and 4 blocks of 512 bytes at n = 128
 N = size("n")
@@ -15,7 +15,7 @@ NUMBERS = {"n": 128}
 STATIC = (100, 20, 3, 0, 0)
 
 
-def chunk(phase: Phase, *events: int, repeats: tuple[int, int, int] | None = None) -> Chunk:
+def chunk(phase: Phase, *events: int, repeats: tuple[int, int] | None = None) -> Chunk:
     """Events that all belong to the temporaries."""
     part = Part.TEMPORARIES
     changes = [((), ()) for _ in Part]
@@ -71,13 +71,24 @@ def test_a_phase_of_several_chunks_has_the_peak_of_the_highest() -> None:
 
 @pytest.mark.parametrize("left_out", [0, 1, 40])
 def test_left_out_layers_add_what_one_of_them_keeps(left_out: int) -> None:
-    layer = chunk(Phase.FORWARD, 1, 2, -2, repeats=(0, 1, 0))
+    layer = chunk(Phase.FORWARD, 1, 2, -2, repeats=(1, 0))
     found = totals((left_out,), layer, chunk(Phase.LOSS, 3))
     assert found[Phase.LOSS] == 1 + left_out + 4
 
 
 @pytest.mark.parametrize("left_out", [0, 1, 40])
 def test_the_peaks_parts_count_left_out_layers_too(left_out: int) -> None:
-    chunks = (chunk(Phase.FORWARD, 1, 2, -2, repeats=(0, 1, 0)), chunk(Phase.LOSS, 3))
+    chunks = (chunk(Phase.FORWARD, 1, 2, -2, repeats=(1, 0)), chunk(Phase.LOSS, 3))
     peaks = measure(Trace(SIZES, chunks), NUMBERS, (left_out,), STATIC)
     assert peaks[Phase.LOSS].parts == (100, 20, 3, 0, 512 * (1 + left_out + 4))
+
+
+def test_a_chunk_may_stand_in_several_places() -> None:
+    layer = chunk(Phase.FORWARD, 3, 1, -1, repeats=(1, 0))
+    found = totals((2,), layer, layer, chunk(Phase.LOSS, 2))
+    assert found == {Phase.FORWARD: 3 * 4 + 5, Phase.LOSS: 2 * 3 * 4 + 2}
+
+
+def test_left_out_layers_repeat_chunks_before_as_well() -> None:
+    before, last = chunk(Phase.FORWARD, 1), chunk(Phase.FORWARD, 2, repeats=(2, 0))
+    assert totals((5,), before, last, chunk(Phase.LOSS, 3))[Phase.LOSS] == 6 * (1 + 2) + 4

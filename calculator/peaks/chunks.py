@@ -1,0 +1,266 @@
+"""A tape made ready to be measured: sizes, and events in chunks that layers repeat.
+
+What one more unit of a run (`calculator.peaks.runs`) adds to the living bytes, forward and
+backward, is added for each unit that was left out; inside the run the total then goes straight up
+or down, so no layer left out can be the peak.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, pairwise
+from operator import itemgetter
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.ledger import Ledger, Mark, Move, PartEvent, part_events
+from calculator.autograd.sizes import Numbers, Size, number_of
+from calculator.parts import Part, Phase
+from calculator.peaks.step import Step, windows
+from calculator.peaks.valleys import without_valleys
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A size in a number format; with `run`, that size once for each left-out unit of the run."""
+
+    size: Size
+    dtype: DType
+    run: int | None = None
+
+
+# for each part, the events before each of its changes, and the changes
+ByPart = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Events between two boundaries, all of one phase.
+
+    `events` are signed numbers of sizes, without the valleys that change no peak, and `origins`
+    how many of all events had happened at each. `part_events` has for each part the events before
+    each of its changes, and the changes as signed numbers of sizes; `net` is what is left at the
+    end, as (part, size, how often). `repeats` says that this chunk and some before it, so many
+    together, are there once more for each left-out layer of a run, and names the run. The same
+    chunk may stand in several places.
+    """
+
+    phase: Phase
+    events: tuple[int, ...]
+    origins: tuple[int, ...]
+    part_events: ByPart
+    net: tuple[tuple[int, int, int], ...]
+    repeats: tuple[int, int] | None = None
+
+
+# events, their parts, and moves between parts; all that a chunk keeps of them
+Placed = tuple[tuple[int, ...], tuple[Part, ...], tuple[Move, ...]]
+Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...]]
+# a chunk, and the elements and format of a tensor of which something is noted in it
+Noted = tuple[int, Size, DType]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded step; sizes are numbered from 1.
+
+    `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
+    elements, and their format. `moved` are tensors that go to RAM, and `exchanged` those that
+    several GPUs exchange, by the name of the collective, named in the same way.
+    """
+
+    sizes: tuple[Bytes, ...]
+    chunks: tuple[Chunk, ...]
+    arrivals: tuple[Noted, ...] = ()
+    moved: tuple[Noted, ...] = ()
+    exchanged: tuple[tuple[str, tuple[Noted, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Positions of phases, repeats and boundaries in a ledger, by event number.
+
+    `repeats` has by its end a stretch that each left-out unit of a run repeats: start, end, run.
+    `sizes` are the ledger's, numbered from 1, and one more for each of the deaths in `late`.
+    """
+
+    phases: Mapping[int, Phase]
+    repeats: Mapping[int, tuple[int, int, int]]
+    sizes: Sequence[Bytes]
+    late: Mapping[int, int]
+    edges: Sequence[int]
+
+
+def layout_of(ledger: Ledger, step: Step) -> Layout:
+    """Read a recorded step's marks."""
+    marks = {mark: at for at, mark in reversed(ledger.marks)}
+    phases = dict(ledger.phases)
+    heads = (at for (name, _, back), at in marks.items() if back and name.startswith("head"))
+    phases |= dict.fromkeys(heads, Phase.BACKWARD)
+    repeats = {end: (start, end, run) for start, end, run in _repeats(marks, step)}
+    sizes = [Bytes(*size) for size in ledger.sizes]
+    late = _late_deaths(ledger, marks, repeats, sizes)
+    starts = {start for start, _, _ in repeats.values()}
+    edges = sorted({0, len(ledger.events), *phases, *repeats, *starts})
+    return Layout(phases, repeats, sizes, late, edges)
+
+
+def chunked(ledger: Ledger, step: Step) -> Trace:
+    """The trace of a recorded step."""
+    layout = layout_of(ledger, step)
+    order, chunks = chunks_of(ledger, step, layout)
+    arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
+
+    def placed_in_chunks(noted: Sequence[Noted]) -> tuple[Noted, ...]:
+        return tuple((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in noted)
+
+    moved = placed_in_chunks(ledger.moved)
+    exchanged = tuple((name, placed_in_chunks(each)) for name, each in ledger.exchanged.items())
+    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged)
+
+
+def chunks_of(
+    ledger: Ledger, step: Step, layout: Layout, cuts: Sequence[int] = ()
+) -> tuple[list[int], list[Chunk]]:
+    """The boundaries of all chunks, by event number, and the chunks; `cuts` are some more."""
+    order = sorted({*layout.edges, *cuts, *_unit_starts(ledger, step)})
+    place = {at: number for number, at in enumerate(order)}
+    chunks = []
+    shapes: dict[Placed, Shaped] = {}
+    phase = Phase.FORWARD
+    late = sorted(layout.late)
+    for start, end in pairwise(order):
+        phase = layout.phases.get(start, phase)
+        repeated = layout.repeats.get(end)
+        count = repeated and (place[end] - place[repeated[0]], repeated[2])
+        own = late[bisect_left(late, start) : bisect_left(late, end)]
+        placed = _events(ledger, {at: layout.late[at] for at in own}, start, end)
+        shape = shapes.get(placed)
+        if shape is None:  # layers that behave alike have equal events
+            shape = shapes[placed] = _shaped(*placed)
+        chunks.append(Chunk(phase, *shape, count))
+    return order, chunks
+
+
+def chunk_of(phase: Phase, events: Sequence[int], parts: Sequence[Part]) -> Chunk:
+    """A chunk of some events alone."""
+    return Chunk(phase, *_shaped(events, parts, ()))
+
+
+def _shaped(events: Sequence[int], parts: Sequence[Part], moves: Sequence[Move]) -> Shaped:
+    peaks, origins = without_valleys(events)
+    by_part = _by_part(part_events(events, parts, moves))
+    return peaks, origins, by_part, _net(by_part)
+
+
+def bytes_in_order(
+    trace: Trace, noted: Sequence[Noted], numbers: Numbers, left_out: Sequence[int]
+) -> list[int]:
+    """Bytes of each tensor that was noted, those of left-out layers too, in order."""
+    by_chunk: list[list[int]] = [[] for _ in trace.chunks]
+    for place, size, dtype in noted:
+        by_chunk[place].append(number_of(size, numbers) * dtype.width)
+    found: list[int] = []
+    for number, chunk in enumerate(trace.chunks):
+        found += by_chunk[number]
+        if chunk.repeats is not None:
+            count, run = chunk.repeats
+            repeated = by_chunk[number + 1 - count : number + 1]
+            found += [each for part in repeated for each in part] * left_out[run]
+    return found
+
+
+def _late_deaths(
+    ledger: Ledger,
+    marks: Mapping[Mark, int],
+    repeats: Mapping[int, tuple[int, int, int]],
+    sizes: list[Bytes],
+) -> dict[int, int]:
+    """Deaths outside of all layers, of bytes born in a layer that is repeated.
+
+    Such bytes (autocast's copies) die for each left-out layer too; `sizes` gains one for each, and
+    the result gives its number by event.
+    """
+    outside = bytearray(b"\1") * len(ledger.events)
+    for start, end in _layer_spans(marks):
+        outside[start:end] = bytes(end - start)
+    late: dict[int, int] = {}
+    spans = sorted(repeats.values())  # no two of them meet
+    starts = [start for start, _, _ in spans]
+    for at in compress(range(len(outside)), outside):
+        signed, birth = ledger.events[at], ledger.births[at]
+        place = bisect_right(starts, birth) - 1
+        if signed < 0 and place >= 0 and birth < spans[place][1]:
+            sizes.append(replace(sizes[-signed - 1], run=spans[place][2]))
+            late[at] = len(sizes)
+    return late
+
+
+def _layer_spans(marks: Mapping[Mark, int]) -> Iterator[tuple[int, int]]:
+    for (stack, position, backward), start in marks.items():
+        following = marks.get((stack, position + (-1 if backward else 1), backward))
+        if following is not None:
+            yield start, following
+
+
+def _events(ledger: Ledger, late: Mapping[int, int], start: int, end: int) -> Placed:
+    """The events of a chunk and their parts, with its late deaths of left-out layers put in."""
+    first, last = (bisect_right(ledger.moves, at, key=itemgetter(0)) for at in (start, end))
+    moves = ledger.moves[first:last]
+    if not late:
+        placed = tuple((at - start, old, new, size) for at, old, new, size in moves)
+        return tuple(ledger.events[start:end]), tuple(ledger.parts[start:end]), placed
+    events: list[int] = []
+    parts: list[Part] = []
+    shifts = [0]
+    for at in range(start, end):
+        events.append(ledger.events[at])
+        parts.append(ledger.parts[at])
+        if at in late:
+            events.append(-late[at])
+            parts.append(ledger.parts[at])
+        shifts.append(len(events))
+    placed = tuple((shifts[at - start], old, new, size) for at, old, new, size in moves)
+    return tuple(events), tuple(parts), placed
+
+
+def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int]]:
+    """Start and end of the unit that stands for a run's left-out units, in both directions."""
+    for one in windows(step):
+        yield marks[one.stack, one.first, False], marks[one.stack, one.end, False], one.run
+        yield marks[one.stack, one.end - 1, True], marks[one.stack, one.first - 1, True], one.run
+
+
+def _unit_starts(ledger: Ledger, step: Step) -> Iterator[int]:
+    """Starts of all units of full runs, in both directions: most of them have equal events."""
+    marks = {mark: at for at, mark in reversed(ledger.marks)}
+    for stack, _, runs in step.stacks():
+        position = 0
+        for run in runs:
+            end = position + len(run.slots)
+            for first in range(position, end + 1, run.unit) if run.is_full else ():
+                for mark in ((stack, first, False), (stack, first - 1, True)):
+                    if mark in marks:
+                        yield marks[mark]
+            position = end
+
+
+def _net(
+    by_part: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> tuple[tuple[int, int, int], ...]:
+    """Part, size and how many more came than went, where that is not none."""
+    found = []
+    for part, (_, sizes) in zip(Part, by_part, strict=True):
+        counts: dict[int, int] = {}
+        for size in sizes:
+            number = abs(size)
+            counts[number] = counts.get(number, 0) + (1 if size > 0 else -1)
+        found += [(part, size, count) for size, count in counts.items() if count]
+    return tuple(found)
+
+
+def _by_part(changes: Sequence[PartEvent]) -> ByPart:
+    found: list[tuple[list[int], list[int]]] = [([], []) for _ in Part]
+    for at, part, size in changes:
+        found[part][0].append(at)
+        found[part][1].append(size)
+    return tuple((tuple(places), tuple(sizes)) for places, sizes in found)
