@@ -437,6 +437,31 @@ KEEPING_KERNELS: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] 
     (2, 200, 5, {"precision": "fp32"}),
 )
 
+# and where weights are in 4 bits, or layers in shares or stages
+KEEPING_PACKED: Final[tuple[dict[str, Any], ...]] = (
+    {"quantization": "nf4", "precision": "half"},
+    {"quantization": "fp4-double", "lora_dropout": 0.1},
+)
+KEEPING_SPLIT: Final[tuple[tuple[int, int, dict[str, Any]], ...]] = (
+    (2, 100, {}),
+    (1, 128, {"precision": "half"}),
+)
+KEEPING_PARTED: Final[tuple[tuple[int, int, int, dict[str, Any]], ...]] = (
+    (2, 96, 2, {}),
+    (1, 192, 4, {"precision": "half", "attention": "eager"}),
+)
+KEEPING_PIPED: Final[tuple[tuple[int, int, int, int, dict[str, Any]], ...]] = (
+    (2, 100, 2, 3, {}),
+    (1, 128, 3, 4, {"precision": "half", "pipeline_schedule": "gpipe"}),
+    (2, 80, 2, 4, {"pipeline_schedule": "interleaved", "attention": "eager"}),
+    (2, 96, 2, 2, {"lora": 8, "lora_targets": "all-linear"}),
+)
+# models of which the last stage is the fullest, under autocast with 16-bit copies of its weights
+KEEPING_LAST: Final = (
+    *("HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.2-1B"),
+    "meta-llama/Llama-3.1-8B",
+)
+
 # A gradient scaler: what a model of each type is measured with, and more for a few.
 SCALED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 100, 5, {}),
@@ -943,6 +968,17 @@ def _keeping() -> Iterator[Configuration]:
     for name, (batch, length, depth, mixed) in listed:
         options = {"batch_size": batch, **_lengths(name, length), "checkpointing": "operations"}
         yield from _valid(name, options | mixed, depth)
+    for name, mixed in product(PACKED, KEEPING_PACKED):
+        options = {"batch_size": 2, "sequence_length": 100, "lora": 8, **mixed}
+        more = {"lora_targets": "all-linear", "checkpointing": "operations"}
+        yield from _valid(name, options | more, 5)
+    for (name, depth), (batch, length, mixed) in product(SPLIT_MODELS, KEEPING_SPLIT):
+        options = {"batch_size": batch, "sequence_length": length, **mixed}
+        yield from islice(_for_all(name, options | {"checkpointing": "operations"}, depth), 1)
+    for (name, depth), (batch, length, gpus, mixed) in product(SPLIT_MODELS, KEEPING_PARTED):
+        options = {"batch_size": batch, "sequence_length": length, **mixed}
+        split = {"tensor_parallel": gpus, "sequence_parallel": True}
+        yield from _valid(name, {**options, **split, "checkpointing": "operations"}, depth)
 
 
 def _scaled() -> Iterator[Configuration]:
@@ -1004,6 +1040,13 @@ def _pipelined() -> Iterator[Configuration]:
     tried += [
         ((name, None), (*sizes, mixed)) for name, *sizes, mixed in (*TURNED_AT_SIZE, *PIPED_LAST)
     ]
+    keeping = [
+        (*sizes, {**mixed, "checkpointing": "operations"}) for *sizes, mixed in KEEPING_PIPED
+    ]
+    tried += product((*((name, None) for name in small), *PIPED_TOO), keeping[:2])
+    tried += product((*((name, None) for name in small[:2]), *PIPED_TOO[:2]), keeping[2:])
+    last = [(1, 512, 4, 4, {"checkpointing": each}) for each in ("operations", "full")]
+    tried += product(((name, None) for name in KEEPING_LAST), last)
     for (name, depth), (batch, length, stages, count, mixed) in tried:
         options = {"batch_size": batch, "sequence_length": length, "tied_embeddings": False}
         split = {"pipeline_parallel": stages, "accumulation": count}

@@ -41,7 +41,6 @@ class Model(Layer, ABC):
         has_fixed_length: whether every sequence is as long as the model says.
         has_target: whether a decoder reads a sequence of another length.
         has_attention_core: whether its attention is a function that can be checkpointed alone.
-        keeps_results: whether checkpoints that keep results of some operations are counted.
         has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
         has_unused_bias: whether its class has a bias that untied embeddings leave without use.
@@ -64,7 +63,6 @@ class Model(Layer, ABC):
     has_fixed_length: ClassVar[bool] = False
     has_target: ClassVar[bool] = False
     has_attention_core: ClassVar[bool] = True
-    keeps_results: ClassVar[bool] = True
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
     has_unused_bias: ClassVar[bool] = False

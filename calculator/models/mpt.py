@@ -44,8 +44,10 @@ class MptBlock(Block):
         x = op.add(attended, x)
         normed = self.norm_2(x)
         h = op.gelu(self.expand(normed))
-        h = self.contract(h)
-        return op.add(h, x), probabilities
+        out = self.contract(h)
+        x = op.add(out, x)
+        del h, out  # held until here
+        return x, probabilities
 
     def attention(self, x: Tensor, distances: Tensor, mask: Tensor) -> Attended:
         """The weighted sum and the probabilities; distances in 32 bits make the scores so too."""
@@ -75,7 +77,6 @@ class Mpt(CausalModel):
     lora_targets = ("Wqkv",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
-    keeps_results = False
     has_dropout = False
     has_reversible_class = False
 

@@ -31,7 +31,7 @@ Chunks = tuple[Chunk, ...]
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What a micro-batch does in a stage, in chunks of events.
+    """The passes of a micro-batch through a stage, in chunks of events.
 
     `forward` ends when the output exists, and `after` is the rest of the forward pass, with the
     loss of the last stage. `first` goes backward first, and `later` all others. `output` and

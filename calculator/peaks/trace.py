@@ -95,7 +95,7 @@ def _after_forward(step: Step) -> tuple[tuple[Size, DType, int | None, int], ...
 
 
 def _recorded(step: Step) -> Any:
-    """What was recorded of a step whose mode differs in nothing that was asked for, or None."""
+    """The trace or passes of a step whose mode differs in nothing that was asked for, or None."""
     for asked, found in _known(step.structure, step.runs, step.turns):
         if all(getattr(step.mode, name) == value for name, value in asked.items()):
             return found

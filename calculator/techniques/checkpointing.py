@@ -18,7 +18,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.registry import type_of
-from calculator.plan import BaseBits, Checkpointing, Plan, Precision
+from calculator.plan import Checkpointing, Plan, Precision
 
 OPERATIONS_NOTE: Final = (
     "The results of attention's fused kernels and of every second matrix product of a layer are "
@@ -67,14 +67,10 @@ def _check_operations(plan: Plan, architecture: Architecture) -> None:
     shared = plan.sharing_groups < architecture.shared_layers
     rules = {
         f"was not measured with {architecture.name}": not model.counted,
-        f"was not measured to the byte with {architecture.name}'s class": not model.keeps_results,
         "keeps results, which reversible layers do not": plan.reversible,
         "fails in PyTorch where layers share autocast's copies of weights": (
             shared and plan.precision is Precision.AMP
         ),
-        "was not measured with weights in 4 bits": plan.quantization is not BaseBits.NONE,
-        "was not measured with layers split over GPUs": plan.tensor_parallel > 1,
-        "was not measured with stages of a pipeline": plan.pipeline_parallel > 1,
     }
     for rule, breaks in rules.items():
         if breaks:

@@ -51,6 +51,11 @@ SCALARS = 3 * 512
         f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --checkpoint-every 2 --lora 4",
         f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --gpus 4 --data-parallel fsdp "
         "--precision mixed --accumulation 2",
+        f"{CONFIGS}/mpt.json {SMALL} --checkpointing operations",
+        f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --pipeline-parallel 2 "
+        "--accumulation 3",
+        f"{CONFIGS}/mistral.json {SMALL} --checkpointing operations --tensor-parallel 2 "
+        "--sequence-parallel",
         f"gpt2-s --layers 5 {SMALL} --checkpointing full --activation-offload pinned",
         f"gpt2-s --layers 4 {SMALL} --checkpointing full --activation-offload pageable "
         "--sharing-groups 2",

@@ -11,9 +11,14 @@ from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.answer import answer
+from calculator.parts import Part
+from calculator.peaks.prepare import prepare
+from calculator.peaks.timeline import measure
+from calculator.peaks.trace import record
 from calculator.plan import Attention, Checkpointing, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
+from calculator.techniques.pipeline import part_of
 from tests.calculator.plans import Case
 from tests.calculator.whole import peaks_of, whole_tape
 
@@ -93,16 +98,38 @@ def test_the_curve_has_the_peak_of_the_estimate() -> None:
     assert curve(LLAMA, PLAN).peak.memory.total == estimate(LLAMA, PLAN).gpu.total
 
 
+def test_a_kept_result_is_a_share_where_layers_are_split() -> None:
+    # all products of a layer but those of output and down, whose sums are whole, are divided
+    tokens, width, gpus = 2 * 128, LLAMA.hidden_size, 4
+    split = replace(PLAN, tensor_parallel=gpus, attention=Attention.EAGER)
+    queries, values = width, LLAMA.numbers["key_value_heads"] * LLAMA.head_size
+    products = (queries + values + LLAMA.feed_forward_size) // gpus + width
+    assert kept_by_one_more_layer(LLAMA, split) == 2 * tokens * (width + products)
+
+
+def test_each_micro_batch_in_flight_keeps_its_own_results() -> None:
+    # stage 1 of 2 has two micro-batches between their passes, and each of its layers keeps as much
+    # as without a pipeline
+    stages = replace(PLAN, pipeline_parallel=2, accumulation=2, tied_embeddings=False)
+
+    def first_stage(layers: int) -> int:
+        model = replace(LLAMA, layers=layers)
+        resolved = resolve(model, stages)
+        part = part_of(model, resolved, 0)
+        found = prepare(part, resolved)
+        peaks = measure(record(found.step), found.numbers, found.left_out, (0, 0, 0, 0, 0))
+        return peaks[Phase.FORWARD].parts[Part.ACTIVATIONS]
+
+    more = first_stage(2 * 12) - first_stage(2 * 11)
+    assert more == 2 * kept_by_one_more_layer(LLAMA, PLAN)
+
+
 @pytest.mark.parametrize(
     ("model", "options", "rule"),
     [
         ("gpt2-s", {"reversible": True}, "reversible"),
-        ("Qwen/Qwen3-0.6B", {"lora": 8, "quantization": "nf4"}, "4 bits"),
-        ("HuggingFaceTB/SmolLM2-135M", {"tensor_parallel": 3}, "split over GPUs"),
         ("gpt2-s", {"activation_offload": "pinned"}, "full checkpointing only"),
         ("gpt2-s", {"sharing_groups": 2, "precision": "amp"}, "autocast's copies"),
-        ("gpt2-s", {"pipeline_parallel": 2, "tied_embeddings": False}, "pipeline"),
-        ("mosaicml/mpt-7b", {}, "to the byte"),
         ("dalle-together", {"sequence_length": None}, "not measured with dalle-together"),
     ],
 )
