@@ -43,7 +43,7 @@ function placeOf(address) {
 /** @param {string} key */
 async function recall(key) {
   try {
-    return await (await caches.open(STORE)).match(key, { ignoreVary: true });
+    return await caches.match(key, { cacheName: STORE, ignoreVary: true });
   } catch {
     return undefined; // storage that does not work is as good as empty
   }
@@ -85,11 +85,28 @@ worker.addEventListener("fetch", (/** @type {any} */ event) => {
  * @param {string} key
  */
 async function keptFirst(event, key) {
-  const kept = await recall(key);
+  const kept = (await recallCompiled(key)) ?? (await recall(key));
   if (kept) return kept;
   const response = await fetch(event.request);
   event.waitUntil(keep(key, response.clone()));
   return response;
+}
+
+/**
+ * WebAssembly from the browser's own cache, if it lies there, which asks no network. Chromium keeps
+ * the code that it has compiled with the file that it came from: with that one since the first visit,
+ * which no service worker saw; with what is kept here, one visit later.
+ *
+ * @param {string} key
+ */
+async function recallCompiled(key) {
+  if (!key.endsWith(".wasm")) return undefined;
+  try {
+    const response = await fetch(key, { cache: "only-if-cached", mode: "same-origin" });
+    return response.ok ? response : undefined;
+  } catch {
+    return undefined; // it is no longer there
+  }
 }
 
 /**

@@ -76,3 +76,17 @@ def test_what_was_visited_is_kept_for_a_visit_without_a_network(
 ) -> None:
     firefox.open(f"{site_address}about/")
     firefox.wait_for("Boolean(document.documentElement.dataset.kept)")
+
+
+def test_a_second_visit_answers_through_the_service_worker(
+    firefox: Firefox, site_address: str
+) -> None:
+    firefox.open(f"{site_address}calculator/")
+    firefox.wait_for(SETTLED)
+    firefox.wait_for("Boolean(document.documentElement.dataset.kept)")
+    firefox.open(f"{site_address}calculator/?batch_size=3")
+    assert firefox.evaluate("navigator.serviceWorker.controller !== null")
+    firefox.wait_for(
+        "document.querySelector('#calculator-command').textContent.includes('--batch-size 3')"
+    )
+    firefox.wait_for(SETTLED)

@@ -92,6 +92,36 @@ def test_after_one_visit_what_was_visited_works_without_a_network(
     assert visitor.errors == []
 
 
+def test_webassembly_comes_from_the_browsers_cache_else_from_what_is_kept(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = guest(visit, server.address)
+    page = open_calculator(visitor)
+    wait_until_kept(page, "/calculator/", *PYTHON, LIBRARY)
+    asked = len(server.asked)
+    spoil = """async () => {
+      for (const name of await caches.keys()) {
+        const store = await caches.open(name);
+        const found = (await store.keys()).find(({url}) => url.endsWith(".wasm"));
+        if (!found) continue;
+        const whole = await store.match(found);
+        await store.put(found, new Response("spoiled", {headers: whole.headers}));
+        globalThis.repair = () => store.put(found, whole);
+      }
+    }"""
+    other = visitor.page.context.new_page()
+    other.goto(server.address + "about/")
+    other.evaluate(spoil)
+    open_calculator(visitor, "batch_size=3")
+    assert not any(path.endswith(".wasm") for path, _ in server.asked[asked:])
+    other.evaluate("() => repair()")
+    page.context.new_cdp_session(page).send("Network.clearBrowserCache")
+    server.stop()
+    page = open_calculator(visitor, "batch_size=4")
+    expect(page.locator("#calculator-command")).to_contain_text("--batch-size 4")
+    assert visitor.errors == []
+
+
 def test_live_data_of_the_last_visit_are_shown_as_such_until_the_server_is_back(
     visit: Visitor, stage: tuple[LiveServer, WrittenRun]
 ) -> None:
