@@ -7,8 +7,8 @@
 
 import { STORE } from "../offline-choice.js";
 import { ADDRESS } from "./names.js";
-import { condense, expand } from "./sparse.js";
-import { load, open, warm } from "./start.js";
+import { condense, expand, sizeOf } from "./sparse.js";
+import { createModule, load, open, warm } from "./start.js";
 import { LoadError } from "./wasm.js";
 
 const DIGEST = "X-Digest";
@@ -28,9 +28,7 @@ export async function resume() {
   const kept = await find();
   if (!kept) return undefined;
   try {
-    const memory = read(kept);
-    memory.catch(() => {}); // reported below, when Pyodide awaits it
-    const handle = open(await load({ _loadSnapshot: memory }));
+    const handle = open(await loadWith(kept));
     const { kind } = JSON.parse(handle(TRIAL));
     if (kind !== "result") throw new Error(`its first answer is ${kind}`);
     return handle;
@@ -55,11 +53,72 @@ async function find() {
   return undefined;
 }
 
-/** @param {Response} kept */
-async function read(kept) {
-  const condensed = new Uint8Array(await kept.arrayBuffer());
+/**
+ * Pyodide with the memory that is kept. It would take an array of all the memory, to copy it once
+ * more: so it gets one without contents, and they go straight to where Python has them.
+ *
+ * @param {Response} kept
+ */
+async function loadWith(kept) {
+  const condensed = kept.arrayBuffer().then((buffer) => new Uint8Array(buffer));
+  const checked = condensed.then((bytes) => check(bytes, kept));
+  const head = condensed.then(headOf);
+  for (const promise of [checked, head]) promise.catch(() => {}); // reported below, when they are awaited
+  /** @param {object} settings */
+  const createPyodideModule = async (settings) => {
+    const module = await createModule(settings);
+    await checked;
+    fill(module, await condensed);
+    return module;
+  };
+  try {
+    return await load({ _loadSnapshot: head, createPyodideModule });
+  } catch (error) {
+    if (!(error instanceof LoadError)) await checked; // damage explains every other failure
+    throw error;
+  }
+}
+
+/**
+ * @param {Uint8Array<ArrayBuffer>} condensed
+ * @param {Response} kept
+ */
+async function check(condensed, kept) {
   if ((await digestOf(condensed)) !== kept.headers.get(DIGEST)) throw new DamagedError("it is damaged");
-  return expand(condensed);
+}
+
+/**
+ * What Pyodide notes before the memory's contents, in an array that claims to hold these, too.
+ *
+ * @param {Uint8Array<ArrayBuffer>} condensed
+ */
+function headOf(condensed) {
+  const head = new Uint8Array(startOf(condensed));
+  expand(condensed, 0, head);
+  return Object.defineProperty(head, "length", { value: sizeOf(condensed) });
+}
+
+/**
+ * Where the memory's contents begin: Pyodide's second number says it.
+ *
+ * @param {Uint8Array<ArrayBuffer>} condensed
+ */
+function startOf(condensed) {
+  const numbers = new Uint32Array(2);
+  expand(condensed, 0, new Uint8Array(numbers.buffer));
+  return numbers[1];
+}
+
+/**
+ * @param {any} module What Pyodide has made so far; of its memory, only what it has allocated is in use.
+ * @param {Uint8Array<ArrayBuffer>} condensed
+ */
+function fill(module, condensed) {
+  const memory = module.HEAPU8;
+  const start = startOf(condensed);
+  if (memory.length < sizeOf(condensed) - start) throw new Error("it has another size");
+  memory.fill(0, 0, module._sbrk(0));
+  expand(condensed, start, memory);
 }
 
 /** @param {BufferSource} content */

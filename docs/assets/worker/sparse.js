@@ -27,21 +27,29 @@ export function condense(memory) {
   return condensed;
 }
 
+/** @param {Uint8Array<ArrayBuffer>} condensed */
+export function sizeOf(condensed) {
+  return new Uint32Array(condensed.buffer, 0, 1)[0];
+}
+
 /**
+ * Write a part of the memory to where it is wanted, with one copy of its bytes and none of its empty
+ * pages.
+ *
  * @param {Uint8Array<ArrayBuffer>} condensed
- * @returns {Uint8Array<ArrayBuffer>}
+ * @param {number} start Where the part begins.
+ * @param {Uint8Array} target As long as the part, and empty.
  */
-export function expand(condensed) {
-  const [size, count] = new Uint32Array(condensed.buffer, 0, HEAD_NUMBERS);
+export function expand(condensed, start, target) {
+  const [, count] = new Uint32Array(condensed.buffer, 0, HEAD_NUMBERS);
   const runs = new Uint32Array(condensed.buffer, HEAD_NUMBERS * NUMBER_BYTES, count);
-  const memory = new Uint8Array(size);
-  let end = NUMBER_BYTES * (HEAD_NUMBERS + count);
+  let place = NUMBER_BYTES * (HEAD_NUMBERS + count);
   for (let at = 0; at < count; at += 2) {
-    const length = runs[at + 1] - runs[at];
-    memory.set(condensed.subarray(end, end + length), runs[at]);
-    end += length;
+    const [first, last] = [runs[at], runs[at + 1]];
+    const [from, to] = [Math.max(first, start), Math.min(last, start + target.length)];
+    if (from < to) target.set(condensed.subarray(place + from - first, place + to - first), from - start);
+    place += last - first;
   }
-  return memory;
 }
 
 /**

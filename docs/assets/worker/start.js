@@ -15,7 +15,7 @@ export function begin() {
 /**
  * Pyodide with a library that starts fast, and `calculator` in its file system.
  *
- * @param {object} [special] Options of Pyodide's for memory snapshots.
+ * @param {object} [special] Options of Pyodide's, for memory that is kept.
  */
 export function load(special) {
   return loadFrom({ ...special, stdLibURL: `${here}python_stdlib_bytecode.zip` });
@@ -30,6 +30,16 @@ export async function loadAnyhow() {
     console.warn("The bytecode library did not load; taking the stock one.", error);
     return loadFrom({});
   }
+}
+
+/**
+ * Pyodide's WebAssembly as Pyodide makes it itself, for what works on it before Python starts.
+ *
+ * @param {object} settings
+ */
+export async function createModule(settings) {
+  const { default: create } = await import(`${here}pyodide.asm.mjs`).catch(fail);
+  return create(settings);
 }
 
 /** @param {object} options */
