@@ -87,6 +87,15 @@ function makeWorker(name) {
   return new Worker(new URL("./worker.js", import.meta.url), { type: "module", name });
 }
 
+/** A worker; undefined where the browser allows none. */
+function tryWorker() {
+  try {
+    return makeWorker(starts ? FRESH : "");
+  } catch {
+    return undefined;
+  }
+}
+
 /** A worker that the page's head has started, and what it has said since: see python.html. */
 function takeStarted() {
   const page = /** @type {{startedPython?: {worker: Worker, events: Event[]}}} */ (/** @type {unknown} */ (globalThis));
@@ -98,9 +107,11 @@ function takeStarted() {
 
 function startWorker() {
   const early = starts ? undefined : takeStarted();
-  const started = early?.worker ?? makeWorker(starts ? FRESH : "");
+  const started = early?.worker ?? tryWorker();
   starts += 1;
+  if (!started) return lose({ type: "StartError", field: null, message: "this browser blocks workers, and Python runs in one" });
   worker = started;
+  if (!("WebAssembly" in globalThis)) return lose({ type: "StartError", field: null, message: "this browser has no WebAssembly, or it is switched off" });
   document.documentElement.dataset.starting = ""; // see offline.js
   const hear = (/** @type {Event} */ event) => {
     if (worker === started) heard(event);

@@ -266,6 +266,24 @@ def test_a_server_that_is_gone_is_told_and_asked_again(
     expect(problems).to_be_hidden()
 
 
+def test_a_server_that_takes_a_question_and_never_answers_is_told(
+    visit: Visitor, server: LiveServer, run: WrittenRun
+) -> None:
+    run.add(5)
+    visitor = visit(server.address)
+    visitor.page.clock.install()
+    visitor.page.route("**/progress.jsonl", lambda _: None)
+    with visitor.page.expect_request("**/progress.jsonl"):
+        page = visitor.open("live/")
+    page.clock.fast_forward(21_000)
+    problems = page.locator("[data-live=problems]")
+    expect(problems).to_contain_text("cannot read new data: the server does not respond")
+    page.unroute("**/progress.jsonl")
+    page.clock.fast_forward(60_000)
+    figure(page, "step", "5")
+    expect(problems).to_be_hidden()
+
+
 def test_a_server_without_ranges_will_do(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:

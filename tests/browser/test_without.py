@@ -47,6 +47,42 @@ def test_without_pyodide_the_page_says_so_keeps_its_figures_and_can_try_again(
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 2")
 
 
+BLOCKED = """
+globalThis.Worker = class { constructor() { throw new DOMException("no", "SecurityError"); } };
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            BLOCKED,
+            "Python could not be loaded: this browser blocks workers, and Python runs in one.",
+        ),
+        ("delete globalThis.Worker;", "Python could not be loaded: this browser blocks workers"),
+        (
+            "delete globalThis.WebAssembly;",
+            "Python could not be loaded: this browser has no WebAssembly, or it is switched off.",
+        ),
+    ],
+)
+def test_a_browser_in_which_python_cannot_run_is_told_and_has_the_tables(
+    visit: Visitor, script: str, words: str
+) -> None:
+    visitor = visit()
+    visitor.page.add_init_script(script)
+    page = visitor.open("calculator/")
+    status = page.locator("#calculator-status")
+    expect(status).to_contain_text(words)
+    expect(status.get_by_role("button", name="Try again")).to_be_visible()
+    value = python_answers("answer", {})["value"]
+    expect(page.locator("#calculator-verdict")).to_have_text(value["verdict"]["text"])
+    expect(page.locator(".figures--models tbody th").first).to_be_attached()
+    status.get_by_role("button", name="Try again").click()
+    expect(status).to_contain_text(words)
+    assert visitor.errors == []
+
+
 def test_wasm_of_the_wrong_type_runs_all_the_same(visit: Visitor) -> None:
     visitor = visit()
 
