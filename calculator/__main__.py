@@ -252,6 +252,14 @@ def _describe(report: Report) -> str:
         lines += [f"RAM: {format_bytes(report.ram.total)}", *_parts(report.ram)]
         moved = f"{format_bytes(report.to_ram)} to RAM, {format_bytes(report.to_gpu)} to the GPU"
         lines.append(f"Moved in each step: {moved}")
+    if report.paged:
+        size = format_bytes(report.paged)
+        lines += [
+            f"Paged states: {size}, on the GPU while there is room, else in RAM",
+            f"  all on the GPU{format_bytes(report.gpu.total + report.paged):>12}  moves nothing",
+            f"  all in RAM    {format_bytes(report.gpu.total):>12}  moves {size} to the GPU and "
+            "back in each step",
+        ]
     return "\n".join(
         [*lines, *(f"Note: {one_line(note, LONGEST_MESSAGE)}" for note in report.notes)]
     )

@@ -58,6 +58,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         estimate_overhead(counted.peak, generation),
         static.to_ram + over_bus,
         static.to_gpu + over_bus,
+        static.paged,
         counted.exchanged,
         (
             *notes_for(architecture, resolved),
@@ -221,6 +222,7 @@ STATIC_OPTIONS: Final = (
     "optimizer",
     "optimizer_bits",
     "update",
+    "paged_optimizer",
     "update_in_backward",
     "offload",
     "sharing_groups",

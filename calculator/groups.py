@@ -25,7 +25,10 @@ GROUPS: Final = (
     Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
     Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation")),
     Group("Precision", ("precision", "gradient_scaler")),
-    Group("Optimizer", ("optimizer", "optimizer_bits", "update", "update_in_backward")),
+    Group(
+        "Optimizer",
+        ("optimizer", "optimizer_bits", "update", "paged_optimizer", "update_in_backward"),
+    ),
     Group(
         "Saving memory",
         ("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss", "offload"),
@@ -66,6 +69,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "optimizer": {TORCH: "torch.optim", TRANSFORMERS: "optim", DEEPSPEED: "optimizer"},
     "optimizer_bits": {TRANSFORMERS: "optim"},
     "update": {TORCH: "foreach, fused"},
+    "paged_optimizer": {TRANSFORMERS: "optim"},
     "update_in_backward": {TORCH: "register_post_accumulate_grad_hook"},
     "attention": {TORCH: "sdpa_kernel", TRANSFORMERS: "attn_implementation of from_pretrained"},
     "checkpointing": {

@@ -22,6 +22,7 @@ from calculator.states import from_torch, state_count
 from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
 from calculator.techniques.chunked_loss import chunk_note
 from calculator.techniques.gradient_scaler import scaler_note
+from calculator.techniques.paged import paged_note
 
 LONG_SEQUENCE = 8192  # tokens; few train on longer sequences, and most models of today take them
 
@@ -78,6 +79,8 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
         )
     if plan.update is not Update.FOREACH and not from_torch(plan):
         yield "This optimizer comes from bitsandbytes, whose kernels need no temporaries."
+    if plan.paged_optimizer:
+        yield paged_note(plan)
     if plan.update_in_backward:
         yield (
             "Counted with one optimizer for each weight, called as soon as its gradient exists "

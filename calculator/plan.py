@@ -202,6 +202,13 @@ class Plan:
             Update.LOOP: "loop: one tensor after another",
         },
     )
+    paged_optimizer: bool = flag(
+        False,
+        "Paged states",
+        "Keep large states of AdamW or Lion in memory that CUDA moves to RAM where the GPU has no "
+        "room, and back for the update (bitsandbytes' PagedAdamW and PagedLion).",
+        technique=True,
+    )
     update_in_backward: bool = flag(
         False,
         "Update in backward",
@@ -560,8 +567,11 @@ class Plan:
 
     @property
     def own_bits(self) -> int:
-        """Default bits of an optimizer state: those of the tensors that it updates."""
-        return 8 * self.trained_bytes
+        """Default bits of an optimizer state: those of the tensors that it updates.
+
+        Paged ones have 32, whatever they update.
+        """
+        return 32 if self.paged_optimizer else 8 * self.trained_bytes
 
     @property
     def has_master_weights(self) -> bool:

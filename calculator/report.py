@@ -37,7 +37,9 @@ class Report:
 
     Of several GPUs it is the one that holds the most; `collectives` are what they exchange.
 
-    `trainable_parameters` are those that get a gradient and are updated.
+    `trainable_parameters` are those that get a gradient and are updated. `paged` are bytes of
+    states in CUDA's managed memory, which neither `phases` nor `ram` have: they are on the GPU
+    while there is room beside the peak, and else in RAM.
     """
 
     model: str
@@ -49,6 +51,7 @@ class Report:
     overhead: Overhead
     to_ram: int
     to_gpu: int
+    paged: int
     collectives: tuple[Collective, ...]
     notes: tuple[str, ...]
 
@@ -89,6 +92,12 @@ class Report:
                 for phase, memory in self.phases.items()
             ],
             "transfer": {"to_ram": self.to_ram, "to_gpu": self.to_gpu},
+            "paged": {
+                "bytes": self.paged,
+                "peak_with_all": peak + self.paged,
+                "most_to_ram": self.paged,
+                "most_to_gpu": self.paged,
+            },
             "collectives": [each.as_json() for each in self.collectives],
             "notes": list(self.notes),
         }

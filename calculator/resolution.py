@@ -30,6 +30,7 @@ from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.gradient_scaler import check_gradient_scaler
 from calculator.techniques.in_backward import check_in_backward
 from calculator.techniques.lora import check_trained, find_targets
+from calculator.techniques.paged import check_paged
 from calculator.techniques.pipeline import check_pipeline
 from calculator.techniques.quantization import check_quantization
 from calculator.techniques.tensor_parallel import check_tensor_parallel
@@ -73,6 +74,8 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     check_checkpoints(found, architecture)
     if found.optimizer is Optimizer.MUON:
         check_muon(found)
+    if found.paged_optimizer:
+        check_paged(found)
     if found.update_in_backward:
         check_in_backward(found, found.reversible)
     if found.chunked_loss is not ChunkedLoss.NONE:

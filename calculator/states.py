@@ -13,6 +13,7 @@ from calculator.muon import iteration_bytes, momentum_bytes, split_by_optimizer
 from calculator.parameters import ParameterTensor
 from calculator.plan import Offload, Optimizer, Plan, Update
 from calculator.techniques.gradient_scaler import kept_bytes, update_beside
+from calculator.techniques.paged import is_paged
 
 # bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
 QUANTISATION_BLOCK: Final = 256
@@ -53,7 +54,8 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     with s states of b bits for each of the n_i elements of tensor i. At 8 bits a tensor of at least
     4,096 numbers has one byte a state and an fp32 scale for each 256 of them, a smaller one has 32
     bits; LAMB adds one norm per tensor, PyTorch's fused Adam a step counter. An update inside the
-    backward pass has an optimizer for each tensor, with tables of its own.
+    backward pass has an optimizer for each tensor, with tables of its own. Paged states are left
+    out, see `paged_bytes`; their scales are not.
 
     Source: bitsandbytes
     """
@@ -67,12 +69,32 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         extra = round_block(4)
     if is_adam(plan.optimizer) and plan.update is Update.FUSED and from_torch(plan):
         extra = round_block(4)
-    total = _each(tensors, lambda item: states * _one_state(item, _bits(item, plan)) + extra)
+
+    def of_one(item: ParameterTensor) -> int:
+        bits = _bits(item, plan)
+        if is_paged(item.elements, plan):
+            return states * _scales(item, bits)
+        return states * _one_state(item, bits) + extra
+
+    total = _each(tensors, of_one)
     if plan.optimizer_bits == 8:
         quantised = sum(item.copies for item in tensors if item.elements >= SMALLEST_QUANTISED)
         optimizers = quantised if plan.update_in_backward else min(quantised, 1)
         total += states * QUANTISATION_MAP_BYTES * optimizers
     return total + momentum
+
+
+def paged_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
+    """Bytes of the states that are in managed memory, which is asked for to the byte.
+
+    Source: bitsandbytes (`get_paged`)
+    """
+    states = state_count(plan.optimizer)
+    return sum(
+        item.copies * states * item.elements * plan.optimizer_bits // 8
+        for item in tensors
+        if is_paged(item.elements, plan)
+    )
 
 
 def is_adam(optimizer: Optimizer) -> bool:
@@ -95,8 +117,12 @@ def _one_state(item: ParameterTensor, bits: int) -> int:
         return round_block(item.elements * bits // 8)
     if item.elements < SMALLEST_QUANTISED:
         return round_block(item.elements * 4)
-    scales = -(-item.elements // QUANTISATION_BLOCK)
-    return round_block(item.elements) + round_block(scales * 4)
+    return round_block(item.elements) + _scales(item, bits)
+
+
+def _scales(item: ParameterTensor, bits: int) -> int:
+    """Bytes of a quantized state's fp32 scales."""
+    return round_block(-(-item.elements // QUANTISATION_BLOCK) * 4) if bits == 8 else 0
 
 
 def adafactor_bytes(item: ParameterTensor, number: int) -> int:
@@ -111,7 +137,12 @@ def adafactor_bytes(item: ParameterTensor, number: int) -> int:
 
 
 def from_torch(plan: Plan) -> bool:
-    """True if torch.optim does the update; other bits, LAMB and Lion come from bitsandbytes."""
+    """True if torch.optim does the update.
+
+    Other bits, paged states, LAMB and Lion come from bitsandbytes.
+    """
+    if plan.paged_optimizer:
+        return False
     match plan.optimizer:
         case Optimizer.LAMB | Optimizer.LION:
             return False
@@ -216,7 +247,8 @@ def _adafactor_loop_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
 class Statics:
     """Bytes that live from step to step, on the GPU and in RAM, and what a step moves.
 
-    `buckets` are the flat gradients of several GPUs, which exist in every phase.
+    `buckets` are the flat gradients of several GPUs, which exist in every phase. `paged` are states
+    that are in neither of the two for good.
     """
 
     weights: int
@@ -230,6 +262,7 @@ class Statics:
     to_ram: int = 0
     to_gpu: int = 0
     buckets: int = 0
+    paged: int = 0
 
 
 def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Statics:
@@ -252,8 +285,9 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
     )
     widened = tensors_bytes(trained, plan.trained_bytes)
     states = state_bytes(trained, plan) + kept_bytes(plan)
+    paged = paged_bytes(trained, plan)
     if plan.update_in_backward:
-        return Statics(weights=weights, gradients=0, optimizer=states)
+        return Statics(weights=weights, gradients=0, optimizer=states, paged=paged)
     temporaries = update_beside(update_bytes(trained, plan), plan, from_torch(plan))
     match plan.offload:
         case Offload.OPTIMIZER:
@@ -274,6 +308,7 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
                 gradients=gradients,
                 optimizer=states + masters * copies,
                 update=temporaries + masters * widened,
+                paged=paged,
             )
         case _:
             assert_never(plan.offload)

@@ -78,7 +78,8 @@ class Comparison:
     def static_errors(self) -> dict[str, int]:
         """Bytes by which what lives from step to step is off; to be zero."""
         update = next(item for key, item in self.report.phases.items() if key.value == "update")
-        return {name: getattr(update, name) - self.row[name] for name in EXACT}
+        errors = {name: getattr(update, name) - self.row[name] for name in EXACT}
+        return {**errors, "paged": self.report.paged - self.row.get("paged", {}).get("bytes", 0)}
 
     def collective_errors(self) -> dict[str, tuple[list[int], list[int]]]:
         """Collectives whose calls differ: the bytes of each as measured, and as calculated.

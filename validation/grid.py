@@ -682,6 +682,35 @@ PIPED_TOO: Final[tuple[tuple[str, int | None], ...]] = (
     ("validation/configs/granite.json", None),
     ("validation/configs/olmo2.json", None),
 )
+# Paged states: what a model of each type is measured with, more for some, and QLoRA's.
+PAGED_EACH: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (2, 72, 5, {"optimizer_bits": 8}),
+)
+PAGED_MODELS: Final = (
+    *("gpt2-s", "bert-base", "t5-small", "HuggingFaceTB/SmolLM2-135M", "Qwen/Qwen3-0.6B"),
+    *("google/gemma-3-270m", "meta-llama/Llama-3.1-8B"),
+)
+PAGED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
+    (1, 128, None, {}),
+    (2, 96, 5, {"optimizer_bits": 8, "accumulation": 3}),
+    (2, 128, 6, {"precision": "half", "checkpointing": "full"}),
+    (1, 160, 5, {"precision": "mixed", "optimizer_bits": 8, "checkpointing": "full"}),
+    (2, 80, 5, {"precision": "fp32", "optimizer": "lion", "checkpointing": "selective"}),
+    (3, 64, 6, {"precision": "half", "optimizer": "lion", "optimizer_bits": 8}),
+    (2, 100, 5, {"update_in_backward": True, "optimizer_bits": 8, "sharing_groups": 2}),
+    (2, 96, None, {"lora": 16, "lora_targets": "all-linear", "optimizer_bits": 8}),
+    (2, 120, 5, {"lora": 64, "precision": "half", "checkpointing": "full", "accumulation": 2}),
+    (1, 100, 5, {"gpus": 4, "optimizer_bits": 8}),
+    (2, 72, 6, {"gpus": 2, "data_parallel": "ddp-view", "lora": 64, "precision": "half"}),
+    (2, 80, 5, {"gradient_scaler": True}),
+    (2, 64, 5, {"reversible": True, "optimizer_bits": 8}),
+)
+PAGED_ADAPTERS: Final = {"sequence_length": 512, "quantization": "nf4-double"}
+PAGED_PACKED: Final[tuple[dict[str, Any], ...]] = (
+    {"batch_size": 4, "lora": 64, "optimizer_bits": 8, "precision": "half"},
+    {"batch_size": 4, "lora": 16, "checkpointing": "full", "accumulation": 2},
+)
+
 PIPED_TIED: Final[tuple[tuple[str, int | None], ...]] = (
     *PIPED_TOO[:2],
     *((f"validation/configs/{kind}.json", None) for kind in ("llama", "qwen2", "qwen3", "smollm3")),
@@ -775,6 +804,7 @@ def grid() -> list[Configuration]:
         *_pipelined(),
         *_divided(),
         *_scaled(),
+        *_paged(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
     configurations = list(found.values())
@@ -990,6 +1020,20 @@ def _scaled() -> Iterator[Configuration]:
     ):
         options = {"batch_size": batch, "sequence_length": length, "gradient_scaler": True}
         yield from _valid(name, options | mixed, depth)
+
+
+def _paged() -> Iterator[Configuration]:
+    """States in managed memory."""
+    for name, (batch, length, depth, mixed) in (
+        *product(MATRICES, PAGED_EACH),
+        *product(PAGED_MODELS, PAGED),
+    ):
+        adapted = {"lora_targets": "all-linear"} if "lora" in mixed else {}
+        options = {"batch_size": batch, **_lengths(name, length), **adapted, **mixed}
+        yield from _valid(name, options | {"paged_optimizer": True}, depth)
+    for name, mixed in product((*PACKED, "validation/configs/llama.json"), PAGED_PACKED):
+        options = PAGED_ADAPTERS | {"lora_targets": "all-linear", "paged_optimizer": True}
+        yield from _valid(name, options | mixed, None if "0.6B" in name else 4)
 
 
 def _split() -> Iterator[Configuration]:

@@ -8,6 +8,7 @@ import torch
 
 from validation.configuration import Configuration
 from validation.ledger import Step
+from validation.paged import paged
 from validation.ranks import own
 from validation.rows import ORACLE, Row, measure_command
 from validation.session import Training, session, training
@@ -59,6 +60,7 @@ def measure_rank(configuration: Configuration, device: str, rank: int) -> Row:
             "ram": _ram(training, step, device),
             "transfer": training.transfer,
             **_moved(training),
+            **_paged(training),
             "versions": versions(),
         }
 
@@ -66,6 +68,16 @@ def measure_rank(configuration: Configuration, device: str, rank: int) -> Row:
 def _moved(training: Training) -> Row:
     """Bytes of each collective of the step, in order."""
     return {} if training.ranks is None else {"collectives": dict(training.ranks.moved)}
+
+
+def _paged(training: Training) -> Row:
+    """Bytes of states in managed memory, and of what a step prefetches of them."""
+    if not training.configuration.resolved.paged_optimizer:
+        return {}
+    found = {"bytes": sum(item.nbytes for item in paged(training.updater.state()))}
+    if training.managed is not None:
+        found["prefetched"] = training.managed.prefetched
+    return {"paged": found}
 
 
 def _static(training: Training, weights: int) -> dict[str, int]:
@@ -104,7 +116,9 @@ def _ram(training: Training, step: Step, device: str) -> dict[str, int]:
     """Bytes in RAM beside the device: the most in the step, and what the update keeps there."""
     if device == "cpu":
         return {"peak": 0, "optimizer": 0}
-    states = [item for item in training.updater.state() if str(item.device) != "cuda:0"]
+    known = training.updater.state()
+    pages = {id(item) for item in paged(known)}
+    states = [item for item in known if str(item.device) != "cuda:0" and id(item) not in pages]
     return {"peak": step.host_peak, "optimizer": sum(own(item).nbytes for item in states)}
 
 
@@ -125,6 +139,7 @@ def _on_a_card(configuration: Configuration) -> Row:
             "optimizer": _bytes(states),
             **allocator_figures(watcher, known, reserved),
             "transfer": made.transfer,
+            **_paged(made),
         }
 
 

@@ -21,7 +21,7 @@ def optimizer_for(plan: Plan) -> Make:
         InputError: for a combination that no library implements.
     """
     bits = plan.optimizer_bits
-    own = bits == plan.own_bits
+    own = bits == plan.own_bits and not plan.paged_optimizer
     match plan.optimizer:
         case Optimizer.ADAM if own:
             return partial(torch.optim.AdamW, lr=RATE, **_implementation(plan))
@@ -42,7 +42,7 @@ def optimizer_for(plan: Plan) -> Make:
             rule = f"no library keeps 16-bit states of {plan.optimizer} for these weights"
             raise InputError("optimizer_bits", bits, rule)
         case Optimizer.ADAM | Optimizer.LAMB | Optimizer.LION | Optimizer.MOMENTUM:
-            return _bitsandbytes(plan.optimizer, bits)
+            return _bitsandbytes(plan.optimizer, bits, plan.paged_optimizer)
         case other:
             assert_never(other)
 
@@ -54,12 +54,13 @@ def _implementation(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _bitsandbytes(optimizer: Optimizer, bits: int) -> Make:
+def _bitsandbytes(optimizer: Optimizer, bits: int, paged: bool) -> Make:
     from bitsandbytes import optim
 
-    names = {"adam": "Adam", "lamb": "LAMB", "lion": "Lion", "momentum": "SGD"}
+    names = {"adam": "AdamW", "lamb": "LAMB", "lion": "Lion", "momentum": "SGD"}
     options = {"momentum": 0.9} if optimizer is Optimizer.MOMENTUM else {}
-    return partial(getattr(optim, f"{names[optimizer]}{bits}bit"), lr=RATE, **options)
+    name = f"{'Paged' if paged else ''}{names[optimizer]}{bits}bit"
+    return partial(getattr(optim, name), lr=RATE, **options)
 
 
 class MuonAndAdamW:

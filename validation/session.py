@@ -7,6 +7,8 @@ from unittest.mock import patch
 
 import torch
 
+from calculator.errors import InputError
+from calculator.plan import Plan
 from validation.adapters import add_adapters, make_tables
 from validation.chunked_loss import chunk_loss
 from validation.configuration import Configuration
@@ -17,6 +19,7 @@ from validation.models import Task, build_task, check_model
 from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
+from validation.paged import ManagedMemory, managed_memory
 from validation.ranks import Ranks, distributed, fullest, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
@@ -59,6 +62,7 @@ class Training:
     ranks: Ranks | None = None
     moved: Moved = field(default_factory=Moved)
     held: Sequence[torch.Tensor] = ()
+    managed: ManagedMemory | None = None
 
     @property
     def transfer(self) -> dict[str, int]:
@@ -73,6 +77,8 @@ class Training:
         plan = self.configuration.resolved
         half_type = "float16" if plan.gradient_scaler else self.configuration.half_type
         autocast = autocast_for(plan, self.device, half_type)
+        if self.managed is not None:
+            self.managed.prefetched = 0
         with kernels(plan.attention), followed(plan, self.moved):
             run_step(self.task, self.updater, plan, autocast, watcher)
 
@@ -129,6 +135,7 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
         rank = fullest(configuration.architecture, plan)
     with ExitStack() as stack:
         stack.enter_context(_setting(device))
+        managed = _managed(plan, device, stack)
         group = stack.enter_context(ranks(plan, place, rank))
         for context in (single, finite(counting), exchanged_evenly(configuration)):
             stack.enter_context(context)
@@ -143,13 +150,22 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
             task = replace(task, inputs=inputs)
         task = distributed(task, plan, place, rank)
         updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
-        made = Training(configuration, place, task, updater, group, held=held)
+        made = Training(configuration, place, task, updater, group, held=held, managed=managed)
         made.run(Unwatched())
         if plan.all_gpus > plan.pipeline_parallel:  # DDP arranges its buckets after a first step
             assert group is not None
             group.forget()
             made.run(Unwatched())
         yield made
+
+
+def _managed(plan: Plan, device: str, stack: ExitStack) -> ManagedMemory | None:
+    """The counted memory of paged states; a card has its own."""
+    if not plan.paged_optimizer or device == "cuda":
+        return None
+    if device == "cpu":
+        raise InputError("device", device, "bitsandbytes pages no states of weights in RAM")
+    return stack.enter_context(managed_memory())
 
 
 @contextmanager

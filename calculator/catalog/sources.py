@@ -153,6 +153,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Dettmers et al., 2023. QLoRA: Efficient Finetuning of Quantized LLMs",
         "https://arxiv.org/abs/2305.14314",
     ),
+    "paged": Source(
+        "bitsandbytes documentation: 8-bit optimizers, paged optimizers",
+        "https://huggingface.co/docs/bitsandbytes/explanations/optimizers",
+    ),
     "inbackward": Source(
         "PyTorch tutorials: How to save memory by fusing the optimizer step into the backward pass",
         "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",

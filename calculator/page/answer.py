@@ -82,7 +82,10 @@ def _baseline(architecture: Architecture, plan: Plan, report: Report, generation
 
 
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:
-    """For each technique in use: the peak without it minus the peak with it."""
+    """For each technique in use: the peak without it minus the peak with it.
+
+    RAM is counted as if all paged states were there, as they are on a GPU without room for them.
+    """
     found = []
     for option in techniques():
         plain = plain_value(architecture, option.field)
@@ -94,7 +97,7 @@ def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dic
                 "option": option.field,
                 "label": option.label,
                 "gpu": without.gpu.total - report.gpu.total,
-                "ram": without.ram.total - report.ram.total,
+                "ram": without.ram.total + without.paged - report.ram.total - report.paged,
             }
         )
     return found
@@ -113,6 +116,8 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return int(getattr(plan, field)) > 1
         case "reversible" | "lora" | "update_in_backward" | "cpu_offload" | "sequence_parallel":
             return bool(getattr(plan, field))
+        case "paged_optimizer":
+            return plan.paged_optimizer
         case _:
             return str(getattr(plan, field)) != "none"
 
@@ -127,6 +132,8 @@ def _available(architecture: Architecture, report: Report) -> dict[str, list[Any
     """Values that this model can take, for options where it cannot take them all."""
     kernels = [str(kernel) for kernel in attention_kernels(architecture, report.plan.precision)]
     bits = ["32", "16"] if report.plan.optimizer == "adafactor" else ["32", "16", "8"]
+    if report.plan.paged_optimizer:
+        bits = ["32", "8"]
     if report.plan.optimizer == "muon":
         bits = [str(report.plan.own_bits)]
     updates = (
@@ -144,9 +151,12 @@ def _available(architecture: Architecture, report: Report) -> dict[str, list[Any
 
 
 def _monitor(report: Report) -> dict[str, int]:
-    """The figure that a monitor such as nvidia-smi would show: peak and overhead."""
+    """The figure that a monitor such as nvidia-smi would show: peak and overhead.
+
+    With paged states, while all of them are on the GPU; without any of them at the least.
+    """
     need = need_of(report)
-    return {"shown": need.typical, "low": need.low, "high": need.high}
+    return {"shown": need.typical + need.paged, "low": need.low, "high": need.high + need.paged}
 
 
 def _verdict(report: Report, gpu: Gpu) -> dict[str, str]:

@@ -118,6 +118,8 @@ def _what_else_fits(
 ) -> Iterator[Advice]:
     left = format_bytes(gpu.memory - need_of(report).typical)
     note = f"{left} of {format_bytes(gpu.memory)} are left."
+    if report.paged:
+        note += f" Paged states take up to {format_bytes(report.paged)} of it."
     ways: list[Way] = []
     limits = (architecture, plan, gpu.memory, gpu.generation)
     batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS, note, ways)

@@ -50,6 +50,8 @@ def _rows(first: Report, second: Report) -> Iterator[Row]:
     yield _row("RAM", first.ram.total, second.ram.total)
     yield _row("moved to RAM in each step", first.to_ram, second.to_ram)
     yield _row("moved to the GPU in each step", first.to_gpu, second.to_gpu)
+    if first.paged or second.paged:
+        yield _row("paged states, on the GPU or in RAM", first.paged, second.paged)
 
 
 def _row(name: str, was: int, now: int) -> Row:
@@ -93,6 +95,7 @@ def comparison_as_json(first: Report, second: Report, gpu: Gpu | None) -> str:
                 "to_ram": second.to_ram - first.to_ram,
                 "to_gpu": second.to_gpu - first.to_gpu,
             },
+            "paged": {"bytes": second.paged - first.paged},
         },
     }
     return json.dumps(answer)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from calculator.catalog.gpus import Gpu
-from calculator.overhead import estimate_overhead
+from calculator.overhead import Overhead, estimate_overhead
 from calculator.report import Report
+from calculator.techniques.paged import describe_pages
 from calculator.units import format_bytes
 
 
@@ -25,11 +26,13 @@ class Need:
         typical: peak and typical overhead.
         low: peak and the least overhead.
         high: peak and the most overhead.
+        paged: states that take what room is left, and RAM where none is.
     """
 
     typical: int
     low: int
     high: int
+    paged: int = 0
 
     def verdict(self, memory: int) -> Verdict:
         """The verdict for a GPU of so many bytes."""
@@ -45,18 +48,21 @@ class Need:
 def need_of(report: Report) -> Need:
     """GPU memory that a report's step takes, with the bounds of the overhead."""
     peak, overhead = report.gpu.total, report.overhead
-    return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
+    return _need(peak, overhead, report.paged)
 
 
-def need_on(peak: int, gpu: Gpu) -> Need:
+def need_on(peak: int, gpu: Gpu, paged: int = 0) -> Need:
     """GPU memory that a step with that peak takes; the peak itself is the same on every GPU."""
-    return need_of_peak(peak, gpu.generation)
+    return need_of_peak(peak, gpu.generation, paged)
 
 
-def need_of_peak(peak: int, generation: str = "") -> Need:
+def need_of_peak(peak: int, generation: str = "", paged: int = 0) -> Need:
     """The same on a GPU of that generation."""
-    overhead = estimate_overhead(peak, generation)
-    return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high)
+    return _need(peak, estimate_overhead(peak, generation), paged)
+
+
+def _need(peak: int, overhead: Overhead, paged: int) -> Need:
+    return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high, paged)
 
 
 def describe_need(need: Need, gpu: Gpu) -> str:
@@ -68,7 +74,10 @@ def describe_need(need: Need, gpu: Gpu) -> str:
     """
     typical = format_bytes(need.typical)
     low, high, memory = (_beside(size, typical) for size in (need.low, need.high, gpu.memory))
-    return f"Needs {typical} ({low} to {high}), your {gpu.short} has {memory}."
+    words = f"Needs {typical} ({low} to {high}), your {gpu.short} has {memory}."
+    if need.paged and need.verdict(gpu.memory) is not Verdict.DOES_NOT_FIT:
+        words += f" {describe_pages(need.paged, max(0, gpu.memory - need.typical))}"
+    return words
 
 
 def _beside(size: int, other: str) -> str:

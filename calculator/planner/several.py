@@ -131,6 +131,7 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         expert_parallel=1,
         pipeline_parallel=1,
         optimizer_bits=None,  # type: ignore[arg-type]  # the precision's own
+        paged_optimizer=False,
     )
 
 

@@ -27,6 +27,7 @@ def verdict_as_json(need: Need, gpu: Gpu) -> dict[str, Any]:
         "typical": need.typical,
         "low": need.low,
         "high": need.high,
+        "paged": need.paged,
     }
 
 
@@ -67,8 +68,8 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
 
 def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
     """The need of the step on each GPU; its peak is the same on all of them."""
-    peak = estimate(architecture, plan).gpu.total
-    return [(one, need_on(peak, one)) for one in GPUS.values()]
+    report = estimate(architecture, plan)
+    return [(one, need_on(report.gpu.total, one, report.paged)) for one in GPUS.values()]
 
 
 def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> list[str]:
@@ -79,8 +80,9 @@ def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> lis
         if not found:
             return ["No change that keeps one GPU makes it fit; see `fit` without --gpu."]
         return ["What would make it fit:", *map(_describe_proposal, found)]
+    paged = f", of which paged states take up to {format_bytes(need.paged)}" if need.paged else ""
     return [
-        f"Left over: {format_bytes(gpu.memory - need.typical)}",
+        f"Left over: {format_bytes(gpu.memory - need.typical)}{paged}",
         f"Largest micro-batch at this length: {largest_batch(*limits)}",
         f"Longest sequence at this micro-batch: {longest_sequence(*limits)}",
     ]

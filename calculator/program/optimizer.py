@@ -41,7 +41,8 @@ def check_optimizer(plan: Plan) -> None:
 def optimizer_class(plan: Plan) -> tuple[str, Import]:
     """The optimizer's class, and the import that it needs."""
     if not from_torch(plan):
-        name = f"{BITSANDBYTES[plan.optimizer]}{plan.optimizer_bits}bit"
+        paged = "Paged" if plan.paged_optimizer else ""
+        name = f"{paged}{BITSANDBYTES[plan.optimizer]}{plan.optimizer_bits}bit"
         return f"bitsandbytes.optim.{name}", MODULE
     names = {
         Optimizer.ADAM: "AdamW",

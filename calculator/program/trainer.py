@@ -87,9 +87,19 @@ def train_with_trainer(plan: Plan) -> Piece:
 
 def _built_in(plan: Plan) -> str:
     """Trainer's name of the optimizer; empty where it has none that does the same."""
+    if plan.paged_optimizer:
+        return _paged(plan)
     if plan.optimizer_bits != plan.own_bits and plan.optimizer is not Optimizer.SGD:
         return ""
     return BUILT_IN.get((plan.optimizer, plan.update), "")
+
+
+def _paged(plan: Plan) -> str:
+    """Trainer keeps 32-bit states for trained embeddings beside 8-bit ones, which plans do not."""
+    if plan.optimizer_bits == 8 and (not plan.lora or plan.lora_modules):
+        return ""
+    name = "adamw" if plan.optimizer is Optimizer.ADAM else "lion"
+    return f"paged_{name}_{plan.optimizer_bits}bit"
 
 
 def _arguments(plan: Plan, built_in: str) -> dict[str, str]:

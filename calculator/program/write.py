@@ -27,7 +27,7 @@ from calculator.units import format_bytes
 FOLLOWED: Final = (
     *("batch_size", "sequence_length", "target_length", "precision", "gradient_scaler"),
     "optimizer",
-    *("optimizer_bits", "update", "update_in_backward", "attention"),
+    *("optimizer_bits", "update", "paged_optimizer", "update_in_backward", "attention"),
     *("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss"),
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),
     *("lora", "lora_targets", "lora_dropout", "lora_bias", "lora_modules", "quantization"),

@@ -15,7 +15,8 @@ from calculator.plan import Offload, Optimizer, Plan, Update
 
 def temporaries(plan: Plan) -> int:
     """Temporaries, each as large as the weight, that the update of one weight makes."""
-    if plan.optimizer is not Optimizer.ADAM or plan.optimizer_bits != plan.own_bits:
+    from_torch = plan.optimizer_bits == plan.own_bits and not plan.paged_optimizer
+    if plan.optimizer is not Optimizer.ADAM or not from_torch:
         return 0
     match plan.update:
         case Update.FOREACH:

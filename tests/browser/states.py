@@ -14,11 +14,12 @@ SEVERAL_GPUS = (
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 # options that go with few of the others: rarely drawn, or in states of their own
-RARE = ("lora", "quanti", "update_in")
+RARE = ("lora", "quanti", "update_in", "paged")
 OWN_STATES = (
     {"model": "gpt2-s", "batch_size": "4", "chunked_loss": "torch"},
     {"model": "gpt2-m", "checkpointing": "full", "activation_offload": "pinned"},
     {"model": "gpt2-m", "checkpointing": "full", "checkpoint_every": "3"},
+    {"model": "gpt2-l", "optimizer_bits": "8", "paged_optimizer": "true"},
     {"model": "gpt2-s", "sequence_length": "512", "gradient_scaler": "true"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "512", "checkpointing": "operations"},
     {"model": "Qwen/Qwen2.5-0.5B", "sequence_length": "256", "tensor_parallel": "2"},

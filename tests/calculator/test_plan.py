@@ -259,6 +259,7 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "activation_offload",
         "chunked_loss",
         "update_in_backward",
+        "paged_optimizer",
         "data_parallel",
         "cpu_offload",
         "tensor_parallel",

@@ -23,6 +23,7 @@ from validation.measure import measure, measure_rank
 from validation.models import build_task
 from validation.pipeline import Part
 from validation.ranks import ranks
+from validation.rows import Row
 from validation.session import Unwatched, session
 from validation.storage import block_bytes
 
@@ -44,6 +45,11 @@ def births(function: Callable[[], object], place: Place = Place.GPU) -> list[tup
     log.stop()
     made = [entry for entry in log.entries() if entry.place is place and entry.bytes > 0]
     return [(entry.operation, entry.bytes) for entry in made]
+
+
+def on_the_cpu(words: str) -> Row:
+    """A row of real tensors."""
+    return measure(parse(words.split()), "cpu")
 
 
 def storages() -> list[int]:

@@ -24,6 +24,7 @@ from tests.validation.counted import StandInAllocator
 from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
 from validation.models import build_task
+from validation.paged import managed_memory
 from validation.ranks import Ranks, fullest, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
@@ -51,6 +52,8 @@ def counted_peak(words: str) -> dict[str, int]:
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         stack.enter_context(finite(counting=True))
         stack.enter_context(exchanged_evenly(configuration))
+        if plan.paged_optimizer:
+            stack.enter_context(managed_memory())
         allocator = StandInAllocator()
         stack.enter_context(patch.dict(os.environ, {"LOCAL_RANK": "0"}))
         for target, replacement in _on_the_counting_gpu(allocator, group).items():
@@ -119,6 +122,7 @@ def trained_by_trainer(words: str) -> dict[str, Any]:
     return {
         "optimizer": _told(optimizer),
         "bf16": trainer.args.bf16,
+        "paged": [getattr(optimizer, "is_paged", False), _bits(optimizer)],
         "steps": trainer.state.global_step,
         "checkpointing": bool(base.is_gradient_checkpointing),
         "accumulation": trainer.args.gradient_accumulation_steps,
@@ -194,6 +198,11 @@ def _optimizer(names: dict[str, Any]) -> list[Any]:
     made = [names[name] for name in ("optimizer", "muon", "adamw") if name in names]
     made += [next(iter(names["optimizers"].values()))] if "optimizers" in names else []
     return [_told(optimizer) for optimizer in made]
+
+
+def _bits(optimizer: Any) -> int:
+    """Bits of bitsandbytes' states; 0 of another's."""
+    return optimizer.args.optim_bits if hasattr(optimizer, "args") else 0
 
 
 def _told(optimizer: Any) -> Any:

@@ -63,6 +63,19 @@ def test_bytes_over_the_bus_are_exact(name: str) -> None:
         assert getattr(item.report, name) == item.row["transfer"][name], item.configuration.command
 
 
+def test_paged_states_are_prefetched_once_and_counted_to_the_byte() -> None:
+    pages = {
+        item.configuration.command: (item.report.paged, item.row["paged"])
+        for item in comparisons()
+        if "paged" in item.row
+    }
+    assert len(pages) > 100
+    for command, (counted, measured) in pages.items():
+        assert measured == {"bytes": counted, "prefetched": counted}, command
+    # QLoRA's too
+    assert any("--quantization nf4-double" in name and size for name, (size, _) in pages.items())
+
+
 def test_every_call_of_every_collective_has_the_measured_bytes() -> None:
     many = [item for item in comparisons() if "collectives" in item.row]
     assert len(many) > 250

@@ -125,6 +125,21 @@ def test_inputs_of_layers_take_the_bus_both_ways(measure: Measure) -> None:
     assert row["ram"]["peak"] >= moved
 
 
+def test_the_counting_gpu_s_managed_memory_is_what_bitsandbytes_asks_for(measure: Measure) -> None:
+    # the two tables and 2 layers of four matrices are paged, vectors are below 100,000 elements
+    row = measure(f"gpt2-s {SMALL} --paged-optimizer --optimizer-bits 8")
+    matrices = (50257 + 1024) * 768 + 2 * 12 * 768**2
+    assert row["paged"] == {"bytes": 2 * matrices, "prefetched": 2 * matrices}
+    assert row["ram"]["peak"] < 4096
+    # scales, tables and all states of vectors
+    assert row["optimizer"] < 0.05 * row["paged"]["bytes"]
+
+
+def test_a_processor_pages_nothing(measure: Measure) -> None:
+    answer = measure("call on_the_cpu gpt2-s --sequence-length 8 --paged-optimizer")
+    assert answer["refused"].startswith("device = 'cpu': bitsandbytes pages no states")
+
+
 def test_what_no_library_implements_is_refused(measure: Measure) -> None:
     answer = measure(f"gpt2-s {SMALL} --optimizer lion --optimizer-bits 16")
     assert answer["refused"].startswith("optimizer_bits = '16'")

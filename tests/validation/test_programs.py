@@ -34,6 +34,11 @@ SCALARS = 3 * 512
         f"gpt2-s --layers 2 {SMALL} --precision fp32 --attention math --update loop",
         f"gpt2-s --layers 2 {SMALL} --precision mixed --checkpointing selective",
         f"gpt2-s --layers 2 {SMALL} --precision half --optimizer lion --optimizer-bits 8",
+        f"gpt2-s --layers 2 {SMALL} --paged-optimizer --optimizer-bits 8",
+        f"gpt2-s --layers 2 {SMALL} --paged-optimizer --precision mixed --optimizer lion",
+        f"{CONFIGS}/qwen2.json {SMALL} --paged-optimizer --update-in-backward --precision half",
+        f"{CONFIGS}/llama.json {SMALL} --paged-optimizer --lora 8 --lora-targets all-linear "
+        "--checkpointing full",
         f"gpt2-s --layers 4 {SMALL} --sharing-groups 2 --untied-embeddings --dropout 0",
         f"gpt2-s --layers 2 {SMALL} --precision half --update-in-backward --update loop",
         f"gpt2-s --layers 2 {SMALL} --offload optimizer --precision mixed",
@@ -181,6 +186,9 @@ def test_copies_are_updated_and_go_back_to_the_weights(
         ("--optimizer muon", ["Muon", "AdamW"]),
         ("--optimizer lion --optimizer-bits 8", ["Lion8bit"]),
         ("--optimizer-bits 8", ["AdamW8bit"]),
+        # on the CPU bitsandbytes warns, and pages nothing
+        ("--paged-optimizer --optimizer-bits 8", ["PagedAdamW8bit"]),
+        ("--paged-optimizer --optimizer lion", ["PagedLion32bit"]),
         ("--optimizer lamb", ["LAMB32bit"]),
         ("--update-in-backward", ["AdamW"]),
     ],
@@ -372,6 +380,8 @@ def test_two_processes_divide_the_experts_of_each_layer(tmp_path: Path) -> None:
         ),
         ("--checkpointing full --activation-offload pinned", "AdamW", {"checkpointing": True}),
         ("--precision fp32 --optimizer-bits 8", "AdamW8bit", {}),
+        ("--paged-optimizer --optimizer-bits 8", "PagedAdamW8bit", {"paged": [True, 8]}),
+        ("--paged-optimizer", "AdamW", {"paged": [True, 32]}),
         ("--optimizer momentum --update loop", "SGD", {}),
     ],
 )

@@ -66,7 +66,7 @@ GROUPS = (
     Group("Batch", ("batch_size", "sequence_length", "target_length")),
     Group(
         "Precision and optimizer",
-        ("precision", "gradient_scaler", "optimizer", "optimizer_bits"),
+        ("precision", "gradient_scaler", "optimizer", "optimizer_bits", "paged_optimizer"),
         folded=True,
     ),
     Group(
@@ -144,6 +144,11 @@ OTHER_ROWS = (
     Row("ram.peak", "RAM", "What offloading keeps in the computer's own memory."),
     Row("transfer.to_ram", "Moved to RAM", "Over the bus, in each step."),
     Row("transfer.to_gpu", "Moved to the GPU", "Over the bus, in each step."),
+    Row(
+        "paged.bytes",
+        "Paged states",
+        "On the GPU while there is room beside its peak, else in RAM.",
+    ),
 )
 
 

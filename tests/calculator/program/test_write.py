@@ -48,6 +48,11 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("bert-base", {"attention": "flash", "optimizer": "lamb", "optimizer_bits": 8}),
     ("t5-small", {"target_length": 64, "optimizer": "momentum", "update": "loop"}),
     ("openai/whisper-tiny", {"update_in_backward": True, "optimizer": "lion"}),
+    ("gpt2-s", {"paged_optimizer": True, "optimizer": "lion", "optimizer_bits": 8}),
+    (
+        "Qwen/Qwen3-0.6B",
+        {"paged_optimizer": True, "lora": 64, "quantization": "nf4-double", "sequence_length": 512},
+    ),
     ("google/vit-base-patch16-224", {"precision": "half", "optimizer": "sgd"}),
     ("google/gemma-3-4b-pt", {"lora": 16, "quantization": "nf4-double", "sequence_length": 512}),
     (
@@ -311,6 +316,13 @@ def test_the_command_line_reads_a_config_json(
         ({"update": "fused"}, 'optim="adamw_torch_fused"'),
         ({"optimizer": "sgd", "accumulation": 4}, "gradient_accumulation_steps=4"),
         ({"optimizer_bits": 8}, "bitsandbytes.optim.AdamW8bit"),
+        ({"paged_optimizer": True}, 'optim="paged_adamw_32bit"'),
+        ({"paged_optimizer": True, "optimizer": "lion"}, 'optim="paged_lion_32bit"'),
+        ({"paged_optimizer": True, "optimizer_bits": 8}, "bitsandbytes.optim.PagedAdamW8bit"),
+        (
+            {"paged_optimizer": True, "optimizer_bits": 8, "lora": 8},
+            'optim="paged_adamw_8bit"',
+        ),
         ({"optimizer": "momentum", "update": "loop"}, '"momentum": 0.9, "foreach": False'),
         ({"checkpointing": "full", "attention": "math"}, "with sdpa_kernel(SDPBackend.MATH):"),
         ({"checkpointing": "full", "checkpoint_every": 2}, '"every_n_layers": 2}'),
