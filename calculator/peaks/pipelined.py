@@ -136,11 +136,12 @@ class TapedStage:
         with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
             known = len(t.leaves)
             leaf = None if given is None else t.leaf(given)
-            out = model.hidden(self._own(self.ids) if leaf is None else leaf)
+            hidden = out = model.hidden(self._own(self.ids) if leaf is None else leaf)
             if model.is_last:
-                out = model.logits(out)
-                t.ledger.begin(Phase.LOSS)  # while autocast's copies are there
+                out = model.logits(hidden)
+                t.ledger.begin(Phase.LOSS)  # while hidden states and autocast's copies are there
             t.end_autocast()
+            del hidden
         made = islice(t.leaves.values(), known, None)
         leaves = [item for item in made if not isinstance(item, Weight)]
         self.flying[each] = Flying(out, leaf, leaves)
