@@ -1,13 +1,11 @@
 """The calculator's peaks beside the measured steps: errors by device and family."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from calculator.errors import InputError
 from templates.pages.calculator.context import by_family
-from validation.compare import NEARLY_EXACT, Comparison, compare, spread
-from validation.rows import read_rows
+from templates.pieces.comparisons import comparisons_on
+from validation.compare import NEARLY_EXACT, Comparison, spread
 
 # What the rows in validation/measurements were measured on.
 DEVICES = {
@@ -54,16 +52,6 @@ def accuracy() -> list[Measured]:
         rows = [accuracy_of("All", comparisons)]
         rows += [accuracy_of(title, members) for title, members in by_family(comparisons)]
         found.append(Measured(words, rows))
-    return found
-
-
-@cache  # the same rows for three pages
-def comparisons_on(device: str) -> list[Comparison]:
-    """The device's rows, without those whose options the calculator rejects for the model."""
-    found = []
-    for row in read_rows(device):
-        with suppress(InputError):
-            found += compare([row])
     return found
 
 

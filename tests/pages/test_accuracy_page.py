@@ -10,7 +10,7 @@ from templates.pages.accuracy.context import (
     peer_scores,
     signed_percent,
 )
-from templates.pieces.accuracy import comparisons_on
+from templates.pieces.comparisons import comparisons_on
 from templates.render import render_page
 from tests.pages.tables import cells_of
 from validation.__main__ import main

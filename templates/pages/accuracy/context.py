@@ -9,7 +9,8 @@ from calculator.overhead import estimate_overhead
 from calculator.plan import Attention, Plan
 from calculator.units import format_bytes
 from templates.pages.calculator.context import by_family
-from templates.pieces.accuracy import DEVICES, Accuracy, accuracy_of, comparisons_on
+from templates.pieces.accuracy import DEVICES, Accuracy, accuracy_of
+from templates.pieces.comparisons import comparisons_on
 from validation.check import check
 from validation.compare import Comparison
 from validation.figure import draw

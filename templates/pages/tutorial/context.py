@@ -9,7 +9,7 @@ from calculator.plan import Plan
 from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
 from templates.pages.tutorial.notebooks import code
-from templates.pieces.accuracy import comparisons_on
+from templates.pieces.comparisons import comparisons_on
 from templates.pieces.counted import Counted, count
 from tools.source import find_source
 from validation.compare import Comparison
