@@ -16,6 +16,13 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Side by side, files with a swarm come first: a long one must not be left over at the end."""
+    if hasattr(config, "workerinput"):
+        swarms = {item.path for item in items if item.get_closest_marker("swarm")}
+        items.sort(key=lambda item: item.path not in swarms)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     """A Chromium that starts."""

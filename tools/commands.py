@@ -83,7 +83,9 @@ def _test(options: Sequence[str]) -> int:
         return _in_venv("-m", "pytest", *options)
     computing = _in_venv("-m", "pytest", *_side_by_side(4), *COMPUTING)
     others = (f"--ignore={folder}" for folder in COMPUTING)
-    rest = _in_venv("-m", "pytest", *_side_by_side(2), "tests", *others)
+    # xdist would begin with the files of many tests; tests/conftest.py has the long ones first.
+    order = "--no-loadscope-reorder"
+    rest = _in_venv("-m", "pytest", *_side_by_side(2), order, "tests", *others)
     return computing or rest
 
 
