@@ -10,10 +10,12 @@ from templates.pages.accuracy.context import (
     peer_scores,
     signed_percent,
 )
+from templates.pages.accuracy.deepspeed import in_sum, ranks
 from templates.pieces.comparisons import comparisons_on
 from templates.render import render_page
 from tests.pages.tables import cells_of
 from validation.__main__ import main
+from validation.deepspeed_zero import read_runs
 from validation.peers import PEERS, read_predictions
 from validation.public import GUIDE, SITE, as_classifier
 
@@ -107,3 +109,17 @@ def test_what_the_command_prints_has_all_phases(page: str) -> None:
     assert printed in page
     for phase in ("forward", "loss", "backward", "update", "peak"):
         assert f"\n{phase}" in printed
+
+
+def test_each_of_deepspeeds_stages_is_beside_the_papers_equation_and_ours(page: str) -> None:
+    shown = [rank.run for rank in ranks()]
+    assert {(run.stage, run.gpus) for run in shown} == {(s, n) for s in (1, 2, 3) for n in (2, 3)}
+    assert set(shown) == {run for run, _ in read_runs() if not run.persistent}
+    # 2Ψ + 14Ψ/N on two GPUs
+    assert "2.00 + 1.00 + 6.00 = 9.00" in cells_of(page)
+    for rank in ranks():
+        assert {rank.measured, rank.paper, rank.ours} <= cells_of(page)
+
+
+def test_parts_of_a_weights_bytes_are_shown_with_their_sum() -> None:
+    assert in_sum((2, 2 / 3, 4)) == "2.00 + 0.67 + 4.00 = 6.67"

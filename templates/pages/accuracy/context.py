@@ -8,6 +8,7 @@ from functools import cache
 from calculator.overhead import estimate_overhead
 from calculator.plan import Attention, Plan
 from calculator.units import format_bytes
+from templates.pages.accuracy.deepspeed import deepspeed
 from templates.pages.calculator.context import by_family
 from templates.pieces.accuracy import DEVICES, Accuracy, accuracy_of
 from templates.pieces.comparisons import comparisons_on
@@ -291,6 +292,7 @@ def context() -> dict[str, object]:
         "site": SITE,
         "site_rows": published(SITE),
         "peers": peer_scores(),
+        "deepspeed": deepspeed(),
         "check_command": told,
         "check_output": printed,
         "contributed": len(CARD_STEPS),
