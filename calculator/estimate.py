@@ -104,7 +104,7 @@ def totals_within(
         return None
     with tentatively():
         may_fit = all(map(fits, _bounds(architecture, resolved)))
-        return _totals(architecture, resolved) if may_fit else None
+        return _totals_if(architecture, resolved, fits) if may_fit else None
 
 
 def least(architecture: Architecture, plan: Plan) -> int:
@@ -150,6 +150,19 @@ def _bounds(architecture: Architecture, plan: Plan) -> Iterator[int]:
 def _totals(architecture: Architecture, plan: Plan) -> Totals:
     *_, counted = _fullest(architecture, plan)
     return Totals(counted.peak, counted.ram.total)
+
+
+def _totals_if(
+    architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
+) -> Totals | None:
+    """The totals of a resolved plan; None where one part of a pipeline does not fit."""
+    found = []
+    for part in parts_of(architecture, plan):
+        counted = _count(part, plan, static_of(part, plan)[0])
+        if plan.pipeline_parallel > 1 and not fits(counted.peak):
+            return None
+        found.append(Totals(counted.peak, counted.ram.total))
+    return max(found, key=lambda each: each.gpu)
 
 
 def _fullest(architecture: Architecture, plan: Plan) -> tuple[Architecture, Statics, "_Counted"]:

@@ -13,7 +13,8 @@ from calculator.architecture import Architecture
 from calculator.catalog.gpus import GPUS, Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.changes import SHARDS_IN_RAM, Cost
+from calculator.planner.change import Cost
+from calculator.planner.changes import SHARDS_IN_RAM
 from calculator.planner.fit import Proposal, proposals_in_steps
 from calculator.planner.largest import (
     Search,
@@ -241,9 +242,12 @@ def _what_would_fit(
 
 
 def _wants_several(plan: Plan, found: Sequence[Proposal]) -> bool:
-    """True if several GPUs are there, or if all else trains adapters only or another model."""
-    if plan.gpus > 1 and not plan.is_sharded:
-        return True
+    """True if several GPUs are there without shards, or all else trains adapters or another model.
+
+    Shards on as many GPUs are among what is found, if they are enough.
+    """
+    if plan.all_gpus > 1 and not plan.is_sharded:
+        return not any(one.plan.is_sharded for one in found)
     return not plan.lora and all(one.cost >= Cost.ADAPTERS for one in found)
 
 

@@ -1,10 +1,11 @@
 """The changes that the adviser knows: what each does to a plan, and what it costs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
+from calculator.architecture import Architecture
+from calculator.models.measured import Technique
+from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
     Attention,
@@ -18,6 +19,16 @@ from calculator.plan import (
     Precision,
     Update,
 )
+from calculator.planner.change import (
+    CHECKPOINTS,
+    LENGTH,
+    Change,
+    Cost,
+    accumulated,
+    measured,
+    setting,
+)
+from calculator.planner.division import DIVISIONS
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
@@ -25,62 +36,19 @@ USUAL_LENGTH: Final = 2048
 USUAL_RANK: Final = 16
 
 
-class Cost(IntEnum):
-    """Costs of a change, from least to most; proposals are in this order."""
-
-    NOTHING = 0
-    EFFICIENCY = 1
-    PRECISION = 2
-    LITTLE_TIME = 3
-    TIME = 4
-    TRANSFER = 5
-    OTHER_TRAINING = 6
-    ADAPTERS = 7
-    OTHER_MODEL = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One thing to do to a plan.
-
-    Attributes:
-        words: what a person does, as an instruction.
-        cost: how much it costs, beside other changes.
-        price: what it costs, in a sentence.
-        apply: the plan after it, or None where it changes nothing.
-        short: the change as a table names it.
-        lesser: the same to a lesser degree, which saves and costs less, from more to less.
-    """
-
-    words: str
-    cost: Cost
-    price: str
-    apply: Callable[[Plan], Plan | None]
-    short: str
-    lesser: tuple["Change", ...] = ()
-
-
-def _set(**values: object) -> Callable[[Plan], Plan | None]:
-    def apply(plan: Plan) -> Plan | None:
-        changed = plan.but(**values)
-        return None if changed == plan else changed
-
-    return apply
-
-
-_HALF: Final = _set(precision=Precision.HALF)
+_HALF: Final = setting(precision=Precision.HALF)
 
 
 def _recomputed(every: int) -> Callable[[Plan], Plan | None]:
     """Every so many layers computed again."""
-    return _set(checkpointing=Checkpointing.FULL, checkpoint_every=every)
+    return setting(checkpointing=Checkpointing.FULL, checkpoint_every=every)
 
 
 def _micro_batches(plan: Plan) -> Plan | None:
     """Single sequences, as many of them per update as before."""
     if plan.batch_size == 1:
         return None
-    return plan.but(batch_size=1, accumulation=plan.accumulation * plan.batch_size)
+    return accumulated(plan, plan.batch_size, batch_size=1)
 
 
 def _half_the_length(plan: Plan) -> Plan | None:
@@ -130,17 +98,51 @@ def _inputs_in_ram(plan: Plan) -> Plan | None:
     """The inputs of checkpointed layers in RAM."""
     if plan.checkpointing is not Checkpointing.FULL:
         return None
-    return _set(activation_offload=ActivationOffload.PINNED)(plan)
+    return setting(activation_offload=ActivationOffload.PINNED)(plan)
 
 
 def _shards_in_ram(plan: Plan) -> Plan | None:
     """The shards of each GPU in RAM, where there are shards."""
-    return _set(cpu_offload=True)(plan) if plan.is_sharded else None
+    return setting(cpu_offload=True)(plan) if plan.is_sharded else None
+
+
+def _costly_results(plan: Plan) -> Plan | None:
+    """Results of some operations kept, where not all of a layer's are computed again already."""
+    if plan.checkpointing is Checkpointing.FULL:
+        return None
+    return setting(checkpointing=Checkpointing.OPERATIONS)(plan)
+
+
+def _computes_attention(architecture: Architecture) -> bool:
+    """True if the model's class has code that computes attention alone again."""
+    return type_of(architecture).has_attention_core
+
+
+def _has_class(architecture: Architecture) -> bool:
+    """True if transformers has a class of the model, whose layers were measured."""
+    return bool(type_of(architecture).counted)
+
+
+def _update_in_backward(plan: Plan) -> Plan | None:
+    """Each update in the backward pass, where no other pass or GPU adds to the gradient.
+
+    Of adapters it would save little.
+    """
+    refused = (
+        plan.lora
+        or plan.accumulation > 1
+        or plan.all_gpus > 1
+        or plan.offload is not Offload.NONE
+        or plan.optimizer is Optimizer.ADAFACTOR
+    )
+    return None if refused else setting(update_in_backward=True)(plan)
 
 
 def _chunked_loss(plan: Plan) -> Plan | None:
     """The loss in chunks, where that does not widen products to 32 bits."""
-    return None if plan.precision is Precision.AMP else _set(chunked_loss=ChunkedLoss.TORCH)(plan)
+    return (
+        None if plan.precision is Precision.AMP else setting(chunked_loss=ChunkedLoss.TORCH)(plan)
+    )
 
 
 HALF_THE_LENGTH: Final = Change(
@@ -149,6 +151,7 @@ HALF_THE_LENGTH: Final = Change(
     "The model sees shorter texts.",
     _half_the_length,
     "half the length",
+    about=LENGTH,
 )
 SHORTER: Final = Change(
     f"Use sequences of {format_count(USUAL_LENGTH)} tokens",
@@ -156,6 +159,7 @@ SHORTER: Final = Change(
     "The model sees shorter texts.",
     _usual_length,
     f"{format_count(USUAL_LENGTH)} tokens",
+    about=LENGTH,
 )
 EVERY_SECOND: Final = Change(
     "Recompute every second layer in the backward pass",
@@ -177,20 +181,21 @@ SHARDS_IN_RAM: Final = Change(
     "Moves weights and gradients over the bus in each step; the CPU computes the update.",
     _shards_in_ram,
     "shards in RAM",
+    is_for=measured(Technique.FSDP),
 )
 CHANGES: Final = (
     Change(
         "Use the fused update",
         Cost.NOTHING,
         "Costs nothing: the same result, at least as fast.",
-        _set(update=Update.FUSED),
+        setting(update=Update.FUSED),
         "fused update",
     ),
     Change(
         "Use PyTorch's attention (sdpa)",
         Cost.NOTHING,
         "Costs nothing: the same result, at least as fast.",
-        _set(attention=Attention.SDPA),
+        setting(attention=Attention.SDPA),
         "sdpa",
     ),
     Change(
@@ -204,15 +209,27 @@ CHANGES: Final = (
         "Keep the optimizer's states in 8 bits",
         Cost.PRECISION,
         "Stores the optimizer's states more coarsely.",
-        _set(optimizer_bits=8),
+        setting(optimizer_bits=8),
         "8-bit states",
     ),
     Change(
         "Recompute attention in the backward pass",
         Cost.TIME,
         "Computes the attention of each layer twice.",
-        _set(checkpointing=Checkpointing.SELECTIVE),
+        setting(checkpointing=Checkpointing.SELECTIVE),
         "selective checkpointing",
+        about=CHECKPOINTS,
+        is_for=_computes_attention,
+    ),
+    Change(
+        "Recompute each layer but its costly results in the backward pass",
+        Cost.LITTLE_TIME,
+        "Computes up to half of the matrix products of each layer twice, and no attention: at most "
+        "about a sixth more arithmetic.",
+        _costly_results,
+        "checkpointing by operation",
+        about=CHECKPOINTS,
+        is_for=_has_class,
     ),
     Change(
         "Recompute each layer in the backward pass",
@@ -221,6 +238,7 @@ CHANGES: Final = (
         _recomputed(1),
         "checkpointing",
         (EVERY_SECOND, EVERY_FOURTH),
+        about=CHECKPOINTS,
     ),
     Change(
         "Keep the inputs of layers in RAM",
@@ -228,14 +246,16 @@ CHANGES: Final = (
         "Moves the input of each layer over the bus and back in each step.",
         _inputs_in_ram,
         "inputs in RAM",
+        is_for=measured(Technique.ACTIVATION_OFFLOAD),
     ),
     Change(
         "Keep the optimizer in RAM",
         Cost.TRANSFER,
         "Moves all gradients and weights over the bus in each step.",
-        _set(offload=Offload.OPTIMIZER),
+        setting(offload=Offload.OPTIMIZER),
         "optimizer in RAM",
     ),
+    *DIVISIONS,
     SHARDS_IN_RAM,
     # before those that depend on what is trained
     Change(
@@ -265,12 +285,13 @@ CHANGES: Final = (
         "Gives the same loss; a GPU computes smaller products less efficiently.",
         _chunked_loss,
         "loss in chunks",
+        is_for=measured(Technique.CHUNKED_LOSS),
     ),
     Change(
         "Use Adafactor",
         Cost.OTHER_TRAINING,
         "Another optimizer, which may need other settings.",
-        _set(optimizer=Optimizer.ADAFACTOR),
+        setting(optimizer=Optimizer.ADAFACTOR),
         "Adafactor",
     ),
     HALF_THE_LENGTH,
@@ -281,12 +302,25 @@ CHANGES: Final = (
         "Stores the frozen weights more coarsely, and unpacks them for each product.",
         _four_bits,
         "QLoRA",
+        is_for=measured(Technique.QUANTIZATION),
     ),
     Change(
         "Make the layers reversible",
         Cost.OTHER_MODEL,
         "Makes another model: pretrained weights do not fit it.",
-        _set(reversible=True),
+        setting(reversible=True),
         "reversible layers",
     ),
+    Change(
+        "Update each weight as soon as its gradient exists, in the backward pass",
+        Cost.OTHER_TRAINING,
+        "Gives the same update, but gradients can be neither clipped nor accumulated.",
+        _update_in_backward,
+        "update in backward",
+    ),
 )
+
+
+def changes_for(architecture: Architecture) -> list[Change]:
+    """The changes that a model takes, alone or beside others."""
+    return [change for change in CHANGES if change.is_for(architecture)]

@@ -13,7 +13,8 @@ from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan
-from calculator.planner.changes import CHANGES, HALF_THE_LENGTH, SHORTER, Change, Cost
+from calculator.planner.change import Change, Cost
+from calculator.planner.changes import SHORTER, changes_for
 from calculator.planner.need import Need, need_of_peak, need_on
 from calculator.resolution import resolve
 
@@ -46,9 +47,14 @@ class Proposal:
         return max(change.cost for change in self.changes)
 
     @property
+    def instructions(self) -> list[str]:
+        """Each change as an instruction."""
+        return [change.words_for(self.plan) for change in self.changes]
+
+    @property
     def words(self) -> str:
         """The changes as one instruction."""
-        first, *others = (change.words for change in self.changes)
+        first, *others = self.instructions
         lowered = [words[0].lower() + words[1:] for words in others]
         return ", ".join([first, *lowered[:-1]]) + "".join(f" and {last}" for last in lowered[-1:])
 
@@ -124,7 +130,7 @@ def proposals_in_steps(
             break
         # changes that are enough alone are in no pair
         alone = {one.changes for one in found}
-        among = [change for change in CHANGES if (change,) not in alone]
+        among = [change for change in changes_for(architecture) if (change,) not in alone]
         tries = _changed(architecture, plan, among, together)
         found = yield from _fitting(tries, propose, found, enough)
     if most == MOST_CHANGES and not found:
@@ -145,6 +151,8 @@ def _fitting(
     ):
         if left is not None and (left <= 0 or _are_cheaper(tried[:left], left, price)):
             break
+        if tried and any(change.is_slow for change in changes):
+            continue
         if proposal := propose(changes, changed):
             for one in (proposal, *_lesser(proposal, propose)):
                 insort(tried, one, key=_order)
@@ -186,7 +194,7 @@ def least_changes(
     peak = totals(architecture, plan).gpu
     left = [gpu for gpu in gpus if not need_on(peak, gpu).fits(gpu.memory)]
     found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
-    among = [change for change in CHANGES if change.cost is not Cost.ADAPTERS]
+    among = [one for one in changes_for(architecture) if one.cost is not Cost.ADAPTERS]
     for together in range(1, most + 1):
         tries = list(_changed(architecture, plan, among, together))
         for gpu in left:
@@ -255,7 +263,7 @@ def _shortened(architecture: Architecture, plan: Plan) -> Iterator[Try]:
     own = resolve(architecture, plan).sequence_length
     shorter = SHORTER.apply(plan.but(sequence_length=own))
     if shorter:
-        others = [change for change in CHANGES if change not in (SHORTER, HALF_THE_LENGTH)]
+        others = [one for one in changes_for(architecture) if SHORTER.goes_with(one)]
         for changes, changed in _combined(shorter, others, MOST_CHANGES):
             yield (SHORTER, *changes), changed
 
@@ -268,7 +276,9 @@ def _combined(plan: Plan, among: Sequence[Change], together: int) -> Iterator[Tr
     for place, change in enumerate(among):
         changed = change.apply(plan)
         if changed is not None:
-            for others, last in _combined(changed, among[place + 1 :], together - 1):
+            beside = among[place + 1 :] if together > 1 else ()
+            rest = [one for one in beside if change.goes_with(one)]
+            for others, last in _combined(changed, rest, together - 1):
                 yield (change, *others), last
 
 

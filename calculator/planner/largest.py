@@ -6,6 +6,7 @@ takes the steps, so that a newer question need not wait for the end of an older 
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from math import gcd, lcm
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -15,6 +16,7 @@ from calculator.estimate import totals
 from calculator.plan import LARGEST_BATCH, Plan
 from calculator.planner.need import need_of_peak
 from calculator.resolution import resolve
+from calculator.techniques.context_parallel import chunks_of
 
 # while nothing too large is known, the next try is so many times as large
 GROWTH: Final = 8
@@ -44,7 +46,9 @@ def largest_batch_in_steps(
         peak = totals(architecture, plan.but(batch_size=size)).gpu
         return need_of_peak(peak, generation).high
 
-    return _largest(need_at, plan.batch_size, LARGEST_BATCH, memory)
+    length = resolve(architecture, plan).sequence_length
+    step = _step(plan.expert_parallel, length)
+    return (yield from _largest_in_steps(need_at, plan.batch_size, LARGEST_BATCH, memory, step))
 
 
 def longest_sequence(
@@ -79,7 +83,23 @@ def longest_sequence_in_steps(
         need = need_at(own)
         yield
         return own if need is not None and need <= memory else None
-    return (yield from _largest(need_at, min(own, most), most, memory))
+    step = _length_step(plan)
+    return (yield from _largest_in_steps(need_at, min(own, most), most, memory, step))
+
+
+def _length_step(plan: Plan) -> int:
+    """The GPUs that divide a sequence, or the tokens of a micro-batch, take multiples of it."""
+    split = plan.tensor_parallel if plan.sequence_parallel else 1
+    return lcm(chunks_of(plan), split, _step(plan.expert_parallel, plan.batch_size))
+
+
+def _step(gpus: int, times: int) -> int:
+    """The least number that makes a multiple of some GPUs, so many times.
+
+    >>> _step(8, 6)
+    4
+    """
+    return gpus // gcd(gpus, times)
 
 
 def has_one_length(architecture: Architecture) -> bool:
@@ -135,6 +155,15 @@ class _Bracket:
             return (self.good + self.bad) // 2
         share = (self.memory - self.low) * (self.bad - self.good) // (self.high - self.low)
         return min(max(self.good + share, self.good + 1), self.bad - 1)
+
+
+def _largest_in_steps(
+    need_at: Callable[[int], int | None], own: int, most: int, memory: int, step: int
+) -> Search:
+    """The same among the multiples of a step."""
+    search = _largest(lambda count: need_at(step * count), own // step, most // step, memory)
+    found = yield from search
+    return found and step * found
 
 
 def _largest(need_at: Callable[[int], int | None], own: int, most: int, memory: int) -> Search:

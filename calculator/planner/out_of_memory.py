@@ -32,6 +32,10 @@ SAME_MEMORY: Final = GiB // 100
 # other processes are worth a word from here up
 WORTH_A_WORD: Final = 256 * MiB
 
+ROUTING: Final = (
+    " Check the routing too: more tokens may have come to this GPU's experts than if it were even."
+)
+
 _UNITS: Final = {"bytes": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB}
 _SIZE: Final = r"(?<![\d.])(\d{1,9}(?:\.\d{1,6})?) (bytes|KiB|MiB|GiB)"
 _BEGINS: Final = "Tried to allocate"
@@ -192,7 +196,7 @@ def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
             f"step needs {format_bytes(peak)} at its peak.",
             "Check micro-batch, sequence length, precision, attention and optimizer against your "
             "script, and whether it holds anything else: a second model, an evaluation, losses "
-            "kept with their graphs.",
+            f"kept with their graphs.{ROUTING if report.plan.expert_parallel > 1 else ''}",
         )
     else:
         yield Finding(

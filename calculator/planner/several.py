@@ -9,7 +9,7 @@ from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, totals_within
 from calculator.models.measured import Technique
-from calculator.models.registry import not_measured
+from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
     Checkpointing,
@@ -73,7 +73,7 @@ def fewest_with_ram_in_steps(
 def _fewest(
     architecture: Architecture, plan: Plan, gpu: Gpu, already: tuple[str, ...]
 ) -> Iterator[Several | None]:
-    if not_measured(Technique.FSDP, architecture.family):
+    if Technique.FSDP not in type_of(architecture).measured:
         return
     for whole, changes in _tries(architecture, plan, already):
         for gpus in _worlds(plan):
@@ -125,6 +125,7 @@ def _shared(plan: Plan, gpus: int) -> Plan:
         offload=Offload.NONE,
         activation_offload=ActivationOffload.NONE,
         chunked_loss=ChunkedLoss.NONE,
+        update_in_backward=False,
         tensor_parallel=1,
         sequence_parallel=False,
         context_parallel=1,

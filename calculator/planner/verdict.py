@@ -78,7 +78,8 @@ def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> lis
     if not need.fits(gpu.memory):
         found = proposals(*limits)
         if not found:
-            return ["No change that keeps one GPU makes it fit; see `fit` without --gpu."]
+            kept = "one GPU" if plan.all_gpus == 1 else f"{plan.all_gpus:,} GPUs"
+            return [f"No change that keeps {kept} makes it fit; see `fit` without --gpu."]
         return ["What would make it fit:", *map(_describe_proposal, found)]
     paged = f", of which paged states take up to {format_bytes(need.paged)}" if need.paged else ""
     return [
@@ -96,7 +97,7 @@ def _describe_proposal(proposal: Proposal) -> str:
 
 def _as_json(proposal: Proposal) -> dict[str, Any]:
     return {
-        "changes": [change.words for change in proposal.changes],
+        "changes": proposal.instructions,
         "cost": proposal.price,
         "plan": proposal.plan.changed(),
         "typical": proposal.need.typical,

@@ -25,6 +25,11 @@ KERNELS = (Attention.SDPA, Attention.FLASH)
 MOST_TURNS = 64
 
 
+def chunks_of(plan: Plan) -> int:
+    """Chunks of each sequence, all of the same length."""
+    return 2 * plan.context_parallel if plan.context_parallel > 1 else 1
+
+
 def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
     """Refuse what does not divide evenly, what PyTorch refuses, or was not measured.
 
@@ -39,10 +44,10 @@ def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
         raise InputError("context_parallel", parts, rule)
     if parts > MOST_TURNS:
         raise InputError("context_parallel", parts, f"must be at most {MOST_TURNS}")
-    if plan.sequence_length % (2 * parts):
+    if plan.sequence_length % chunks_of(plan):
         rule = (
             f"each of {parts:,} GPUs has two chunks of a sequence: must be a multiple of "
-            f"{2 * parts:,}"
+            f"{chunks_of(plan):,}"
         )
         raise InputError("sequence_length", plan.sequence_length, rule)
     if type_of(architecture).windowed(architecture, plan.sequence_length):

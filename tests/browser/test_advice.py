@@ -1,6 +1,6 @@
 """Advice on what would make a step fit, and the comparison with a pinned state."""
 
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -56,6 +56,31 @@ def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     assert "?" not in page.url
     assert shown_ways(page) == ways_of()
     expect(page.locator("#advice-undo")).to_be_hidden()
+    assert visitor.errors == []
+
+
+def test_gpus_that_are_there_divide_sequences_at_a_press(visit: Visitor) -> None:
+    state = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "gpu": "a100-40",
+        "gpus": "8",
+        "data_parallel": "fsdp",
+        "precision": "mixed",
+        "sequence_length": "16384",
+    }
+    visitor = visit()
+    page = open_calculator(visitor, urlencode(state))
+    advised(page)
+    assert shown_ways(page) == ways_of(**state)
+    words = "Divide each sequence among 8 GPUs (context parallel)"
+    page.locator("#advice-more").click()
+    way = page.locator("#advice-ways button").filter(has_text=words).first
+    way.click()
+    advised(page)
+    query = dict(parse_qsl(page.url.partition("?")[2]))
+    assert (query["gpus"], query["context_parallel"], query["accumulation"]) == ("8", "8", "8")
+    expect(page.locator("#calculator-verdict")).to_have_attribute("data-fit", "fits")
+    expect(page.locator("#advice-status")).to_contain_text(f"Done: {words}")
     assert visitor.errors == []
 
 

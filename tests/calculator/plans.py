@@ -3,15 +3,16 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 
 from calculator.architecture import Architecture
-from calculator.catalog import MODELS
+from calculator.catalog import MODELS, find_model
+from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.report import Report
-from calculator.resolution import attention_kernels, can_untie
+from calculator.resolution import attention_kernels, can_untie, resolve
 
 
 @dataclass(frozen=True)
@@ -104,3 +105,44 @@ def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
 def examples(number: int) -> settings:
     """Number of cases for a property: the same ones each time, no matter how slow the machine."""
     return settings(max_examples=number, deadline=None, derandomize=True)
+
+
+# one type with every division, one with experts, and two with some
+DIVIDED = (
+    "meta-llama/Llama-3.2-1B",
+    "mistralai/Mixtral-8x7B-v0.1",
+    "openai-community/gpt2",
+    "google-t5/t5-small",
+)
+
+
+@st.composite
+def cases_on_several(draw: st.DrawFn) -> Case:
+    """A model of few layers on 2 to 8 GPUs, in one of the ways to train it there."""
+    model = find_model(draw(st.sampled_from(DIVIDED)))
+    layers = draw(st.integers(2, 6))
+    model = replace(model, layers=layers, decoder_layers=layers if model.decoder_layers else 0)
+    shards = draw(st.sampled_from(["ddp", "ddp", "zero1", "fsdp", "zero2"]))
+    options: dict[str, Any] = {
+        "gpus": draw(st.sampled_from([2, 3, 4, 8])),
+        "data_parallel": shards,
+        "precision": draw(st.sampled_from(["half", "fp32", "mixed", "amp"])),
+        "batch_size": draw(st.integers(1, 3)),
+        "accumulation": draw(st.integers(1, 3)),
+        "checkpointing": draw(st.sampled_from(["none", "full"])),
+        "sequence_length": draw(st.sampled_from([256, 500, 511])),
+        "context_parallel": draw(st.sampled_from([1, 1, 2])),
+    }
+    if not _is_taken(model, options):
+        options |= {"data_parallel": "ddp", "context_parallel": 1}
+    assume(_is_taken(model, options))
+    return Case(model, Plan(**options))
+
+
+def _is_taken(model: Architecture, options: dict[str, Any]) -> bool:
+    """True if the model takes a plan."""
+    try:
+        resolve(model, Plan(**options))
+    except InputError:
+        return False
+    return True

@@ -14,7 +14,8 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.states import chosen
 from calculator.plan import Plan, Precision
-from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK, Cost
+from calculator.planner.change import Cost
+from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK
 from calculator.planner.fit import Proposal, least_changes
 from calculator.planner.need import Verdict, need_on
 from calculator.report import Report

@@ -7,20 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.__main__ import main
+from calculator.autograd.ledger import ALL_REDUCE
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan, Precision
-from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM, Change
+from calculator.planner.change import Change, Cost
+from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM
 from calculator.planner.fit import least_changes, proposals, proposals_in_steps
 from calculator.planner.need import Need, Verdict, need_of
+from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.units import GiB
-from tests.calculator.plans import Case, cases, examples
+from tests.calculator.plans import Case, cases, cases_on_several, examples
 
 Captured = pytest.CaptureFixture[str]
 memories = st.integers(1, 96).map(lambda size: size * GiB)
+small_memories = st.integers(2, 40).map(lambda quarters: quarters * GiB // 4)
 
 
 def verdict_of(case: Case, memory: int) -> Verdict:
@@ -101,7 +105,18 @@ def test_whatever_is_proposed_fits(case: Case, memory: int) -> None:
 @examples(15)
 @given(cases(), memories)
 def test_no_single_change_that_fits_is_left_out(case: Case, memory: int) -> None:
-    found = [one.changes for one in proposals(case.architecture, case.plan, memory)]
+    no_single_change_is_left_out(case, memory)
+
+
+@examples(20)
+@given(cases_on_several(), small_memories)
+def test_none_is_left_out_for_several_gpus(case: Case, memory: int) -> None:
+    no_single_change_is_left_out(case, memory)
+
+
+def no_single_change_is_left_out(case: Case, memory: int) -> None:
+    proposed = proposals(case.architecture, case.plan, memory)
+    found = [one.changes for one in proposed]
     known = replace(case.plan, sequence_length=case.report.plan.sequence_length)
     for change in CHANGES:
         changed = change.apply(known)
@@ -111,6 +126,8 @@ def test_no_single_change_that_fits_is_left_out(case: Case, memory: int) -> None
             fits = verdict_of(Case(case.architecture, changed), memory) is Verdict.FITS
         except InputError:
             fits = False
+        if change.is_slow and any(one.cost <= change.cost for one in proposed):
+            continue
         assert ((change,) in found) == fits
 
 
@@ -140,6 +157,8 @@ def test_nothing_that_fits_is_left_out_unless_less_is_enough(case: Case, memory:
             changed = after(known, changes)
             if changed is None or any(fewer < set(changes) for fewer in found):
                 continue
+            if not all(one.goes_with(other) for one, other in combinations(changes, 2)):
+                continue
             fits = surely_fits(Case(case.architecture, changed), memory)
             assert (frozenset(changes) in found) == fits
 
@@ -150,6 +169,144 @@ def test_of_as_many_changes_the_cheaper_stand_first(case: Case, memory: int) -> 
     found = proposals(case.architecture, case.plan, memory)
     order = [(len(one.changes), one.cost, sum(each.cost for each in one.changes)) for one in found]
     assert order == sorted(order)
+
+
+def sequences_of(plan: Plan) -> int:
+    """Sequences of an update."""
+    return plan.batch_size * plan.accumulation * plan.gpus // plan.context_parallel
+
+
+@examples(25)
+@given(cases_on_several(), small_memories)
+def test_whatever_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: int) -> None:
+    for proposal in proposals(case.architecture, case.plan, memory):
+        assert verdict_of(Case(case.architecture, proposal.plan), memory) is Verdict.FITS
+        report = estimate(case.architecture, proposal.plan)
+        assert proposal.peak == report.gpu.total
+        assert proposal.ram == report.ram.total
+        assert proposal.plan.all_gpus == case.plan.all_gpus
+        assert sequences_of(proposal.plan) == sequences_of(case.plan)
+        assert "{" not in proposal.words
+
+
+@examples(10)
+@given(cases(), memories)
+def test_no_division_among_gpus_is_proposed_for_one(case: Case, memory: int) -> None:
+    for proposal in proposals(case.architecture, case.plan, memory):
+        assert proposal.plan.all_gpus == 1
+        assert Cost.LINKS not in {change.cost for change in proposal.changes}
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        (
+            "meta-llama/Llama-3.1-8B",  # 16 bytes for each of 8.03 billion weights: on 8, 15 GiB
+            {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 16_384},
+            "Divide each sequence among 8 GPUs (context parallel)",
+        ),
+        (
+            "mistralai/Mixtral-8x7B-v0.1",  # 46.7 billion weights, 45.1 of them of experts
+            {"gpus": 8, "optimizer": "sgd", "precision": "half", "sequence_length": 1024},
+            "Divide the experts of each layer among the 8 GPUs (expert parallel)",
+        ),
+        (
+            "meta-llama/Llama-3.1-8B",
+            {"gpus": 4, "precision": "half", "sequence_length": 1024},
+            "Divide each layer among the 4 GPUs (tensor parallel)",
+        ),
+        (
+            "openai-community/gpt2-large",
+            {"gpus": 4},
+            "Divide the optimizer's states among the 4 GPUs (ZeRO 1)",
+        ),
+    ],
+)
+def test_gpus_that_are_there_divide_what_is_too_large(
+    model: str, options: dict[str, object], words: str
+) -> None:
+    architecture, plan = find_model(model), Plan.parse(options)
+    memory = find_gpu("t4").memory if plan.precision == "amp" else find_gpu("a100-40").memory
+    assert verdict_of(Case(architecture, plan), memory) is Verdict.DOES_NOT_FIT
+    (found,) = [one for one in proposals(architecture, plan, memory) if one.words == words]
+    assert found.plan.all_gpus == plan.gpus
+
+
+def test_as_few_gpus_as_are_enough_divide_a_sequence() -> None:
+    options = {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 8192}
+    architecture, plan = find_model("meta-llama/Llama-3.1-8B"), Plan.parse(options)
+    halves = plan.but(context_parallel=2, accumulation=2)
+    memory = need_of(estimate(architecture, halves)).high
+    divided = [
+        one.plan
+        for one in proposals(architecture, plan, memory, most=1)
+        if one.plan.context_parallel > 1
+    ]
+    assert [(one.context_parallel, one.accumulation) for one in divided] == [(8, 8), (2, 2)]
+
+
+def test_a_pipeline_that_would_do_is_proposed_where_nothing_cheaper_does() -> None:
+    plan = Plan.parse({"gpus": 8, "sequence_length": 2048, "optimizer": "lion"})
+    architecture = find_model("meta-llama/Llama-3.1-8B")
+    staged = plan.but(gpus=1, pipeline_parallel=8, accumulation=8)
+    memory = need_of(estimate(architecture, staged)).high
+    first, *_ = proposals(architecture, plan, memory, most=1)
+    assert first.plan == staged
+    assert first.words == "Divide the layers among the 8 GPUs (pipeline, 1F1B)"
+
+
+def moved(report: Report) -> int:
+    """Bytes between the GPUs: an all-reduce is a scatter of sums and a gathering (NCCL's rings)."""
+    return sum(one.total * (2 if one.name == ALL_REDUCE else 1) for one in report.collectives)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"gpus": 4}, "Keep gradients in the buckets (gradient_as_bucket_view)"),
+        (
+            {"tensor_parallel": 4, "precision": "half"},
+            "Divide tokens between the products, too (sequence parallel)",
+        ),
+        (
+            {"pipeline_parallel": 2, "accumulation": 8, "pipeline_schedule": "gpipe"},
+            "Let forward and backward passes take turns in the pipeline (1F1B)",
+        ),
+    ],
+)
+def test_what_costs_nothing_on_several_gpus_comes_first(
+    options: dict[str, object], words: str
+) -> None:
+    architecture = find_model("meta-llama/Llama-3.2-1B")
+    plan = Plan.parse({**options, "sequence_length": 1024})
+    (change,) = [one for one in CHANGES if one.words == words]
+    changed = change.apply(plan)
+    assert changed
+    before, after = estimate(architecture, plan), estimate(architecture, changed)
+    first, *_ = proposals(architecture, plan, need_of(after).high)
+    assert first.changes == (change,)
+    assert moved(after) <= moved(before)
+
+
+def test_an_update_in_the_backward_pass_is_proposed_where_it_can_be() -> None:
+    # 1.24 billion gradients of 4 bytes
+    architecture = find_model("meta-llama/Llama-3.2-1B")
+    plan = Plan.parse({"sequence_length": 512, "update": "fused"})
+    memory = need_of(estimate(architecture, plan.but(update_in_backward=True))).high
+    words = "Update each weight as soon as its gradient exists, in the backward pass"
+    found = {one.words for one in proposals(architecture, plan, memory)}
+    assert words in found
+    again = plan.but(accumulation=2)
+    assert words not in {one.words for one in proposals(architecture, again, memory)}
+
+
+def test_costly_results_are_kept_before_whole_layers_are_computed_again() -> None:
+    architecture = find_model("meta-llama/Llama-3.2-1B")
+    plan = Plan.parse({"sequence_length": 2048, "batch_size": 4, "accumulation": 2})
+    kept = need_of(estimate(architecture, plan.but(checkpointing="operations")))
+    found = [one.words for one in proposals(architecture, plan, kept.high, most=1)]
+    costly = found.index("Recompute each layer but its costly results in the backward pass")
+    assert costly < found.index("Recompute each layer in the backward pass")
 
 
 @examples(10)

@@ -110,3 +110,48 @@ def test_lengths_that_the_chosen_attention_refuses_do_not_fit() -> None:
     assert longest is not None
     with pytest.raises(InputError):
         Case(model, plan.but(sequence_length=longest + 1)).report.as_json()
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "step"),
+    [
+        (
+            "meta-llama/Llama-3.2-1B",
+            {"gpus": 8, "data_parallel": "fsdp", "precision": "mixed", "context_parallel": 8},
+            16,
+        ),
+        (
+            "meta-llama/Llama-3.2-1B",
+            {"tensor_parallel": 8, "sequence_parallel": True, "precision": "half"},
+            8,
+        ),
+        ("mistralai/Mixtral-8x7B-v0.1", {"expert_parallel": 8, "precision": "half"}, 8),
+    ],
+)
+def test_gpus_that_divide_tokens_evenly_take_the_longest_multiple(
+    model: str, options: dict[str, object], step: int
+) -> None:
+    architecture = find_model(model)
+    plan = Plan.parse({**options, "sequence_length": 1024})
+    memory = need_of(Case(architecture, plan.but(sequence_length=5 * 1024)).report).high
+    longest = longest_sequence(architecture, plan, memory)
+    assert longest is not None
+    assert longest >= 5 * 1024
+    assert longest % step == 0
+    longer = plan.but(sequence_length=longest + step)
+    assert verdict_of(Case(architecture, longer), memory) is not Verdict.FITS
+
+
+def test_experts_gpus_that_divide_the_tokens_evenly_take_the_largest_multiple() -> None:
+    # 8 GPUs divide the tokens of 2 sequences of 1,028, not those of one or three
+    architecture = find_model("mistralai/Mixtral-8x7B-v0.1")
+    plan = Plan.parse(
+        {"expert_parallel": 8, "precision": "half", "sequence_length": 1028, "batch_size": 2}
+    )
+    memory = need_of(Case(architecture, plan.but(batch_size=6)).report).high
+    largest = largest_batch(architecture, plan, memory)
+    assert largest is not None
+    assert largest >= 6
+    assert largest % 2 == 0
+    larger = plan.but(batch_size=largest + 2)
+    assert verdict_of(Case(architecture, larger), memory) is not Verdict.FITS

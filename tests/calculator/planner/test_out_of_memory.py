@@ -152,6 +152,18 @@ def test_more_than_the_plans_peak_is_another_plan() -> None:
     assert causes(message, FITS) == [Cause.OTHER_PLAN, Cause.SHOULD_FIT]
 
 
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_routing_is_a_reason_where_experts_are_divided(gpus: int) -> None:
+    plan = Plan.parse({"expert_parallel": gpus, "sequence_length": 512})
+    report = estimate(find_model("mistralai/Mixtral-8x7B-v0.1"), plan)
+    wanted = 2 * report.gpu.total
+    message = Message(wanted, wanted, 0, 0, 0)
+    (found,) = [
+        one for one in explain(message, report, find_gpu("h200")) if one.cause is Cause.OTHER_PLAN
+    ]
+    assert ("routing" in found.remedy) is (gpus > 1)
+
+
 def test_memory_in_pieces_is_fragmentation() -> None:
     message = Message(512 * MiB, T4, 100 * MiB, PEAK - GiB, 2 * GiB)
     assert Cause.FRAGMENTATION in causes(message, FITS)

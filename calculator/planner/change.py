@@ -1,0 +1,99 @@
+"""One change that the adviser may propose: its words, its cost, and the plan after it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.models.measured import Technique
+from calculator.models.registry import type_of
+from calculator.plan import LARGEST_BATCH, Plan
+
+
+class Cost(IntEnum):
+    """Costs of a change, from least to most; proposals are in this order.
+
+    First what takes time or precision at most, then traffic and the links for it, and at last what
+    makes another training or another model.
+    """
+
+    NOTHING = 0
+    EFFICIENCY = 1
+    PRECISION = 2
+    LITTLE_TIME = 3
+    TIME = 4
+    TRANSFER = 5
+    LINKS = 6
+    OTHER_TRAINING = 7
+    ADAPTERS = 8
+    OTHER_MODEL = 9
+
+
+def measured(technique: Technique) -> Callable[[Architecture], bool]:
+    """True for models whose type was measured with a technique."""
+    return lambda architecture: technique in type_of(architecture).measured
+
+
+def _all(_: Architecture) -> bool:
+    return True
+
+
+# what changes are about
+CHECKPOINTS: Final = "layers computed again"
+DIVISION: Final = "what each GPU holds"
+LENGTH: Final = "the tokens of a sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing to do to a plan.
+
+    Attributes:
+        words: what a person does, as an instruction; names of options in braces stand for their
+            values in the plan after it.
+        cost: how much it costs, beside other changes.
+        price: what it costs, in a sentence.
+        apply: the plan after it, or None where it changes nothing.
+        short: the change as a table names it.
+        lesser: the same to a lesser degree, which saves and costs less, from more to less.
+        about: changes about the same thing, such as the length, are not proposed together.
+        is_for: false for models that never take it; others may refuse it beside other options.
+        is_slow: true if it takes so long to estimate that it is tried without others only, and
+            where nothing cheaper is enough.
+    """
+
+    words: str
+    cost: Cost
+    price: str
+    apply: Callable[[Plan], Plan | None]
+    short: str
+    lesser: tuple["Change", ...] = ()
+    about: str = ""
+    is_for: Callable[[Architecture], bool] = _all
+    is_slow: bool = False
+
+    def words_for(self, plan: Plan) -> str:
+        """The instruction; `plan` is the one after the change."""
+        return self.words.format_map(vars(plan))
+
+    def goes_with(self, other: "Change") -> bool:
+        """True if both are tried together."""
+        alike = self.about and self.about == other.about
+        return not (alike or self.is_slow or other.is_slow)
+
+
+def setting(**values: object) -> Callable[[Plan], Plan | None]:
+    """A change of some options to these values."""
+
+    def apply(plan: Plan) -> Plan | None:
+        changed = plan.but(**values)
+        return None if changed == plan else changed
+
+    return apply
+
+
+def accumulated(plan: Plan, times: int, **values: object) -> Plan | None:
+    """Other values, and so many times as many micro-batches per update; None if too many."""
+    accumulation = plan.accumulation * times
+    return None if accumulation > LARGEST_BATCH else plan.but(accumulation=accumulation, **values)

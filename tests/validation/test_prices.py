@@ -1,0 +1,47 @@
+"""Costs that the adviser puts into words, counted by PyTorch."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
+)
+
+from validation.results import kept_results
+
+SMALL = {"vocab_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8}
+LLAMA = LlamaConfig(hidden_size=512, intermediate_size=1792, num_key_value_heads=2, **SMALL)
+OPT = OPTConfig(hidden_size=512, ffn_dim=2048, word_embed_proj_dim=512, **SMALL)
+BERT = BertConfig(hidden_size=512, intermediate_size=2048, **SMALL)
+
+
+def operations(model: Any, checkpoints: dict[str, Any] | None) -> int:
+    """Floating-point operations of a step without its update."""
+    model.train()
+    if checkpoints is not None:
+        model.activation_checkpointing_enable({"use_reentrant": False, **checkpoints})
+    tokens = torch.zeros(1, 16, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        model(input_ids=tokens, labels=tokens).loss.backward()
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [(LlamaForCausalLM, LLAMA), (OPTForCausalLM, OPT), (BertForMaskedLM, BERT)],
+)
+def test_layers_but_their_costly_results_take_at_most_a_sixth_more_operations(
+    kind: Any, config: Any
+) -> None:
+    kept = operations(kind(config), None)
+    again = operations(kind(config), {"context_fn": kept_results})
+    whole = operations(kind(config), {})
+    assert 1 < again / kept < 1 + 1 / 6
+    assert again < whole < kept * (1 + 1 / 3)
