@@ -157,8 +157,7 @@ def _totals_if(
 ) -> Totals | None:
     """The totals of a resolved plan; None where one part of a pipeline does not fit."""
     found = []
-    for part in parts_of(architecture, plan):
-        counted = _count(part, plan, static_of(part, plan)[0])
+    for *_, counted in _each(architecture, plan):
         if plan.pipeline_parallel > 1 and not fits(counted.peak):
             return None
         found.append(Totals(counted.peak, counted.ram.total))
@@ -167,11 +166,16 @@ def _totals_if(
 
 def _fullest(architecture: Architecture, plan: Plan) -> tuple[Architecture, Statics, "_Counted"]:
     """The model, or the part of a pipeline that holds the most."""
-    found = []
+    return max(_each(architecture, plan), key=lambda each: each[2].peak)
+
+
+def _each(
+    architecture: Architecture, plan: Plan
+) -> Iterator[tuple[Architecture, Statics, "_Counted"]]:
+    """The model, or the parts of a pipeline, one after the other."""
     for part in parts_of(architecture, plan):
         static, *_ = static_of(part, plan)
-        found.append((part, static, _count(part, plan, static)))
-    return max(found, key=lambda each: each[2].peak)
+        yield part, static, _count(part, plan, static)
 
 
 def fullest_part(architecture: Architecture, plan: Plan) -> Architecture:

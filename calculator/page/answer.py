@@ -114,10 +114,15 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
             return plan.gpus > 1 and plan.data_parallel is not DataParallel.DDP
         case "tensor_parallel" | "expert_parallel" | "context_parallel" | "pipeline_parallel":
             return int(getattr(plan, field)) > 1
-        case "reversible" | "lora" | "update_in_backward" | "cpu_offload" | "sequence_parallel":
+        case (
+            "reversible"
+            | "lora"
+            | "cpu_offload"
+            | "sequence_parallel"
+            | "update_in_backward"
+            | "paged_optimizer"
+        ):
             return bool(getattr(plan, field))
-        case "paged_optimizer":
-            return plan.paged_optimizer
         case _:
             return str(getattr(plan, field)) != "none"
 

@@ -13,7 +13,7 @@ from calculator.catalog.gpus import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan
-from calculator.planner.change import Change, Cost
+from calculator.planner.change import DIVISION, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
 from calculator.planner.need import Need, need_of_peak, need_on
 from calculator.resolution import resolve
@@ -259,11 +259,19 @@ def _changed(
 
 
 def _shortened(architecture: Architecture, plan: Plan) -> Iterator[Try]:
-    """The usual length with three other changes: the own length of many models is far longer."""
+    """The usual length with three other changes: the own length of many models is far longer.
+
+    Other divisions among the GPUs are not among them: so many changes are searched for in shards
+    directly, on as few GPUs as hold them.
+    """
     own = resolve(architecture, plan).sequence_length
     shorter = SHORTER.apply(plan.but(sequence_length=own))
     if shorter:
-        others = [one for one in changes_for(architecture) if SHORTER.goes_with(one)]
+        others = [
+            one
+            for one in changes_for(architecture)
+            if SHORTER.goes_with(one) and one.about != DIVISION
+        ]
         for changes, changed in _combined(shorter, others, MOST_CHANGES):
             yield (SHORTER, *changes), changed
 

@@ -22,7 +22,7 @@ TITLES = {"gpt2-s": "GPT-2", SMALL: "Small Llama"}
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """Bytes per weight on the fullest of a run's ranks, as texts."""
+    """Bytes per weight on the fullest of a run's ranks, as HTML."""
 
     run: Run
     measured: str
@@ -32,8 +32,10 @@ class Rank:
     @property
     def cells(self) -> list[object]:
         """A table row."""
-        plan = f"<code>{PLANS[self.run.stage]}</code>"
-        heading = f"Stage {self.run.stage}: {TITLES[self.run.model]}, {self.run.gpus} GPUs"
+        name, value, *others = PLANS[self.run.stage].split(maxsplit=2)
+        plan = f"<code>{name} {value}</code><br><code>{' '.join(others)}</code>"
+        model = f"{TITLES[self.run.model]}, {self.run.gpus} GPUs"
+        heading = f"Stage {self.run.stage} <small>{model}</small>"
         return [heading, self.measured, self.paper, self.ours, plan]
 
 
@@ -57,8 +59,8 @@ def per_weight(row: dict[str, Any], sizes: Sequence[int]) -> list[float]:
 
 
 def in_sum(parts: Sequence[float]) -> str:
-    """Three parts and their sum, each rounded alone."""
-    return " + ".join(f"{part:.2f}" for part in parts) + f" = {sum(parts):.2f}"
+    """The sum of three parts above them, each rounded alone."""
+    return f"{sum(parts):.2f} <small>{' + '.join(f'{part:.2f}' for part in parts)}</small>"
 
 
 def kept_whole() -> str:
