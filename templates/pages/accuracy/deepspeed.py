@@ -34,7 +34,7 @@ class Rank:
         """A table row."""
         name, value, *others = PLANS[self.run.stage].split(maxsplit=2)
         plan = f"<code>{name} {value}</code><br><code>{' '.join(others)}</code>"
-        model = f"{TITLES[self.run.model]}, {self.run.gpus} GPUs"
+        model = f"{TITLES[self.run.model]}, {self.run.gpus}&nbsp;GPUs"
         heading = f"Stage {self.run.stage} <small>{model}</small>"
         return [heading, self.measured, self.paper, self.ours, plan]
 
