@@ -1,33 +1,109 @@
-"""One of several real processes that train together on the CPU: ``gloo.py RANK STORE WORDS``.
+"""Real processes that train together on the CPU, forked from one that has PyTorch loaded.
 
-Prints the row of its step; the processes talk over gloo.
+``gloo.py counting`` has the counting device, too, which steps need and programs do not want.
+Each line of input is JSON: how many processes, a folder of their own, and the words of a step or
+the path of a program. Each process leaves what it prints in the folder, and the line of output is
+the list of their exit statuses. They talk over gloo.
 """
 
 import json
+import os
+import runpy
+import signal
+import socket
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 from unittest.mock import patch
 
 from validation import counting_device
 
+MOST_SECONDS: Final = 300
 
-def main(rank: int, store: str, words: list[str]) -> None:
-    """Measure one rank's step beside the others'."""
-    counting_device.load()
+
+def main(device: str) -> None:
+    """Start what each line asks for, until the input ends."""
+    if device == "counting":
+        counting_device.load()
+    import peft  # noqa: F401
+    import torch._dynamo
+    import torch.distributed.fsdp
+    import torch.distributed.pipelining  # noqa: F401
+    from transformers.models.llama import modeling_llama  # noqa: F401
+
+    import validation.measure  # noqa: F401
+
+    for line in sys.stdin:
+        print(json.dumps(_side_by_side(json.loads(line))), flush=True)
+
+
+def _side_by_side(asked: dict[str, Any]) -> list[int]:
+    """The exit statuses of as many forks as are asked for; one that fails ends the others."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [_forked(asked, rank) for rank in range(asked["processes"])]
+    left, found = set(ranks), dict.fromkeys(ranks, 0)
+    while left:
+        process, status = os.wait()
+        left.remove(process)
+        found[process] = os.waitstatus_to_exitcode(status)
+        if found[process]:
+            for other in left:
+                os.kill(other, signal.SIGKILL)
+    return list(found.values())
+
+
+def _forked(asked: dict[str, Any], rank: int) -> int:
+    """The number of a new process, which never comes back here."""
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        signal.alarm(MOST_SECONDS)
+        output = os.open(Path(asked["folder"], f"rank-{rank}.txt"), os.O_WRONLY | os.O_CREAT)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        if "program" in asked:
+            _run_program(asked, rank)
+        else:
+            _measure(asked, rank)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _run_program(asked: dict[str, Any], rank: int) -> None:
+    """A program as `torchrun` runs it, in one of several processes."""
+    size = str(asked["processes"])
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": size}
+    sys.argv = [asked["program"]]
+    runpy.run_path(asked["program"], run_name="__main__")
+
+
+def _measure(asked: dict[str, Any], rank: int) -> None:
+    """The row of one rank's step beside the others', in a file."""
     import torch.distributed as dist
 
     from validation.configuration import parse
     from validation.measure import measure_rank
 
-    configuration = parse(words)
-    size = configuration.resolved.all_gpus
+    configuration = parse(asked["words"])
+    size, folder = asked["processes"], Path(asked["folder"])
 
     @contextmanager
     def several(*_: object) -> Iterator[Any]:
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
+        store = f"file://{folder / 'store'}"
+        dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
         try:
             yield SimpleNamespace(forget=lambda: None, flat=(), moved={})
             dist.barrier()
@@ -35,8 +111,9 @@ def main(rank: int, store: str, words: list[str]) -> None:
             dist.destroy_process_group()
 
     with patch("validation.session.ranks", several):
-        print(json.dumps(measure_rank(configuration, "cpu", rank)), flush=True)
+        row = measure_rank(configuration, "cpu", rank)
+    (folder / f"row-{rank}.json").write_text(json.dumps(row))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    main(sys.argv[1])

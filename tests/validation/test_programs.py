@@ -19,6 +19,7 @@ from calculator.program.write import write_program
 
 pytestmark = pytest.mark.oracle
 
+Abreast = Callable[..., None]
 Ask = Callable[..., Any]
 CONFIGS = "validation/configs"
 SMALL = "--batch-size 2 --sequence-length 96"
@@ -267,7 +268,24 @@ tell(sum(weight.numel() for weight in weights), type(model).__name__)
 """
 
 
+def by_torchrun(folder: Path, processes: int, program: str) -> None:
+    """A program in several processes, by the command that its text names."""
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *(f"--nproc-per-node={processes}", program),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+
+
 def launched(
+    abreast: Abreast,
     folder: Path,
     values: dict[str, Any],
     plan: Plan,
@@ -290,37 +308,29 @@ def launched(
     for gpu, cpu in {**without_a_gpu, **changes}.items():
         text = text.replace(gpu, cpu)
     (folder / "train.py").write_text(ALONE + before + text + (after or TOLD))
-    found = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node=2", str(folder / "train.py")),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr[-3000:]
+    abreast(folder, 2, program=str(folder / "train.py"))
     return [path.read_text().split() for path in sorted(folder.glob("told-*.txt"))]
 
 
 @pytest.mark.parametrize(
-    ("options", "ending"),
+    ("options", "ending", "is_launched"),
     [
-        ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel"),
-        ({"gpus": 2, "data_parallel": "fsdp", "precision": "mixed"}, "FSDPLlamaForCausalLM"),
+        ({"gpus": 2, "accumulation": 2}, "DistributedDataParallel", True),
+        ({"gpus": 2, "data_parallel": "fsdp", "precision": "mixed"}, "FSDPLlamaForCausalLM", False),
         (
             {"gpus": 2, "data_parallel": "zero2", "precision": "mixed", "cpu_offload": True},
             "FSDPLlamaForCausalLM",
+            False,
         ),
     ],
 )
-def test_two_processes_train_together(tmp_path: Path, options: dict[str, Any], ending: str) -> None:
+def test_two_processes_train_together(
+    abreast: Abreast, tmp_path: Path, options: dict[str, Any], ending: str, is_launched: bool
+) -> None:
     values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
     values |= {"num_hidden_layers": 2}
     plan = Plan.parse({"sequence_length": 16, **options})
-    told = launched(tmp_path, values, plan)
+    told = launched(by_torchrun if is_launched else abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == [ending, ending]
     whole = estimate(from_config(values, "llama")).parameters
     held = sum(int(words[0]) for words in told)
@@ -328,23 +338,26 @@ def test_two_processes_train_together(tmp_path: Path, options: dict[str, Any], e
 
 
 MADE = """
-import sys
+from pathlib import Path
 
 from transformers import AutoConfig, AutoModelForCausalLM
 
-config = AutoConfig.from_pretrained(sys.argv[1])
-AutoModelForCausalLM.from_config(config).save_pretrained(sys.argv[1])
+folder = Path(__file__).parent
+AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder)).save_pretrained(folder)
 """
 
 
-def test_two_processes_train_adapters_beside_packed_shards(tmp_path: Path) -> None:
+def test_two_processes_train_adapters_beside_packed_shards(
+    abreast: Abreast, tmp_path: Path
+) -> None:
     values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
     values |= {"num_hidden_layers": 2}
     (tmp_path / "config.json").write_text(json.dumps(values))
-    subprocess.run([sys.executable, "-c", MADE, str(tmp_path)], check=True, timeout=300)
+    (tmp_path / "make.py").write_text(MADE)
+    abreast(tmp_path, 1, program=str(tmp_path / "make.py"))
     adapted = {"lora": 4, "lora_targets": "all-linear", "quantization": "nf4", "precision": "fp32"}
     plan = Plan.parse({"sequence_length": 16, "gpus": 2, "data_parallel": "zero2", **adapted})
-    told = launched(tmp_path, values, plan)
+    told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == ["FSDPPeftModel"] * 2
     whole = estimate(from_config(values, "llama"), plan)
     outside = 2 * values["hidden_size"] * values["vocab_size"]
@@ -352,11 +365,13 @@ def test_two_processes_train_adapters_beside_packed_shards(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("options", [{}, {"sequence_parallel": True}])
-def test_two_processes_compute_each_layer_together(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_two_processes_compute_each_layer_together(
+    abreast: Abreast, tmp_path: Path, options: dict[str, Any]
+) -> None:
     values = json.loads(Path(f"{CONFIGS}/mistral.json").read_text())
     values |= {"num_hidden_layers": 2}
     plan = Plan.parse({"sequence_length": 16, "tensor_parallel": 2, **options})
-    told = launched(tmp_path, values, plan)
+    told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == ["MistralForCausalLM"] * 2
     whole = estimate(from_config(values, "mistral")).parameters
     width, words = values["hidden_size"], values["vocab_size"]
@@ -365,11 +380,11 @@ def test_two_processes_compute_each_layer_together(tmp_path: Path, options: dict
     assert [int(line[0]) for line in told] == [(whole + outside) // 2] * 2
 
 
-def test_two_processes_divide_the_experts_of_each_layer(tmp_path: Path) -> None:
+def test_two_processes_divide_the_experts_of_each_layer(abreast: Abreast, tmp_path: Path) -> None:
     values = json.loads(Path(f"{CONFIGS}/mixtral.json").read_text())
     values |= {"num_hidden_layers": 2, "num_local_experts": 4}
     plan = Plan.parse({"sequence_length": 16, "expert_parallel": 2, "precision": "fp32"})
-    told = launched(tmp_path, values, plan)
+    told = launched(abreast, tmp_path, values, plan)
     assert [words[1] for words in told] == ["MixtralForCausalLM"] * 2
     whole = estimate(from_config(values, "mixtral")).parameters
     experts = 2 * 4 * 3 * values["hidden_size"] * values["intermediate_size"]
@@ -404,7 +419,7 @@ def test_trainer_trains_as_the_plan_says(
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
 def test_two_processes_pass_micro_batches_through_their_layers(
-    tmp_path: Path, schedule: str
+    abreast: Abreast, tmp_path: Path, schedule: str
 ) -> None:
     # each has the table of tied embeddings
     tied = schedule == "1f1b"
@@ -412,7 +427,7 @@ def test_two_processes_pass_micro_batches_through_their_layers(
     values |= {"num_hidden_layers": 5, "max_window_layers": 2, "sliding_window": 8}
     split = {"pipeline_parallel": 2, "pipeline_schedule": schedule, "accumulation": 2}
     plan = Plan.parse({"sequence_length": 16, "tied_embeddings": tied, **split})
-    told = launched(tmp_path, values, plan)
+    told = launched(abreast, tmp_path, values, plan)
     own = "ModuleList" if schedule == "interleaved" else "Stage"
     assert [words[1] for words in told] == [own] * 2
     whole = estimate(from_config(values, "qwen2"), plan).parameters
@@ -472,7 +487,7 @@ tell(min(alike).item(), len(batch["position_ids"][0]))
 
 @pytest.mark.parametrize("rotation", ["allgather", "alltoall"])
 def test_two_processes_that_divide_sequences_learn_what_one_learns_of_the_whole(
-    tmp_path: Path, rotation: str
+    abreast: Abreast, tmp_path: Path, rotation: str
 ) -> None:
     values = json.loads(Path(f"{CONFIGS}/llama.json").read_text())
     values |= {"num_hidden_layers": 2, "num_key_value_heads": 6, "initializer_range": 0.2}
@@ -486,7 +501,7 @@ def test_two_processes_that_divide_sequences_learn_what_one_learns_of_the_whole(
         }
     )
     in_32_bits = {'"cpu", torch.bfloat16': '"cpu", enabled=False', "lr=1e-4": "lr=0.1"}
-    told = launched(tmp_path, values, plan, IN_TURNS, BESIDE_THE_WHOLE, in_32_bits)
+    told = launched(abreast, tmp_path, values, plan, IN_TURNS, BESIDE_THE_WHOLE, in_32_bits)
     # of 255 labels one process has 128, the other 127, and both count as much
     assert all(float(words[0]) > 0.999 for words in told)
     assert [words[1] for words in told] == ["128", "128"]

@@ -2,9 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +25,7 @@ from validation.configuration import parse
 
 pytestmark = pytest.mark.oracle
 
+Abreast = Callable[..., None]
 Measure = Callable[..., dict[str, Any]]
 SHAPE = "--sequence-length 64 --precision fp32 --attention eager"
 WORDS = f"validation/configs/llama.json --layers 3 {SHAPE}"
@@ -46,37 +44,32 @@ def parts(words: str) -> list[list[ParameterTensor]]:
     return parts_of(parameter_tensors(configuration.architecture, plan), plan.gpus)
 
 
-def together(words: str, folder: Path, processes: int = 2) -> list[dict[str, Any]]:
+def together(
+    abreast: Abreast, words: str, folder: Path, processes: int = 2
+) -> list[dict[str, Any]]:
     """The rows of as many real processes."""
-    command = (sys.executable, "-m", "tests.validation.gloo")
-    started = [
-        subprocess.Popen(
-            [*command, str(rank), str(folder / "store"), *words.split()],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        for rank in range(processes)
-    ]
-    return [json.loads(process.communicate(timeout=300)[0]) for process in started]
+    abreast(folder, processes, words=words.split())
+    return [json.loads((folder / f"row-{rank}.json").read_text()) for rank in range(processes)]
 
 
 @pytest.mark.parametrize("way", ["ddp", "ddp-view"])
 def test_a_replica_alone_needs_what_it_needs_beside_another(
-    measure: Measure, tmp_path: Path, way: str
+    measure: Measure, abreast: Abreast, tmp_path: Path, way: str
 ) -> None:
     words = f"{WORDS} --gpus 2 --data-parallel {way}"
     alone = peaks(measure(words, "cpu"))
-    assert least_peaks(words, tmp_path, alone) == alone
+    assert least_peaks(abreast, words, tmp_path, alone) == alone
 
 
-def least_peaks(words: str, folder: Path, wanted: dict[str, float], rank: int = 0) -> Any:
+def least_peaks(
+    abreast: Abreast, words: str, folder: Path, wanted: dict[str, float], rank: int = 0
+) -> Any:
     """The peaks of one of two real processes; the least of some attempts."""
     least = dict.fromkeys(wanted, math.inf)
     for attempt in range(ATTEMPTS):
         inside = folder / str(attempt)
         inside.mkdir()
-        real = peaks(together(words, inside)[rank])
+        real = peaks(together(abreast, words, inside)[rank])
         least = {phase: min(least[phase], peak) for phase, peak in real.items()}
         if least == wanted:
             break
@@ -84,22 +77,22 @@ def least_peaks(words: str, folder: Path, wanted: dict[str, float], rank: int = 
 
 
 def test_the_fullest_part_of_the_states_alone_needs_what_it_needs_beside_another(
-    measure: Measure, tmp_path: Path
+    measure: Measure, abreast: Abreast, tmp_path: Path
 ) -> None:
     words = f"{WORDS} --gpus 2 --data-parallel zero1"
     alone = peaks(measure(words, "cpu"))
     rank = fullest_rank(parts(words))
-    assert least_peaks(words, tmp_path, alone, rank) == alone
+    assert least_peaks(abreast, words, tmp_path, alone, rank) == alone
 
 
 def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_out(
-    tmp_path: Path,
+    abreast: Abreast, tmp_path: Path
 ) -> None:
     words = f"{WORDS} --gpus 4 --data-parallel zero1"
     plan = parse(words.split()).resolved
     # on the CPU the number of steps of each weight is counted too
     ours = [state_bytes(part, plan) + BLOCK * len(part) for part in parts(words)]
-    assert [row["optimizer"] for row in together(words, tmp_path, 4)] == ours
+    assert [row["optimizer"] for row in together(abreast, words, tmp_path, 4)] == ours
 
 
 @pytest.mark.parametrize(
@@ -114,25 +107,27 @@ def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_o
     ],
 )
 def test_a_shard_alone_is_what_it_is_beside_others(
-    measure: Measure, tmp_path: Path, gpus: int, way: str
+    measure: Measure, abreast: Abreast, tmp_path: Path, gpus: int, way: str
 ) -> None:
     # gloo's threads keep work tensors in the same memory for a while, so peaks are not compared
     words = f"{WORDS} --gpus {gpus} --data-parallel {way}"
     alone = measure(words, "cpu")
-    real = with_least_activations(words, tmp_path, gpus, alone["activations"])
+    real = with_least_activations(abreast, words, tmp_path, gpus, alone["activations"])
     for name in ("gradients", "optimizer", "activations"):
         assert alone[name] == real[name]
     # what a first pass left behind counts as buffers, those tensors too
     assert alone["weights"] - alone["buffers"] == real["weights"] - real["buffers"]
 
 
-def with_least_activations(words: str, folder: Path, gpus: int, wanted: int) -> Any:
+def with_least_activations(
+    abreast: Abreast, words: str, folder: Path, gpus: int, wanted: int
+) -> Any:
     """The first process's row; of some attempts, the one in which gloo's threads held least."""
     rows = []
     for attempt in range(ATTEMPTS):
         inside = folder / str(attempt)
         inside.mkdir()
-        rows.append(together(words, inside, gpus)[0])
+        rows.append(together(abreast, words, inside, gpus)[0])
         if rows[-1]["activations"] == wanted:
             break
     return min(rows, key=lambda row: row["activations"])
@@ -165,27 +160,27 @@ def test_zero_hands_each_rank_the_weights_that_torch_does(
 
 @pytest.mark.parametrize("more", ["", " --sequence-parallel"])
 def test_a_share_of_layers_alone_is_what_it_is_beside_another(
-    measure: Measure, tmp_path: Path, more: str
+    measure: Measure, abreast: Abreast, tmp_path: Path, more: str
 ) -> None:
     words = (
         "validation/configs/mistral.json --layers 3 --sequence-length 64 --precision fp32 "
         f"--attention eager --tensor-parallel 2{more}"
     )
-    real, alone = together(words, tmp_path)[0], measure(words, "cpu")
+    real, alone = together(abreast, words, tmp_path)[0], measure(words, "cpu")
     for name in ("weights", "gradients", "optimizer"):
         assert alone[name] == real[name]
 
 
 @pytest.mark.parametrize("gpus", [2, 4])
 def test_a_share_of_the_experts_alone_is_what_it_is_beside_others(
-    measure: Measure, tmp_path: Path, gpus: int
+    measure: Measure, abreast: Abreast, tmp_path: Path, gpus: int
 ) -> None:
     words = (
         "validation/configs/deepseek_v2.json --layers 3 --sequence-length 64 --precision fp32 "
         f"--attention eager --expert-parallel {gpus}"
     )
     alone = measure(words, "cpu")
-    for real in together(words, tmp_path, gpus):
+    for real in together(abreast, words, tmp_path, gpus):
         for name in ("weights", "gradients", "optimizer"):
             assert alone[name] == real[name]
 
@@ -219,13 +214,13 @@ QWEN = "validation/configs/qwen2.json"
     ],
 )
 def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
-    measure: Measure, tmp_path: Path, stages: int, model: str, way: str
+    measure: Measure, abreast: Abreast, tmp_path: Path, stages: int, model: str, way: str
 ) -> None:
     words = (
         f"{model} --layers 5 --sequence-length 48 --precision fp32 --attention eager "
         f"--pipeline-parallel {stages} --pipeline-schedule {way}"
     )
-    real = together(words, tmp_path, stages)
+    real = together(abreast, words, tmp_path, stages)
     for rank, beside in enumerate(real):
         alone = measure(f"call stage_on_the_cpu {rank} {words}")
         for row in (alone, beside) if "--lora" in words else ():
