@@ -156,12 +156,17 @@ def _available(architecture: Architecture, report: Report) -> dict[str, list[Any
 
 
 def _monitor(report: Report) -> dict[str, int]:
-    """The figure that a monitor such as nvidia-smi would show: peak and overhead.
+    """The figure that a monitor such as nvidia-smi would show: what is needed, peak and overhead.
 
     With paged states, while all of them are on the GPU; without any of them at the least.
     """
     need = need_of(report)
-    return {"shown": need.typical + need.paged, "low": need.low, "high": need.high + need.paged}
+    return {
+        "needed": need.typical,
+        "shown": need.typical + need.paged,
+        "low": need.low,
+        "high": need.high + need.paged,
+    }
 
 
 def _verdict(report: Report, gpu: Gpu) -> dict[str, str]:

@@ -146,6 +146,7 @@ def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, 
     assert value["verdict"]["text"].lower().startswith(f"{need.verdict(gpu.memory)}. needs ")
     assert describe_verdict(need, gpu).endswith(value["verdict"]["sum"])
     assert value["monitor"]["report"] == {
+        "needed": need.typical,
         "shown": need.typical,
         "low": need.low,
         "high": need.high,

@@ -158,6 +158,8 @@ def test_the_page_names_what_it_saves_and_what_ram_may_have_to_hold() -> None:
     assert paged["available"]["optimizer_bits"] == ["32", "8"]
     shown, low = (paged["monitor"]["report"][name] for name in ("shown", "low"))
     assert shown - low > paged["report"]["paged"]["bytes"]
+    gpu, needed = paged["report"]["gpu"], paged["monitor"]["report"]["needed"]
+    assert needed == gpu["peak"] + gpu["overhead"] == shown - paged["report"]["paged"]["bytes"]
     assert not [row for row in plain["savings"] if row["option"] == "paged_optimizer"]
 
 
