@@ -20,6 +20,8 @@ from training.run.live import ProgressLine
 from training.run.recipes import TINY
 from training.run.supervisor import COMMAND
 
+PATIENCE = 1200  # seconds: beside another swarm, drawing takes a while
+
 
 @pytest.mark.parametrize(
     ("seconds", "step", "share"),
@@ -83,9 +85,8 @@ def test_a_rehearsal_with_the_sparse_recipe_ends_with_pictures(tmp_path: Path) -
         "--folder",
         str(folder),
     ]
-    done = subprocess.run(
-        [*COMMAND, "rehearse", *options], capture_output=True, text=True, timeout=580, check=False
-    )
+    command = [*COMMAND, "rehearse", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "'s machine crashes during its work" in done.stdout
     assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
@@ -104,9 +105,8 @@ def test_a_rehearsal_trains_and_ends_with_pictures(tmp_path: Path) -> None:
     streaming.prepare_shapes(TINY)
     folder = tmp_path / "rehearsal"
     options = ["--minutes", "1", "--recipe", "tiny", "--peers", "2", "--folder", str(folder)]
-    done = subprocess.run(
-        [*COMMAND, "rehearse", *options], capture_output=True, text=True, timeout=580, check=False
-    )
+    command = [*COMMAND, "rehearse", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "'s machine crashes during its work" in done.stdout
     assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
