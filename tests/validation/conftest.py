@@ -19,7 +19,7 @@ PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "t
 
 @pytest.fixture(scope="session")
 def libraries() -> None:
-    """What the oracle needs: other tests do without."""
+    """Libraries and a compiler that only the oracle needs."""
     if not all(find_spec(name) for name in ("torch", "transformers", "bitsandbytes", "peft")):
         pytest.skip("the oracle needs torch, transformers, bitsandbytes and peft")
     if which("g++") is None:
@@ -63,7 +63,7 @@ def abreast(libraries: None) -> Iterator[Abreast]:
 
 
 def _answer(process: "subprocess.Popen[str]", question: str) -> Any:
-    """What a process answers to a line."""
+    """Answer of a process to a line."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(question + "\n")
