@@ -45,7 +45,9 @@ def run(quick: bool) -> Table:
     speeds = [
         report["environment"]["benchmarkIndex"] for seen in reports.values() for report in seen
     ]
-    figures.append(Figure("speed of this machine, a desktop's = 1,500 to 2,000", median(speeds)))
+    figures.append(
+        Figure("speed of this machine, a desktop's = 1,500 to 2,000", median(speeds), "")
+    )
     version = reports["home"][0]["lighthouseVersion"]
     return Table(f"Lighthouse {version}, mobile (median of {rounds})", figures)
 
