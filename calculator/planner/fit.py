@@ -259,10 +259,10 @@ def _changed(
 
 
 def _shortened(architecture: Architecture, plan: Plan) -> Iterator[Try]:
-    """The usual length with three other changes: the own length of many models is far longer.
+    """The usual length with three other changes: many models allow far longer sequences.
 
-    Other divisions among the GPUs are not among them: so many changes are searched for in shards
-    directly, on as few GPUs as hold them.
+    None of them divides the model among GPUs in another way: `several` searches for plans that
+    need shards and so many changes.
     """
     own = resolve(architecture, plan).sequence_length
     shorter = SHORTER.apply(plan.but(sequence_length=own))

@@ -43,7 +43,7 @@ class Endpoint:
     Attributes:
         host: address to listen on: 127.0.0.1 for this machine alone, 0.0.0.0 for all.
         port: TCP port, 0 for any.
-        announce: multiaddresses to tell others where the own ones are not reachable.
+        announce: multiaddresses to tell others where our own cannot be reached.
         reachable: False behind a firewall: this peer then calls others and is never called.
     """
 

@@ -32,8 +32,8 @@ class Rank:
     @property
     def cells(self) -> list[object]:
         """A table row."""
-        name, value, *others = PLANS[self.run.stage].split(maxsplit=2)
-        plan = f"<code>{name} {value}</code><br><code>{' '.join(others)}</code>"
+        name, value, other = PLANS[self.run.stage].split(maxsplit=2)
+        plan = f"<code>{name} {value}</code><br><code>{other}</code>"
         model = f"{TITLES[self.run.model]}, {self.run.gpus}&nbsp;GPUs"
         heading = f"Stage {self.run.stage} <small>{model}</small>"
         return [heading, self.measured, self.paper, self.ours, plan]

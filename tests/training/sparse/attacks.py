@@ -29,7 +29,7 @@ class Material:
 
 
 def garbage(material: Material) -> torch.Tensor:
-    """The own values at random places."""
+    """A volunteer's own values, at random places."""
     order = torch.randperm(len(material.own), generator=material.generator)
     return material.own[order]
 
