@@ -38,6 +38,7 @@ class Contribution:
     loss: float | None = None
     recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
     untold: deque[StepReport] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
+    _taken: dict[int, float] = field(default_factory=dict)  # when each untold step was first taken
     _samples: int = 0
     _loss: float = 0.0
     _mini_steps: int = 0
@@ -94,15 +95,22 @@ class Contribution:
             milestones=milestones.reached(),
         )
 
-    def note_taken(self, steps: Sequence[StepReport]) -> None:
-        """Note that the monitor took a report of these steps.
+    def note_taken(self, steps: Sequence[StepReport], sent: float) -> None:
+        """Note that the monitor took a report of these steps, sent at this second of any clock.
 
-        A recent one is told again: a monitor that is killed forgets the steps that it has read and
-        not yet written.
+        They are told until a later report is taken, `TOLD_SECONDS` after the first that told them:
+        a monitor that is killed forgets the steps that it has read and not yet written.
         """
-        latest = get_dht_time() - TOLD_SECONDS
-        written = [step for step in steps if step.time < latest]
-        self.untold = deque((s for s in self.untold if s not in written), maxlen=MOST_STEPS)
+        for step in steps:
+            self._taken.setdefault(step.step, sent)
+        first = {step.step: self._taken.get(step.step, sent) for step in self.untold}
+        untold = (step for step in self.untold if sent - first[step.step] < TOLD_SECONDS)
+        self.untold = deque(untold, maxlen=MOST_STEPS)
+        self._taken = {step.step: first[step.step] for step in self.untold}
+
+    def note_not_taken(self) -> None:
+        """Note that the monitor took no report: it may have forgotten those that it took before."""
+        self._taken.clear()
 
     @property
     def pending_samples(self) -> int:

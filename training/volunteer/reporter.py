@@ -66,7 +66,7 @@ class Reporter:
         self._received_before = 0
         self._checkpoint_percent: int | None = None
         self._answered = time.monotonic()
-        self._sent: tuple[MPFuture[bool], list[StepReport]] | None = None
+        self._sent: tuple[MPFuture[bool], list[StepReport], float] | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -116,17 +116,21 @@ class Reporter:
         report = self.contribution.report(state, step, rate)
         network = self.network
         sent = reports.hand_in(network.dht, self.moderators, report, network.membership)
-        self._sent = sent, report.recent
+        self._sent = sent, report.recent, time.monotonic()
         return sent
 
     def _note_taken(self) -> None:
         """Look whether the monitor took the last report; if not, the next tells its steps again."""
         if self._sent is None:
             return
-        answer, steps = self._sent
+        answer, steps, sent = self._sent
+        is_taken = False
         with contextlib.suppress(TimeoutError, OSError, P2PDaemonError):
-            if answer.done() and answer.result():
-                self.contribution.note_taken(steps)
+            is_taken = answer.done() and answer.result()
+        if is_taken:
+            self.contribution.note_taken(steps, sent)
+        else:
+            self.contribution.note_not_taken()
 
     def show(self) -> None:
         """Bring the board up to date."""

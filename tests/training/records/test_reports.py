@@ -189,15 +189,10 @@ def told_by(contribution: Contribution) -> list[StepReport]:
     return list(contribution.report(PeerState.TRAINING, 1, 1.0).recent)
 
 
-def grow_old(contribution: Contribution) -> None:
-    for step in contribution.untold:
-        step.time -= 2 * TOLD_SECONDS
-
-
 def test_a_report_tells_the_last_few_steps_taken_or_not() -> None:
     contribution = contribution_of(2 * RECENT_STEPS - 1)
-    grow_old(contribution)
-    contribution.note_taken(told_by(contribution))
+    for sent in (0.0, TOLD_SECONDS):
+        contribution.note_taken(told_by(contribution), sent)
     steps = [entry.step for entry in told_by(contribution)]
     assert steps == list(range(RECENT_STEPS, 2 * RECENT_STEPS))
 
@@ -205,11 +200,25 @@ def test_a_report_tells_the_last_few_steps_taken_or_not() -> None:
 def test_after_a_monitor_was_away_a_report_tells_the_steps_that_it_missed() -> None:
     contribution = contribution_of(3 * RECENT_STEPS)
     assert [entry.step for entry in told_by(contribution)] == list(range(1, 3 * RECENT_STEPS + 1))
-    contribution.note_taken(told_by(contribution))
+    contribution.note_taken(told_by(contribution), 0.0)
+    contribution.note_taken(told_by(contribution), TOLD_SECONDS - 1)
     assert len(told_by(contribution)) == 3 * RECENT_STEPS, "it may not have written them yet"
-    grow_old(contribution)
-    assert len(told_by(contribution)) == 3 * RECENT_STEPS, "not taken since"
-    contribution.note_taken(told_by(contribution))
+    contribution.note_taken(told_by(contribution), TOLD_SECONDS)
+    assert len(told_by(contribution)) == RECENT_STEPS
+
+
+def test_steps_that_a_killed_monitor_had_taken_are_told_to_the_next() -> None:
+    """However long finding out that it is gone took: looking for it kept a volunteer for 40 s."""
+    contribution = contribution_of(3 * RECENT_STEPS)
+    for step in contribution.untold:
+        step.time -= 2 * TOLD_SECONDS
+    contribution.note_taken(told_by(contribution), 0.0)
+    contribution.note_not_taken()
+    for sent in (TOLD_SECONDS + 10, 2 * TOLD_SECONDS):
+        assert len(told_by(contribution)) == 3 * RECENT_STEPS
+        contribution.note_taken(told_by(contribution), sent)
+    assert len(told_by(contribution)) == 3 * RECENT_STEPS
+    contribution.note_taken(told_by(contribution), 2 * TOLD_SECONDS + 10)
     assert len(told_by(contribution)) == RECENT_STEPS
 
 

@@ -12,6 +12,7 @@ import pytest
 from hivemind.utils import get_dht_time
 
 from tests.training.processes import Swarm, wait_for
+from tests.training.sparse.clocks import Clock
 from training.data import streaming
 from training.network.connection import Endpoint, Identity, Network
 from training.records import reports
@@ -61,24 +62,26 @@ def test_the_last_step_arrives_before_the_network_is_left(monitor: Network, tmp_
     assert (told.state, told.samples, told.recent[-1].step) == (PeerState.LEFT.value, 480, 3)
 
 
-def test_a_monitor_that_comes_back_hears_of_all_steps(monitor: Network, tmp_path: Path) -> None:
+def test_a_monitor_that_comes_back_hears_of_all_steps(
+    monitor: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As of one that was away for half a minute, which lacked five steps for ever."""
     identity = Identity.read(tmp_path / "guest")
     guest = Network("leaving", identity, monitor.addresses(), Endpoint("127.0.0.1"))
     steps = 2 * reports.RECENT_STEPS
     reporter = reporter_of(guest, tmp_path, monitor, steps)
+    clock = Clock()
+    monkeypatch.setattr("training.volunteer.reporter.time", SimpleNamespace(monotonic=clock))
     assert not reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
     reports.serve(monitor.dht)
-    for step in reporter.contribution.untold:
-        step.time -= 2 * TOLD_SECONDS
     heard = []
-    for _ in range(2):
+    for clock.now in (20.0, 30.0, 20.0 + TOLD_SECONDS, 60.0):
         assert reporter.publish(PeerState.TRAINING).result(reports.CALL_SECONDS)
         told = reports.collect(monitor.dht, 10.0)[contributor_id(identity.subkey)]
         heard.append([step.step for step in told.recent])
     guest.close()
     everything = list(range(1, steps + 1))
-    assert heard == [everything, everything[-reports.RECENT_STEPS :]]
+    assert heard == [everything, everything, everything, everything[-reports.RECENT_STEPS :]]
 
 
 def test_a_monitor_that_is_gone_does_not_keep_a_volunteer(monitor: Network, tmp_path: Path) -> None:
