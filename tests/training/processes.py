@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.training.forks import Fork
 from training.rehearsal.command import free_port
 from training.run import atomic, status
 from training.run.supervisor import Worker
@@ -66,10 +67,14 @@ class Swarm:
     def start(self, name: str, *arguments: str) -> Worker:
         folder = self.folder / name
         role = "monitor" if name == "monitor" else "join"
-        command = [*self.prefix_of(name), sys.executable, str(MEMBER), role, str(self.run_file)]
-        command += ["--folder", str(folder), "--host", self.host_of(name), *arguments]
+        words = [role, str(self.run_file), "--folder", str(folder), "--host", self.host_of(name)]
+        words += arguments
         folder.mkdir(exist_ok=True)
-        worker = Worker(command, folder, threads=1, log=folder / "terminal.txt")
+        log = folder / "terminal.txt"
+        if prefix := self.prefix_of(name):
+            worker = Worker([*prefix, sys.executable, str(MEMBER), *words], folder, 1, log)
+        else:
+            worker = Fork(words, folder, 1, log)
         worker.start()
         self.members[name] = worker
         return worker

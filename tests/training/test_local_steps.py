@@ -29,7 +29,7 @@ from training.sparse.swarm import Swarm as Rounds
 
 pytestmark = pytest.mark.swarm
 
-TOTAL_STEPS = 100  # so many that a late start on a busy machine comes in time
+TOTAL_STEPS = 50  # so many that a late start on a busy machine comes in time
 EARLY, LATE = 4, 10  # steps
 
 

@@ -22,7 +22,7 @@ from training.volunteer import backup
 
 pytestmark = pytest.mark.swarm
 
-TOTAL_STEPS = 100  # so many that a late start on a busy machine comes in time
+TOTAL_STEPS = 50  # so many that a late start on a busy machine comes in time
 LATE_STEPS = 6
 
 

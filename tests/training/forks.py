@@ -1,0 +1,80 @@
+"""Members of a swarm that `nursery.py` forks, as if they were processes started from here."""
+
+import atexit
+import functools
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from training.run.supervisor import Worker
+
+NURSERY = Path(__file__).with_name("nursery.py")
+
+
+class Fork(Worker):
+    """A member whose command is `member.py`'s arguments."""
+
+    def start(self) -> None:
+        """Start the process."""
+        assert self.log is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        environment = os.environ | {"OMP_NUM_THREADS": str(self.threads or 1)} | self.environment
+        pid = _ask(arguments=self.command, log=str(self.log), environment=environment)
+        assert pid is not None
+        self.process = _Forked(pid)
+        self.started_at = time.monotonic()
+
+
+class _Forked(subprocess.Popen[bytes]):
+    """A process whose parent is the nursery, which alone can be told how it ended."""
+
+    def __init__(self, pid: int) -> None:
+        self.args, self.pid, self.returncode = ["member"], pid, None
+
+    def poll(self) -> int | None:
+        """The exit status, None while it runs."""
+        if self.returncode is None:
+            self.returncode = _ask(ended=self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, once it has ended.
+
+        Raises:
+            TimeoutExpired: when it has not after `timeout` seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            time.sleep(0.05)
+        return code
+
+
+@functools.cache
+def _nursery() -> "subprocess.Popen[str]":
+    """The process that members are forked from; it ends when its input does, with this one."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "DIFFUSERS_VERBOSITY": "error"}
+    process = subprocess.Popen(
+        [sys.executable, str(NURSERY)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    atexit.register(process.communicate)
+    return process
+
+
+def _ask(**asked: object) -> int | None:
+    """The nursery's answer: a process ID or an exit status."""
+    process = _nursery()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.flush()
+    answer: int | None = json.loads(process.stdout.readline())
+    return answer

@@ -1,0 +1,89 @@
+"""Forks members of a swarm from a process that has the large libraries loaded.
+
+Importing them takes 10 to 15 seconds of processor time, which a scenario would spend for each of
+its members. Neither `training` nor hivemind is loaded before the fork: both make locks or counters
+that members would share.
+
+Each line of the input is JSON, and so is each answer: ``arguments``, ``log`` and ``environment``
+start a member as `member.py` does, in a session of its own, and give its process ID; ``ended`` asks
+for the exit status of a process ID, null while that runs.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+LIBRARIES: Final = (
+    "bitsandbytes",
+    "diffusers.models.autoencoders.vq_model",
+    "fastapi",
+    "pyarrow.parquet",
+    "scipy.optimize",
+    "torch",
+    "transformers.modeling_utils",
+)
+
+
+def main() -> int:
+    """Answer until the input ends; in a member, what that ends with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for library in LIBRARIES:
+            importlib.import_module(library)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "ended" in asked:
+            answer = _exit_status(asked["ended"])
+        else:
+            answer = _fork(asked)
+            if answer == 0:
+                member = importlib.import_module("tests.training.member")
+                return int(member.main(asked["arguments"]))
+        print(json.dumps(answer), flush=True)
+    return 0
+
+
+def _exit_status(process: int) -> int | None:
+    found, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def _fork(asked: dict[str, Any]) -> int:
+    """The new process's ID, once that leads a session; in itself 0."""
+    parent = os.getpid()
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writing)
+        os.read(reading, 1)  # ends when the other end is closed
+        os.close(reading)
+        return process
+    os.setsid()
+    os.close(reading)
+    os.close(writing)
+    log = os.open(asked["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    for opened, place in ((os.open(os.devnull, os.O_RDONLY), 0), (log, 1), (log, 2)):
+        os.dup2(opened, place)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ |= {**asked["environment"], "TRAINING_SUPERVISOR": str(parent)}
+    _reseed()
+    return 0
+
+
+def _reseed() -> None:
+    """Other random numbers than the next fork's; Python's own module does so by itself."""
+    import numpy as np
+
+    np.random.seed()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
