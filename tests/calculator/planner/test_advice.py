@@ -20,7 +20,7 @@ from tests.calculator.plans import Case, cases, examples
 
 
 def advice_for(model: str, gpu: str, **options: object) -> Advice:
-    *_, found = advise_in_steps(MODELS[model], Plan.parse(options), find_gpu(gpu))
+    *_, found = advise_in_steps(find_model(model), Plan.parse(options), find_gpu(gpu))
     return found
 
 
@@ -147,6 +147,15 @@ def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
     need = need_of(estimate(model, plan, gpu.generation))
     assert need.fits(gpu.memory)
     assert need.typical > 2 * 70.6e9 / 8
+
+
+def test_four_changes_of_a_model_on_several_gpus_are_one_search_for_shards() -> None:
+    """With other divisions beside them, the same took sentences of forty words."""
+    first = advice_for("meta-llama/Llama-3.1-70B", "a100-80", gpus=8).ways[0]
+    assert first.words == (
+        "Use 8 of this GPU with FSDP, LoRA of rank 16 on 16-bit weights, checkpointing and "
+        "2,048 tokens"
+    )
 
 
 def test_gpus_that_are_there_are_used_for_shards_before_anything_is_given_up() -> None:
