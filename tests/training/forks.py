@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from training.run.supervisor import Worker
@@ -15,14 +16,29 @@ NURSERY = Path(__file__).with_name("nursery.py")
 
 
 class Fork(Worker):
-    """A member whose command is `member.py`'s arguments."""
+    """A member that computes with one thread.
+
+    Args:
+        arguments: of `member.py`.
+        namespace: network namespace to run in; None: this machine's own.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, log: Path, namespace: str | None = None
+    ) -> None:
+        super().__init__(arguments, folder, threads=1, log=log)
+        self.namespace = namespace
 
     def start(self) -> None:
         """Start the process."""
         assert self.log is not None
         self.folder.mkdir(parents=True, exist_ok=True)
-        environment = os.environ | {"OMP_NUM_THREADS": str(self.threads or 1)} | self.environment
-        pid = _ask(arguments=self.command, log=str(self.log), environment=environment)
+        pid = _ask(
+            arguments=self.command,
+            log=str(self.log),
+            environment=os.environ | {"OMP_NUM_THREADS": "1"},
+            namespace=self.namespace,
+        )
         assert pid is not None
         self.process = _Forked(pid)
         self.started_at = time.monotonic()

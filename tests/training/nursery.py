@@ -4,11 +4,12 @@ Importing them takes 10 to 15 seconds of processor time, which a scenario would 
 its members. Neither `training` nor hivemind is loaded before the fork: both make locks or counters
 that members would share.
 
-Each line of the input is JSON, and so is each answer: ``arguments``, ``log`` and ``environment``
-start a member as `member.py` does, in a session of its own, and give its process ID; ``ended`` asks
-for the exit status of a process ID, null while that runs.
+Each line of the input is JSON, and so is each answer: ``arguments``, ``log``, ``environment`` and
+``namespace`` (of the network, or null) start a member as `member.py` does, in a session of its own,
+and give its process ID; ``ended`` asks for the exit status of a process ID, null while that runs.
 """
 
+import ctypes
 import importlib
 import json
 import os
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 LIBRARIES: Final = (
     "bitsandbytes",
     "diffusers.models.autoencoders.vq_model",
@@ -74,8 +76,18 @@ def _fork(asked: dict[str, Any]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ |= {**asked["environment"], "TRAINING_SUPERVISOR": str(parent)}
+    if asked["namespace"]:
+        _enter(asked["namespace"])
     _reseed()
     return 0
+
+
+def _enter(namespace: str) -> None:
+    """Move to a network namespace, as `ip netns exec` does."""
+    libc = ctypes.CDLL(None, use_errno=True)  # `os.setns` came with Python 3.12
+    with Path("/run/netns", namespace).open() as file:
+        if libc.setns(file.fileno(), CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter the namespace {namespace}")
 
 
 def _reseed() -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -71,17 +70,14 @@ class Swarm:
         words += arguments
         folder.mkdir(exist_ok=True)
         log = folder / "terminal.txt"
-        if prefix := self.prefix_of(name):
-            worker = Worker([*prefix, sys.executable, str(MEMBER), *words], folder, 1, log)
-        else:
-            worker = Fork(words, folder, 1, log)
+        worker = Fork(words, folder, log, self.namespace_of(name))
         worker.start()
         self.members[name] = worker
         return worker
 
-    def prefix_of(self, _name: str) -> list[str]:
-        """Words before a member's command: none, where it runs on this machine as it is."""
-        return []
+    def namespace_of(self, _name: str) -> str | None:
+        """Network namespace that a member runs in; None: this machine's own."""
+        return None
 
     def host_of(self, _name: str) -> str:
         """Address that a member listens on."""

@@ -51,13 +51,13 @@ class Street:
     def __exit__(self, *_error: object) -> None:
         self._remove()
 
-    def build(self, number: int, router: Router) -> list[str]:
-        """Build a home or a server at an address; gives what to put before its commands."""
+    def build(self, number: int, router: Router) -> str:
+        """Build a home or a server at an address; gives its namespace."""
         name = f"n{number}"
         if router is Router.NONE:
             self._add(name)
             self._connect(name, "switch", f"{NETWORK}{number}/24")
-            return self.inside(name)
+            return f"{self.tag}{name}"
         gateway, inner = f"r{number}", f"192.168.{number}."
         self._add(gateway)
         self._add(name)
@@ -72,11 +72,7 @@ class Street:
         for chain in ("FORWARD", "INPUT"):
             rule = ["-A", chain, "-i", way_out, "-m", "conntrack", "--ctstate", "NEW"]
             self._run(gateway, "iptables", *rule, "-j", "DROP")
-        return self.inside(name)
-
-    def inside(self, name: str) -> list[str]:
-        """Prefix that makes a command run in a namespace."""
-        return ["ip", "netns", "exec", f"{self.tag}{name}"]
+        return f"{self.tag}{name}"
 
     @staticmethod
     def address(number: int) -> str:
@@ -102,13 +98,18 @@ class Street:
         self._run(name, "ip", "link", "set", near, "up")
 
     def _run(self, name: str, *command: str) -> None:
-        _call(*self.inside(name), *command)
+        _call(*inside(f"{self.tag}{name}"), *command)
 
     def _remove(self) -> None:
         for name in self._names:
             command = ["ip", "netns", "delete", f"{self.tag}{name}"]
             subprocess.run(command, check=False, capture_output=True)
         self._names.clear()
+
+
+def inside(namespace: str) -> list[str]:
+    """What to put before a command to run it in a namespace."""
+    return ["ip", "netns", "exec", namespace]
 
 
 def _call(*command: str) -> None:

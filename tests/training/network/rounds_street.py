@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, field
 
 from tests.training.network import forward
-from tests.training.network.homes import Router, Street
+from tests.training.network.homes import Router, Street, inside
 from tests.training.processes import RoundsSwarm
 
 PORT = "31337"
@@ -16,7 +16,7 @@ class RoundsStreet(RoundsSwarm):
     """A monitor in the open, and volunteers behind the routers that `begin_behind` is given."""
 
     street: Street = field(default_factory=Street)
-    homes: dict[str, list[str]] = field(default_factory=dict)
+    homes: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
     _ways: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
@@ -34,7 +34,7 @@ class RoundsStreet(RoundsSwarm):
             self.start(name, "--name", name, "--no-doctor", *place)
         self.await_start(*routers)
 
-    def prefix_of(self, name: str) -> list[str]:
+    def namespace_of(self, name: str) -> str:
         return self.homes[name]
 
     def host_of(self, name: str) -> str:
@@ -47,5 +47,5 @@ class RoundsStreet(RoundsSwarm):
             way.wait()
 
     def _lead(self, name: str) -> None:
-        command = [*self.homes[name], sys.executable, forward.__file__, PORT]
+        command = [*inside(self.homes[name]), sys.executable, forward.__file__, PORT]
         self._ways.append(subprocess.Popen([*command, self.hosts["monitor"], PORT]))

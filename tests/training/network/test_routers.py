@@ -2,15 +2,15 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from tests.training.forks import Fork
 from tests.training.network.homes import Router, Street, UnavailableError
-from tests.training.processes import MEMBER, Swarm, wait_for
+from tests.training.processes import Swarm, wait_for
 from training.averaging.optimizer import MOST_STEPS
 from training.data import streaming
 from training.model import checkpoint
@@ -31,7 +31,7 @@ class Neighbourhood(Swarm):
     """A swarm whose members live in namespaces."""
 
     street: Street = field(default_factory=Street)
-    homes: dict[str, list[str]] = field(default_factory=dict)
+    homes: dict[str, str] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
 
     def build(self, **routers: Router) -> None:
@@ -42,9 +42,9 @@ class Neighbourhood(Swarm):
     def start(self, name: str, *arguments: str) -> Worker:
         folder, role = self.folder / name, {"monitor": "monitor", "helper": "help"}
         words = [role.get(name, "join"), str(self.run_file), "--folder", str(folder)]
-        command = [*self.homes[name], sys.executable, str(MEMBER), *words, *arguments]
         folder.mkdir(exist_ok=True)
-        worker = Worker(command, folder, threads=1, log=folder / "terminal.txt")
+        log = folder / "terminal.txt"
+        worker = Fork([*words, *arguments], folder, log, self.homes[name])
         worker.start()
         self.members[name] = worker
         return worker
@@ -126,7 +126,7 @@ def street() -> Iterator[Street]:
 
 
 @pytest.fixture(scope="module")
-def closed(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbourhood]:
+def closed(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Neighbourhood:
     """Two behind routers begin, a third comes late, then one whom others can call."""
     swarm = Neighbourhood(tmp_path_factory.mktemp("closed"), street=street)
     swarm.build(
@@ -153,9 +153,9 @@ def closed(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             "dora's first samples", lambda: swarm.board().get("dora", {}).get("samples")
         )
         swarm.seen["last notice"] = swarm.notice()
-        yield swarm
     finally:
         swarm.stop()
+    return swarm
 
 
 def test_volunteers_who_cannot_be_called_make_steps_together(closed: Neighbourhood) -> None:
@@ -196,7 +196,7 @@ def test_one_who_can_be_called_trains_with_those_who_cannot(closed: Neighbourhoo
 
 
 @pytest.fixture(scope="module")
-def helped(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbourhood]:
+def helped(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Neighbourhood:
     """Nobody averages for two behind routers, until somebody helps."""
     swarm = Neighbourhood(
         tmp_path_factory.mktemp("helped"), street=Street(f"g{os.getpid() % 9999}")
@@ -219,9 +219,9 @@ def helped(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             swarm.await_start("helper")
             swarm.await_shared_steps("alice", "bob")
             swarm.seen["helped board"] = swarm.board()
-            yield swarm
         finally:
             swarm.stop()
+    return swarm
 
 
 def test_where_nobody_averages_no_step_is_made_and_nothing_is_earned(
