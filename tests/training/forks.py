@@ -29,6 +29,19 @@ class Fork(Worker):
         super().__init__(arguments, folder, threads=1, log=log)
         self.namespace = namespace
 
+    def run(self, seconds: float) -> tuple[int, str]:
+        """Start the process, and wait until it ends; its exit status and what it wrote.
+
+        Raises:
+            TimeoutExpired: when it has not ended after so many seconds.
+        """
+        assert self.log is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log.write_text("")
+        self.start()
+        assert self.process is not None
+        return self.process.wait(seconds), self.log.read_text()
+
     def start(self) -> None:
         """Start the process."""
         assert self.log is not None

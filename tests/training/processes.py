@@ -16,7 +16,6 @@ from training.rehearsal.command import free_port
 from training.run import atomic, status
 from training.run.supervisor import Worker
 
-MEMBER = Path(__file__).with_name("member.py")
 PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited for
 
 

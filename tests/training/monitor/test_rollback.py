@@ -4,20 +4,27 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.training.processes import MEMBER, Swarm, wait_for
+from tests.training.forks import Fork
+from tests.training.processes import PATIENCE, Swarm, wait_for
 from training.data import streaming
 from training.run import status, supervisor
 from training.run.live import LiveFolder
 from training.run.recipes import TINY
 
 pytestmark = pytest.mark.swarm
+
+
+@dataclass
+class Answer:
+    """Exit code of a command, and what it wrote."""
+
+    exit_code: int
+    said: str
 
 
 class Scenario(Swarm):
@@ -39,13 +46,14 @@ class Scenario(Swarm):
         """Go back to the newest checkpoint; on a busy machine it may be gone meanwhile."""
         self.seen["checkpoint"] = LiveFolder(self.live).read_checkpoints()[-1].step
         self.seen["answer"] = self.roll_back(self.seen["checkpoint"])
-        return bool(self.seen["answer"].returncode == 0)
+        return bool(self.seen["answer"].exit_code == 0)
 
-    def roll_back(self, step: int) -> subprocess.CompletedProcess[str]:
+    def roll_back(self, step: int) -> Answer:
         """Give the moderators' command, as they would on the monitor's machine."""
-        command = [sys.executable, str(MEMBER), "rollback", str(self.run_file), str(step)]
-        command += ["--folder", str(self.folder / "monitor"), "--live", str(self.live)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        words = ["rollback", str(self.run_file), str(step)]
+        words += ["--folder", str(self.folder / "monitor"), "--live", str(self.live)]
+        folder = self.folder / "moderator"
+        return Answer(*Fork(words, folder, folder / "terminal.txt").run(PATIENCE))
 
     def terminal(self, name: str) -> str:
         return (self.folder / name / "terminal.txt").read_text()
@@ -79,22 +87,22 @@ def daemons_of(session: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     """Play it once; the tests look at what came of it."""
     streaming.prepare_shapes(TINY)
     scenario = Scenario(tmp_path_factory.mktemp("rollback"))
     try:
         scenario.play()
-        yield scenario
     finally:
         scenario.stop()
+    return scenario
 
 
 def test_one_command_sends_the_whole_run_back(run: Scenario) -> None:
     answer, order = run.seen["answer"], run.seen["order"]
-    assert answer.returncode == 0, answer.stderr
+    assert answer.exit_code == 0, answer.said
     words = f"the run continues as step {order['step']} from the weights of {order['checkpoint']}"
-    assert words in answer.stdout
+    assert words in answer.said
     assert order["checkpoint"] == run.seen["checkpoint"] < order["step"]
 
 
@@ -122,5 +130,5 @@ def test_a_volunteer_whose_daemon_died_starts_again_and_contributes(run: Scenari
 
 def test_a_step_that_is_no_checkpoint_is_bad_input(run: Scenario) -> None:
     answer = run.roll_back(7)
-    assert answer.returncode == supervisor.INPUT_ERROR
-    assert answer.stderr.startswith("error: step")
+    assert answer.exit_code == supervisor.INPUT_ERROR
+    assert answer.said.startswith("error: step")

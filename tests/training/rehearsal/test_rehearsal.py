@@ -1,26 +1,21 @@
 """A whole rehearsal by its command: authority, monitor, volunteers, a death, a late joiner."""
 
-import json
 import os
 import re
 import shlex
 import signal
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from tests.training.rehearsal.rehearsals import rehearse
 from training.__main__ import make_parser
-from training.data import streaming
-from training.rehearsal.command import CANDIDATES, Rehearsal, RehearsalOptions
+from training.rehearsal.command import Rehearsal, RehearsalOptions
 from training.run import supervisor
 from training.run.live import ProgressLine
 from training.run.recipes import TINY
-from training.run.supervisor import COMMAND
-
-PATIENCE = 1200  # seconds: beside another swarm, drawing takes a while
 
 
 @pytest.mark.parametrize(
@@ -72,50 +67,12 @@ def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
 
 
 @pytest.mark.swarm
-def test_a_rehearsal_with_the_sparse_recipe_ends_with_pictures(tmp_path: Path) -> None:
-    streaming.prepare_shapes(TINY)
-    folder = tmp_path / "rehearsal"
-    options = [
-        "--minutes",
-        "0.5",
-        "--recipe",
-        "tiny-sparse",
-        "--peers",
-        "2",
-        "--folder",
-        str(folder),
-    ]
-    command = [*COMMAND, "rehearse", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "'s machine crashes during its work" in done.stdout
-    assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
-    with Image.open(folder / "pictures.png") as sheet:
-        assert sheet.width > 4 * 128
-    card = json.loads((folder / "live" / "run.json").read_text())
-    assert card["finished"] > card["start"]
-    assert card["schedule"]["round_seconds"] > 0
-    lines = (folder / "live" / "progress.jsonl").read_text().splitlines()
-    empty = [line for line in lines if not json.loads(line)["samples"]]
-    assert len(empty) <= 0.1 * len(lines), "rounds whose updates were all left out"
-
-
-@pytest.mark.swarm
 def test_a_rehearsal_trains_and_ends_with_pictures(tmp_path: Path) -> None:
-    streaming.prepare_shapes(TINY)
     folder = tmp_path / "rehearsal"
-    options = ["--minutes", "1", "--recipe", "tiny", "--peers", "2", "--folder", str(folder)]
-    command = [*COMMAND, "rehearse", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "'s machine crashes during its work" in done.stdout
-    assert f"pictures.png, the best 4 of {CANDIDATES} pictures of each caption" in done.stdout
+    said = rehearse(folder, "--minutes", "1", "--recipe", "tiny")
     with Image.open(folder / "pictures.png") as sheet:
-        assert sheet.width > 4 * 128
         assert sheet.height > len(TINY.generation.prompts) * 128
-    card = json.loads((folder / "live" / "run.json").read_text())
-    assert card["finished"] > card["start"]
-    told = re.search(r"join from another terminal:  HF_TOKEN=.+ \\\n  (.+)", done.stdout)
+    told = re.search(r"join from another terminal:  HF_TOKEN=.+ \\\n  (.+)", said)
     assert told is not None
     command = shlex.split(told[1])
     assert command[1:3] == ["-m", "training"]
