@@ -108,7 +108,7 @@ class Street:
 
 
 def inside(namespace: str) -> list[str]:
-    """What to put before a command to run it in a namespace."""
+    """Prefix that makes a command run in a namespace."""
     return ["ip", "netns", "exec", namespace]
 
 
