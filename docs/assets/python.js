@@ -16,6 +16,7 @@ import { FRESH } from "./worker/names.js";
 
 const MOST_RESTARTS = 2; // in a row, without an answer in between
 const SLOW_MS = 60_000;
+const REST_MS = 500; // a page that is busy for longer does not keep Python waiting
 // Most answers take milliseconds; a worker that the browser has ended reports nothing.
 const SILENT_MS = 30_000;
 
@@ -30,6 +31,7 @@ let broken;
 let lastId = 0;
 let restarts = 0;
 let starts = 0;
+let isComing = false;
 let hasResumed = false;
 /** @type {Stage | undefined} */
 let stage;
@@ -53,9 +55,19 @@ export function ask(method, params, deliver) {
   sendNext();
 }
 
-/** Start Python before anything is asked. */
+/**
+ * Start Python before anything is asked: once the page stands and rests. Beside Python's start, a
+ * page's own work takes up to twice as long where processors are few, and ends no sooner.
+ */
 export function warm() {
-  if (!worker && !broken) startWorker();
+  if (worker || broken || isComing) return;
+  isComing = true;
+  whenLoaded(() => whenIdle(() => {
+    isComing = false;
+    if (worker || broken) return;
+    startWorker();
+    sendNext();
+  }));
 }
 
 /** Whether Python is there and answers within a few milliseconds. */
@@ -96,18 +108,8 @@ function tryWorker() {
   }
 }
 
-/** A worker that the page's head has started, and what it has said since: see python.html. */
-function takeStarted() {
-  const page = /** @type {{startedPython?: {worker: Worker, events: Event[]}}} */ (/** @type {unknown} */ (globalThis));
-  const found = page.startedPython;
-  delete page.startedPython;
-  if (found) found.worker.onmessage = found.worker.onerror = found.worker.onmessageerror = null;
-  return found;
-}
-
 function startWorker() {
-  const early = starts ? undefined : takeStarted();
-  const started = early?.worker ?? tryWorker();
+  const started = tryWorker();
   starts += 1;
   if (!started) return lose({ type: "StartError", field: null, message: "this browser blocks workers, and Python runs in one" });
   worker = started;
@@ -118,7 +120,6 @@ function startWorker() {
   };
   for (const kind of ["message", "error", "messageerror"]) started.addEventListener(kind, hear);
   wait(SLOW_MS, () => announce("slow"));
-  early?.events.forEach(hear);
 }
 
 /** @param {Event} event What the worker says, or what happened to it. */
@@ -171,7 +172,7 @@ function expectAnswer() {
 
 /** @param {any} message */
 function receive(message) {
-  if (message.loaded) whenLoaded(() => dispatchEvent(new CustomEvent("python", { detail: message.loaded }))); // see offline.js
+  if (message.loaded) dispatchEvent(new CustomEvent("python", { detail: message.loaded })); // see offline.js
   if (message.resumed !== undefined) showResumed(message.resumed);
   if (message.kind === "progress") return progress(message.stage);
   if (message.id === null) return lose(message.error);
@@ -191,6 +192,12 @@ function receive(message) {
 function whenLoaded(act) {
   if (document.readyState === "complete") act();
   else addEventListener("load", act, { once: true });
+}
+
+/** @param {() => void} act */
+function whenIdle(act) {
+  if ("requestIdleCallback" in globalThis) requestIdleCallback(act, { timeout: REST_MS });
+  else setTimeout(act);
 }
 
 /** @param {boolean} resumed Whether Python started from the memory of an earlier visit. */

@@ -182,6 +182,19 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
+def test_numbers_are_grouped_as_python_groups_them() -> None:
+    draw_from = random.Random(5)
+    numbers = [
+        round(draw_from.choice([-1, 1]) * 10 ** draw_from.uniform(0, 15)) for _ in range(500)
+    ]
+    numbers += [0, 7, 999, 1000, 999_999, 1_000_000, -999, -1000]
+    assert call("digits.js", "grouped", [[n] for n in numbers]) == [f"{n:,}" for n in numbers]
+    parts = [[1234.5, 1], [0.04, 1], [1234.56789, 3], [2000.0, 3], [2.5], [-0.2], [999.9]]
+    assert call("digits.js", "grouped", parts) == [
+        *("1,234.5", "0", "1,234.568", "2,000", "3", "0", "1,000")
+    ]
+
+
 def test_times_are_told_in_words() -> None:
     moments = [datetime.fromisoformat(time).timestamp() * 1000 for time in MOMENTS]
     assert words("momentInWords", *moments) == list(MOMENTS.values())

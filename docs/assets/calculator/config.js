@@ -5,6 +5,8 @@
  * sees it.
  */
 
+import { grouped } from "../digits.js";
+
 const MARK = "#config=";
 // A fragment longer than this is left out of the address; browsers cut longer ones.
 const LONGEST_FRAGMENT = 60_000;
@@ -25,7 +27,7 @@ export function mountConfig(form, refuse) {
     if (!file) return;
     /** @type {HTMLDetailsElement} */ (text.closest("details")).open = true;
     if (file.size > longest) {
-      return refuse(`${file.name}: a config.json has at most ${longest.toLocaleString("en")} characters.`);
+      return refuse(`${file.name}: a config.json has at most ${grouped(longest)} characters.`);
     }
     text.value = await file.text();
     text.dispatchEvent(new Event("input", { bubbles: true }));

@@ -1,6 +1,8 @@
 // @ts-check
 /* The form's controls: what an edit means, and what Python's answer puts into them. */
 
+import { grouped } from "../digits.js";
+
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
 
 const NOT_ALL = "Choices in gray do not work with this model and the other options.";
@@ -167,7 +169,7 @@ function fillControl(control, setting) {
   if (isScale(control)) {
     const place = Math.round(placeOf(stopsOf(control), Number(setting)));
     if (control.value !== String(place)) control.value = String(place);
-    control.setAttribute("aria-valuetext", Number(setting).toLocaleString("en"));
+    control.setAttribute("aria-valuetext", grouped(Number(setting), 3));
     return;
   }
   const isText = control.closest(".field--names") !== null;

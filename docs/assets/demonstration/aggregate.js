@@ -4,7 +4,8 @@
  * sentences: they are in the page. A test compares every number and text of the two.
  */
 
-import { exactLength, exactSum, filled, fixed, general, whole } from "./numbers.js";
+import { grouped } from "../digits.js";
+import { exactLength, exactSum, filled, fixed, general } from "./numbers.js";
 
 /** @typedef {[number, number]} Vector */
 /** @typedef {{name: string, path: Vector[], error: number, angle: number | null}} Result */
@@ -230,5 +231,5 @@ function angle(one, other) {
 /** @param {number} value */
 function short(value) {
   const rounded = Number(fixed(value, 2)) + 0; // no minus sign before zero
-  return Math.abs(rounded) >= 100 ? whole(Number(fixed(rounded, 0))) : fixed(rounded, 2);
+  return Math.abs(rounded) >= 100 ? grouped(Number(fixed(rounded, 0))) : fixed(rounded, 2);
 }

@@ -14,9 +14,6 @@ export function fixed(value, digits) {
   return ((below % 2 === 0 ? below : below + 1) / scale).toFixed(digits);
 }
 
-/** @param {number} value With commas between thousands. */
-export const whole = (value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
-
 /** @param {number} value With six digits at most. */
 export const general = (value) => String(Number(value.toPrecision(6)));
 

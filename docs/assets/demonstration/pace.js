@@ -4,7 +4,8 @@
  * texts: they are in the page. A test compares every number and text of the two.
  */
 
-import { filled, fixed, general, whole } from "./numbers.js";
+import { grouped } from "../digits.js";
+import { filled, fixed, general } from "./numbers.js";
 
 /** @typedef {{seconds: number[], sequences: number[]}} Step When each volunteer is done, and what it did. */
 /** @typedef {{activity: string, start: number, end: number, sequences: number}} Segment */
@@ -107,9 +108,9 @@ function figures(speeds, timelines, { window_seconds: window }, texts) {
     summary: filled(texts.summary, {
       minutes: general(window / 60),
       old_steps: stepsOf(old),
-      old_sequences: whole(old.sequences),
+      old_sequences: grouped(old.sequences),
       own_steps: stepsOf(own),
-      own_sequences: whole(own.sequences),
+      own_sequences: grouped(own.sequences),
     }),
   };
   for (const [volunteer, speed] of speeds.entries()) {
@@ -117,7 +118,7 @@ function figures(speeds, timelines, { window_seconds: window }, texts) {
   }
   for (const [name, timeline] of Object.entries(timelines)) {
     found[`${name}.steps`] = stepsOf(timeline);
-    found[`${name}.sequences`] = whole(timeline.sequences);
+    found[`${name}.sequences`] = grouped(timeline.sequences);
     for (const [volunteer, lane] of timeline.lanes.entries()) {
       const waits = lane.filter(({ activity }) => activity === "wait");
       const waited = waits.reduce((sum, { start, end }) => sum + (end - start), 0) / window;

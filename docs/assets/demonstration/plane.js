@@ -4,6 +4,7 @@
  * the picture's width and height, so no formula lives here.
  */
 
+import { grouped } from "../digits.js";
 import { aggregate } from "./aggregate.js";
 import { constantsOf, demonstrate, find, findAll, mountEach } from "./demonstration.js";
 
@@ -180,6 +181,6 @@ function put(mark, place) {
 const within = (percent) => Math.min(Math.max(percent, 1), 99);
 
 /** @param {Point} point */
-const texts = ({ x, y }) => [x, y].map((number) => number.toLocaleString("en", { maximumFractionDigits: 1 })).join(", ");
+const texts = ({ x, y }) => [x, y].map((number) => grouped(number, 1)).join(", ");
 
 mountEach("#plane", mount);

@@ -4,9 +4,9 @@
  * (templates/pages/index/texts.mjs).
  */
 
-/** @typedef {import("../live/data.js").RunData} RunData */
+import { grouped } from "../digits.js";
 
-const whole = (/** @type {number} */ value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
+/** @typedef {import("../live/data.js").RunData} RunData */
 
 /** @param {number} value NaN where the monitor gave none. */
 const decimal = (value) => (Number.isNaN(value) ? "–" : value.toFixed(2));
@@ -25,19 +25,19 @@ export function figures({ card, progress, peers }) {
   const { loss, samples, samples_per_second: pace, training, syncing } = progress.figures;
   /** @type {Record<string, string>} */
   const found = {
-    volunteers: whole(peers.length),
-    total: whole(card?.schedule.total_steps ?? 0),
+    volunteers: grouped(peers.length),
+    total: grouped(card?.schedule.total_steps ?? 0),
   };
   if (last < 0) return found;
-  found.step = whole(progress.step[last]);
+  found.step = grouped(progress.step[last]);
   found.loss = decimal(loss[last]);
   found.firstLoss = decimal(loss[0]);
-  found.training = whole(training[last] + syncing[last]);
+  found.training = grouped(training[last] + syncing[last]);
   const seconds = (progress.time[last] - progress.time[0]) / 1000;
   const all = samples.reduce((sum, count) => sum + (count || 0), 0);
-  found.sequences = whole(all);
+  found.sequences = grouped(all);
   // The first step opens the clock.
-  found.pace = whole(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last]);
+  found.pace = grouped(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last]);
   found.paceOf = card?.finished ? "on average" : "in the last step";
   return found;
 }
@@ -53,7 +53,7 @@ export function stepInWords({ progress, card }, index) {
   const step = progress.step[index];
   const loss = progress.figures.loss[index];
   return {
-    step: `Step ${step.toLocaleString("en")} of ${total.toLocaleString("en")}`,
+    step: `Step ${grouped(step)} of ${grouped(total)}`,
     loss: Number.isNaN(loss) ? "no loss yet" : `loss ${loss.toFixed(2)}`,
     share: Math.min(1, step / total),
   };

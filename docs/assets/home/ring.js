@@ -5,6 +5,8 @@
  * the figure that is in the page with it, too (templates/pages/index/texts.mjs).
  */
 
+import { grouped } from "../digits.js";
+
 /** @typedef {import("../live/data.js").Contributor} Contributor */
 /** @typedef {{peer: Contributor, x: number, y: number, radius: number}} Disc */
 /** @typedef {{name: string, attributes: Record<string, string>, inside: (Mark | string)[]}} Mark An element to be. */
@@ -116,6 +118,6 @@ function volunteer({ peer, x, y, radius }, named) {
 /** @param {Contributor[]} peers The figure in words. */
 function inWords(peers) {
   const most = byContribution(peers).slice(0, NAMED);
-  const each = most.map(({ name, samples, state }) => `${name}: ${samples.toLocaleString("en")} sequences, ${state}`);
+  const each = most.map(({ name, samples, state }) => `${name}: ${grouped(samples)} sequences, ${state}`);
   return `The swarm, ${peers.length} ${peers.length === 1 ? "volunteer" : "volunteers"}. ${each.join("; ")}.`;
 }

@@ -13,20 +13,27 @@ import { count } from "./words.js";
 /** @typedef {"rank" | "name" | "samples" | "share" | "steps" | "seconds" | "traffic" | "last_seen" | "state"} Column */
 
 const SPARE_ROWS = 8; // above and below those in sight
-const NAMES = new Intl.Collator("en", { sensitivity: "base", numeric: true });
+/** @type {Intl.Collator | undefined} */
+let order; // made when it is asked for: see digits.js
 
 /** @type {Record<Column, (a: Person, b: Person) => number>} */
 const ORDERS = {
   rank: (a, b) => b.rank - a.rank,
-  name: (a, b) => NAMES.compare(b.name, a.name),
+  name: (a, b) => compareNames(b.name, a.name),
   samples: (a, b) => a.samples - b.samples,
   share: (a, b) => a.samples - b.samples,
   steps: (a, b) => a.steps - b.steps,
   seconds: (a, b) => a.seconds - b.seconds,
   traffic: (a, b) => (a.traffic || 0) - (b.traffic || 0),
   last_seen: (a, b) => a.lastSeen - b.lastSeen,
-  state: (a, b) => NAMES.compare(b.state, a.state),
+  state: (a, b) => compareNames(b.state, a.state),
 };
+
+/** @param {string} first @param {string} second */
+function compareNames(first, second) {
+  order ??= new Intl.Collator("en", { sensitivity: "base", numeric: true });
+  return order.compare(first, second);
+}
 
 /** The table with its search, order and choice of time. */
 export class Leaderboard {

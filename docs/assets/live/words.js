@@ -1,16 +1,18 @@
 // @ts-check
 /* Numbers, sizes and times in words; sizes as calculator/units.py writes them, which a test checks. */
 
+import { grouped } from "../digits.js";
+
 const UNITS = /** @type {const} */ ([
   [2 ** 50, "PiB"], [2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"],
 ]);
 const FULL = 999.5 / 1024; // of a unit: from here on, a size would print as 1000 of the smaller one
-const MOMENT = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
-});
+const MONTHS = [
+  "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+];
 
 /** @param {number} value */
-export const count = (value) => (Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–");
+export const count = (value) => (Number.isFinite(value) ? grouped(value) : "–");
 
 /**
  * @param {number} value
@@ -60,4 +62,9 @@ export function duration(seconds) {
 }
 
 /** @param {number} time Milliseconds since 1970. */
-export const momentInWords = (time) => (Number.isNaN(time) ? "–" : `${MOMENT.format(time).replace(" at ", ", ")} UTC`);
+export function momentInWords(time) {
+  const date = new Date(time);
+  if (Number.isNaN(date.getTime())) return "–";
+  const clock = date.toISOString().slice(11, 16);
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}, ${clock} UTC`;
+}

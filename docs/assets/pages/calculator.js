@@ -16,6 +16,7 @@ import { mountFrontier } from "../calculator/frontier.js";
 import { mountMessage } from "../calculator/message.js";
 import { mountProgram } from "../calculator/program.js";
 import { Series } from "../calculator/series.js";
+import { grouped } from "../digits.js";
 import { ask, drop, isReady } from "../python.js";
 import { showPythonStatus } from "../python-status.js";
 
@@ -224,7 +225,7 @@ function mount(form) {
     } catch (error) {
       const rule =
         error instanceof RangeError
-          ? `must hold a config.json of at most ${longest.toLocaleString("en")} characters`
+          ? `must hold a config.json of at most ${grouped(longest)} characters`
           : "was cut or changed in the link: paste the config.json itself";
       return refuse({ type: "InputError", field: "config", message: rule, value: "in this address", rule }, true);
     }
