@@ -16,7 +16,6 @@ import { FRESH } from "./worker/names.js";
 
 const MOST_RESTARTS = 2; // in a row, without an answer in between
 const SLOW_MS = 60_000;
-const REST_MS = 500; // a page that is busy for longer does not keep Python waiting
 // Most answers take milliseconds; a worker that the browser has ended reports nothing.
 const SILENT_MS = 30_000;
 
@@ -31,7 +30,6 @@ let broken;
 let lastId = 0;
 let restarts = 0;
 let starts = 0;
-let isComing = false;
 let hasResumed = false;
 /** @type {Stage | undefined} */
 let stage;
@@ -55,19 +53,9 @@ export function ask(method, params, deliver) {
   sendNext();
 }
 
-/**
- * Start Python before anything is asked: once the page stands and rests. Beside Python's start, a
- * page's own work takes up to twice as long where processors are few, and ends no sooner.
- */
+/** Start Python before anything is asked. */
 export function warm() {
-  if (worker || broken || isComing) return;
-  isComing = true;
-  whenLoaded(() => whenIdle(() => {
-    isComing = false;
-    if (worker || broken) return;
-    startWorker();
-    sendNext();
-  }));
+  if (!worker && !broken) startWorker();
 }
 
 /** Whether Python is there and answers within a few milliseconds. */
@@ -182,22 +170,6 @@ function receive(message) {
   inFlight = undefined;
   sendNext();
   if (request && request.id === message.id) request.deliver(message);
-}
-
-/**
- * Act once all scripts of the page are there.
- *
- * @param {() => void} act
- */
-function whenLoaded(act) {
-  if (document.readyState === "complete") act();
-  else addEventListener("load", act, { once: true });
-}
-
-/** @param {() => void} act */
-function whenIdle(act) {
-  if ("requestIdleCallback" in globalThis) requestIdleCallback(act, { timeout: REST_MS });
-  else setTimeout(act);
 }
 
 /** @param {boolean} resumed Whether Python started from the memory of an earlier visit. */
