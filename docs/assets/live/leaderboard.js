@@ -14,7 +14,7 @@ import { count } from "./words.js";
 
 const SPARE_ROWS = 8; // above and below those in sight
 /** @type {Intl.Collator | undefined} */
-let order; // made when it is asked for: see digits.js
+let collator; // made when it is asked for: see digits.js
 
 /** @type {Record<Column, (a: Person, b: Person) => number>} */
 const ORDERS = {
@@ -31,8 +31,8 @@ const ORDERS = {
 
 /** @param {string} first @param {string} second */
 function compareNames(first, second) {
-  order ??= new Intl.Collator("en", { sensitivity: "base", numeric: true });
-  return order.compare(first, second);
+  collator ??= new Intl.Collator("en", { sensitivity: "base", numeric: true });
+  return collator.compare(first, second);
 }
 
 /** The table with its search, order and choice of time. */
