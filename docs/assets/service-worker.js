@@ -193,19 +193,27 @@ async function drop(key) {
   await (await caches.open(STORE)).delete(key, { ignoreVary: true });
 }
 
+// All that a new build does to what is kept, it does while it is installed, and once more when it takes
+// over: for the latter a browser may wait for minutes in spite of skipWaiting().
 worker.addEventListener("install", (/** @type {any} */ event) => {
   // Nothing that pages of the earlier build load is named as it is in this one: no need to wait.
   // Without a network it fails, the earlier build stays as it is, and the browser tries again.
-  event.waitUntil((IS_OFF ? Promise.resolve() : renew()).then(() => worker.skipWaiting()));
+  event.waitUntil((IS_OFF ? withdraw() : renew().then(dropEarlier)).then(() => worker.skipWaiting()));
 });
 
 worker.addEventListener("activate", (/** @type {any} */ event) => {
   event.waitUntil(IS_OFF ? remove() : start());
 });
 
+/** As `remove`, but without waiting for an end that cannot come before this service worker is installed. */
+async function withdraw() {
+  await caches.delete(STORE);
+  void worker.registration.unregister();
+}
+
 async function start() {
   await worker.registration.navigationPreload?.enable();
-  await dropEarlier().catch(() => {});
+  await dropEarlier();
 }
 
 /** Fetch this build's forms of what was kept of an earlier one: first what pages load, then they. */
@@ -248,7 +256,7 @@ function loadedBy(text, page) {
 
 /** Let go of what an earlier build has left, and of its pages that could not be renewed. */
 async function dropEarlier() {
-  await Promise.all((await keptPlaces()).map(async (place) => {
+  await Promise.allSettled((await keptPlaces()).map(async (place) => {
     if (!(await isOfThisBuild(place))) await drop(place.key);
   }));
 }
