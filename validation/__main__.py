@@ -15,7 +15,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 2 for bad input."""
     arguments = _parser().parse_args(words)
     try:
-        if arguments.command != "compare" and arguments.device != "cuda":
+        if arguments.command not in ("compare", "real") and arguments.device != "cuda":
             counting_device.load()
         match arguments.command:
             case "measure":
@@ -28,6 +28,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 _compare(arguments)
             case "check":
                 _check(arguments)
+            case "real":
+                _real()
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -60,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", action="store_true", help="print one object for a page")
     compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
     compare.add_argument("--worst", type=int, default=20, help="number of rows to list")
+    commands.add_parser("real", help="compare the calculator with figures from real cards")
     measure.add_argument("--json", action="store_true", help="print one object")
     measure.add_argument("--keep", action="store_true", help="add it to the committed rows")
     measure.add_argument(
@@ -125,6 +128,12 @@ def _compare(arguments: argparse.Namespace) -> None:
         print(json.dumps(as_json(comparisons)))
     else:
         print("\n".join(summary(comparisons, arguments.worst)))
+
+
+def _real() -> None:
+    from validation.real import summary
+
+    print("\n".join(summary()))
 
 
 def _check(arguments: argparse.Namespace) -> None:

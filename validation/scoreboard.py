@@ -5,112 +5,20 @@ import statistics
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, assert_never
 
-from calculator.estimate import estimate
-from calculator.plan import Plan
-from calculator.report import Report
 from calculator.units import GiB, MiB
 from validation.causes import CAUSES
 from validation.public import GUIDE, SITE, Publication, Published, as_classifier
-from validation.subject import find_subject
+from validation.published_rows import Figure, Row, Source
 
 PATH: Final = Path(__file__).with_name("published") / "memory.toml"
 # tokens from which attention scores are most of the memory of the rows of 2021
 LONG: Final = 2048
-UNITS: Final = {"GB": 10**9, "GiB": GiB, "MiB": MiB}
 # targets for the error: half of the rows are within the first, nine of ten within the second
 TARGET_MEDIAN, TARGET_MOST = 0.02, 0.05
-
-
-class Figure(StrEnum):
-    """Meaning of a published figure."""
-
-    ALLOCATED = "allocated"
-    ACTIVE = "active"
-    RESERVED = "nvidia-smi, less the context"
-    OF_ALLOCATOR = "reserved"
-    NOT_SAID = "not said"
-
-    @property
-    def words(self) -> str:
-        """A sentence that says it."""
-        return {
-            Figure.ALLOCATED: "The figures are bytes allocated by PyTorch, as our peak is.",
-            Figure.ACTIVE: "The figures are PyTorch's active bytes, almost what our peak is.",
-            Figure.RESERVED: "The figures are nvidia-smi's, which are more than our peak is.",
-            Figure.OF_ALLOCATOR: (
-                "The figures are bytes that PyTorch's allocator reserved, which are more than our "
-                "peak is."
-            ),
-            Figure.NOT_SAID: "The source does not say what was read.",
-        }[self]
-
-    @property
-    def is_allocated(self) -> bool:
-        """True if it is the figure that our peak is."""
-        return self in (Figure.ALLOCATED, Figure.ACTIVE)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One published figure as printed, the calculator's options, and causes without a size.
-
-    `other` is the answer of the source's own calculator as printed; empty where it has none.
-    """
-
-    words: str
-    model: str
-    options: Mapping[str, str]
-    printed: str
-    unit: str
-    causes: tuple[str, ...] = ()
-    other: str = ""
-
-    @property
-    def bytes(self) -> int:
-        """The published figure."""
-        return round(float(self.printed) * UNITS[self.unit])
-
-    def shown(self, size: int) -> str:
-        """Bytes in the published figure's unit, with as many digits."""
-        digits = len(self.printed.partition(".")[2])
-        return f"{size / UNITS[self.unit]:,.{digits}f} {self.unit}"
-
-    @property
-    def report(self) -> Report:
-        """The calculator's answer to the same options."""
-        return estimate(find_subject(self.model, None).architecture, Plan.parse(self.options))
-
-    @property
-    def command(self) -> str:
-        """The command line for the row."""
-        words = (_argument(name, value) for name, value in self.options.items())
-        return " ".join(("python -m calculator estimate", self.model, *words))
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Figures that were measured alike, published in one place.
-
-    `addresses` are the published files by name; `assumed` and `left_out` are sentences; `differs`
-    names the causes that are counted for all rows. `others` is a calculator whose answers the
-    source has beside its figures.
-    """
-
-    key: str
-    title: str
-    addresses: Mapping[str, str]
-    machine: str
-    figure: Figure
-    assumed: tuple[str, ...]
-    left_out: tuple[str, ...]
-    rows: tuple[Row, ...]
-    differs: tuple[str, ...] = ()
-    others: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +41,7 @@ class Score:
     @property
     def differences(self) -> dict[str, float]:
         """The known differences, by their keys: how much higher each makes ours, of the figure."""
-        architecture, plan = find_subject(self.row.model, None).architecture, self.row.report.plan
+        architecture, plan = self.row.architecture, self.row.report.plan
         sizes = {key: CAUSES[key].size for key in self.source.differs}
         found = {key: size(architecture, plan) for key, size in sizes.items() if size}
         return {key: -extra / self.row.bytes for key, extra in found.items() if extra}
@@ -173,7 +81,7 @@ def _score(source: Source, row: Row) -> Score:
             return Score(source, row, ours, rest.workspace + rest.slack)
         case Figure.OF_ALLOCATOR:
             return Score(source, row, report.gpu.total, rest.workspace + rest.slack)
-        case Figure.NOT_SAID:
+        case Figure.NOT_SAID | Figure.USED:
             return Score(source, row, report.gpu.total, rest.total)
         case other:
             assert_never(other)
@@ -224,18 +132,6 @@ def _row(entry: Mapping[str, Any], common: Mapping[str, Any], unit: str) -> Row:
         tuple(entry["why"]),
         entry.get("others", ""),
     )
-
-
-def _argument(name: str, value: str) -> str:
-    """An option on the command line."""
-    words = name.replace("_", "-")
-    match value:
-        case "True":
-            return f"--{words}"
-        case "False":
-            return f"--un{words}" if name.startswith("tied") else f"--no-{words}"
-        case _:
-            return f"--{words} {value}"
 
 
 def _guide() -> Source:

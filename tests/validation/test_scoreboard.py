@@ -19,7 +19,8 @@ from calculator.resolution import resolve
 from validation import causes, simumax
 from validation.error_figure import draw
 from validation.public import GUIDE, as_classifier
-from validation.scoreboard import PATH, UNITS, Score, most, scores, sources
+from validation.published_rows import UNITS
+from validation.scoreboard import PATH, Score, most, scores, sources
 from validation.subject import find_subject
 
 LLAMA = "meta-llama/Llama-2-7b-hf"
