@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from calculator.architecture import Architecture
-from calculator.catalog.gpus import GPUS, Gpu
+from calculator.cards import CARDS as GPUS
+from calculator.cards import Card as Gpu
+from calculator.cards import find_card as find_gpu
 from calculator.catalog.models import GROUPS, MODELS
 from calculator.catalog.sources import SOURCES, Source
 from calculator.errors import InputError, unknown_name
@@ -81,10 +83,3 @@ def groups() -> dict[str, list[Architecture]]:
         if _is_counted(checkpoint):
             found.setdefault(checkpoint.group, []).append(_architecture(checkpoint))
     return found
-
-
-def find_gpu(name: str) -> Gpu:
-    """The GPU of that name, or `InputError` with the closest name that exists."""
-    if name not in GPUS:
-        raise unknown_name("gpu", name, GPUS)
-    return GPUS[name]

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from calculator.catalog import GPUS, SOURCES
+from calculator.cards import CARDS
+from calculator.catalog import SOURCES
 from calculator.command import option_words
 from calculator.page.states import Params, as_text, text_of
 from calculator.planner.compute import Recomputation
@@ -95,7 +96,7 @@ def presets() -> list[dict[str, str]]:
 
 def _values(run: Run, subject: Subject) -> dict[str, str]:
     """The value of each control: the choice, else the model's or the card's own value."""
-    card = GPUS.get(run.gpu)
+    card = CARDS.get(run.gpu)
     own: dict[str, object] = {
         "parameters": subject.computed,
         "layers": subject.layers,

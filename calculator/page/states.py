@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.cards import card_of_size
 from calculator.catalog import Gpu, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.plan import Plan
@@ -13,7 +14,6 @@ DEFAULT_MODEL: Final = "gpt2-l"
 DEFAULT_GPU: Final = "t4"
 CONFIG_NAME: Final = "config.json"
 _NO_OPTIONS: Final = ("model", "config", "gpu", "gpu_memory", "pin")
-LARGEST_GPU_GIB: Final = 10_000
 
 Params = Mapping[str, object]
 State = tuple[Architecture, Plan, Gpu]
@@ -60,13 +60,10 @@ def _gpu(params: Params) -> Gpu:
 
 def _custom_gpu(given: object) -> Gpu:
     try:
-        memory = float(given) if isinstance(given, str | int | float) else 0.0
+        memory = round(float(given) * GiB) if isinstance(given, str | int | float) else 0
     except (ValueError, OverflowError):
-        memory = 0.0
-    if not 0 < memory <= LARGEST_GPU_GIB:
-        rule = f"must be above 0 and at most {LARGEST_GPU_GIB:,} GiB"
-        raise InputError("gpu_memory", given, rule)
-    return Gpu("", "GPU", round(memory * GiB), "")
+        memory = 0
+    return card_of_size(memory, "gpu_memory", given, name="")
 
 
 def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, str]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.catalog.gpus import GPUS, Gpu
+from calculator.cards import COMMON
+from calculator.catalog import Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.change import Cost
@@ -41,7 +42,7 @@ MOST_GPUS: Final = 3
 SHORTEST: Final = 128
 # a GPU is called smaller that has less than this many thousandths of the memory
 SMALLER: Final = 800
-BY_MEMORY: Final = sorted(GPUS.values(), key=lambda gpu: gpu.memory)
+BY_MEMORY: Final = sorted(COMMON, key=lambda gpu: gpu.memory)
 
 
 @dataclass(frozen=True, slots=True)

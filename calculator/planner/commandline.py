@@ -189,6 +189,8 @@ def _crowds(values: Mapping[str, Any], cards: Iterable[str]) -> Iterator[Crowd]:
     for card in cards:
         name, _, number = card.partition(":")
         gpu = find_gpu(name)
+        if not gpu.teraflops:
+            raise InputError("gpu", name, "has no known peak rate; give --peak-tflops")
         count = Option("gpu", "NAME:NUMBER", "1", whole=True).read(number or None)
         yield Crowd(int(count), gpu.teraflops * 1e12, *shared, float(gpu.watts), price)
 

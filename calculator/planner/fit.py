@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calculator.architecture import Architecture
-from calculator.catalog.gpus import Gpu
+from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from calculator.catalog.gpus import Gpu
+from calculator.catalog import Gpu
 from calculator.overhead import Overhead, estimate_overhead
 from calculator.report import Report
 from calculator.techniques.paged import describe_pages
@@ -66,7 +66,7 @@ def _need(peak: int, overhead: Overhead, paged: int) -> Need:
 
 
 def describe_need(need: Need, gpu: Gpu) -> str:
-    """The sum that decides, in words.
+    """The sum that decides, in words, and what must be said of the card.
 
     >>> from calculator.catalog import find_gpu
     >>> describe_need(Need(16 * 2**30, 15 * 2**30, 17 * 2**30), find_gpu("t4"))
@@ -77,7 +77,7 @@ def describe_need(need: Need, gpu: Gpu) -> str:
     words = f"Needs {typical} ({low} to {high}), your {gpu.short} has {memory}."
     if need.paged and need.verdict(gpu.memory) is not Verdict.DOES_NOT_FIT:
         words += f" {describe_pages(need.paged, max(0, gpu.memory - need.typical))}"
-    return words
+    return f"{words} {gpu.caveat}".rstrip()
 
 
 def _beside(size: int, other: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from calculator.catalog.gpus import Gpu
+from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.overhead import CONTEXT_BYTES
 from calculator.planner.need import need_on

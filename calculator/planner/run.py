@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from calculator.catalog import GPUS
+from calculator.cards import CARDS, COMMON
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.errors import InputError, unknown_name
 from calculator.options import (
@@ -83,7 +83,7 @@ class Run:
         "t4",
         "GPU",
         "The card that each volunteer has.",
-        {gpu.name: gpu.title for gpu in GPUS.values()} | {"other": "Another: its peak rate"},
+        {gpu.name: gpu.title for gpu in COMMON} | {"other": "Another: its peak rate"},
     )
     teraflops: float | None = number(
         None, "Peak rate in TFLOP/s", "Of that GPU, in 16 bits, without sparsity.", 1e6, 0.001
@@ -92,7 +92,7 @@ class Run:
         None,
         "Volunteers with other GPUs",
         "They join those above, and have the same hours, utilization and connections.",
-        {gpu.name: gpu.title for gpu in GPUS.values()},
+        {gpu.name: gpu.title for gpu in COMMON},
         MOST_VOLUNTEERS,
     )
     gpus_each: int = integer(1, "GPUs each", "GPUs per volunteer.", 10_000)
@@ -215,22 +215,22 @@ class Run:
     @property
     def peak_flops(self) -> float:
         """Peak rate of one GPU in FLOP/s."""
-        card = GPUS.get(self.gpu)
+        card = CARDS.get(self.gpu)
         return 1e12 * (card.teraflops if card else self.teraflops or 0.0)
 
     @property
     def gpu_watts(self) -> float:
         """Power of one GPU: the given value, or else the card's limit."""
-        card = GPUS.get(self.gpu)
+        card = CARDS.get(self.gpu)
         return self.watts if self.watts is not None else float(card.watts if card else 0)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """Everyone, by their GPU: those of `gpu` first."""
-        card = GPUS.get(self.gpu)
+        card = CARDS.get(self.gpu)
         title = card.title if card else f"{self.teraflops:g} TFLOP/s"
         first = Kind(title, self.volunteers, self.peak_flops, self.gpu_watts)
-        others = ((GPUS[name], int(number)) for name, number in counts_in(self.more_gpus or ""))
+        others = ((CARDS[name], int(number)) for name, number in counts_in(self.more_gpus or ""))
         return (
             first,
             *(

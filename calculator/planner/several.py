@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.catalog.gpus import Gpu
+from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, totals_within
 from calculator.models.measured import Technique

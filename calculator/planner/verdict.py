@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from calculator.architecture import Architecture
-from calculator.catalog import GPUS, Gpu
+from calculator.cards import COMMON
+from calculator.catalog import Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.fit import Proposal, proposals
@@ -14,7 +15,7 @@ from calculator.units import format_bytes
 
 
 def describe_verdict(need: Need, gpu: Gpu) -> str:
-    """One sentence with the figures that decide."""
+    """The verdict, and the figures that decide."""
     return f"{gpu.title}: {need.verdict(gpu.memory)}. {describe_need(need, gpu)}"
 
 
@@ -28,6 +29,7 @@ def verdict_as_json(need: Need, gpu: Gpu) -> dict[str, Any]:
         "low": need.low,
         "high": need.high,
         "paged": need.paged,
+        "caveat": gpu.caveat,
     }
 
 
@@ -67,9 +69,9 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
 
 
 def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
-    """The need of the step on each GPU; its peak is the same on all of them."""
+    """The need of the step on each common GPU; its peak is the same on all of them."""
     report = estimate(architecture, plan)
-    return [(one, need_on(report.gpu.total, one, report.paged)) for one in GPUS.values()]
+    return [(one, need_on(report.gpu.total, one, report.paged)) for one in COMMON]
 
 
 def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> list[str]:

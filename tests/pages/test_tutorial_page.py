@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from calculator.catalog import GPUS
+from calculator.cards import COMMON
 from calculator.errors import InputError
 from templates.pages.tutorial import context as tutorial_page
 from templates.pages.tutorial.context import (
@@ -57,7 +57,7 @@ def test_every_small_gpu_has_a_row_and_one_sequence_more_does_not_fit(page: str)
         assert f">{card.gpu.title}<" in page
         batches = {"batch_size": str(card.batch + 1)}
         assert tutorial_page.needed(card.gpu, **batches) > card.gpu.memory
-    assert len(cards()) == sum(gpu.memory <= SMALL for gpu in GPUS.values())
+    assert len(cards()) == sum(gpu.memory <= SMALL for gpu in COMMON)
 
 
 def test_the_shorter_sequence_fits_and_a_longer_one_does_not() -> None:

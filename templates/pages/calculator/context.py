@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from calculator import protocol
-from calculator.catalog import GPUS, MODELS, groups
+from calculator.cards import grouped
+from calculator.catalog import MODELS, groups
 from calculator.catalog.models import GROUPS as MODEL_GROUPS
 from calculator.configuration import LONGEST_TEXT
 from calculator.groups import names_elsewhere
@@ -224,7 +225,7 @@ def context() -> dict[str, object]:
         "sliders": SLIDERS,
         "model_groups": groups(),
         "longest_config": LONGEST_TEXT,
-        "gpus": GPUS.values(),
+        "cards": grouped(),
         "models": ask("models"),
         "models_own": {field.name for field in fields(Plan) if field.default is None},
         "text": figures.__getitem__,

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from calculator.catalog import GPUS, SOURCES, Gpu, find_gpu, find_model
+from calculator.cards import COMMON
+from calculator.catalog import SOURCES, Gpu, find_gpu, find_model
 from calculator.plan import Plan
 from calculator.report import Part
 from calculator.units import GiB, format_bytes, format_count
@@ -129,7 +130,7 @@ class Card:
 
 def cards() -> list[Card]:
     """The small GPUs of the catalog, smallest first."""
-    small = sorted((gpu for gpu in GPUS.values() if gpu.memory <= SMALL), key=lambda g: g.memory)
+    small = sorted((gpu for gpu in COMMON if gpu.memory <= SMALL), key=lambda g: g.memory)
     return [Card(gpu, largest_batch(gpu), needed(gpu)) for gpu in small]
 
 

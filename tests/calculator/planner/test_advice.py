@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.catalog import GPUS, MODELS, find_gpu, find_model
-from calculator.catalog.gpus import Gpu
+from calculator.catalog import GPUS, MODELS, Gpu, find_gpu, find_model
 from calculator.estimate import estimate
 from calculator.page.advice import advise
 from calculator.page.answer import answer

@@ -22,7 +22,7 @@ BAD = [
     (f"{MPT} --tokens 1e12 --utilization 0.8 --recomputation full", "utilization", "106.7%"),
     (f"{MPT} --tokens 1e12 --gpus 1.5", "gpus", "whole number"),
     (f"{MPT} --tokens 1e12 --gpus inf", "gpus", "whole number"),
-    (f"{MPT} --tokens 1e12 --gpu t5", "gpu", "must be one of"),
+    (f"{MPT} --tokens 1e12 --gpu t5", "gpu", "must be a card"),
     (f"{MPT} --tokens 1e12 --gpu t4:many", "gpu", "must be a number"),
     ("communicate --parameters 1e8 --peers 0", "peers", "at least 1"),
     ("communicate --parameters 1e8 --peers 1e9", "peers", "at most 100000"),

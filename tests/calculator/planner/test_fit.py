@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from calculator.__main__ import main
 from calculator.autograd.ledger import ALL_REDUCE
+from calculator.cards import COMMON
 from calculator.catalog import GPUS, MODELS, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -409,7 +410,7 @@ def test_an_unknown_gpu_is_refused_by_name(capsys: Captured) -> None:
 def test_fit_has_a_line_for_every_gpu(capsys: Captured) -> None:
     main(["fit", "gpt2-l"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(GPUS)
+    assert len(lines) == len(COMMON)
     assert main(["fit", "gpt2-l", "--json"]) == 0
     verdicts = json.loads(capsys.readouterr().out)["gpus"]
     for line, verdict in zip(lines, verdicts, strict=True):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator.catalog import GPUS, SOURCES, find_model
+from calculator.cards import COMMON
+from calculator.catalog import SOURCES, find_model
 from calculator.errors import InputError
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
@@ -20,13 +21,15 @@ from calculator.resolution import resolve
 from calculator.swarm.communication import gradient_bytes
 
 MODELS = st.sampled_from(["gpt2-l", "dalle-together", "t5-small", "mistralai/Mixtral-8x7B-v0.1"])
-COUNTED = st.builds("{}:{}".format, st.sampled_from(list(GPUS)), st.integers(1, 40))
+COUNTED = st.builds(
+    "{}:{}".format, st.sampled_from([card.name for card in COMMON]), st.integers(1, 40)
+)
 RUNS = st.builds(
     Run,
     billion_tokens=st.floats(0.1, 1000),
     volunteers=st.integers(1, 60),
     hours=st.floats(1, 24),
-    gpu=st.sampled_from(list(GPUS)),
+    gpu=st.sampled_from([card.name for card in COMMON]),
     more_gpus=st.none() | st.lists(COUNTED, min_size=1, max_size=3).map(",".join),
     utilization=st.floats(1, 70),
     up=st.floats(1, 1000),

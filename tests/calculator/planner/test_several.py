@@ -3,8 +3,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.catalog import GPUS, MODELS
-from calculator.catalog.gpus import Gpu
+from calculator.catalog import GPUS, MODELS, Gpu
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
