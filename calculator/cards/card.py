@@ -83,7 +83,7 @@ class Card:
 
     @property
     def caveat(self) -> str:
-        """What an answer for this card must say; empty for CUDA's cards."""
+        """The caveat beside an answer for this card; empty for CUDA's cards."""
         return "" if self.vendor == NVIDIA else OTHER_ALLOCATOR
 
 

@@ -70,7 +70,7 @@ def _unknown(text: str) -> InputError:
 
 
 def _keys(text: str) -> Iterator[str]:
-    """What is left of a name: first without words that all cards have, then its number alone.
+    """A name without words that all cards have, then without those of a kind.
 
     >>> list(_keys("NVIDIA A100-SXM4-80GB"))
     ['a100sxm480', 'a10080']

@@ -21,15 +21,14 @@ from calculator.resolution import resolve
 from calculator.swarm.communication import gradient_bytes
 
 MODELS = st.sampled_from(["gpt2-l", "dalle-together", "t5-small", "mistralai/Mixtral-8x7B-v0.1"])
-COUNTED = st.builds(
-    "{}:{}".format, st.sampled_from([card.name for card in COMMON]), st.integers(1, 40)
-)
+NAMES = st.sampled_from([card.name for card in COMMON])
+COUNTED = st.builds("{}:{}".format, NAMES, st.integers(1, 40))
 RUNS = st.builds(
     Run,
     billion_tokens=st.floats(0.1, 1000),
     volunteers=st.integers(1, 60),
     hours=st.floats(1, 24),
-    gpu=st.sampled_from([card.name for card in COMMON]),
+    gpu=NAMES,
     more_gpus=st.none() | st.lists(COUNTED, min_size=1, max_size=3).map(",".join),
     utilization=st.floats(1, 70),
     up=st.floats(1, 1000),
