@@ -1,9 +1,32 @@
-"""Byte counting of PyTorch's caching allocators."""
+"""PyTorch's caching allocators in pure Python, to the byte: sizes, segments and best fit.
 
+`CachingAllocator` follows the rules of release 2.13 for one stream with default settings. Not
+modeled are blocks that other streams still use (FSDP gathers and reduces on streams of its own),
+what NCCL and other libraries take from CUDA directly, and `max_split_size_mb`,
+`roundup_power2_divisions` and garbage collection, which are off by default. New segments have
+rising addresses, which decides only between free blocks of equal size.
+
+Source: torch (c10/cuda/CUDACachingAllocator.cpp)
+"""
+
+from bisect import bisect_left, insort
+from math import inf
 from typing import Final
 
 # every block that the allocator hands out is a multiple of this many bytes (kMinBlockSize)
 BLOCK: Final = 512
+# the largest request that goes to the pool of small blocks, and that pool's segments (kSmallSize,
+# kSmallBuffer)
+SMALL: Final = 1 << 20
+SMALL_SEGMENT: Final = 2 << 20
+# requests below kMinLargeAlloc get a segment of kLargeBuffer, others one in steps of kRoundLarge
+LARGE_SEGMENT: Final = 20 << 20
+OWN_SEGMENT: Final = 10 << 20
+SEGMENT_STEP: Final = 2 << 20
+
+# a free block as one number, which orders blocks by size and then by address; both in blocks
+_SHIFT: Final = 32
+_ADDRESS: Final = (1 << _SHIFT) - 1
 
 
 def round_block(size: int) -> int:
@@ -28,3 +51,245 @@ def round_pinned(size: int) -> int:
     Source: torch (aten/src/ATen/core/CachingHostAllocator.h)
     """
     return 1 << (size - 1).bit_length()
+
+
+def segment_size(size: int) -> int:
+    """Bytes that the allocator asks CUDA for where no free block holds `size` bytes.
+
+    >>> [segment_size(size << 20) >> 20 for size in (1, 9, 10, 11)]
+    [2, 20, 10, 12]
+
+    Source: torch (get_allocation_size)
+    """
+    if size <= SMALL:
+        return SMALL_SEGMENT
+    if size < OWN_SEGMENT:
+        return LARGE_SEGMENT
+    return -(-size // SEGMENT_STEP) * SEGMENT_STEP
+
+
+class OutOfMemoryError(MemoryError):
+    """No free block is large enough, and the card has no room for another segment."""
+
+
+class Pool:
+    """Free blocks of one kind, small or large; all addresses and sizes are in blocks of 512 bytes.
+
+    A remainder stays in a block unless it is larger than `least`. `sizes` has the size of each free
+    block by its address, `starts` its address by its end, and `segments` their sizes by address.
+    """
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+        self.free: list[int] = []
+        self.sizes: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
+        self.segments: dict[int, int] = {}
+        self.end = 0
+
+    def put(self, start: int, size: int) -> None:
+        """A block is free, in one with its free neighbors."""
+        end = start + size
+        if end in self.sizes:
+            end += self.sizes[end]
+            self.drop(start + size)
+        if start in self.starts:
+            start = self.starts[start]
+            self.drop(start)
+        self.sizes[start] = end - start
+        self.starts[end] = start
+        insort(self.free, end - start << _SHIFT | start)
+
+    def drop(self, start: int) -> None:
+        """The free block at an address is not free any more."""
+        size = self.sizes.pop(start)
+        del self.starts[start + size]
+        del self.free[bisect_left(self.free, size << _SHIFT | start)]
+
+    def take(self, size: int) -> "Block | None":
+        """The smallest free block that holds so many, without what is split off; None if none."""
+        place = bisect_left(self.free, size << _SHIFT)
+        return self.cut(place, size) if place < len(self.free) else None
+
+    def cut(self, place: int, size: int) -> "Block":
+        """The free block at a place in their order, without what is split off."""
+        key = self.free.pop(place)
+        start, found = key & _ADDRESS, key >> _SHIFT
+        del self.sizes[start]
+        rest = found - size
+        if rest <= self.least:
+            del self.starts[start + found]
+            return self, start, found
+        self.sizes[start + size] = rest
+        self.starts[start + found] = start + size
+        insort(self.free, rest << _SHIFT | start + size)
+        return self, start, size
+
+    def missing(self, size: int) -> int:
+        """Blocks that CUDA has to give for a request that no free block holds."""
+        return segment_size(size * BLOCK) // BLOCK
+
+    def grow(self, size: int) -> "Block":
+        """A block of a new segment."""
+        # no two segments touch, since blocks of different ones are never joined
+        start = self.end + 1
+        self.segments[start] = self.missing(size)
+        self.end = start + self.segments[start]
+        self.put(start, self.segments[start])
+        return self.cut(bisect_left(self.free, self.segments[start] << _SHIFT | start), size)
+
+    def shrink(self) -> int:
+        """Return the segments without a block in use; blocks that CUDA gets back."""
+        whole = [start for start, size in self.sizes.items() if self.segments.get(start) == size]
+        for start in whole:
+            self.drop(start)
+        return sum(self.segments.pop(start) for start in whole)
+
+
+Block = tuple[Pool, int, int]
+
+
+class ExpandablePool(Pool):
+    """One segment that grows by pages: `expandable_segments:True`.
+
+    Remainders of any size are split off. `holes` are unmapped pages between mapped ones, from and
+    to, left where free pages were returned.
+    """
+
+    def __init__(self, page: int) -> None:
+        super().__init__(0)
+        self.page = page
+        self.holes: dict[int, int] = {}
+
+    def take(self, size: int) -> Block | None:
+        """The free block with the least room to grow, of those that hold so many."""
+        place = bisect_left(self.free, size << _SHIFT)
+        while place + 1 < len(self.free) and self._room(place + 1) < self._room(place):
+            place += 1
+        return self.cut(place, size) if place < len(self.free) else None
+
+    def _room(self, place: int) -> float:
+        key = self.free[place]
+        end = (key & _ADDRESS) + (key >> _SHIFT)
+        if end == self.end:
+            return inf
+        return (key >> _SHIFT) + self.holes.get(end, end) - end
+
+    def missing(self, size: int) -> int:
+        """Blocks in the pages to map for a request that no free block holds."""
+        return sum(end - start for start, end in self._pages(size))
+
+    def _pages(self, size: int) -> list[tuple[int, int]]:
+        """The unmapped pages, from and to, that continue the first free blocks with enough room."""
+        for hole in (*sorted(self.holes), self.end):
+            at = start = self.starts.get(hole, hole)
+            found: list[tuple[int, int]] = []
+            while at - start < size and (at in self.sizes or at in self.holes or at == self.end):
+                if at in self.sizes:
+                    at += self.sizes[at]
+                    continue
+                wanted = -(-(start + size - at) // self.page) * self.page
+                end = min(self.holes.get(at, at + wanted), at + wanted)
+                found.append((at, end))
+                at = end
+            if at - start >= size:
+                return found
+        raise AssertionError("the end of the segment has room")
+
+    def grow(self, size: int) -> Block:
+        """A block of newly mapped pages, and of the free block before them."""
+        pages = self._pages(size)
+        for start, end in pages:
+            if start == self.end:
+                self.end = end
+            elif (hole := self.holes.pop(start)) > end:
+                self.holes[end] = hole
+            self.put(start, end - start)
+        start = self.starts[pages[-1][1]] if pages[-1][1] in self.starts else pages[-1][0]
+        return self.cut(bisect_left(self.free, self.sizes[start] << _SHIFT | start), size)
+
+    def shrink(self) -> int:
+        """Unmap the pages without a block in use; blocks that CUDA gets back."""
+        unmapped = 0
+        for start, size in [*self.sizes.items()]:
+            first = -(-start // self.page) * self.page
+            last = (start + size) // self.page * self.page
+            if first >= last:
+                continue
+            self.drop(start)
+            unmapped += last - first
+            for left, right in ((start, first), (last, start + size)):
+                if left < right:
+                    self.put(left, right - left)
+            self._unmap(first, last)
+        return unmapped
+
+    def _unmap(self, first: int, last: int) -> None:
+        last = self.holes.pop(last, last)
+        before = next((start for start, end in self.holes.items() if end == first), first)
+        self.holes.pop(before, None)
+        if last == self.end:
+            self.end = before
+        else:
+            self.holes[before] = last
+
+
+class CachingAllocator:
+    """The blocks of one GPU, of which at most `limit` bytes are there for PyTorch.
+
+    Bytes: `allocated` are those of blocks in use, and `reserved` those of segments; `peak_...` the
+    most so far (`max_memory_allocated`, `max_memory_reserved`). A block may be larger than what was
+    asked for: in the pool of large ones up to 1 MiB is not split off.
+    """
+
+    def __init__(self, limit: int | None = None, expandable: bool = False) -> None:
+        self.limit = limit
+        self.small, self.large = (
+            (ExpandablePool(SMALL_SEGMENT // BLOCK), ExpandablePool(LARGE_SEGMENT // BLOCK))
+            if expandable
+            else (Pool(0), Pool(SMALL // BLOCK))
+        )
+        self.allocated = self.peak_allocated = 0
+        self.reserved = self.peak_reserved = 0
+
+    def allocate(self, size: int) -> Block:
+        """A block of at least `size` bytes.
+
+        Raises:
+            OutOfMemoryError: if the limit leaves no room for it.
+        """
+        pool = self.small if size <= SMALL else self.large
+        blocks = -(-size // BLOCK) or 1
+        block = pool.take(blocks) or self._more(pool, blocks)
+        self.allocated += block[2] * BLOCK
+        if self.allocated > self.peak_allocated:
+            self.peak_allocated = self.allocated
+        return block
+
+    def free(self, block: Block) -> None:
+        """Give a block back."""
+        pool, start, size = block
+        self.allocated -= size * BLOCK
+        pool.put(start, size)
+
+    def _more(self, pool: Pool, blocks: int) -> Block:
+        """A block that CUDA gives, to which free segments go back if there is no room."""
+        if self._is_beyond(pool.missing(blocks)):
+            self.empty_cache()
+            if self._is_beyond(pool.missing(blocks)):
+                held = f"beside {self.reserved} reserved bytes, of {self.limit}"
+                raise OutOfMemoryError(f"no room for {blocks * BLOCK} bytes {held}")
+        self.reserved += pool.missing(blocks) * BLOCK
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
+        return pool.grow(blocks)
+
+    def _is_beyond(self, blocks: int) -> bool:
+        return self.limit is not None and self.reserved + blocks * BLOCK > self.limit
+
+    def empty_cache(self) -> None:
+        """Return what holds no block in use (`torch.cuda.empty_cache`)."""
+        self.reserved -= (self.small.shrink() + self.large.shrink()) * BLOCK
+
+    def layout(self) -> tuple[object, ...]:
+        """All that decides where later blocks go, as a value to compare."""
+        return self.reserved, tuple(self.small.free), tuple(self.large.free)

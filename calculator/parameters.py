@@ -70,7 +70,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             item.is_split,
             item.is_summed,
         )
-        for item, copies in _counted_of(architecture, plan)
+        for item, copies in counted_of(architecture, plan)
         if isinstance(item, Parameter)
     ]
 
@@ -91,7 +91,7 @@ def buffer_bytes(architecture: Architecture, plan: Plan) -> int:
         * round_block(
             prod(number_of(size, numbers) for size in item.shape) * (item.dtype or weights).width
         )
-        for item, copies in _counted_of(architecture, plan)
+        for item, copies in counted_of(architecture, plan)
         if isinstance(item, Buffer)
     )
 
@@ -99,7 +99,7 @@ def buffer_bytes(architecture: Architecture, plan: Plan) -> int:
 Counted = tuple[tuple[Parameter | Buffer, int], ...]
 
 
-def _counted_of(architecture: Architecture, plan: Plan) -> Counted:
+def counted_of(architecture: Architecture, plan: Plan) -> Counted:
     """Every weight and table of a plan's model once, with its copies."""
     groups, own_last = plan.sharing_groups, architecture.own_last_layer
     models = stage_models(architecture, plan)
@@ -151,7 +151,7 @@ def count_active(architecture: Architecture, plan: Plan) -> int:
     """
     numbers = numbers_of(architecture, plan)
     total = 0
-    for item, copies in _counted_of(architecture, plan):
+    for item, copies in counted_of(architecture, plan):
         if isinstance(item, Parameter):
             shape = item.shape if item.chosen is None else (item.chosen, *item.shape[1:])
             total += copies * prod(number_of(size, numbers) for size in shape)

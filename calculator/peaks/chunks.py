@@ -181,7 +181,7 @@ def _late_deaths(
     the result gives its number by event.
     """
     outside = bytearray(b"\1") * len(ledger.events)
-    for start, end in _layer_spans(marks):
+    for start, end in layer_spans(marks):
         outside[start:end] = bytes(end - start)
     late: dict[int, int] = {}
     spans = sorted(repeats.values())  # no two of them meet
@@ -195,7 +195,8 @@ def _late_deaths(
     return late
 
 
-def _layer_spans(marks: Mapping[Mark, int]) -> Iterator[tuple[int, int]]:
+def layer_spans(marks: Mapping[Mark, int]) -> Iterator[tuple[int, int]]:
+    """From where to where each layer's events are, in both directions."""
     for (stack, position, backward), start in marks.items():
         following = marks.get((stack, position + (-1 if backward else 1), backward))
         if following is not None:

@@ -1,9 +1,13 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.allocator import BLOCK, round_block
+from calculator.allocator import BLOCK, Block, CachingAllocator, OutOfMemoryError, round_block
 
+MIB = 1 << 20
 SIZES = st.integers(0, 2**50)
+# what a program may ask for: bytes of a tensor, or which living tensor to free
+REQUESTS = st.lists(st.integers(1, 30 * MIB) | st.integers(-40, -1), max_size=120)
 
 
 def test_a_block_is_512_bytes() -> None:
@@ -25,3 +29,152 @@ def test_a_tensor_takes_the_fewest_whole_blocks_that_hold_it(size: int) -> None:
 @given(SIZES, SIZES)
 def test_two_tensors_never_take_less_than_their_sum_in_one(one: int, other: int) -> None:
     assert round_block(one) + round_block(other) >= round_block(one + other)
+
+
+def reserved_after(*sizes: int, expandable: bool = False) -> int:
+    card = CachingAllocator(expandable=expandable)
+    for size in sizes:
+        card.allocate(size)
+    return card.reserved
+
+
+# From the comments at the top of CUDACachingAllocator.cpp: small requests (up to 1 MiB) are packed
+# in buffers of 2 MiB, those between 1 and 10 MiB in blocks of 20 MiB, larger ones rounded to 2 MiB.
+@pytest.mark.parametrize(
+    ("sizes", "reserved"),
+    [
+        ((1,), 2 * MIB),
+        ((MIB, MIB), 2 * MIB),
+        ((MIB, MIB, 1), 4 * MIB),
+        ((MIB + 1,), 20 * MIB),
+        ((10 * MIB - 1, 10 * MIB - 1), 20 * MIB),
+        ((10 * MIB,), 10 * MIB),
+        ((10 * MIB + 1,), 12 * MIB),
+        ((1, 2 * MIB), 22 * MIB),
+    ],
+)
+def test_segments_have_the_sizes_that_pytorch_documents(
+    sizes: tuple[int, ...], reserved: int
+) -> None:
+    assert reserved_after(*sizes) == reserved
+
+
+def test_small_and_large_requests_never_share_a_segment() -> None:
+    card = CachingAllocator()
+    card.free(card.allocate(20 * MIB))
+    card.allocate(MIB)
+    assert card.reserved == 22 * MIB
+
+
+def test_a_large_block_keeps_a_remainder_of_up_to_1_mib() -> None:
+    # should_split: remaining > kSmallSize
+    card = CachingAllocator()
+    card.free(card.allocate(12 * MIB))
+    block = card.allocate(11 * MIB)
+    assert card.allocated == 12 * MIB
+    card.free(block)
+    card.allocate(11 * MIB - 512)
+    assert card.allocated == 11 * MIB - 512
+
+
+def test_the_smallest_free_block_that_is_large_enough_is_taken() -> None:
+    card = CachingAllocator()
+    blocks = [card.allocate(size * MIB) for size in (40, 30, 20, 30)]
+    for block in blocks[:3]:
+        card.free(block)
+    assert card.allocate(25 * MIB)[:2] == blocks[1][:2]
+
+
+def test_neighbors_become_one_free_block() -> None:
+    card = CachingAllocator()
+    card.free(card.allocate(30 * MIB))
+    parts = [card.allocate(10 * MIB) for _ in range(3)]
+    for place in (0, 2, 1):
+        card.free(parts[place])
+    card.allocate(30 * MIB)
+    assert card.reserved == 30 * MIB
+
+
+def test_free_segments_go_back_before_memory_is_out() -> None:
+    # PyTorch's test_max_split_expandable: of 120 MiB three tensors of 40 fit, no fourth one, and
+    # after them one of 120, for which the cached segments are released.
+    for expandable in (False, True):
+        card = CachingAllocator(120 * MIB, expandable)
+        blocks = [card.allocate(40 * MIB) for _ in range(3)]
+        with pytest.raises(OutOfMemoryError):
+            card.allocate(40 * MIB)
+        for block in blocks:
+            card.free(block)
+        card.allocate(120 * MIB)
+        assert card.reserved == 120 * MIB
+
+
+def test_a_segment_with_a_block_in_use_is_not_released() -> None:
+    card = CachingAllocator(40 * MIB)
+    card.free(card.allocate(30 * MIB))
+    card.allocate(10 * MIB)
+    with pytest.raises(OutOfMemoryError):
+        card.allocate(25 * MIB)
+
+
+def test_an_expandable_segment_grows_by_its_pages() -> None:
+    # Note [Expandable Segments]: pages of 2 MiB in the small pool, of 20 MiB in the large one
+    assert reserved_after(1, expandable=True) == 2 * MIB
+    assert reserved_after(11 * MIB, expandable=True) == 20 * MIB
+    assert reserved_after(11 * MIB, 11 * MIB, expandable=True) == 40 * MIB
+
+
+def test_growing_batches_leave_no_gaps_in_an_expandable_segment() -> None:
+    # the example of Note [Expandable Segments]: each batch a little larger than the one before
+    def grown(expandable: bool) -> int:
+        card = CachingAllocator(expandable=expandable)
+        for size in range(20, 40, 4):
+            for block in [card.allocate(size * MIB) for _ in range(8)]:
+                card.free(block)
+        return card.reserved
+
+    assert grown(expandable=True) < 8 * 40 * MIB < grown(expandable=False)
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+@given(requests=REQUESTS)
+def test_no_two_blocks_in_use_meet(expandable: bool, requests: list[int]) -> None:
+    card = CachingAllocator(expandable=expandable)
+    living: list[Block] = []
+    for request in requests:
+        if request > 0:
+            living.append(card.allocate(request))
+        elif living:
+            card.free(living.pop(request % len(living)))
+        by_pool = [
+            sorted(block[1:] for block in living if block[0] is pool)
+            for pool in (card.small, card.large)
+        ]
+        for blocks in by_pool:
+            ends = [start + size for start, size in blocks]
+            assert all(end <= start for end, (start, _) in zip(ends, blocks[1:], strict=False))
+        used = sum(size for blocks in by_pool for _, size in blocks) * BLOCK
+        free = sum(sum(pool.sizes.values()) for pool in (card.small, card.large)) * BLOCK
+        assert used == card.allocated
+        assert used + free == card.reserved
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+@given(requests=REQUESTS, limit=st.integers(2 * MIB, 200 * MIB))
+def test_segments_never_exceed_the_limit(expandable: bool, requests: list[int], limit: int) -> None:
+    card = CachingAllocator(limit, expandable)
+    living: list[Block] = []
+    for request in requests:
+        if request < 0:
+            if living:
+                card.free(living.pop(request % len(living)))
+            continue
+        try:
+            living.append(card.allocate(request))
+        except OutOfMemoryError:
+            assert card.allocated + request > limit - 20 * MIB * (len(living) + 2)
+    assert card.peak_reserved <= limit
+    for block in living:
+        card.free(block)
+    card.empty_cache()
+    assert card.reserved == card.allocated == 0

@@ -1,0 +1,287 @@
+"""Bytes that PyTorch's allocator reserves: a program from an empty card to its third step.
+
+The program loads a model as transformers does, adapts it as peft does, and trains three steps. The
+first has no optimizer states yet; its update makes them. Every step begins with the free blocks
+that the one before left.
+
+What other streams use is not modeled: blocks that FSDP's gathers and reductions hold a little
+longer, and NCCL's own buffers, which no allocator counts. The weights of a layer are loaded in the
+order in which they are used, not in that of their names.
+
+Source: torch, transformers (modeling_utils.py, caching_allocator_warmup; core_model_loading.py),
+bitsandbytes (quantize_4bit), peft (utils/other.py, prepare_model_for_kbit_training)
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import prod
+from operator import attrgetter, itemgetter
+from typing import Final
+
+from calculator.allocator import BLOCK, Block, CachingAllocator, round_block
+from calculator.architecture import Architecture
+from calculator.autograd.graph import Parameter
+from calculator.autograd.sizes import Numbers, number_of
+from calculator.estimate import fullest_part, static_of
+from calculator.layers.layer import Buffer
+from calculator.parallel import bucket_bytes, collectives
+from calculator.parameters import counted_of, parameter_tensors
+from calculator.peaks.events import Event, Ordered, in_order, recording_of
+from calculator.peaks.prepare import mode_of, numbers_of, prepare
+from calculator.peaks.step import inputs_of
+from calculator.plan import BaseBits, Offload, Plan, Precision, Update
+from calculator.resolution import resolve
+from calculator.states import Statics, state_count
+
+STEPS: Final = 3
+# so many micro-steps after the first one stand for all
+LATER: Final = 2
+# bytes of a weight as transformers loads it before it is packed in 4 bits, or widened to 32
+NARROW: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Highest bytes of blocks in use and of segments during three steps.
+
+    They are what `max_memory_allocated` and `max_memory_reserved` report.
+    """
+
+    allocated: int
+    reserved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workspaces:
+    """Bytes of libraries' workspaces, by the pass whose thread asks for them first."""
+
+    forward: tuple[int, ...] = ()
+    backward: tuple[int, ...] = ()
+
+
+NO_WORKSPACES: Final = Workspaces()
+
+
+def reserved(
+    architecture: Architecture,
+    plan: Plan,
+    workspaces: Workspaces = NO_WORKSPACES,
+    limit: int | None = None,
+    expandable: bool = False,
+) -> Reserved:
+    """The most that the allocator holds.
+
+    Args:
+        architecture: the model.
+        plan: a plan for it.
+        workspaces: those of cuBLAS and cuBLASLt.
+        limit: bytes that the card has for PyTorch; None for as many as it takes.
+        expandable: true with `expandable_segments:True`.
+
+    Raises:
+        InputError: if the model does not support the plan.
+        OutOfMemoryError: if the limit leaves no room.
+    """
+    resolved = resolve(architecture, plan)
+    allocator = CachingAllocator(limit, expandable)
+    program = Program(fullest_part(architecture, resolved), resolved, workspaces)
+    program.run(allocator)
+    return Reserved(allocator.peak_allocated, allocator.peak_reserved)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Bytes of a weight or table, and of what is loaded before it is packed or widened, or 0."""
+
+    size: int
+    loaded: int = 0
+    is_packed: bool = False
+    is_trained: bool = False
+
+
+class Program:
+    """All requests of a program to the allocator; `plan` is resolved."""
+
+    def __init__(self, architecture: Architecture, plan: Plan, workspaces: Workspaces) -> None:
+        self.plan, self.workspaces = plan, workspaces
+        self.prepared = prepare(architecture, plan)
+        self.weights = list(weights_of(architecture, plan))
+        found = collectives(architecture, self.prepared, plan)
+        self.buckets = bucket_bytes(found, plan)
+        self.static: Statics = static_of(architecture, plan)[0]
+        tensors = (one for one in parameter_tensors(architecture, plan) if one.trained)
+        self.updated = [
+            one.elements
+            for copies, group in groupby(tensors, key=attrgetter("copies"))
+            for one in [*group] * copies
+        ]
+
+    def run(self, allocator: CachingAllocator) -> None:
+        """Load the model and train."""
+        self._load(allocator)
+        keep(allocator, [self.buckets])
+        masters = self._masters()
+        keep(allocator, masters)
+        states = self._states(sum(map(round_block, masters)))
+        temporaries = self._temporaries()
+        passes = self._passes()
+        kept = False
+        before: object = None
+        for _ in range(STEPS):
+            inputs: list[Block] = []
+            gradients: list[Block] = []
+            for ordered, sizes in passes:
+                release(allocator, inputs)
+                inputs, made = self._pass(allocator, ordered, sizes, first=not kept)
+                if gradients:  # which exist by now
+                    release(allocator, made)
+                else:
+                    gradients = made
+            if not kept:
+                keep(allocator, states)
+                kept = True
+            release(allocator, keep(allocator, temporaries))
+            release(allocator, [*inputs, *gradients])
+            state = allocator.layout()
+            if state == before:
+                break  # another step would find, and leave, the same
+            before = state
+
+    def _load(self, allocator: CachingAllocator) -> None:
+        """The weights, adapters last; those that are packed go through a segment made at once.
+
+        Weights that are not packed are widened when all are there.
+        """
+        sizes = divided(self.static.weights, [one.size for one in self.weights])
+        base = [(one, size) for one, size in zip(self.weights, sizes, strict=False)]
+        if any(one.is_packed for one in self.weights):
+            whole = sum(one.loaded if not one.is_packed else one.size for one in self.weights)
+            release(allocator, keep(allocator, [whole]))
+        waiting: list[tuple[Block, int]] = []
+        for one, size in base:
+            if one.is_trained:
+                continue
+            if not one.loaded or not size:
+                keep(allocator, [size])
+                continue
+            loaded = allocator.allocate(one.loaded)
+            if one.is_packed:
+                keep(allocator, [size])
+                allocator.free(loaded)
+            else:
+                waiting.append((loaded, size))
+        for loaded, size in waiting:
+            keep(allocator, [size])
+            allocator.free(loaded)
+        keep(allocator, [size for one, size in base if one.is_trained])
+        keep(allocator, sizes[len(base) :])
+
+    def _masters(self) -> list[int]:
+        on_gpu = self.plan.has_master_weights and self.plan.offload is Offload.NONE
+        return [4 * each for each in self.updated] if on_gpu else []
+
+    def _states(self, masters: int) -> list[int]:
+        """States tensor by tensor, as their total is known."""
+        count = state_count(self.plan.optimizer)
+        sizes = [
+            each * self.plan.optimizer_bits // 8 for each in self.updated for _ in range(count)
+        ]
+        return divided(self.static.optimizer - masters, sizes)
+
+    def _temporaries(self) -> list[int]:
+        """The update's: a list as large as all weights, or several; else one for all."""
+        total = self.static.update
+        sizes = [each * self.plan.trained_bytes for each in self.updated]
+        often = total // (sum(map(round_block, sizes)) or 1)
+        return divided(total, sizes * often if self.plan.update is Update.FOREACH else [])
+
+    def _passes(self) -> list[tuple[Ordered, list[int]]]:
+        """The micro-steps of a step: the first makes the gradients, later ones add to them."""
+        prepared = self.prepared
+        mode = prepared.step.mode
+        first = replace(prepared.step, mode=replace(mode, gradients_exist=False))
+        later = min(self.plan.accumulation - 1, LATER) if mode.gradients_exist else 0
+        return [
+            (in_order(recording, prepared.left_out), recording.bytes(prepared.numbers))
+            for recording in map(recording_of, [first, *[prepared.step] * later])
+        ]
+
+    def _pass(
+        self, allocator: CachingAllocator, ordered: Ordered, sizes: Sequence[int], first: bool
+    ) -> tuple[list[Block], list[Block]]:
+        """Blocks that live after both passes of a micro-batch: its inputs, and gradients."""
+        blocks: dict[int, Block] = {}
+        if first:
+            keep(allocator, self.workspaces.forward)
+        replay(allocator, ordered.events[: ordered.before], sizes, blocks)
+        forward = [*blocks]
+        if first:
+            keep(allocator, self.workspaces.backward)
+            self.workspaces = NO_WORKSPACES
+        replay(allocator, ordered.events[ordered.before :], sizes, blocks)
+        known = len(inputs_of(self.prepared.step))  # they are born before all else
+        inputs = [blocks.pop(number) for number in range(1, known + 1) if number in blocks]
+        release(allocator, [blocks.pop(number) for number in forward if number in blocks])
+        return inputs, [*blocks.values()]
+
+
+def keep(allocator: CachingAllocator, sizes: Iterable[int]) -> list[Block]:
+    """Blocks of so many bytes, without those of none."""
+    return [allocator.allocate(size) for size in sizes if size > 0]
+
+
+def release(allocator: CachingAllocator, blocks: Iterable[Block]) -> None:
+    """Give blocks back."""
+    for block in blocks:
+        allocator.free(block)
+
+
+def replay(
+    allocator: CachingAllocator,
+    events: Sequence[Event],
+    sizes: Sequence[int],
+    blocks: dict[int, Block],
+) -> None:
+    """Births and deaths in order; `blocks` has the living by number, and changes."""
+    allocate, free = allocator.allocate, allocator.free
+    for number, size in events:
+        if not size:
+            if -number in blocks:
+                free(blocks.pop(-number))
+        elif sizes[size]:
+            blocks[number] = allocate(sizes[size])
+
+
+def divided(total: int, sizes: Sequence[int]) -> list[int]:
+    """Sizes whose blocks are `total` bytes: smaller ones in proportion, or one more for the rest.
+
+    >>> divided(3072, [512, 1024])
+    [512, 1024, 1536]
+    """
+    whole = sum(map(round_block, sizes))
+    if whole > total:
+        return divided(total, [size * total // whole // BLOCK * BLOCK for size in sizes])
+    return [*sizes, total - whole]
+
+
+def weights_of(architecture: Architecture, plan: Plan) -> Iterator[Weight]:
+    """Every weight and table, layer by layer."""
+    numbers = numbers_of(architecture, plan)
+    for copies, group in groupby(counted_of(architecture, plan), key=itemgetter(1)):
+        yield from [_weight(item, numbers, plan) for item, _ in group] * copies
+
+
+def _weight(item: Parameter | Buffer, numbers: Numbers, plan: Plan) -> Weight:
+    elements = prod(number_of(size, numbers) for size in item.shape)
+    own = mode_of(plan).weights.width if isinstance(item, Buffer) else plan.weight_bytes
+    width = item.dtype.width if item.dtype else own
+    if isinstance(item, Buffer):
+        return Weight(elements * width)
+    is_packed = item.packed > 1
+    size = -(-elements * width // item.packed)
+    trained = item.trained and bool(plan.lora)
+    loads_narrow = plan.quantization is not BaseBits.NONE and plan.precision is not Precision.FP32
+    if trained or not (is_packed or (loads_narrow and width > NARROW)):
+        return Weight(size, is_trained=trained)
+    return Weight(size, elements * (NARROW if loads_narrow else 4), is_packed)
