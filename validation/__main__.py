@@ -26,8 +26,6 @@ def main(words: Sequence[str] | None = None) -> int:
                 _grid(arguments)
             case "compare":
                 _compare(arguments)
-            case "check":
-                _check(arguments)
             case "real":
                 _real()
     except InputError as error:
@@ -54,9 +52,6 @@ def _parser() -> argparse.ArgumentParser:
     grid.add_argument("--list", action="store_true", help="print the configurations and stop")
     grid.add_argument("--kind", help="only configurations of this model type")
     grid.add_argument("--part", default="0/1", help="I/N: every N-th configuration from the I-th")
-    check = commands.add_parser("check", help="measure on your GPU, beside the prediction")
-    add_options(check)
-    check.add_argument("--device", choices=("counting", "cpu", "cuda"), default="cuda")
     compare = commands.add_parser("compare", help="compare the calculator with the committed rows")
     compare.add_argument("--device", choices=("counting", "cpu", "cuda", "*"), default="counting")
     compare.add_argument("--json", action="store_true", help="print one object for a page")
@@ -80,11 +75,12 @@ def _measure(arguments: argparse.Namespace) -> None:
         return
     from validation.measure import measure
     from validation.run import keep
+    from validation.table import table
 
     _check_device(arguments.device)
     configuration = from_arguments(arguments)
     row = (keep if arguments.keep else measure)(configuration, arguments.device)
-    print(json.dumps(row, indent=None if arguments.json else 2))
+    print(json.dumps(row) if arguments.json else "\n".join(table(configuration, row)))
 
 
 def _contribute(arguments: argparse.Namespace) -> None:
@@ -134,15 +130,6 @@ def _real() -> None:
     from validation.real import summary
 
     print("\n".join(summary()))
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    from validation.check import check
-    from validation.measure import measure
-
-    _check_device(arguments.device)
-    configuration = from_arguments(arguments)
-    print("\n".join(check(configuration, measure(configuration, arguments.device))))
 
 
 def _check_device(device: str) -> None:

@@ -18,13 +18,16 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Attention, Precision
 from calculator.units import format_bytes
-from validation.compare import compare
 from validation.configuration import Configuration, parse
 from validation.grid import CARD_STEPS
 from validation.measure import measure
 from validation.rows import RowFile
+from validation.table import HEADING, beside
 
 FIRST_WITH_FLASH: Final = (8, 0)  # compute capability; older cards have no bfloat16 either
+
+WIDTH: Final = len(HEADING)
+_COLUMNS: Final = f"{'predicted':>11}{'measured':>11}{'error':>9}"
 
 
 def contribute(device: str, folder: Path, steps: Iterable[str] = CARD_STEPS) -> Iterator[str]:
@@ -34,28 +37,27 @@ def contribute(device: str, folder: Path, steps: Iterable[str] = CARD_STEPS) -> 
     """
     file = RowFile(device, _name(device), folder)
     written = 0
-    yield f"{'predicted':>12}{'measured':>12}{'error':>9}  step"
+    yield HEADING
+    yield f"{_COLUMNS}{_COLUMNS}{'':8}  of"
     for words in steps:
         configuration = suited(parse(words.split()), device)
         high = _needed(configuration)
         if configuration in file:
             written += 1
-            yield f"{'':33}  {words}: already in the file"
+            yield f"{'':{WIDTH}}  {words}: already in the file"
         elif high > free_bytes(device):
-            yield f"{'':33}  {words}: may need {format_bytes(high)}, left out"
+            yield f"{'':{WIDTH}}  {words}: may need {format_bytes(high)}, left out"
         else:
             try:
                 row = measure(configuration, device)
             except torch.OutOfMemoryError as error:
-                yield f"{'':33}  {words}: {str(error).partition('. ')[0]}; left out"
+                yield f"{'':{WIDTH}}  {words}: {str(error).partition('. ')[0]}; left out"
                 continue
             finally:
                 _forget(device)
             file.append(row)
             written += 1
-            (found,) = compare([row])
-            figures = f"{format_bytes(found.predicted):>12}{format_bytes(found.measured):>12}"
-            yield f"{figures}{100 * found.error:>+7.2f} %  {words}"
+            yield f"{beside(row)}  {words}"
     if not written:
         raise InputError("device", device, "has no memory free for even the smallest step")
     yield ""

@@ -75,11 +75,12 @@ def _nvidia_smi(query: str) -> str:
         return ""
 
 
-def allocator_figures(watcher: AllocatorWatcher, alive: int, reserved: int) -> dict[str, Any]:
+def allocator_figures(watcher: AllocatorWatcher, alive: int) -> dict[str, Any]:
     """A row's figures of the allocator and the driver, in bytes.
 
-    `alive` are weights, states and inputs; what the allocator holds beyond them after the step are
-    the libraries' workspaces (cuBLAS), which `peak` leaves out and `workspaces` reports.
+    `allocated` is the most that PyTorch reports. `alive` are weights, states and inputs; what the
+    allocator holds beyond them after the step are the libraries' workspaces (cuBLAS) and what it
+    did not split off its blocks, which `peak` leaves out and `workspaces` reports.
     """
     watcher.close()
     workspaces = torch.cuda.memory_allocated() - alive
@@ -90,8 +91,8 @@ def allocator_figures(watcher: AllocatorWatcher, alive: int, reserved: int) -> d
         "peak": peaks[phase],
         "phase": phase,
         "phases": {name: {"peak": peak} for name, peak in peaks.items()},
+        "allocated": max(watcher.peaks.values()),
         "workspaces": workspaces,
-        "reserved": reserved,
         "driver_process": process_bytes(),
         "gpu": card(),
     }

@@ -2,6 +2,7 @@
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
 from typing import Any, Final
 
 import torch
@@ -11,7 +12,7 @@ from validation.ledger import Step
 from validation.paged import paged
 from validation.ranks import own
 from validation.rows import ORACLE, Row, measure_command
-from validation.session import Training, session, training
+from validation.session import Training, Unwatched, session, training
 from validation.storage import Part, Phase, block_bytes
 
 VERSIONED: Final = ("torch", "transformers", "bitsandbytes", "peft")
@@ -123,24 +124,36 @@ def _ram(training: Training, step: Step, device: str) -> dict[str, int]:
 
 
 def _on_a_card(configuration: Configuration) -> Row:
+    """Three steps, as a program begins: one for the states, one watched, and one timed."""
     from validation.cuda import AllocatorWatcher, allocator_figures
 
+    torch.cuda.empty_cache()
     with training(configuration, "cuda") as made:
         states = [item for item in made.updater.state() if item.is_cuda]
         model = made.task.model
         weights = _bytes([*model.parameters(), *model.buffers()])
         known = weights + _bytes(states) + _bytes(list(made.task.inputs.values()))
-        torch.cuda.empty_cache()
         watcher = AllocatorWatcher()
         made.run(watcher)
-        reserved = torch.cuda.memory_reserved()  # nothing is given back within a step
+        figures = allocator_figures(watcher, known)
         return {
             **_static(made, weights),
             "optimizer": _bytes(states),
-            **allocator_figures(watcher, known, reserved),
+            **figures,
+            "seconds": _seconds(made),
+            "reserved": torch.cuda.memory_reserved(),  # nothing was given back
             "transfer": made.transfer,
             **_paged(made),
         }
+
+
+def _seconds(made: Training) -> float:
+    """Time of one more step."""
+    torch.cuda.synchronize()
+    start = perf_counter()
+    made.run(Unwatched())
+    torch.cuda.synchronize()
+    return perf_counter() - start
 
 
 def _bytes(tensors: list[torch.Tensor]) -> int:

@@ -6,24 +6,13 @@ from functools import cache
 from typing import Final, assert_never
 
 from calculator.plan import BaseBits, Plan
-from calculator.report import Report
 from validation import fitcheck
+from validation.answers import Answer, answer
 from validation.causes import CAUSES
 from validation.published_rows import Figure, Row, Source
 from validation.scoreboard import Score, median, most, scores
 
 LISTED: Final = 0.02  # a larger error is listed with its causes
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Bytes that the calculator names for one step: allocated, reserved, used, and its range."""
-
-    allocated: int
-    reserved: int
-    used: int
-    low: int
-    high: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +55,6 @@ def kind_of(plan: Plan) -> str:
     if plan.quantization is not BaseBits.NONE:
         return "QLoRA"
     return "LoRA" if plan.lora else "full"
-
-
-def answer(report: Report) -> Answer:
-    """The answer in a report."""
-    peak, rest = report.gpu.total, report.overhead
-    allocated = peak + rest.workspace
-    return Answer(
-        allocated,
-        allocated + rest.slack,
-        peak + rest.total,
-        peak + rest.low,
-        peak + rest.high,
-    )
 
 
 @cache

@@ -130,7 +130,8 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
     counting = device == "counting"
     place = "cuda" if counting else device
     plan = configuration.resolved
-    single = torch.autograd.set_multithreading_enabled(False)
+    # on a card the backward pass has a thread, and so a workspace, of its own
+    single = torch.autograd.set_multithreading_enabled(device == "cuda")
     if plan.shares_states or plan.context_parallel > 1:
         rank = fullest(configuration.architecture, plan)
     with ExitStack() as stack:

@@ -196,6 +196,7 @@ def on_a_card(words: str) -> dict[str, Any]:
             "memory_allocated": allocator.allocated,
             "memory_reserved": allocator.allocated,
             "empty_cache": lambda: None,
+            "synchronize": lambda: None,
             "get_device_properties": lambda _: card,
         }.items():
             stack.enter_context(patch(f"torch.cuda.{name}", answer))

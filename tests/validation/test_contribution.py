@@ -11,6 +11,8 @@ import pytest
 from templates.pages.accuracy.context import by_card
 from validation.__main__ import main
 from validation.compare import compare, summary
+from validation.configuration import parse
+from validation.table import beside, table
 
 pytestmark = pytest.mark.oracle
 
@@ -25,6 +27,8 @@ def test_a_card_reports_what_the_counting_device_counts(measure: Measure) -> Non
         assert card[name] == counted[name], name
     for name, phase in card["phases"].items():
         assert phase["peak"] == counted["phases"][name]["peak"], name
+    assert card["allocated"] == counted["peak"]
+    assert card["seconds"] > 0
     assert card["workspaces"] == 0
     assert card["gpu"]["card"] == "Stand-In 4000"
     (found,) = compare([card])
@@ -34,16 +38,28 @@ def test_a_card_reports_what_the_counting_device_counts(measure: Measure) -> Non
     assert row.cells[0].startswith("Stand-In 4000, driver ")
 
 
+def test_one_line_has_what_a_card_allocates_and_reserves(measure: Measure) -> None:
+    row = measure(f"call on_a_card {STEP}") | {"reserved": 2**30, "seconds": 0.25}
+    words = beside(row).split()
+    measured = f"{row['peak'] / 2**20:.0f}"  # nothing but tensors on the counting device
+    assert words[2:4] == [measured, "MiB"]
+    assert words[8:10] == ["1.00", "GiB"]
+    assert words[-2:] == ["0.25", "s"]
+    lines = "\n".join(table(parse(STEP.split()), row))
+    for name in ("forward", "loss", "backward", "update", "peak", "allocated", "reserved", "step"):
+        assert f"\n{name} " in lines
+
+
 def test_steps_that_fit_are_measured_into_a_file(measure: Measure, tmp_path: Path) -> None:
     lines = measure(f"call contribution {tmp_path}", "cpu")
     (path,) = tmp_path.iterdir()
     (row,) = map(json.loads, path.read_text().splitlines())
     assert row["configuration"]["model"] == "gpt2-s"
-    assert re.match(r" +[\d.]+ MiB +[\d.]+ MiB +[-+]\d\.\d\d %  gpt2-s --layers 1", lines[1])
-    assert "gpt3-175b --batch-size 64: may need " in lines[2]
+    assert re.match(r" +[\d.]+ MiB +[\d.]+ MiB +[-+]\d\.\d\d % +gpt2-s --layers 1", lines[2])
+    assert "gpt3-175b --batch-size 64: may need " in lines[3]
     assert f"One row is in {path}" in " ".join(lines)
     again = measure(f"call contribution {tmp_path}", "cpu")
-    assert "already in the file" in again[1]
+    assert "already in the file" in again[2]
     assert len(path.read_text().splitlines()) == 1
 
 

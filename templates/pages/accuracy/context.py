@@ -12,13 +12,13 @@ from templates.pages.accuracy.deepspeed import deepspeed
 from templates.pages.calculator.context import by_family
 from templates.pieces.accuracy import DEVICES, Accuracy, accuracy_of
 from templates.pieces.comparisons import comparisons_on
-from validation.check import check
 from validation.compare import Comparison
 from validation.figure import draw
 from validation.grid import CARD_STEPS
 from validation.peers import KERNELS, PEERS, Peer, Score, read_predictions, score
 from validation.public import GUIDE, SITE, Publication, Published, as_classifier
 from validation.rows import read_rows
+from validation.table import table
 
 WORST_SHOWN = 5
 # The columns of an `Accuracy`, after its heading.
@@ -267,12 +267,11 @@ def _peer_row(family: str, scores: list[Score]) -> PeerRow:
 
 
 def example() -> tuple[str, str]:
-    """A `check` command and its output for a committed row."""
+    """A `measure` command and its output for a committed row."""
     comparison = min(comparisons_on("counting"), key=lambda item: len(item.configuration.as_dict()))
     words = comparison.configuration.command
-    return f"python -m validation check {words}", "\n".join(
-        check(comparison.configuration, comparison.row)
-    )
+    printed = table(comparison.configuration, comparison.row)
+    return f"python -m validation measure {words} --device cuda", "\n".join(printed)
 
 
 def context() -> dict[str, object]:
