@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, Self
 
+from calculator.autograd.dtypes import BFLOAT16, FLOAT16, DType
 from calculator.autograd.mode import Attention as Attention
 from calculator.autograd.mode import Checkpointing as Checkpointing
 from calculator.choice import Choice
@@ -522,6 +523,11 @@ class Plan:
         if self.is_sharded and self.precision is Precision.MIXED:
             return 4
         return 4 if self.precision in (Precision.FP32, Precision.AMP) else 2
+
+    @property
+    def half(self) -> DType:
+        """The 16-bit format of the step; small gradients need a scaler in float16 alone."""
+        return FLOAT16 if self.gradient_scaler else BFLOAT16
 
     @property
     def is_sharded(self) -> bool:

@@ -461,6 +461,7 @@ KEEPING_LAST: Final = (
 SCALED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 100, 5, {}),
     (1, 128, 6, {"update": "fused", "checkpointing": "full"}),
+    (2, 112, 5, {"attention": "eager", "dropout": 0.1}),
 )
 SCALED_MORE: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 96, 5, {"optimizer": "sgd", "accumulation": 2, "attention": "math"}),

@@ -11,6 +11,7 @@
 // | rows picked by an index, backward | the places in order, twice sorted and as they came | cuda/Indexing.cu, index_put_with_sort_kernel |
 // | sorting more than 4,096 numbers | their places | cuda/SortStable.cu, segmented_sort_large_segments |
 // | cumulative sums | the input in the result's type | ReduceOps.cpp, impl_func_cum_op |
+// | softmax, backward | the product of gradient and result, in their format | cuda/SoftMax.cu, softmax_backward_cuda_out |
 // | convolution, backward | a contiguous copy of the gradient, and over one axis of the input too | cudnn/ConvShared.cpp, cudnn_convolution_backward; Convolution.cpp, convolution_backward |
 // | matrix products | a copy of an operand whose rows and columns both have gaps | cuda/Blas.cpp, prepare_matrix_for_cublas |
 //
@@ -226,6 +227,13 @@ Stages convolution_backward(const std::vector<IValue>& arguments, const std::vec
   return {{copy_if_gaps(tensor_at(arguments, 0)), copied}};
 }
 
+// grad_output, output, dim, input_dtype: the product, and its contiguous copy
+Stages softmax_backward(const std::vector<IValue>& arguments, const std::vector<IValue>&) {
+  const auto& grad = tensor_at(arguments, 0);
+  const Bytes product = grad.numel() * static_cast<int64_t>(grad.itemsize());
+  return {{product, grad.is_non_overlapping_and_dense() ? copy_if_gaps(grad) : 0}};
+}
+
 using Scratch = Stages (*)(const std::vector<IValue>&, const std::vector<IValue>&);
 
 const std::unordered_map<std::string, Scratch> kScratch{
@@ -235,6 +243,7 @@ const std::unordered_map<std::string, Scratch> kScratch{
     {"aten::_scaled_dot_product_efficient_attention_backward", &efficient_backward},
     {"aten::embedding_dense_backward", &embedding_backward},
     {"aten::convolution_backward", &convolution_backward},
+    {"aten::_softmax_backward_data", &softmax_backward},
     {"aten::_index_put_impl_", &index_put},
     {"aten::sort", &sort},
     {"aten::cumsum", &cumulative_sum},

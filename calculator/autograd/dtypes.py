@@ -1,4 +1,4 @@
-"""Number formats; two of the same width never differ in memory, so float16 is bfloat16 too."""
+"""Number formats; a step has one of the two 16-bit formats, `Mode.half`."""
 
 from typing import Final
 
@@ -18,6 +18,7 @@ class DType:
 
 FLOAT32: Final = DType("float32", 4)
 FLOAT16: Final = DType("float16", 2)
+BFLOAT16: Final = DType("bfloat16", 2)
 INT64: Final = DType("int64", 8)
 INT32: Final = DType("int32", 4)
 BOOL: Final = DType("bool", 1)

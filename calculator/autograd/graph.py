@@ -330,7 +330,6 @@ class Node:
             return self.special(gradients)
         if self.factors and tape.lowers_backward:
             return self._lowered(tape, gradients)
-        scratch = [tape.empty(*shape) for shape in self.scratch] if self.scratch else None
         results: Gradients = []
         rules = [*self.rules[:-1], None] if self.summed else self.rules
         unneeded = self._unneeded(tape, rules) if self.whole else None
@@ -343,6 +342,7 @@ class Node:
                 passed = gradients[0]
                 assert passed is not None
                 results.append(tape.alias(passed))
+        scratch = [tape.empty(*shape) for shape in self.scratch]
         del scratch, unneeded  # die here
         return results
 

@@ -9,7 +9,7 @@ Source: torch (tools/autograd/derivatives.yaml), autocast.
 from collections.abc import Sequence
 from functools import partial, reduce
 
-from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType, wider
+from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64, DType, wider
 from calculator.autograd.graph import Gradients, Made, Recorder, Rule, Tensor, Weight
 from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from calculator.autograd.mode import Costly
@@ -117,10 +117,19 @@ def always_dropout(x: Tensor) -> Tensor:
     return x.tape.operation([x], x.shape, x.dtype, beside=[Made(x.shape, BOOL)])
 
 
-def softmax(x: Tensor, widens: bool = True) -> Tensor:
-    """Softmax over the last axis, which autocast `widens` to 32 bits: keeps its result."""
-    x = widened(x) if widens else x
-    return x.tape.operation([x], x.shape, x.dtype, keeps=True)
+def softmax(x: Tensor, dtype: DType | None = None) -> Tensor:
+    """Softmax over the last axis in a format, by autocast in 32 bits: keeps its result.
+
+    The kernel widens float16 itself; all else is cast first. Backward multiplies result and
+    gradient into a tensor of its own.
+
+    Source: torch (aten/src/ATen/native/SoftMax.cpp, softmax; cuda/SoftMax.cu,
+    softmax_backward_cuda_out)
+    """
+    dtype = dtype or (FLOAT32 if x.tape.autocast else x.dtype)
+    if not (x.dtype is FLOAT16 and dtype is FLOAT32):
+        x = cast(x, dtype)
+    return x.tape.operation([x], x.shape, dtype, keeps=True, scratch=[Made(x.shape, dtype)])
 
 
 def safe_softmax(x: Tensor) -> Tensor:
@@ -129,7 +138,7 @@ def safe_softmax(x: Tensor) -> Tensor:
     Source: torch (aten/src/ATen/native/SoftMax.cpp, _safe_softmax)
     """
     t = x.tape
-    out = t.operation([x], x.shape, x.dtype, keeps=True)
+    out = softmax(x)
     hidden = t.empty(x.shape, BOOL)
     rows, zero = t.empty((*x.shape[:-1], ONE), BOOL), t.empty((), x.dtype)
     del hidden, rows, zero

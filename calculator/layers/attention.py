@@ -157,7 +157,7 @@ def eager_core(
         if tensor is not None:
             scores = op.add(scores, tensor)
     if wide:  # in one expression, which holds the scores to its end
-        scores = op.cast(op.softmax(op.cast(scores, FLOAT32)), q.dtype)
+        scores = op.cast(op.softmax(scores, FLOAT32), q.dtype)
         cast_back = False
     else:
         scores = op.softmax(scores)

@@ -50,7 +50,10 @@ class Router(Layer, ABC):
 
 @dataclass(eq=False)
 class SoftmaxRouter(Router):
-    """The largest probabilities, `normed` to one, and `narrow` as the logits or in 32 bits."""
+    """The largest probabilities, `normed` to one, and `narrow` as the logits or in 32 bits.
+
+    Code with `narrow` shares leaves it to the softmax to widen the logits.
+    """
 
     normed: bool = True
     narrow: bool = False
@@ -58,7 +61,7 @@ class SoftmaxRouter(Router):
     def __call__(self, x: Tensor) -> Routed:
         """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
         logits = op.linear(x, x.tape.weight(self.weight))
-        probabilities = op.softmax(op.cast(logits, FLOAT32))
+        probabilities = op.softmax(logits if self.narrow else op.cast(logits, FLOAT32), FLOAT32)
         shares, places = pick.largest(probabilities, self.choice.chosen)
         if self.normed:
             shares = pick.divide(shares, pick.sum_of_rows(shares))
@@ -117,7 +120,7 @@ class ScaledRouter(Router):
     def __call__(self, x: Tensor) -> Routed:
         """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
         logits = wide_logits(self, x)
-        scores = op.softmax(op.cast(logits, FLOAT32))
+        scores = op.softmax(logits, FLOAT32)
         if self.groups is not None:
             best = scores.tape.empty((*scores.shape[:-1], self.groups.groups), FLOAT32)
             groups = scores.tape.empty((*scores.shape[:-1], self.groups.allowed), INT64)

@@ -229,9 +229,7 @@ class GroupedAttention(Mixer):
             scores = step(scores)
         if mask is not None:
             scores = op.add(scores, mask)
-        wide = op.cast(scores, FLOAT32)
-        probabilities = op.softmax(wide)
-        del wide  # dies here
+        probabilities = op.softmax(scores, FLOAT32)
         scores = op.cast(probabilities, q.dtype)
         del probabilities
         scores = op.dropout(scores)

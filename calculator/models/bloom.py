@@ -91,7 +91,7 @@ class BloomBlock(Block):
             q, k, v = op.copy(q), op.copy(k), op.copy(v)
         scores = op.biased_matmul(distances, q, op.transpose(k, 2, 3))
         masked = op.add(scores, mask)
-        probabilities = op.cast(op.softmax(op.cast(masked, FLOAT32)), q.dtype)
+        probabilities = op.cast(op.softmax(masked, FLOAT32), q.dtype)
         probabilities = op.dropout(probabilities)
         out = op.matmul(probabilities, v)
         if not x.tape.mode.one_sequence:

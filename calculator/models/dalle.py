@@ -153,7 +153,7 @@ def masked_core(q: Tensor, k: Tensor, v: Tensor) -> Attended:
     hidden = q.tape.empty((SEQUENCE, SEQUENCE), BOOL)
     filled = op.masked_fill(scores, hidden)
     del hidden
-    weights = op.softmax(op.cast(filled, FLOAT32))
+    weights = op.softmax(filled, FLOAT32)
     del filled
     out = weighted_sum(op.cast(weights, v.dtype), v)
     return op.copy(out), None

@@ -101,7 +101,7 @@ class FalconAttention(GroupedAttention):
             k = op.expand(k, *q.shape)
         scores = scores_of(q, k)  # scaled in place
         masked = op.add(scores, mask)
-        scores = op.softmax(op.cast(masked, mask.dtype))
+        scores = op.softmax(masked, mask.dtype)
         del masked
         if self.single:
             v = op.expand(v, *q.shape)

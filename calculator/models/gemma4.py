@@ -152,7 +152,7 @@ class NormedRouter(Router):
         x = op.cast(normed(x), x.dtype)
         x = op.scale(op.multiply(x, weight(self.scale)))
         scores = self.product(x)
-        probabilities = op.softmax(op.cast(scores, FLOAT32))
+        probabilities = op.softmax(scores, FLOAT32)
         shares, chosen = pick.largest(probabilities, self.choice.chosen)
         shares = pick.divide(shares, pick.sum_of_rows(shares))
         each = pick.rows_at(weight(self.each), chosen, *chosen.shape)

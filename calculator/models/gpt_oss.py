@@ -87,7 +87,7 @@ class SinkAttention(EagerAttention):
         sinks = op.expand(q.tape.weight(self.sinks), *scores.shape[:-1], ONE)
         whole = op.concatenate([scores, sinks], *scores.shape[:-1], plus(length, 1))
         whole = op.subtract(whole, pick.highest(whole))
-        probabilities = op.softmax(whole, widens=False)
+        probabilities = op.softmax(whole, whole.dtype)
         kept = op.part(probabilities, *scores.shape)
         # the scores are held until what is kept of them is there
         scores = op.cast(op.dropout(kept), v.dtype)
@@ -118,7 +118,7 @@ class BiasedRouter(Router):
         """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
         logits = op.linear(x, x.tape.weight(self.weight), x.tape.weight(self.bias))
         shares, chosen = pick.largest(logits, self.choice.chosen)
-        return logits, op.softmax(shares, widens=False), chosen
+        return logits, op.softmax(shares, shares.dtype), chosen
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from calculator.architecture import Architecture
-from calculator.autograd.dtypes import FLOAT16, FLOAT32
+from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.mode import (
     BATCH,
     CHUNK,
@@ -86,15 +86,15 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
     wide = plan.precision in (Precision.FP32, Precision.AMP)
     lengths = {SEQUENCE: plan.sequence_length, TARGET: plan.target_length or 0}
     return Mode(
-        weights=FLOAT32 if wide else FLOAT16,
-        autocast=FLOAT16 if plan.precision is Precision.AMP else None,
+        weights=FLOAT32 if wide else plan.half,
+        autocast=plan.half if plan.precision is Precision.AMP else None,
         attention=plan.attention,
         checkpointing=plan.checkpointing,
         reversible=plan.reversible,
         dropout=plan.dropout > 0,
         gradients_exist=plan.accumulation > 1 and plan.pipeline_parallel == 1,
         gradients_leave=plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW,
-        shards=None if not plan.is_sharded else FLOAT16 if plan.weight_bytes == 2 else FLOAT32,
+        shards=None if not plan.is_sharded else plan.half if plan.weight_bytes == 2 else FLOAT32,
         reshards=plan.data_parallel is not DataParallel.ZERO2,
         shards_in_ram=plan.cpu_offload,
         batch=ONE if plan.batch_size == 1 else BATCH,

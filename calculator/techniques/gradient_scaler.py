@@ -15,7 +15,7 @@ from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured
-from calculator.plan import Attention, BaseBits, ChunkedLoss, Offload, Optimizer, Plan, Update
+from calculator.plan import BaseBits, ChunkedLoss, Offload, Optimizer, Plan, Update
 
 NUMBER: Final = round_block(4)
 # numbers that live while gradients are divided: the inverse of the scale and whether one is not
@@ -55,7 +55,6 @@ def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
     """
     rule = ""
     beside = {
-        "attention": plan.attention is Attention.EAGER,
         "optimizer": plan.optimizer is Optimizer.MUON,
         "offload": plan.offload is not Offload.NONE,
         "update_in_backward": plan.update_in_backward,

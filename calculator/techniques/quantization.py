@@ -10,7 +10,7 @@ Source: qlora, bitsandbytes, peft (utils/other.py)
 from dataclasses import dataclass
 from typing import Final
 
-from calculator.autograd.dtypes import FLOAT16, FLOAT32, UINT8
+from calculator.autograd.dtypes import FLOAT32, UINT8, DType
 from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.layer import Layer
@@ -26,25 +26,23 @@ SHARED_BYTES: Final = 256 * 4
 class Quantization:
     """Linear layers with packed weights, their scales perhaps in 8 bits too (`double`).
 
-    Products are in 16 bits where they are `narrow`, which bitsandbytes brings biases into.
-    Where the model is `sharded`, packed weights are stored in the products' format.
+    bitsandbytes brings biases into the `format` of products where that has 16 bits. Where the model
+    is `sharded`, packed weights are stored in it.
     """
 
     double: bool
-    narrow: bool
+    format: DType
     sharded: bool = False
 
     def rewrite(self, layer: Layer) -> None:
         """Pack the weight of a linear layer of transformers' own kinds."""
         if type(layer) in (Linear, Conv1D):
             assert isinstance(layer, Linear | Conv1D)
-            storage = UINT8
-            if self.sharded:
-                storage = FLOAT16 if self.narrow else FLOAT32
+            storage = self.format if self.sharded else UINT8
             layer.packed = Packed(layer.inputs, layer.outputs, self.double, storage)
             del layer.weight
-            if layer.bias is not None and self.narrow:
-                layer.bias.dtype = FLOAT16
+            if layer.bias is not None and self.format is not FLOAT32:
+                layer.bias.dtype = self.format
 
 
 def check_quantization(value: str, rank: int, family: str) -> None:

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from calculator.architecture import Architecture
+from calculator.autograd.dtypes import FLOAT32
 from calculator.layers.layer import Change, rewrite
 from calculator.models.model import Model
 from calculator.models.registry import type_of
@@ -30,8 +31,8 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
     adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered)
     if not packed:
         return (adapters,)
-    narrow = plan.precision is not Precision.FP32
-    return (Quantization(plan.quantization.is_double, narrow, plan.is_sharded), adapters)
+    products = FLOAT32 if plan.precision is Precision.FP32 else plan.half
+    return (Quantization(plan.quantization.is_double, products, plan.is_sharded), adapters)
 
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:

@@ -1,12 +1,13 @@
 """Tensors kept for backward by each operation: PyTorch 2.13, tools/autograd/derivatives.yaml."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from calculator.autograd import operations as op
-from calculator.autograd.backward import backward
-from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64, DType
+from calculator.autograd.backward import backward, gradients_of
+from calculator.autograd.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64, DType
 from calculator.autograd.graph import Parameter, Tensor, Weight
 from calculator.autograd.mode import Mode
 from calculator.autograd.sizes import ONE, Shape, ShapeError, Size, elements_of, size
@@ -14,6 +15,8 @@ from calculator.autograd.tape import Tape
 from calculator.layers.attention import scores_of
 from calculator.parts import Part
 from tests.calculator.living import living, living_as
+
+T = TypeVar("T")
 
 B, S, D, F, H, K, V = (size(name) for name in ("batch", "sequence", "d", "f", "h", "k", "v"))
 ROWS: Shape = (B, S)
@@ -119,6 +122,36 @@ def test_autocast_runs_products_in_16_bits_and_norms_and_softmax_in_32() -> None
     assert op.power(x).dtype is FLOAT32
     assert op.gelu(x).dtype is FLOAT16
     assert op.add(x, made(t, FLOAT32, (B, S, F))).dtype is FLOAT32
+
+
+@pytest.mark.parametrize(
+    ("dtype", "forward", "back"),
+    [
+        (FLOAT16, [FLOAT32], [FLOAT16, FLOAT32]),
+        (BFLOAT16, [FLOAT32, FLOAT32], [FLOAT32, FLOAT32, BFLOAT16]),
+        (FLOAT32, [FLOAT32], [FLOAT32, FLOAT32]),
+    ],
+    ids=str,
+)
+def test_a_wide_softmax_copies_bfloat16_alone_and_its_backward_makes_a_product(
+    dtype: DType, forward: list[DType], back: list[DType]
+) -> None:
+    # aten/src/ATen/native/SoftMax.cpp, softmax; cuda/SoftMax.cu, softmax_backward_cuda_out: the
+    # input's gradient, then the product of gradient and result; a cast's gradient is a cast
+    t = tape()
+    x = made(t, dtype)
+    gradient = t.empty(SHAPE, FLOAT32)
+    y, made_forward = births(t, lambda: op.softmax(x, FLOAT32))
+    _, made_back = births(t, lambda: gradients_of(y, gradient, [x]))
+    assert (made_forward, made_back) == (forward, back)
+
+
+def births(t: Tape, run: Callable[[], T]) -> tuple[T, list[DType]]:
+    """The result, and the formats of all that was made, in order."""
+    before = len(t.ledger.events)
+    result = run()
+    formats = {number: dtype for (_, dtype), number in t.ledger.sizes.items()}
+    return result, [formats[event] for event in t.ledger.events[before:] if event > 0]
 
 
 @pytest.mark.parametrize("one_sequence", [True, False])

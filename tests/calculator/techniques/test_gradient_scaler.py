@@ -55,7 +55,6 @@ def test_without_autocast_it_means_nothing(precision: Precision) -> None:
     ("model", "options", "rule"),
     [
         ("bert-base", {}, "was measured for gpt2.*not for bert"),
-        ("gpt2-s", {"attention": "eager"}, "attention = eager"),
         ("gpt2-s", {"offload": "optimizer"}, "offload = optimizer"),
         ("gpt2-s", {"update_in_backward": True}, "update_in_backward = True"),
         ("gpt2-s", {"optimizer": "muon"}, "optimizer = muon"),
