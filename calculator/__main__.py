@@ -4,16 +4,15 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, NoReturn
 
 from calculator.architecture import Architecture
-from calculator.catalog import find_gpu, find_model, groups, is_known
+from calculator.catalog import find_gpu, groups
 from calculator.commandline import add_plan_options, given_options, plan_from
-from calculator.config_file import read_config, read_values
 from calculator.curve import curve
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.estimate import estimate
+from calculator.named import architecture_named, origin_named
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
 from calculator.planner.commandline import COMMANDS, add_planner_commands, run_planner
@@ -25,7 +24,6 @@ from calculator.planner.verdict import (
     fit_as_json,
     verdict_as_json,
 )
-from calculator.program.origin import Origin, origin_at, origin_of
 from calculator.program.write import Form, write_program
 from calculator.report import Memory, Report
 from calculator.resolution import resolve
@@ -47,14 +45,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser = OneLineParser(prog="python -m calculator", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("estimate", help="what one training step of a model needs")
-    one.add_argument("model", help="a name from `models`, or the path of a config.json")
+    _add_model(one)
     add_plan_options(one)
     one.add_argument("--gpu", help="say whether it fits this GPU; exit with 1 if it does not")
     one.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
     fit = commands.add_parser(
         "fit", help="GPUs that a step fits, and changes that would make it fit one"
     )
-    fit.add_argument("model", help="a name from `models`, or the path of a config.json")
+    _add_model(fit)
     add_plan_options(fit)
     fit.add_argument("--gpu", help="a GPU's name; default: one line for every GPU")
     fit.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
@@ -65,19 +63,19 @@ def build_parser() -> argparse.ArgumentParser:
         description="The second plan is the first with what stands after -- changed. With --gpu "
         "the status is 0 where the second plan fits, 1 where it does not.",
     )
-    two.add_argument("model", help="a name from `models`, or the path of a config.json")
+    _add_model(two)
     add_plan_options(two)
     two.add_argument("--gpu", help="say whether each fits this GPU")
     two.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
     drawn = commands.add_parser("curve", help="memory on the GPU at each operation of a step")
-    drawn.add_argument("model", help="a name from `models`, or the path of a config.json")
+    _add_model(drawn)
     add_plan_options(drawn)
     drawn.add_argument(
         "--points", metavar="NUMBER", help="approximate number of points; default: all"
     )
     drawn.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
     code = commands.add_parser("code", help="a PyTorch program that carries out the plan")
-    code.add_argument("model", help="a name from `models`, or the path of a config.json")
+    _add_model(code)
     code.add_argument(
         "--form",
         choices=[form.value for form in Form],
@@ -89,6 +87,17 @@ def build_parser() -> argparse.ArgumentParser:
     table.add_argument("--json", action="store_true", help="print a JSON list")
     add_planner_commands(commands)
     return parser
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model",
+        help="a name from `models` or on the Hugging Face Hub, an address there, or the path of "
+        "a config.json",
+    )
+    parser.add_argument(
+        "--offline", action="store_true", help="read no config.json from the Hub that is not kept"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_estimate(arguments: argparse.Namespace) -> int:
     """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
-    model, plan = _architecture(arguments.model), plan_from(arguments)
+    model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     report = estimate(model, plan, gpu.generation if gpu else "")
     if arguments.command == "fit":
@@ -145,7 +154,7 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
 
 def _print_program(arguments: argparse.Namespace) -> None:
     """Print the program of a plan."""
-    origin, form = _origin(arguments.model), Form(arguments.form)
+    origin, form = origin_named(arguments.model, arguments.offline), Form(arguments.form)
     print(write_program(origin, plan_from(arguments), form), end="")
 
 
@@ -166,7 +175,9 @@ def _print_comparison(arguments: argparse.Namespace, changes: list[str]) -> int:
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     given, changed = given_options(arguments), given_options(second)
     reports = [
-        estimate(_architecture(model), Plan.parse(options), gpu.generation if gpu else "")
+        estimate(
+            _architecture(model, arguments), Plan.parse(options), gpu.generation if gpu else ""
+        )
         for model, options in (
             (arguments.model, given),
             (second.model or arguments.model, {**given, **changed}),
@@ -186,7 +197,9 @@ def _changes_parser() -> OneLineParser:
 
 def _print_curve(arguments: argparse.Namespace) -> None:
     """Print a step's points, as CSV or as JSON."""
-    found = curve(_architecture(arguments.model), plan_from(arguments), _points(arguments.points))
+    found = curve(
+        _architecture(arguments.model, arguments), plan_from(arguments), _points(arguments.points)
+    )
     print(json.dumps(found.as_json()) if arguments.json else found.as_csv())
 
 
@@ -202,25 +215,8 @@ def _points(text: str | None) -> int | None:
     return number
 
 
-def _architecture(name: str) -> Architecture:
-    return read_config(Path(name)) if _is_path(name) else find_model(name)
-
-
-def _origin(name: str) -> Origin:
-    return origin_at(name, read_values(Path(name))) if _is_path(name) else origin_of(name)
-
-
-def _is_path(name: str) -> bool:
-    path = Path(name)
-    named = path.suffix == ".json" or len(path.parts) > 1 or _is_folder(path)
-    return named and not is_known(name)
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # too long a name, or one that no file can have
-        return False
+def _architecture(name: str, arguments: argparse.Namespace) -> Architecture:
+    return architecture_named(name, arguments.offline)
 
 
 def _print_models(as_json: bool) -> None:

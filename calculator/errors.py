@@ -53,15 +53,15 @@ def one_line(value: object, most: int = LONGEST_VALUE) -> str:
 def unknown_name(field: str, value: object, known: Iterable[str]) -> InputError:
     """The error for a name that is not on a list, with the likeliest name that is."""
     names = list(known)
-    close = _likeliest(shortened(value).lower(), names)
+    close = likeliest(shortened(value).lower(), names)
     hint = f"did you mean '{close}'? " if close else ""
     return InputError(field, value, f"{hint}must be one of: {', '.join(names)}")
 
 
-def _likeliest(typed: str, names: list[str]) -> str | None:
+def likeliest(typed: str, names: list[str]) -> str | None:
     """A name that is the typed one longer or shorter, else one that is spelled much alike.
 
-    >>> _likeliest("gpt2-large", ["t5-large", "gpt2-s", "gpt2-l"])
+    >>> likeliest("gpt2-large", ["t5-large", "gpt2-s", "gpt2-l"])
     'gpt2-l'
     """
     begun = [name for name in names if typed and (name.startswith(typed) or typed.startswith(name))]

@@ -74,7 +74,8 @@ class Card:
     def short(self) -> str:
         """The title without the memory that its maker names."""
         *name, number, unit = ["", "", *self.title.split()]
-        return " ".join(name).strip() if unit == "GB" and number.isdigit() else self.title
+        sized = unit in ("GB", "GiB") and number.replace(".", "", 1).isdigit()
+        return " ".join(name).strip().removesuffix(" with") if sized else self.title
 
     @property
     def teraflops(self) -> float:

@@ -3,6 +3,7 @@
 The published checkpoints are loaded on first use, because most visits do not need them.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ from calculator.cards import CARDS as GPUS
 from calculator.cards import Card as Gpu
 from calculator.cards import find_card as find_gpu
 from calculator.catalog.models import GROUPS, MODELS
+from calculator.catalog.names import describe_shape, hub_id, of_the_same_size, same_shape
 from calculator.catalog.sources import SOURCES, Source
-from calculator.errors import InputError, unknown_name
+from calculator.errors import InputError, likeliest
 
 if TYPE_CHECKING:
     from calculator.catalog.checkpoints import Checkpoint
@@ -27,6 +29,7 @@ __all__ = [
     "find_model",
     "groups",
     "is_known",
+    "known_shape",
 ]
 
 
@@ -38,16 +41,41 @@ def is_known(name: str) -> bool:
 
 
 def find_model(name: str) -> Architecture:
-    """The model of that name, or `InputError` with the closest name that exists."""
+    """The model of that name, or one of the same shape, with a note that says so.
+
+    Raises:
+        InputError: for an unknown name; it gives the closest name of a model of the same size.
+    """
     if name in MODELS:
         return MODELS[name]
     from calculator.catalog.checkpoints import CHECKPOINTS
 
     if name in CHECKPOINTS:
         return _architecture(CHECKPOINTS[name])
-    close = unknown_name("model", name, [*MODELS, *CHECKPOINTS]).rule
-    hint = close[: close.index("must be one of")]
-    raise InputError("model", name, f"{hint}must be a name that `models` lists, or a config.json")
+    if (found := known_shape(name)) is None:
+        raise _unknown(name)
+    architecture = find_model(found)
+    if found.lower() in (name.lower(), hub_id(name).lower()):
+        return architecture
+    note = f"{describe_shape(name, found)} {architecture.note}".strip()
+    return replace(architecture, note=note)
+
+
+def _unknown(name: str) -> InputError:
+    from calculator.catalog.checkpoints import CHECKPOINTS
+
+    titles = {known.lower().rpartition("/")[2]: known for known in [*MODELS, *CHECKPOINTS]}
+    near = likeliest(name.lower().rpartition("/")[2], of_the_same_size(name, [*titles][::-1]))
+    hint = f"did you mean '{titles[near]}'? " if near else ""
+    rule = "must be a name that `models` lists, a name on the Hub, or a config.json"
+    return InputError("model", name, f"{hint}{rule}")
+
+
+def known_shape(name: str) -> str | None:
+    """The name of the catalog's model with the shape of the one that is named, if it has one."""
+    from calculator.catalog.checkpoints import CHECKPOINTS
+
+    return same_shape(name, MODELS) or same_shape(name, CHECKPOINTS)
 
 
 @lru_cache(maxsize=512)

@@ -27,7 +27,7 @@ def answered(captured: Captured, *words: str) -> str:
 
 
 BAD = [
-    ("estimate gpt2l", "model", "gpt2l", "did you mean 'gpt2-l'?"),
+    ("estimate gpt3-3bx", "model", "gpt3-3bx", "did you mean 'gpt3-3b'?"),
     ("estimate gpt2-s --batch-size 0", "batch_size", "0", "from 1 to"),
     ("estimate gpt2-s --batch-size -2", "batch_size", "-2", "whole number"),
     ("estimate gpt2-s --batch-size nan", "batch_size", "nan", "whole number"),

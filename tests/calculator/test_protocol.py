@@ -276,7 +276,7 @@ def test_what_is_called_available_is_taken(case: Case) -> None:
 
 
 BAD = [
-    ({"model": "gpt2l"}, "model", "gpt2-l"),
+    ({"model": "gpt3-3b-v2"}, "model", "gpt3-3b"),
     ({"gpu": "rtx3095"}, "gpu", "rtx-3090"),
     ({"gpu_memory": "0"}, "gpu_memory", "above 0"),
     ({"gpu_memory": "-4"}, "gpu_memory", "above 0"),

@@ -88,8 +88,9 @@ def test_a_source_has_a_title_and_a_secure_address(source: object) -> None:
 @pytest.mark.parametrize(
     ("find", "field", "typed", "meant"),
     [
-        (find_model, "model", "gpt2l", "gpt2-l"),
-        (find_model, "model", "BERT-base", "bert-base"),
+        (find_model, "model", "gpt3-3b-v2", "gpt3-3b"),
+        (find_model, "model", "distilbert", "distilbert/distilbert-base-uncased"),
+        (find_model, "model", "Llama-3.2-8B", "meta-llama/Llama-3.1-8B"),
     ],
 )
 def test_an_unknown_name_gets_the_closest_known_one(

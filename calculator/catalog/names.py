@@ -1,0 +1,82 @@
+"""Names that people have for models: addresses, nicknames, and variants of one shape."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+_ADDRESS: Final = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?:models/)?")
+_HUB_ID: Final = re.compile(r"(?!.*(?:--|\.\.))[\w.-]{1,96}(?:/[\w.-]{1,96})?", re.ASCII)
+# words in names of variants whose tensors have the same shapes: how they were trained further, the
+# form in which their weights are stored, and months of the same model
+_VARIANTS: Final = re.compile(
+    r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|"
+    r"bnb|gguf|awq|gptq|mlx|fp8|bf16|fp16|(?:int)?[48]bits?|int[48]|w[48]a\d+|q\d(?:_\w+)?"
+)
+_PACKED: Final = re.compile(r"\b(?:bnb|4bit|awq|gptq|int4|fp8|int8|8bit|gguf|mlx)\b", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(?<![\d.])\d+(?:\.\d+)?x?\d*\.?\d*[bm](?![a-z])")
+
+
+def hub_id(text: str) -> str:
+    """The name on the Hub that a text is, or an address there has; empty if it is neither.
+
+    >>> hub_id("https://huggingface.co/Qwen/Qwen2.5-7B/tree/main")
+    'Qwen/Qwen2.5-7B'
+    >>> hub_id("../models/mine")
+    ''
+    """
+    begun = _ADDRESS.match(text)
+    if begun:
+        text = "/".join(re.split(r"[/?#]", text[begun.end() :])[:2]).rstrip("/")
+        owner, _, name = text.partition("/")
+        text = owner if name in ("tree", "blob", "resolve", "raw", "discussions") else text
+    return text if _HUB_ID.fullmatch(text) else ""
+
+
+def same_shape(text: str, known: Iterable[str]) -> str | None:
+    """A known name with the same shapes of weights, if the text names a variant of one.
+
+    >>> same_shape("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", ["meta-llama/Llama-3.1-8B"])
+    'meta-llama/Llama-3.1-8B'
+    >>> same_shape("Llama-3.1-8B-Instruct", ["meta-llama/Llama-3.3-70B-Instruct"])
+    """
+    return _index(tuple(known)).get(shape_key(hub_id(text) or text))
+
+
+@lru_cache(maxsize=2)
+def _index(known: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in known:
+        found.setdefault(shape_key(name), name)
+    return found
+
+
+def shape_key(name: str) -> str:
+    """A name without owner, signs, and the words of variants; "base" may be a size, as in BERT's.
+
+    >>> shape_key("Qwen/Qwen2.5-7B-Instruct-GGUF"), shape_key("qwen 2.5 7b")
+    ('qwen2.57b', 'qwen2.57b')
+    """
+    words = re.split(r"[-\s:]+", name.lower().rpartition("/")[2])
+    sized = any(re.fullmatch(r"(?:\d+x)?\d+(?:\.\d+)?[bm]|\d{4}", word) for word in words)
+    kept = (w for w in words if not _VARIANTS.fullmatch(w) and (w != "base" or not sized))
+    return "".join(kept).replace("_", "")
+
+
+def describe_shape(text: str, name: str) -> str:
+    """A sentence on the model that is counted for another of the same shape."""
+    said = hub_id(text) or text
+    words = f"{said} has the same shape as {name}, which is counted."
+    if _PACKED.search(said):
+        words += " Its packed weights are a choice of the plan (quantization)."
+    return words
+
+
+def of_the_same_size(text: str, known: Iterable[str]) -> list[str]:
+    """The known names that have no other size than a text.
+
+    >>> of_the_same_size("Llama-3.1-8B-Chat", ["Llama-3.3-70B", "Meta-Llama-3-8B", "phi-4"])
+    ['Meta-Llama-3-8B']
+    """
+    sizes = set(_SIZE.findall(text.lower()))
+    return [name for name in known if not sizes or sizes == set(_SIZE.findall(name.lower()))]

@@ -1,0 +1,87 @@
+"""Names of models: which shape a variant has is read from its config.json on the Hub."""
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.catalog.checkpoints import CHECKPOINTS
+from calculator.catalog.names import hub_id, of_the_same_size, same_shape, shape_key
+from calculator.errors import InputError
+
+SHAPES = {
+    "meta-llama/Llama-3.1-8B": [
+        *("meta-llama/Llama-3.1-8B-Instruct", "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"),
+        *("llama-3.1-8b", "llama3.1:8b", "https://hf.co/bartowski/Meta-Llama-3.1-8B-Instruct-GGUF"),
+    ],
+    "Qwen/Qwen2.5-7B": [
+        *("Qwen/Qwen2.5-7B-Instruct", "https://huggingface.co/Qwen/Qwen2.5-7B/tree/main"),
+        *("qwen 2.5 7b", "unsloth/Qwen2.5-7B-unsloth-bnb-4bit", "Qwen/Qwen2.5-7B-Instruct-AWQ"),
+        *("huggingface.co/Qwen/Qwen2.5-7B-Instruct?library=transformers", "qwen/qwen2.5-7b"),
+    ],
+    "Qwen/Qwen3-4B": ["Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-4B-Base"],
+    "google/gemma-3-4b-pt": ["google/gemma-3-4b-it", "unsloth/gemma-3-4b-it-GGUF"],
+    "mistralai/Mistral-7B-v0.3": ["mistralai/Mistral-7B-Instruct-v0.3"],
+    "mistralai/Mistral-Nemo-Base-2407": ["mistralai/Mistral-Nemo-Instruct-2407"],
+    "meta-llama/Llama-2-7b-hf": ["TheBloke/Llama-2-7B-Chat-GGUF"],
+    "openai-community/gpt2": ["gpt2", "https://huggingface.co/gpt2/tree/main"],
+    "google-bert/bert-base-uncased": ["bert-base-uncased"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [(text, name) for name, texts in SHAPES.items() for text in texts]
+)
+def test_a_variant_is_the_catalogs_model_of_its_shape_and_a_note_says_so(
+    text: str, name: str
+) -> None:
+    found, own = find_model(text), find_model(name)
+    assert found.name == name
+    said = hub_id(text) or text
+    is_same = said.lower() == name.lower()
+    note = "" if is_same else f"{said} has the same shape as {name}, which is counted."
+    assert found.note.startswith(note)
+    assert is_same == (found == own)
+
+
+def test_packed_weights_are_said_to_be_a_choice_of_the_plan() -> None:
+    assert "choice of the plan" in find_model("unsloth/Qwen3-4B-unsloth-bnb-4bit").note
+    assert "choice of the plan" not in find_model("Qwen/Qwen3-4B-Base").note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # their config.json differs from every model of the catalog
+        *("mistralai/Mistral-7B-Instruct-v0.2", "microsoft/Phi-3-mini-128k-instruct"),
+        *("meta-llama/Llama-3.2-11B-Vision-Instruct", "Qwen/Qwen2.5-VL-7B-Instruct"),
+        *("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "Qwen/Qwen2.5-7B-Instruct-1M"),
+        *("t5", "bert", "", "x" * 100_000, "../Llama-3.1-8B/", "meta-llama/Llama-3.1-9B"),
+    ],
+)
+def test_another_model_is_no_variant(text: str) -> None:
+    assert same_shape(text, CHECKPOINTS) is None
+
+
+def test_no_two_models_of_the_catalog_are_taken_for_one() -> None:
+    assert len({shape_key(name) for name in CHECKPOINTS}) == len(CHECKPOINTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Llama-3.1-8B-Vision", "meta-llama/Llama-3.1-8B"),
+        ("mistral-7b", "mistralai/Mistral-7B-v0.3"),
+        ("distilbert", "distilbert/distilbert-base-uncased"),
+        ("llama-19b", ""),
+    ],
+)
+def test_a_hint_has_the_size_that_was_typed(text: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find_model(text)
+    assert caught.value.rule.startswith(f"did you mean '{hint}'?" if hint else "must be a name")
+
+
+def test_sizes_are_read_from_names() -> None:
+    names = ["a-7b", "a-70B", "a-1.7b", "a-8x7B", "a-30B-A3B", "a"]
+    assert of_the_same_size("new-7B", names) == ["a-7b"]
+    assert of_the_same_size("new-8x7b", names) == ["a-8x7B"]
+    assert of_the_same_size("new", names) == names
