@@ -10,6 +10,7 @@ from calculator.estimate import fullest_part, static_of, static_parts, update_me
 from calculator.parallel import bucket_bytes, collectives
 from calculator.parts import Part
 from calculator.peaks.curve import Held, Layer, Operation, curve_of
+from calculator.peaks.outputs import with_outputs
 from calculator.peaks.prepare import prepare
 from calculator.plan import Offload, Plan
 from calculator.report import Memory, Phase
@@ -119,7 +120,7 @@ def curve(
     resolved = resolve(architecture, plan or Plan())
     architecture = fullest_part(architecture, resolved)
     static, *_ = static_of(architecture, resolved)
-    prepared = prepare(architecture, resolved)
+    prepared = with_outputs(prepare(architecture, resolved), resolved)
     exchanged = collectives(architecture, prepared, resolved)
     static = replace(static, buckets=bucket_bytes(exchanged, resolved))
     step = (prepared.step, prepared.numbers, prepared.left_out)

@@ -20,11 +20,12 @@ from calculator.parallel import (
 )
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
+from calculator.peaks.outputs import output_bytes, with_outputs
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
 from calculator.peaks.step import Step, inputs_of
 from calculator.peaks.timeline import measure
 from calculator.peaks.trace import bytes_after_forward, record, tentatively
-from calculator.plan import DataParallel, Plan
+from calculator.plan import DataParallel, Loop, Plan
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import Statics, statics
@@ -205,7 +206,7 @@ class _Counted:
 
 
 def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
-    prepared = prepare(architecture, plan)
+    prepared = with_outputs(prepare(architecture, plan), plan)
     exchanged = collectives(architecture, prepared, plan)
     if exchanged:
         static = replace(static, buckets=bucket_bytes(exchanged, plan))
@@ -319,12 +320,14 @@ def static_parts(static: Statics, plan: Plan) -> tuple[int, ...]:
 
 
 def update_memory(static: Statics, prepared: Prepared, plan: Plan) -> Memory:
-    """The update's: token ids stay alive; everything else of the step is gone."""
+    """The update's: token ids stay alive, and outputs that the loop holds; all else is gone."""
     step = prepared.step
     inputs = sum(
         round_block(number_of(elements_of(shape), prepared.numbers) * dtype.width)
         for shape, dtype in inputs_of(step)
     )
+    if plan.loop is not Loop.TRAINER:
+        inputs += output_bytes(prepared)
     gradients = static.gradients + static.buckets
     if plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW:
         gradients = static.buckets

@@ -31,6 +31,21 @@ class Precision(Choice):
     HALF = "half"
 
 
+class HalfFormat(Choice):
+    """The 16-bit format of weights, of autocast, or of both."""
+
+    BF16 = "bf16"
+    FP16 = "fp16"
+
+
+class Loop(Choice):
+    """How long a training loop holds what the model returns beside its loss."""
+
+    TRAINER = "trainer"
+    FUNCTION = "function"
+    SCRIPT = "script"
+
+
 class Optimizer(Choice):
     """Optimizer whose states and update are counted; AdamW counts as Adam."""
 
@@ -169,6 +184,24 @@ class Plan:
         "Gradient scaler",
         "Autocast to float16 instead of bfloat16, with the loss scaled so that small gradients are "
         "not lost (torch.amp.GradScaler). Used with amp.",
+    )
+    format: HalfFormat = choice(
+        None,
+        "16-bit format",
+        "The format of 16-bit weights and of autocast. By default your card's: fp16 before NVIDIA's "
+        "Ampere, which computes no bf16, and with a gradient scaler.",
+        {HalfFormat.BF16: "bf16", HalfFormat.FP16: "fp16"},
+    )
+    loop: Loop = choice(
+        Loop.TRAINER,
+        "Training loop",
+        "How long your code holds what the model returns beside its loss: outputs = model(**batch) "
+        "holds the logits.",
+        {
+            Loop.TRAINER: "trainer: keeps the loss alone, as Trainer does",
+            Loop.FUNCTION: "function: a step in a function holds outputs to its end",
+            Loop.SCRIPT: "script: a loop at top level holds them into the next forward",
+        },
     )
     optimizer: Optimizer = choice(
         Optimizer.ADAM,

@@ -12,6 +12,8 @@ from calculator.plan import (
     BaseBits,
     Checkpointing,
     ChunkedLoss,
+    HalfFormat,
+    Loop,
     LoraBias,
     Optimizer,
     Plan,
@@ -53,6 +55,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     own = {
         "sequence_length": architecture.sequence_length,
         "target_length": architecture.target_length,
+        "format": _half_format(plan),
         "optimizer_bits": plan.own_bits,
         "pipeline_stages": plan.own_stages,
         "reversible": architecture.reversible,
@@ -84,8 +87,17 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         check_activation_offload(found, architecture)
     if found.gradient_scaler:
         check_gradient_scaler(found, architecture)
+    if found.loop is not Loop.TRAINER and found.pipeline_parallel > 1:
+        rule = "a pipeline's schedule gets the outputs, not the training loop: must be trainer"
+        raise InputError("loop", found.loop, rule)
     _check_split(found, architecture)
     return found
+
+
+def _half_format(plan: Plan) -> HalfFormat:
+    """A scaler's loss is for float16; nothing else has a reason to leave bfloat16."""
+    scaled = plan.gradient_scaler and plan.precision is Precision.AMP
+    return HalfFormat.FP16 if scaled else HalfFormat.BF16
 
 
 def _check_split(plan: Plan, architecture: Architecture) -> None:

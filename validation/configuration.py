@@ -17,15 +17,13 @@ class Configuration:
     """One measurement's input.
 
     `model` is a name of the catalog or the path of a config.json; `layers` replaces the number of
-    layers of each stack; `padding` gives the model an attention mask; `half_type` is the 16-bit
-    format, which changes no size.
+    layers of each stack; `padding` gives the model an attention mask.
     """
 
     model: str
     plan: Plan
     layers: int | None = None
     padding: bool = False
-    half_type: str = "bfloat16"
 
     def __post_init__(self) -> None:
         find_subject(self.model, self.layers)
@@ -79,7 +77,7 @@ class Configuration:
     def from_dict(cls, row: dict[str, Any]) -> Self:
         """The inverse of `as_dict`."""
         options = {name: value for name, value in row.items() if name in Plan.options()}
-        own = {name: row[name] for name in ("layers", "padding", "half_type") if name in row}
+        own = {name: row[name] for name in ("layers", "padding") if name in row}
         return cls(row["model"], Plan.parse(options), **own)
 
     @property
@@ -125,7 +123,6 @@ def add_options(parser: argparse.ArgumentParser, optional: bool = False) -> None
                 parser.add_argument(option.flag, help=option.help)
     parser.add_argument("--layers", type=int, help="layers of each stack, instead of the model's")
     parser.add_argument("--padding", action="store_true", help="give the model an attention mask")
-    parser.add_argument("--half-type", choices=("bfloat16", "float16"), default="bfloat16")
 
 
 def from_arguments(arguments: argparse.Namespace) -> Configuration:
@@ -136,7 +133,6 @@ def from_arguments(arguments: argparse.Namespace) -> Configuration:
         Plan.parse(options),
         arguments.layers,
         arguments.padding,
-        arguments.half_type,
     )
 
 

@@ -16,7 +16,7 @@ import torch
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.plan import Attention, Precision
+from calculator.plan import Attention, HalfFormat, Precision
 from calculator.units import format_bytes
 from validation.configuration import Configuration, parse
 from validation.grid import CARD_STEPS
@@ -74,7 +74,7 @@ def suited(configuration: Configuration, device: str) -> Configuration:
     plan = configuration.plan
     if plan.attention is Attention.SDPA and configuration.resolved.precision is not Precision.FP32:
         plan = replace(plan, attention=Attention.EFFICIENT)
-    return replace(configuration, plan=plan, half_type="float16")
+    return replace(configuration, plan=replace(plan, format=HalfFormat.FP16))
 
 
 def free_bytes(device: str) -> int:

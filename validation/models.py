@@ -14,7 +14,7 @@ from transformers.models.auto import modeling_auto
 
 from calculator.errors import InputError, one_line
 from calculator.models.registry import TYPES
-from calculator.plan import Attention, Plan
+from calculator.plan import Attention, HalfFormat, Plan
 from validation import text_to_image
 from validation.configuration import Configuration
 from validation.reversible import make_reversible
@@ -87,9 +87,14 @@ def _text_to_image(configuration: Configuration, weight_type: torch.dtype) -> Ta
     return Task(model, watch, text_to_image.inputs(architecture, plan))
 
 
+def half_type(plan: Plan) -> torch.dtype:
+    """The 16-bit format of a resolved plan."""
+    return torch.float16 if plan.format is HalfFormat.FP16 else torch.bfloat16
+
+
 def _weight_type(configuration: Configuration) -> torch.dtype:
     if configuration.resolved.weight_bytes == 2:
-        return getattr(torch, configuration.half_type)  # type: ignore[no-any-return]
+        return half_type(configuration.resolved)
     return torch.float32
 
 

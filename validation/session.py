@@ -23,7 +23,7 @@ from validation.paged import ManagedMemory, managed_memory
 from validation.ranks import Ranks, distributed, fullest, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
-from validation.steps import Watcher, autocast_for, enable_checkpointing, kernels, run_step
+from validation.steps import Outputs, Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
 
 
@@ -63,6 +63,7 @@ class Training:
     moved: Moved = field(default_factory=Moved)
     held: Sequence[torch.Tensor] = ()
     managed: ManagedMemory | None = None
+    outputs: Outputs = field(default_factory=Outputs)
 
     @property
     def transfer(self) -> dict[str, int]:
@@ -75,12 +76,11 @@ class Training:
     def run(self, watcher: Watcher) -> None:
         """One step."""
         plan = self.configuration.resolved
-        half_type = "float16" if plan.gradient_scaler else self.configuration.half_type
-        autocast = autocast_for(plan, self.device, half_type)
+        autocast = autocast_for(plan, self.device)
         if self.managed is not None:
             self.managed.prefetched = 0
         with kernels(plan.attention), followed(plan, self.moved):
-            run_step(self.task, self.updater, plan, autocast, watcher)
+            run_step(self.task, self.updater, plan, autocast, watcher, self.outputs)
 
 
 @dataclass
@@ -92,6 +92,7 @@ class Session:
 
     def step(self) -> Step:
         """One more step, from a fresh log."""
+        self.ledger.enter(self.training.outputs.tensors, Part.ACTIVATIONS)
         with Modules(self.training.task.model).followed(self.ledger.log.enter_module):
             self.ledger.start()
             self.training.run(self.ledger)

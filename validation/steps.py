@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from calculator.plan import Attention, Checkpointing, Plan, Precision
-from validation.models import Task
+from calculator.plan import Attention, Checkpointing, Loop, Plan, Precision
+from validation.models import Task, half_type
 from validation.optimizers import Updater
 from validation.pipeline import PipelineTask
 from validation.ranks import quiet
@@ -39,28 +40,55 @@ class Watcher(Protocol):
         """All gradients exist."""
 
 
-def run_step(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
+@dataclass
+class Outputs:
+    """What the model returned last, as the training loop of a plan holds it."""
+
+    last: Any = None
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors among them."""
+        found = () if self.last is None else self.last.values()
+        return [one for one in found if isinstance(one, torch.Tensor)]
+
+
+def run_step(
+    task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher, outputs: Outputs
+) -> None:
     """Forward, loss and backward for each micro-batch, then the update; gradients are freed."""
     with _followed(task, watcher, updater):
         if isinstance(task, PipelineTask):
             task.run(autocast, watcher)
         else:
-            _micro_steps(task, updater, plan, autocast, watcher)
+            _micro_steps(task, updater, plan, autocast, watcher, outputs)
         watcher.backward_done()
         watcher.start_phase(Phase.UPDATE)
         updater.step()
     task.model.zero_grad(set_to_none=True)
+    if plan.loop is Loop.FUNCTION:
+        outputs.last = None
 
 
-def _micro_steps(task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher) -> None:
+def _micro_steps(
+    task: Task, updater: Updater, plan: Plan, autocast: Any, watcher: Watcher, outputs: Outputs
+) -> None:
     for micro_step in range(1, plan.accumulation + 1):
         watcher.start_micro_step()
         with quiet(task.model, last=micro_step == plan.accumulation):
             with autocast():
-                loss = task.model(**task.inputs).loss
+                loss = _loss(task, plan, outputs)
             watcher.keep()
             updater.scaled(loss).backward()
         del loss
+
+
+def _loss(task: Task, plan: Plan, outputs: Outputs) -> torch.Tensor:
+    """One forward pass; a loop of one's own holds all that it returns."""
+    if plan.loop is Loop.TRAINER:
+        return task.model(**task.inputs).loss  # type: ignore[no-any-return]
+    outputs.last = task.model(**task.inputs)
+    return outputs.last.loss  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -96,11 +124,11 @@ def _followed(task: Task, watcher: Watcher, updater: Updater) -> Iterator[None]:
             handle.remove()
 
 
-def autocast_for(plan: Plan, device: str, half_type: str) -> Any:
+def autocast_for(plan: Plan, device: str) -> Any:
     """Context for the forward pass, made for each micro-step."""
     match plan.precision:
         case Precision.AMP:
-            return lambda: torch.autocast(device, getattr(torch, half_type))
+            return lambda: torch.autocast(device, half_type(plan))
         case Precision.FP32 | Precision.MIXED | Precision.HALF:
             return nullcontext
         case other:

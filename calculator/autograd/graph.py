@@ -114,6 +114,9 @@ class Recorder(Protocol):
     def constant(self, shape: Shape, dtype: DType) -> "Tensor":
         """A tensor that exists throughout the step and is counted with the weights."""
 
+    def hand_out(self, *tensors: "Tensor") -> None:
+        """The model returns these beside its loss."""
+
     def lower(self, tensor: "Tensor") -> "Tensor":
         """The tensor that autocast passes to a matrix product."""
 
@@ -204,7 +207,7 @@ class Tensor:
         storage = self.storage  # as `Storage.release` does, which a call would make slower
         storage.holders -= 1
         if not storage.holders and storage.size_id:
-            storage.ledger.note(-storage.size_id, storage.part, storage.birth)
+            storage.end()
 
     @property
     def elements(self) -> Size:

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Final
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.sizes import Size
+from calculator.autograd.sizes import Size, size
 from calculator.parts import Part, Phase
 
 Mark = tuple[str, int, bool]  # stack, position of the layer, in the backward pass
@@ -23,6 +23,11 @@ ALL_TO_ALL = "all_to_all"
 # those of the GPUs among which a sequence is divided
 CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL = "context_all_gather", "context_all_to_all"
 
+# 1 where the training loop holds the model's outputs to the end of the step, and else 0
+HELD: Final = size("held")
+# bytes of the outputs of the forward pass before, where the loop holds them until the next is done
+PREVIOUS: Final = size("previous_outputs")
+
 
 class Ledger:
     """Births (+id) and deaths (-id) of storages in order; an id stands for (elements, format).
@@ -31,7 +36,8 @@ class Ledger:
     after how many events, from which part to which, and the id. `arrivals` are the weights'
     gradients in the order in which they are complete. `moved` are tensors that go to RAM, and come
     back in the backward pass. `exchanged` are those that several GPUs sum, gather or scatter, by
-    the name of the collective.
+    the name of the collective. `outputs` are what the model hands to the training loop. Where the
+    loop may hold it, its death is followed by the birth of as many bytes, times `HELD`.
     """
 
     def __init__(self) -> None:
@@ -45,6 +51,9 @@ class Ledger:
         self.arrivals: list[tuple[int, Size, DType]] = []
         self.moved: list[tuple[int, Size, DType]] = []
         self.exchanged: dict[str, list[tuple[int, Size, DType]]] = {}
+        self.outputs: list[tuple[int, Size, DType]] = []
+        self._handed: list[Storage] = []
+        self._held: list[tuple[int, int]] = []  # ids that stand for outputs, and their births
 
     def size_id(self, elements: Size, dtype: DType) -> int:
         """The id, from 1 up, of a storage of that many elements in that format."""
@@ -77,6 +86,27 @@ class Ledger:
         """Several GPUs make a whole tensor of so many elements of their parts, or the reverse."""
         self.exchanged.setdefault(collective, []).append((len(self.events), elements, dtype))
 
+    def hand_out(self, storage: "Storage") -> None:
+        """The training loop gets these bytes as an output of the model."""
+        elements, dtype = list(self.sizes)[storage.size_id - 1]
+        self.outputs.append((len(self.events), elements, dtype))
+        storage.held_id = self.size_id(elements * HELD, dtype)
+        self._handed.append(storage)
+
+    def hold(self, held_id: int) -> None:
+        """Autograd is done with an output; the loop may still hold it."""
+        self._held.append((held_id, len(self.events)))
+        self.note(held_id, ACTIVATIONS, len(self.events))
+
+    def let_go(self) -> None:
+        """The backward pass is over: what the loop holds until then and longer is counted apart."""
+        for held_id, birth in self._held:
+            self.note(-held_id, ACTIVATIONS, birth)
+        for storage in self._handed:  # such as the loss, which dies after this
+            storage.held_id = 0
+        self._held.clear()
+        self._handed.clear()
+
     def mark(self, stack: str, position: int, backward: bool) -> None:
         """A layer of a stack starts here, in the forward or the backward pass."""
         self.marks.append((len(self.events), (stack, position, backward)))
@@ -99,7 +129,7 @@ def part_events(
 class Storage:
     """Bytes on the GPU, counted by the tensors and graph nodes that hold them."""
 
-    __slots__ = ("birth", "fixed", "holders", "ledger", "part", "savers", "size_id")
+    __slots__ = ("birth", "fixed", "held_id", "holders", "ledger", "part", "savers", "size_id")
 
     def __init__(self, ledger: Ledger, size_id: int, part: Part, fixed: bool = False) -> None:
         self.fixed = fixed
@@ -108,6 +138,7 @@ class Storage:
         self.part = part
         self.holders = 0
         self.savers = 0
+        self.held_id = 0
         self.birth = len(ledger.events)
         if size_id:
             ledger.note(size_id, part, self.birth)
@@ -116,7 +147,13 @@ class Storage:
         """One holder less; the last one frees the bytes."""
         self.holders -= 1
         if not self.holders and self.size_id:
-            self.ledger.note(-self.size_id, self.part, self.birth)
+            self.end()
+
+    def end(self) -> None:
+        """Nobody holds the bytes, but perhaps the training loop."""
+        self.ledger.note(-self.size_id, self.part, self.birth)
+        if self.held_id:
+            self.ledger.hold(self.held_id)
 
     def save(self) -> None:
         """A graph node keeps it for the backward pass."""

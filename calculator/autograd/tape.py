@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from calculator.autograd.dtypes import INT64, DType
+from calculator.autograd.dtypes import INT64, UINT8, DType
 from calculator.autograd.graph import (
     Gradients,
     Leaf,
@@ -24,7 +24,7 @@ from calculator.autograd.graph import (
     Tensor,
     Weight,
 )
-from calculator.autograd.ledger import TEMPORARIES, Ledger, Storage
+from calculator.autograd.ledger import PREVIOUS, TEMPORARIES, Ledger, Storage
 from calculator.autograd.mode import Checkpointing, Costly, Mode
 from calculator.autograd.results import Results
 from calculator.autograd.sharding import Sharder
@@ -221,9 +221,21 @@ class Tape:
         self.inputs.append(Tensor(self, storage, shape, dtype))
         return self.inputs[-1]
 
+    def previous_outputs(self) -> Tensor:
+        """Bytes of the forward pass before, which the training loop may still hold."""
+        size_id = self.ledger.size_id(PREVIOUS, UINT8)
+        storage = Storage(self.ledger, size_id, Part.ACTIVATIONS, fixed=True)
+        return Tensor(self, storage, (PREVIOUS,), UINT8)
+
     def constant(self, shape: Shape, dtype: DType) -> Tensor:
         """A tensor that exists throughout the step and is counted with the weights."""
         return Tensor(self, self._static, shape, dtype)
+
+    def hand_out(self, *tensors: Tensor) -> None:
+        """The model returns these beside its loss; the training loop may hold them."""
+        for tensor in tensors:
+            if tensor.storage.size_id and not tensor.storage.held_id:
+                self.ledger.hand_out(tensor.storage)
 
     def moved(self, tensor: Tensor) -> Tensor:
         """The tensor in RAM: no bytes, and the same history."""

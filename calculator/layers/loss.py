@@ -13,6 +13,7 @@ from calculator.parts import Phase
 def masked_loss(logits: Tensor, labels: Tensor, wide: bool = False) -> Tensor:
     """The loss over labels that stand at their own places, of `wide` logits: in 32 bits."""
     logits.tape.ledger.begin(Phase.LOSS)
+    logits.tape.hand_out(logits)
     return op.cross_entropy(op.cast(logits, FLOAT32) if wide else logits, labels)
 
 

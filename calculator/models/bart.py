@@ -229,6 +229,7 @@ class Bart(Model):
             logits = self.head.unembed(decoded)
         t.ledger.begin(Phase.LOSS)
         logits = op.add(logits, t.constant((ONE, VOCABULARY), t.mode.weights))
+        t.hand_out(logits, encoded)
         return op.cross_entropy(logits, labels)
 
 

@@ -201,6 +201,7 @@ class CausalModel(Model, ABC):
         logits = self.logits(hidden)
         if t.mode.context > 1:  # labels are shifted before a sequence is divided
             return masked_loss(logits, labels, wide=True)
+        t.hand_out(logits)
         return causal_loss(logits, labels)
 
     def least(self, mode: Mode) -> tuple[Made, ...]:

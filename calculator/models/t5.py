@@ -380,6 +380,7 @@ class T5(Model):
         scaled = op.scale(decoded) if self.scaled else decoded
         with t.in_layer("head", 0):
             logits = self.words.unembed(scaled)
+        t.hand_out(encoded)
         return masked_loss(logits, labels)
 
 

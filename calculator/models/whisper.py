@@ -299,4 +299,5 @@ class Whisper(Model):
         decoded = self.decoder.decode(self.words, shifted, encoded)
         with t.in_layer("head", 0):
             logits = self.head.unembed(decoded)
+        t.hand_out(encoded)
         return masked_loss(logits, labels)

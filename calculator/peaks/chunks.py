@@ -65,7 +65,8 @@ class Trace:
 
     `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
     elements, and their format. `moved` are tensors that go to RAM, and `exchanged` those that
-    several GPUs exchange, by the name of the collective, named in the same way.
+    several GPUs exchange, by the name of the collective, named in the same way. `outputs` are
+    what the model hands to the training loop.
     """
 
     sizes: tuple[Bytes, ...]
@@ -73,6 +74,7 @@ class Trace:
     arrivals: tuple[Noted, ...] = ()
     moved: tuple[Noted, ...] = ()
     exchanged: tuple[tuple[str, tuple[Noted, ...]], ...] = ()
+    outputs: tuple[Noted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def chunked(ledger: Ledger, step: Step) -> Trace:
 
     moved = placed_in_chunks(ledger.moved)
     exchanged = tuple((name, placed_in_chunks(each)) for name, each in ledger.exchanged.items())
-    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged)
+    outputs = placed_in_chunks(ledger.outputs)
+    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged, outputs)
 
 
 def chunks_of(

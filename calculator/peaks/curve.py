@@ -124,8 +124,8 @@ class Curve:
                 one = self._recorded[which]
                 now = list(counts)
                 _add(now, self._changes(kinds, one.start, one.top))
-                living = [(n * each[kind][1], kind, n) for kind, n in enumerate(now) if n]
-                yield [Held(each[kind][0], n, size) for size, kind, n in nlargest(most, living)]
+                living = [(n * each[kind][1], kind, n) for kind, n in enumerate(now)]
+                yield [Held(each[kind][0], n, size) for size, kind, n in nlargest(most, living) if size]
                 place = next(wanted, None)
             _add(counts, after[which])
 
@@ -204,7 +204,7 @@ def _operations(tape: _Recording, sizes: Sequence[int]) -> Iterator[_Recorded]:
     """The operations on the tape: events of one name, none across a boundary of the layout."""
     changes = _part_changes(tape, sizes)
     phase = Phase.FORWARD
-    for (start, name), (end, _) in pairwise(_bounds(tape)):
+    for (start, name), (end, _) in pairwise(_bounds(tape, sizes)):
         phase = tape.layout.phases.get(start, phase)
         parts = [0] * len(Part)
         top, highest, at_top = start, 0, tuple(parts)
@@ -216,17 +216,19 @@ def _operations(tape: _Recording, sizes: Sequence[int]) -> Iterator[_Recorded]:
         yield _Recorded(phase, name, start, end, top, at_top, tuple(parts))
 
 
-def _bounds(tape: _Recording) -> list[tuple[int, Name]]:
+def _bounds(tape: _Recording, sizes: Sequence[int]) -> list[tuple[int, Name]]:
     """Starts of operations, and their names; no operation starts at the end.
 
-    A death outside of all operations belongs to the operation before.
+    A death outside of all operations belongs to the operation before, and so does what has no
+    bytes: outputs that the training loop does not hold.
     """
     edges = set(tape.layout.edges)
     name = tape.names[0]
     bounds = [(0, name)]
     for at, found in enumerate(tape.names):
         is_leaving = found.is_empty and tape.events[at] < 0
-        changed = not is_leaving and found != name
+        is_nothing = not sizes[abs(tape.events[at]) - 1]
+        changed = not (is_leaving or is_nothing) and found != name
         if changed:
             name = found
         if at and (changed or at in edges):

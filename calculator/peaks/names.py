@@ -32,8 +32,10 @@ INPUTS: Final = "token ids and labels"
 MASKS: Final = "masks and positions"
 GRADIENTS: Final = "gradients"
 OF_LOSS: Final = "gradient of the loss"
+OUTPUTS: Final = "outputs that the loop holds"
 _RUN_NODE: Final = backward._run.__code__
 _INPUT: Final = Tape.input.__code__
+_OUTPUTS: Final = (Tape.previous_outputs.__code__, Ledger.hold.__code__)
 # where one word of a class's name ends and the next begins
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
@@ -115,6 +117,8 @@ class NamedTape(Tape):
         is_inside = True  # of an operation, or of a layer that is one
         for frame in _frames():
             code, module = frame.f_code, frame.f_globals["__name__"]
+            if code in _OUTPUTS:
+                return Name(OUTPUTS, "")
             if code is _RUN_NODE:
                 return self._in_backward(operation, owner, call)
             if module == operations.__name__ and is_inside:

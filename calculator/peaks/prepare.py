@@ -27,6 +27,7 @@ from calculator.plan import (
     ChunkedLoss,
     ContextRotation,
     DataParallel,
+    Loop,
     Plan,
     Precision,
 )
@@ -78,6 +79,8 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
         "tensor_parallel": plan.tensor_parallel,
         "expert_parallel": plan.expert_parallel,
         RECEIVED: rows_received(architecture, plan),
+        "held": int(plan.loop is not Loop.TRAINER),
+        "previous_outputs": 0,  # known when the step is recorded, see `with_outputs`
     }
 
 

@@ -109,7 +109,11 @@ def begin(step: Step, tape: Tape | None = None) -> Begun:
     t.ledger.begin(Phase.FORWARD)
     ids, labels = _given(t, step)
     root = None if t.sharder is None else t.sharder.begin(step.model.outside())
-    return Begun(step, t, step.model.forward(ids, labels), root)
+    previous = t.previous_outputs()
+    loss = step.model.forward(ids, labels)
+    t.hand_out(loss)
+    del previous  # the loop's name for them stands for the new ones now
+    return Begun(step, t, loss, root)
 
 
 def _given(t: Tape, step: Step) -> list[Tensor]:
@@ -131,11 +135,13 @@ def finish(begun: Begun) -> Tape:
         scales = begun.step.mode.scales_loss
         scaled = op.multiply(loss, t.constant((), FLOAT32)) if scales else loss
         engine.backward([scaled], [t.like(scaled)])
+        t.ledger.let_go()
         return t
     gradient = t.like(loss)
     t.sharder.turn(root)
     engine.backward([loss], [gradient])
     t.sharder.end(root)
+    t.ledger.let_go()
     return t
 
 

@@ -15,7 +15,15 @@ from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured
-from calculator.plan import BaseBits, ChunkedLoss, Offload, Optimizer, Plan, Update
+from calculator.plan import (
+    BaseBits,
+    ChunkedLoss,
+    HalfFormat,
+    Offload,
+    Optimizer,
+    Plan,
+    Update,
+)
 
 NUMBER: Final = round_block(4)
 # numbers that live while gradients are divided: the inverse of the scale and whether one is not
@@ -54,6 +62,9 @@ def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     rule = ""
+    if plan.format is HalfFormat.BF16:
+        rule = "gradients of bf16 need no scale: must be false, or the format fp16"
+        raise InputError("gradient_scaler", True, rule)
     beside = {
         "optimizer": plan.optimizer is Optimizer.MUON,
         "offload": plan.offload is not Offload.NONE,

@@ -15,7 +15,7 @@ from validation.subject import find_subject
         "gpt2-s",
         "t5-small --batch-size 2 --sequence-length 96 --target-length 80 --layers 4",
         "gpt2-m --precision half --attention flash --dropout 0.0 --reversible",
-        "bert-base --untied-embeddings --padding --half-type float16",
+        "bert-base --untied-embeddings --padding --format fp16",
         "dalle-together --no-reversible --sharing-groups 63",
         "cerebras/Cerebras-GPT-111M --sequence-length 64 --layers 3",
         "validation/configs/opt.json --sequence-length 64",

@@ -1,0 +1,43 @@
+"""What a model returns beside its loss, for as long as the training loop holds it.
+
+A step is recorded once for all loops. After an output's own death the tape has a birth of as many
+bytes times `HELD`, and around the forward pass `PREVIOUS` bytes of the pass before: both are
+numbers of a plan, 0 where nothing is held.
+"""
+
+from dataclasses import replace
+
+from calculator.allocator import round_block
+from calculator.peaks.chunks import bytes_in_order
+from calculator.peaks.prepare import Prepared
+from calculator.peaks.trace import record
+from calculator.plan import Loop, Plan
+
+
+def output_bytes(prepared: Prepared) -> int:
+    """Bytes of the logits, and in encoder-decoder models of the encoder's output."""
+    if prepared.step.turns:  # a pipeline's last stage hands its outputs to the schedule
+        return 0
+    trace = record(prepared.step)
+    found = bytes_in_order(trace, trace.outputs, prepared.numbers, prepared.left_out)
+    return sum(map(round_block, found))
+
+
+def with_outputs(prepared: Prepared, plan: Plan) -> Prepared:
+    """The same with the bytes that a loop holds from the forward pass before.
+
+    A script holds them until the next forward pass has returned, a function between two
+    micro-batches of a step.
+    """
+    if not holds_previous(plan):
+        return prepared
+    return replace(
+        prepared, numbers={**prepared.numbers, "previous_outputs": output_bytes(prepared)}
+    )
+
+
+def holds_previous(plan: Plan) -> bool:
+    """True if the outputs of one forward pass live until the next is done."""
+    if plan.loop is Loop.FUNCTION:
+        return plan.accumulation > 1
+    return plan.loop is Loop.SCRIPT
