@@ -23,8 +23,8 @@ class Group:
 PIPELINE: Final = ("pipeline_parallel", "pipeline_schedule", "pipeline_stages")
 GROUPS: Final = (
     Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
-    Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation")),
-    Group("Precision", ("precision", "gradient_scaler")),
+    Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation", "loop")),
+    Group("Precision", ("precision", "gradient_scaler", "format")),
     Group(
         "Optimizer",
         ("optimizer", "optimizer_bits", "update", "paged_optimizer", "update_in_backward"),
@@ -65,6 +65,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TRANSFORMERS: "bf16",
         DEEPSPEED: "bf16",
     },
+    "format": {TORCH: "torch.bfloat16, torch.float16", TRANSFORMERS: "bf16, fp16"},
     "gradient_scaler": {TORCH: "torch.amp", TRANSFORMERS: "fp16", DEEPSPEED: "fp16"},
     "optimizer": {TORCH: "torch.optim", TRANSFORMERS: "optim", DEEPSPEED: "optimizer"},
     "optimizer_bits": {TRANSFORMERS: "optim"},

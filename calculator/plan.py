@@ -39,7 +39,7 @@ class HalfFormat(Choice):
 
 
 class Loop(Choice):
-    """How long a training loop holds what the model returns beside its loss."""
+    """A training loop, by the time for which it holds the model's outputs beside the loss."""
 
     TRAINER = "trainer"
     FUNCTION = "function"
@@ -188,8 +188,8 @@ class Plan:
     format: HalfFormat = choice(
         None,
         "16-bit format",
-        "The format of 16-bit weights and of autocast. By default your card's: fp16 before NVIDIA's "
-        "Ampere, which computes no bf16, and with a gradient scaler.",
+        "The format of 16-bit weights and of autocast. By default your card's: fp16 for cards that "
+        "compute no bf16 (NVIDIA's before Ampere), and with a gradient scaler.",
         {HalfFormat.BF16: "bf16", HalfFormat.FP16: "fp16"},
     )
     loop: Loop = choice(

@@ -42,7 +42,7 @@ class Watcher(Protocol):
 
 @dataclass
 class Outputs:
-    """What the model returned last, as the training loop of a plan holds it."""
+    """The model's last outputs, as the training loop of a plan holds them."""
 
     last: Any = None
 

@@ -125,7 +125,9 @@ class Curve:
                 now = list(counts)
                 _add(now, self._changes(kinds, one.start, one.top))
                 living = [(n * each[kind][1], kind, n) for kind, n in enumerate(now)]
-                yield [Held(each[kind][0], n, size) for size, kind, n in nlargest(most, living) if size]
+                yield [
+                    Held(each[kind][0], n, size) for size, kind, n in nlargest(most, living) if size
+                ]
                 place = next(wanted, None)
             _add(counts, after[which])
 

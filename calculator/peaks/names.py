@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from calculator.autograd import backward, operations
-from calculator.autograd.graph import Node
+from calculator.autograd.graph import Node, Tensor
 from calculator.autograd.ledger import Ledger
 from calculator.autograd.mode import Mode
 from calculator.autograd.tape import Tape
@@ -35,7 +35,6 @@ OF_LOSS: Final = "gradient of the loss"
 OUTPUTS: Final = "outputs that the loop holds"
 _RUN_NODE: Final = backward._run.__code__
 _INPUT: Final = Tape.input.__code__
-_OUTPUTS: Final = (Tape.previous_outputs.__code__, Ledger.hold.__code__)
 # where one word of a class's name ends and the next begins
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
@@ -82,12 +81,19 @@ class NamedLedger(Ledger):
         super().__init__()
         self.names: list[Name] = []
         self.tape: weakref.ref[NamedTape] | None = None
+        self.given: Name | None = None
 
     def note(self, signed_id: int, part: Part, birth: int) -> None:
-        """A birth or a death, and what runs."""
+        """A birth or a death, and the operation that runs."""
         tape = self.tape and self.tape()
-        self.names.append(tape.name() if tape else Name("", ""))
+        self.names.append(self.given or (tape.name() if tape else Name("", "")))
         super().note(signed_id, part, birth)
+
+    def hold(self, held_id: int) -> None:
+        """The loop holds an output, whatever operation runs."""
+        self.given = Name(OUTPUTS, "")
+        super().hold(held_id)
+        self.given = None
 
 
 class NamedTape(Tape):
@@ -99,6 +105,13 @@ class NamedTape(Tape):
         self.named = NamedLedger()
         super().__init__(mode, self.named)
         self.named.tape = weakref.ref(self)
+
+    def previous_outputs(self) -> Tensor:
+        """Those of the forward pass before."""
+        self.named.given = Name(OUTPUTS, "")
+        held = super().previous_outputs()
+        self.named.given = None
+        return held
 
     def record(self, *inputs: Any, **options: Any) -> Node | None:
         """A node of the graph that knows the operation it belongs to."""
@@ -117,8 +130,6 @@ class NamedTape(Tape):
         is_inside = True  # of an operation, or of a layer that is one
         for frame in _frames():
             code, module = frame.f_code, frame.f_globals["__name__"]
-            if code in _OUTPUTS:
-                return Name(OUTPUTS, "")
             if code is _RUN_NODE:
                 return self._in_backward(operation, owner, call)
             if module == operations.__name__ and is_inside:

@@ -1,4 +1,4 @@
-"""What a model returns beside its loss, for as long as the training loop holds it.
+"""The outputs of a model beside its loss, for as long as the training loop holds them.
 
 A step is recorded once for all loops. After an output's own death the tape has a birth of as many
 bytes times `HELD`, and around the forward pass `PREVIOUS` bytes of the pass before: both are

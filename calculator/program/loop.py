@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from calculator.plan import Attention, DataParallel, Plan, Precision
+from calculator.plan import Attention, DataParallel, Loop, Plan, Precision
 from calculator.program.divide import in_context
+from calculator.program.model import half_type
 from calculator.program.optimizer import update_lines
 from calculator.program.pipeline import SUM_TIED, has_tied_ends
 from calculator.program.text import TORCH, Import, Piece, indented
@@ -54,6 +55,8 @@ def train(plan: Plan) -> Piece:
     """Some steps, and their peak: the first has no states yet, so it is that of all others."""
     imports: list[Import] = [TORCH]
     body = [*_begin(plan), *_micro_steps(plan), *update_lines(plan)]
+    if plan.loop is Loop.FUNCTION:
+        body.append("del outputs  # as the end of a function does")
     lines = [f"for step in range({STEPS}):", *indented(body)]
     lines, more = kernel_context(plan, lines)
     lines, divided = in_context(plan, lines)
@@ -107,9 +110,10 @@ def _micro_steps(plan: Plan) -> list[str]:
 
 def _forward(plan: Plan, share: str) -> list[str]:
     forward = [f"loss = model(**batch).loss{share}"]
+    if plan.loop is not Loop.TRAINER:
+        forward = ["outputs = model(**batch)  # held", f"loss = outputs.loss{share}"]
     if plan.precision is Precision.AMP:
-        narrow = "float16" if plan.gradient_scaler else "bfloat16"
-        forward = [f'with torch.autocast("cuda", torch.{narrow}):', *indented(forward)]
+        forward = [f'with torch.autocast("cuda", {half_type(plan)}):', *indented(forward)]
     holds = plan.checkpointing.is_of_layers
     freed = ["del loss  # and what hangs on it"] if holds else []
     scaled = "scaler.scale(loss)" if plan.gradient_scaler else "loss"

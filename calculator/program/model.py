@@ -5,7 +5,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.autograd.mode import Attention, Checkpointing
 from calculator.models.registry import type_of
-from calculator.plan import BaseBits, DataParallel, LoraBias, Plan, Precision
+from calculator.plan import BaseBits, DataParallel, HalfFormat, LoraBias, Plan, Precision
 from calculator.program.origin import Origin
 from calculator.program.saving import (
     KEPT_RESULTS,
@@ -49,10 +49,15 @@ def shares_layers(architecture: Architecture, plan: Plan) -> bool:
     return plan.sharing_groups < architecture.shared_layers
 
 
+def half_type(plan: Plan) -> str:
+    """The 16-bit format as torch names it."""
+    return "torch.float16" if plan.format is HalfFormat.FP16 else "torch.bfloat16"
+
+
 def weight_type(plan: Plan) -> str:
     """The format of the weights as torch names it; those in 4 bits are made from 16."""
     packed = plan.quantization is not BaseBits.NONE and plan.precision is not Precision.FP32
-    return "torch.bfloat16" if plan.weight_bytes == 2 or packed else "torch.float32"
+    return half_type(plan) if plan.weight_bytes == 2 or packed else "torch.float32"
 
 
 def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
@@ -283,7 +288,7 @@ def shard(plan: Plan) -> Piece:
     given: list[str] = []
     if plan.precision is Precision.MIXED:
         imports.append(("torch.distributed.fsdp", "MixedPrecisionPolicy"))
-        words = ["param_dtype=torch.bfloat16", "reduce_dtype=torch.float32"]
+        words = [f"param_dtype={half_type(plan)}", "reduce_dtype=torch.float32"]
         policy = tuple(call("policy = MixedPrecisionPolicy", words))
         given.append("mp_policy=policy")
     if plan.data_parallel is DataParallel.ZERO2:

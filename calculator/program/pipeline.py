@@ -8,7 +8,7 @@ from calculator.models.decoder import SLIDING
 from calculator.models.model import CausalModel
 from calculator.models.registry import type_of
 from calculator.plan import PipelineSchedule, Plan, Precision
-from calculator.program.model import weight_type
+from calculator.program.model import half_type, weight_type
 from calculator.program.text import INDENT, TORCH, Import, Piece, call, indented, joined
 
 PIPELINING: Final = "torch.distributed.pipelining"
@@ -167,7 +167,7 @@ def _loss(plan: Plan) -> Iterable[str]:
 def _autocast(plan: Plan, lines: Iterable[str]) -> Iterable[str]:
     if plan.precision is not Precision.AMP:
         return lines
-    return ('with torch.autocast("cuda", torch.bfloat16):', *indented(lines))
+    return (f'with torch.autocast("cuda", {half_type(plan)}):', *indented(lines))
 
 
 def _tokens(architecture: Architecture, plan: Plan) -> Iterable[str]:
@@ -187,7 +187,7 @@ def _tokens(architecture: Architecture, plan: Plan) -> Iterable[str]:
 def _scheduled(architecture: Architecture, plan: Plan) -> Piece:
     """The stage with the shapes of what it receives and makes, and the schedule."""
     wide = weight_type(plan)
-    narrow = "torch.float32" if plan.precision is Precision.FP32 else "torch.bfloat16"
+    narrow = "torch.float32" if plan.precision is Precision.FP32 else half_type(plan)
     shape = f"{plan.batch_size}, {plan.sequence_length}"
     on_meta = ('device="meta"', "requires_grad=True")
 

@@ -6,6 +6,7 @@ from calculator.plan import (
     Checkpointing,
     ChunkedLoss,
     DataParallel,
+    HalfFormat,
     Offload,
     Optimizer,
     Plan,
@@ -114,7 +115,7 @@ def _arguments(plan: Plan, built_in: str) -> dict[str, str]:
     if plan.accumulation > 1:
         found["gradient_accumulation_steps"] = quoted(plan.accumulation)
     if plan.precision is Precision.AMP:
-        found["fp16" if plan.gradient_scaler else "bf16"] = "True"
+        found["fp16" if plan.format is HalfFormat.FP16 else "bf16"] = "True"
     if built_in:
         found["optim"] = quoted(built_in)
     if plan.checkpointing is Checkpointing.FULL:

@@ -26,7 +26,7 @@ from calculator.units import format_bytes
 # The options that programs follow; a plan with another one has no program.
 FOLLOWED: Final = (
     *("batch_size", "sequence_length", "target_length", "precision", "gradient_scaler"),
-    "optimizer",
+    *("format", "loop", "optimizer"),
     *("optimizer_bits", "update", "paged_optimizer", "update_in_backward", "attention"),
     *("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss"),
     *("offload", "sharing_groups", "reversible", "dropout", "accumulation", "tied_embeddings"),

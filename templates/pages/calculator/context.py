@@ -67,7 +67,10 @@ GROUPS = (
     Group("Batch", ("batch_size", "sequence_length", "target_length")),
     Group(
         "Precision and optimizer",
-        ("precision", "gradient_scaler", "optimizer", "optimizer_bits", "paged_optimizer"),
+        (
+            *("precision", "format", "gradient_scaler"),
+            *("optimizer", "optimizer_bits", "paged_optimizer"),
+        ),
         folded=True,
     ),
     Group(
@@ -94,7 +97,7 @@ GROUPS = (
     ),
     Group(
         "More options",
-        ("attention", "update", "dropout", "accumulation", "tied_embeddings"),
+        ("attention", "update", "dropout", "accumulation", "loop", "tied_embeddings"),
         folded=True,
     ),
 )

@@ -35,6 +35,8 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("gpt2-s", {"optimizer": "muon", "lora": 8}),
     ("gpt2-s", {"optimizer": "muon", "lora": 8, "lora_bias": "all"}),
     ("gpt2-s", {"gradient_scaler": True, "accumulation": 2}),
+    ("gpt2-s", {"precision": "half", "format": "fp16", "loop": "function"}),
+    ("gpt2-s", {"loop": "script", "accumulation": 2}),
     ("gpt2-s", {"checkpointing": "full", "checkpoint_every": 3, "precision": "mixed"}),
     ("gpt2-s", {"checkpointing": "full", "activation_offload": "pinned", "sharing_groups": 3}),
     ("gpt2-s", {"checkpointing": "full", "activation_offload": "pageable"}),
