@@ -559,8 +559,8 @@ class Plan:
 
     @property
     def half(self) -> DType:
-        """The 16-bit format of the step; small gradients need a scaler in float16 alone."""
-        return FLOAT16 if self.gradient_scaler else BFLOAT16
+        """The 16-bit format of a resolved plan's step."""
+        return FLOAT16 if self.format is HalfFormat.FP16 else BFLOAT16
 
     @property
     def is_sharded(self) -> bool:
