@@ -7,7 +7,7 @@
 // | flash attention, forward | with dropout, the random state is made twice | the same, mha_fwd |
 // | efficient attention, forward | heads wider than 128 in 16 bits: an fp32 output | transformers/cuda/attention.cu, _efficient_attention_forward |
 // | efficient attention, backward | in fp32, the product of output and gradient and its sums; then a number a row and the tiles of the queries' gradient | transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h |
-// | embedding, backward | more than 3,072 indices: sorted indices, and fp32 sums of ten rows each | cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu |
+// | embedding, backward | more than 3,072 indices: sorted indices, and fp32 sums of ten rows each; small tables instead a list of the sums' rows, and 16-bit ones an fp32 copy | cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu |
 // | rows picked by an index, backward | the places in order, twice sorted and as they came | cuda/Indexing.cu, index_put_with_sort_kernel |
 // | sorting more than 4,096 numbers | their places | cuda/SortStable.cu, segmented_sort_large_segments |
 // | cumulative sums | the input in the result's type | ReduceOps.cpp, impl_func_cum_op |
@@ -25,6 +25,8 @@
 #include <numeric>
 
 namespace {
+
+constexpr int64_t kMultiprocessors = 108;  // an A100's
 
 using Bytes = int64_t;
 using Stages = std::vector<std::vector<Bytes>>;  // each stage is freed before the next one
@@ -145,11 +147,18 @@ Stages embedding_backward(const std::vector<IValue>& arguments, const std::vecto
   const auto rows = std::min(count, arguments[2].toInt());
   const auto sums = count / 10 + rows;
   const Bytes sum_item = std::max<int64_t>(4, static_cast<int64_t>(grad.itemsize()));
-  const auto list = count * item;
-  return {
-      {copied, list, list, list},
-      {copied, list, list, 8, list, rows * item, rows * item, 8, sums * item,
-       sums * grad.size(-1) * sum_item}};
+  const auto list = count * item, width = grad.size(-1);
+  std::vector<Bytes> made{copied, list, list, 8, list, rows * item, rows * item, 8, sums * item};
+  // few rows are added up in place, by atomic additions
+  const auto threads = ceil_to(width, 32);
+  const auto blocks = ceil_by(rows * threads, std::min<int64_t>(threads, 1024));
+  if (blocks < 4 * kMultiprocessors && sums > 4 * blocks) {
+    made.push_back(sums * item);
+    made.push_back(grad.itemsize() < 4 ? arguments[2].toInt() * width * 4 : 0);
+  } else {
+    made.push_back(sums * width * sum_item);
+  }
+  return {{copied, list, list, list}, made};
 }
 
 // A matrix can be handed to cuBLAS where one of its last two strides is 1 and the other is no

@@ -492,7 +492,8 @@ def embedding(indices: Tensor, weight: Weight, turned: bool = False) -> Tensor:
     copies a gradient whose axes are `turned`.
     """
     shape = (*indices.shape, weight.shape[1])
-    scratch = [Made((embedding_scratch(indices.elements, *weight.shape),), BOOL)]
+    half = weight.dtype is not FLOAT32
+    scratch = [Made((embedding_scratch(indices.elements, *weight.shape, half),), BOOL)]
     if turned:
         scratch.append(Made(shape, weight.dtype))
     return weight.tape.operation([weight], shape, weight.dtype, saves=[indices], scratch=scratch)

@@ -12,6 +12,8 @@ from calculator.autograd.sizes import Size, derived
 
 # an embedding's backward sorts its indices where there are more
 SORTED_ABOVE: Final = 3072
+# an A100's multiprocessors, by which an embedding's backward picks its way for small tables
+MULTIPROCESSORS: Final = 108
 # the caching allocator's blocks
 BLOCK: Final = 512
 
@@ -22,24 +24,36 @@ def round_block(size: int) -> int:
 
 
 @cache
-def embedding_scratch(indices: Size, rows: Size, width: Size) -> Size:
-    """Backward of an embedding: sorted indices, and sums of ten rows each in 32 bits."""
-    name = f"(sorting {indices} of {rows} x {width})"
-    return derived(name, _embedding_bytes, indices, rows, width)
+def embedding_scratch(indices: Size, rows: Size, width: Size, half: bool) -> Size:
+    """Backward of an embedding: sorted indices, and sums of ten rows each in 32 bits.
+
+    Tables of few rows add up the rows in place, those in 16 bits (`half`) in a copy in 32 bits.
+    """
+    name = f"(sorting {indices} of {rows} x {width} {half})"
+    rule = _half_embedding if half else _full_embedding
+    return derived(name, rule, indices, rows, width)
 
 
-def _embedding_bytes(indices: int, rows: int, width: int) -> int:
+def _full_embedding(indices: int, rows: int, width: int) -> int:
+    return _embedding_bytes(indices, rows, width, accumulator=0)
+
+
+def _half_embedding(indices: int, rows: int, width: int) -> int:
+    return _embedding_bytes(indices, rows, width, accumulator=round_block(4 * rows * width))
+
+
+def _embedding_bytes(indices: int, rows: int, width: int, accumulator: int) -> int:
     if indices <= SORTED_ABOVE:
         return 0
     distinct = min(indices, rows)
     sums = indices // 10 + distinct
     lists = 3 * round_block(8 * indices) + 2 * round_block(8)
-    return (
-        lists
-        + 2 * round_block(8 * distinct)
-        + round_block(8 * sums)
-        + round_block(4 * sums * width)
-    )
+    lists += 2 * round_block(8 * distinct) + round_block(8 * sums)
+    threads = -(-width // 32) * 32
+    blocks = -(-distinct * threads // min(threads, 1024))
+    if blocks < 4 * MULTIPROCESSORS and sums > 4 * blocks:
+        return lists + round_block(8 * sums) + accumulator
+    return lists + round_block(4 * sums * width)
 
 
 @cache

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +36,9 @@ SMALLEST = {
     "t5": "google/t5-v1_1-small",
     "xlm-roberta": "FacebookAI/xlm-roberta-base",
 }
+
+# operation and format of the product, bytes that no tensor's shape names
+PRODUCT = ("aten::_softmax_backward_data", "Byte")
 
 
 def births(function: Callable[[], object], place: Place = Place.GPU) -> list[tuple[str, int]]:
@@ -98,12 +102,18 @@ def in_place_sums() -> list[Any]:
 
 
 def workspaces() -> dict[str, list[Any]]:
-    """Bytes that kernels allocate beside outputs: sorted embeddings, both attention kernels."""
+    """Bytes that kernels allocate beside outputs: embeddings, softmax, both attention kernels."""
+    found = {}
     with counting_gpu():
-        table = torch.empty(100, 8, device="cuda", requires_grad=True)
-        rows = torch.nn.functional.embedding(torch.zeros(4000, dtype=torch.int64).cuda(), table)
-        gradient = torch.empty_like(rows)
-        found = {"embedding": births(lambda: torch.autograd.grad(rows, table, gradient))}
+        for name, length in (("embedding", 200), ("small embedding", 100)):
+            table = torch.empty(length, 8, device="cuda", requires_grad=True)
+            rows = torch.nn.functional.embedding(torch.zeros(4000, dtype=torch.int64).cuda(), table)
+            found[name] = births(partial(torch.autograd.grad, rows, table, torch.empty_like(rows)))
+        scores = torch.empty(6, 200, device="cuda", requires_grad=True)
+        shares = scores.softmax(-1)
+        found["softmax"] = births(
+            partial(torch.autograd.grad, shares, scores, torch.empty_like(shares))
+        )
         for name, dtype in (("efficient", torch.float32), ("flash", torch.bfloat16)):
             shape = (2, 3, 200, 64)  # sequences, heads, tokens, width
             q = torch.empty(shape, device="cuda", dtype=dtype, requires_grad=True)
@@ -120,7 +130,8 @@ def workspaces() -> dict[str, list[Any]]:
 def unlike(words: str) -> list[Any]:
     """Allocations of a step that only the counting GPU or only real memory makes.
 
-    Compared by their order and bytes; numbers of 64 bytes and less are left out.
+    Compared by their order and bytes; numbers of 64 bytes and less are left out, and the product
+    that only CUDA's softmax backward makes.
     """
     found = []
     for device in ("counting", "cpu"):
@@ -128,6 +139,7 @@ def unlike(words: str) -> list[Any]:
             entries = made.step().entries
         place = made.ledger.place
         entries = [item for item in entries if item.place is place and item.bytes > 64]
+        entries = [item for item in entries if (item.operation, item.shape[:4]) != PRODUCT]
         found.append([(item.operation, item.node, item.bytes) for item in entries])
     counted, real = found
     matcher = SequenceMatcher(

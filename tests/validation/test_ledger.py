@@ -36,10 +36,14 @@ def test_gradients_are_added_in_place_as_in_real_memory(measure: Measure) -> Non
 def test_kernels_allocate_what_pytorchs_sources_say(measure: Measure) -> None:
     found = measure("call workspaces")
     sizes = {name: [size for _, size in made] for name, made in found.items()}
-    # 4,000 indices of 100 rows of 8: sorted twice, and 400 + 100 sums of ten rows in 32 bits
-    assert sizes["embedding"][0] == 100 * 8 * 4
+    # 4,000 indices of 200 rows of 8: sorted twice, and 400 + 200 sums of ten rows in 32 bits; sums of
+    # 100 rows are added in place
+    assert sizes["embedding"][0] == 200 * 8 * 4
     assert sizes["embedding"][1:4] == [4000 * 8] * 3
-    assert sizes["embedding"][-2:] == [500 * 8, 500 * 8 * 4]
+    assert sizes["embedding"][-2:] == [600 * 8, 600 * 8 * 4]
+    assert sizes["small embedding"][-2:] == [500 * 8, 500 * 8]
+    # the gradient of 6 x 200 scores, and the product before it is summed up
+    assert sizes["softmax"] == [6 * 200 * 4] * 2
     # gradients of q, k, v; output times gradient, its sums twice; then the sums, tiles of 64 x 64
     row, whole = 2 * 3 * 200 * 4, 2 * 3 * 200 * 64 * 4
     tiles = 2 * 3 * 4 * (64 * 64 * 4 + 16)

@@ -51,6 +51,7 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --checkpointing full --activation-offload pinned",
         f"gpt2-s {SMALL} --checkpointing full --checkpoint-every 2",
         f"gpt2-s {SMALL} --gradient-scaler",
+        f"gpt2-s {SMALL} --gradient-scaler --attention eager",
         # so few tokens that a weight's own temporaries are most of the backward pass
         "validation/configs/llama.json --sequence-length 16 --lora 4 --lora-targets all-linear "
         "--quantization nf4-double --precision half --checkpointing full",
