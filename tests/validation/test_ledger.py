@@ -36,8 +36,8 @@ def test_gradients_are_added_in_place_as_in_real_memory(measure: Measure) -> Non
 def test_kernels_allocate_what_pytorchs_sources_say(measure: Measure) -> None:
     found = measure("call workspaces")
     sizes = {name: [size for _, size in made] for name, made in found.items()}
-    # 4,000 indices of 200 rows of 8: sorted twice, and 400 + 200 sums of ten rows in 32 bits; sums of
-    # 100 rows are added in place
+    # 4,000 indices of 200 rows of 8: sorted twice, and 400 + 200 sums of ten rows in 32 bits; the
+    # sums of 100 rows are added in place
     assert sizes["embedding"][0] == 200 * 8 * 4
     assert sizes["embedding"][1:4] == [4000 * 8] * 3
     assert sizes["embedding"][-2:] == [600 * 8, 600 * 8 * 4]
