@@ -13,7 +13,7 @@ bitsandbytes (quantize_4bit), peft (utils/other.py, prepare_model_for_kbit_train
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 from operator import attrgetter, itemgetter
@@ -28,7 +28,7 @@ from calculator.layers.layer import Buffer
 from calculator.parallel import bucket_bytes, collectives
 from calculator.parameters import counted_of, parameter_tensors
 from calculator.peaks.events import Event, Ordered, in_order, recording_of
-from calculator.peaks.prepare import mode_of, numbers_of, prepare
+from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
 from calculator.peaks.step import inputs_of
 from calculator.plan import BaseBits, Offload, Plan, Precision, Update
 from calculator.resolution import resolve
@@ -61,6 +61,8 @@ class Workspaces:
 
 
 NO_WORKSPACES: Final = Workspaces()
+# the events of a micro-step, and the bytes of their sizes
+Recorded = tuple[Ordered, list[int]]
 
 
 def reserved(
@@ -104,7 +106,7 @@ class Program:
     """All requests of a program to the allocator; `plan` is resolved."""
 
     def __init__(self, architecture: Architecture, plan: Plan, workspaces: Workspaces) -> None:
-        self.plan, self.workspaces = plan, workspaces
+        self.architecture, self.plan, self.workspaces = architecture, plan, workspaces
         self.prepared = prepare(architecture, plan)
         self.weights = list(weights_of(architecture, plan))
         found = collectives(architecture, self.prepared, plan)
@@ -126,27 +128,33 @@ class Program:
         states = self._states(sum(map(round_block, masters)))
         temporaries = self._temporaries()
         passes = self._passes()
-        kept = False
         before: object = None
-        for _ in range(STEPS):
-            inputs: list[Block] = []
-            gradients: list[Block] = []
-            for ordered, sizes in passes:
-                release(allocator, inputs)
-                inputs, made = self._pass(allocator, ordered, sizes, first=not kept)
-                if gradients:  # which exist by now
-                    release(allocator, made)
-                else:
-                    gradients = made
-            if not kept:
+        for step in range(STEPS):
+            alive = self._step(allocator, passes, is_first=not step)
+            if not step:
                 keep(allocator, states)
-                kept = True
             release(allocator, keep(allocator, temporaries))
-            release(allocator, [*inputs, *gradients])
+            release(allocator, alive)
             state = allocator.layout()
             if state == before:
                 break  # another step would find, and leave, the same
             before = state
+
+    def _step(
+        self, allocator: CachingAllocator, passes: Sequence[Recorded], is_first: bool
+    ) -> list[Block]:
+        """Blocks that live after all micro-steps: the last inputs, and gradients."""
+        inputs: list[Block] = []
+        gradients: list[Block] = []
+        for recorded in passes:
+            release(allocator, inputs)
+            inputs, made = self._pass(allocator, recorded, is_first)
+            is_first = False
+            if gradients:  # which exist by now
+                release(allocator, made)
+            else:
+                gradients = made
+        return inputs + gradients
 
     def _load(self, allocator: CachingAllocator) -> None:
         """The weights, adapters last; those that are packed go through a segment made at once.
@@ -196,29 +204,30 @@ class Program:
         often = total // (sum(map(round_block, sizes)) or 1)
         return divided(total, sizes * often if self.plan.update is Update.FOREACH else [])
 
-    def _passes(self) -> list[tuple[Ordered, list[int]]]:
+    def _passes(self) -> list[Recorded]:
         """The micro-steps of a step: the first makes the gradients, later ones add to them."""
-        prepared = self.prepared
-        mode = prepared.step.mode
-        first = replace(prepared.step, mode=replace(mode, gradients_exist=False))
-        later = min(self.plan.accumulation - 1, LATER) if mode.gradients_exist else 0
-        return [
-            (in_order(recording, prepared.left_out), recording.bytes(prepared.numbers))
-            for recording in map(recording_of, [first, *[prepared.step] * later])
-        ]
+        recorded = self._recorded(self.prepared)
+        if not self.prepared.step.mode.gradients_exist:
+            return [recorded]
+        alone = prepare(self.architecture, self.plan.but(accumulation=1))
+        return [self._recorded(alone), *[recorded] * min(self.plan.accumulation - 1, LATER)]
+
+    def _recorded(self, prepared: Prepared) -> Recorded:
+        recording = recording_of(prepared.step)
+        return in_order(recording, prepared.left_out), recording.bytes(self.prepared.numbers)
 
     def _pass(
-        self, allocator: CachingAllocator, ordered: Ordered, sizes: Sequence[int], first: bool
+        self, allocator: CachingAllocator, recorded: Recorded, is_first: bool
     ) -> tuple[list[Block], list[Block]]:
         """Blocks that live after both passes of a micro-batch: its inputs, and gradients."""
+        ordered, sizes = recorded
         blocks: dict[int, Block] = {}
-        if first:
+        if is_first:
             keep(allocator, self.workspaces.forward)
         replay(allocator, ordered.events[: ordered.before], sizes, blocks)
         forward = [*blocks]
-        if first:
+        if is_first:
             keep(allocator, self.workspaces.backward)
-            self.workspaces = NO_WORKSPACES
         replay(allocator, ordered.events[ordered.before :], sizes, blocks)
         known = len(inputs_of(self.prepared.step))  # they are born before all else
         inputs = [blocks.pop(number) for number in range(1, known + 1) if number in blocks]

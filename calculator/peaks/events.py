@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import Ledger
@@ -44,6 +45,11 @@ class Span:
     is_backward: bool
     start: int
     end: int
+
+    @property
+    def line(self) -> tuple[str, int]:
+        """The stack and the run, which both passes have in common."""
+        return self.stack, self.run
 
     @property
     def is_repeated(self) -> bool:
@@ -124,12 +130,18 @@ def in_order(recording: Recording, left_out: Sequence[int]) -> Ordered:
     return _Replay(recording, left_out).run()
 
 
+# of a repeated unit: the spans whose tensors it ends, with how many units later their unit is, and
+# its events by the place in that list, the rank of the birth, and the number of the size
+Template = tuple[list[tuple[int, int]], list[tuple[int, int, int]]]
+
+
 class _Replay:
     """A recording whose left-out units are put in.
 
-    Units are counted twice: `unit` is the place on the tape, and `depth` the place in the model. A
-    tensor is known by the event of its birth and, in a repeated unit, by which copy of the unit it
-    is from, counted from 0.
+    Units are counted twice: `unit` is the place on the tape, and `depth` the place in the model; a
+    repeated unit has copies from 0. Tensors are numbered by their births: `ranks` has a birth's
+    number in its span, and `bases` the number before a span's first, by span and copy. Where layers
+    share weights, `living` has the sizes of the living tensors.
     """
 
     def __init__(self, recording: Recording, left_out: Sequence[int]) -> None:
@@ -137,96 +149,156 @@ class _Replay:
         self.spans, self.outside = recording.spans, recording.outside
         self.backward, self.before = recording.backward, -1
         self.left_out = left_out
-        self.owner: list[Span | None] = [None] * len(self.events)
-        for span in recording.spans:
-            self.owner[span.start : span.end] = [span] * (span.end - span.start)
+        self.owner = [-1] * len(self.events)
+        self.ranks = [*accumulate(int(signed > 0) for signed in self.events)]
+        for number, span in enumerate(self.spans):
+            self.owner[span.start : span.end] = [number] * (span.end - span.start)
         self.alike = self._alike()
-        self.living: dict[tuple[int, int], int] = {}
-        self.born = 0
+        self.bases: dict[tuple[int, int], int] = {(-1, 0): 0}
+        self.born = self.ranks[-1]
+        self.living: dict[int, int] | None = {} if self._shares() else None
         self.found: list[Event] = []
-
-    def run(self) -> Ordered:
-        """All events."""
-        at = 0
-        for span in self.spans:
-            self._between(at, span.start)
-            at = span.end
-            more = self.left_out[span.run]
-            if not span.is_repeated:
-                self._put(span.start, at, span, span.unit + more * (span.unit > span.repeated))
-                continue
-            for copy in range(more, -1, -1) if span.is_backward else range(more + 1):
-                self._put(span.start, at, span, span.unit + copy)
-        self._between(at, len(self.events))
-        return Ordered(self.found, self.before)
-
-    def _between(self, start: int, end: int) -> None:
-        """Events of no span."""
-        if self.before < 0 and self.backward <= end:
-            self._put(start, self.backward, None, 0)
-            self.before, start = len(self.found), self.backward
-        self._put(start, end, None, 0)
-
-    def _put(self, start: int, end: int, span: Span | None, depth: int) -> None:
-        """Events of a span as the unit at a depth runs them, or of none."""
-        copy = depth - span.unit if span is not None and span.is_repeated else 0
-        events, births, living, found = self.events, self.births, self.living, self.found
-        for at in range(start, end):
-            signed, birth = events[at], births[at]
-            if signed > 0:
-                self.born += 1
-                living[at, copy] = self.born
-                found.append((self.born, signed))
-            elif start <= birth:
-                self._end((birth, copy))
-            else:
-                for tensor in self._dying(at, span, depth):
-                    self._end(tensor)
-
-    def _dying(self, at: int, span: Span | None, depth: int) -> Iterator[tuple[int, int]]:
-        """The tensors that a death ends; one outside of all layers ends those of all copies."""
-        birth = self.births[at]
-        owner = self.owner[birth]
-        if owner is None:
-            yield birth, 0
-        elif span is not None and (owner.stack, owner.run) == (span.stack, span.run):
-            wanted = depth + owner.unit - span.unit
-            copy = min(max(wanted - owner.repeated, 0), self.left_out[owner.run])
-            unit = wanted - copy
-            same = birth if unit == owner.unit else self.alike.get(birth, birth)
-            yield same, copy if unit == owner.repeated else 0
-        else:
-            all_copies = owner.is_repeated and self.outside[at]
-            copies = self.left_out[owner.run] + 1 if all_copies else 1
-            yield from ((birth, copy) for copy in range(copies))
-
-    def _end(self, tensor: tuple[int, int]) -> None:
-        """A tensor dies; where layers share weights and it is dead, the oldest of its size."""
-        if tensor not in self.living:
-            size = self.events[tensor[0]]
-            same = (each for each in self.living if self.events[each[0]] == size)
-            tensor = next(same, tensor)
-        if tensor in self.living:
-            self.found.append((-self.living.pop(tensor), 0))
 
     def _alike(self) -> dict[int, int]:
         """For births in other units than the repeated one, those there that correspond.
 
         Both die as many units later, as the first of their size, or the second, and so on.
         """
-        dying: dict[tuple[object, ...], dict[int, list[int]]] = {}
-        repeated: dict[tuple[object, ...], int] = {}
+        dying: dict[tuple[int, object], dict[int, list[int]]] = {}
         for at, signed in enumerate(self.events):
             birth = self.births[at]
-            owner, span = self.owner[birth], self.owner[at]
-            if signed > 0 or owner is None or span is None or owner.run != span.run:
-                continue
-            passes = owner.stack, owner.run, owner.is_backward, span.is_backward
-            kind = (*passes, span.unit - owner.unit, -signed)
-            repeated[kind] = owner.repeated
-            dying.setdefault(kind, {}).setdefault(owner.unit, []).append(birth)
+            owner, span = self._span(birth), self._span(at)
+            if signed < 0 and owner and span and owner.line == span.line:
+                kind = (
+                    *owner.line,
+                    owner.is_backward,
+                    span.is_backward,
+                    span.unit - owner.unit,
+                    -signed,
+                )
+                dying.setdefault((owner.repeated, kind), {}).setdefault(owner.unit, []).append(
+                    birth
+                )
         found: dict[int, int] = {}
-        for passed, by_unit in dying.items():
+        for (repeated, _), by_unit in dying.items():
             for births in by_unit.values():
-                found.update(zip(births, by_unit.get(repeated[passed], ()), strict=False))
+                found.update(zip(births, by_unit.get(repeated, ()), strict=False))
         return found
+
+    def _span(self, at: int) -> Span | None:
+        return None if self.owner[at] < 0 else self.spans[self.owner[at]]
+
+    def _shares(self) -> bool:
+        """True if a repeated unit ends tensors that were not born in its run."""
+        return any(
+            owner is None or owner.line != span.line
+            for span in self.spans
+            if span.is_repeated
+            for owner in map(self._span, self.births[span.start : span.end])
+        )
+
+    def run(self) -> Ordered:
+        """All events."""
+        at = 0
+        for number, span in enumerate(self.spans):
+            self._between(at, span.start)
+            at = span.end
+            more = self.left_out[span.run]
+            if not span.is_repeated:
+                self._put(span.start, at, number, 0)
+                continue
+            template = None if self.living is not None else self._template(number)
+            for copy in range(more, -1, -1) if span.is_backward else range(more + 1):
+                if template is None or not self._copy(template, number, copy, more):
+                    self._put(span.start, at, number, copy)
+        self._between(at, len(self.events))
+        return Ordered(self.found, self.before)
+
+    def _between(self, start: int, end: int) -> None:
+        """Events of no span."""
+        if self.before < 0 and self.backward <= end:
+            self._put(start, self.backward, -1, 0)
+            self.before, start = len(self.found), self.backward
+        self._put(start, end, -1, 0)
+
+    def _template(self, number: int) -> Template | None:
+        """A repeated unit's events as copies between others of their own kind have them."""
+        span = self.spans[number]
+        ends: dict[tuple[int, int], int] = {(number, 0): 0}
+        events = []
+        for at in range(span.start, span.end):
+            birth, size = self.births[at], max(self.events[at], 0)
+            owner = self.spans[self.owner[birth]]
+            if owner.unit != span.unit:
+                if birth not in self.alike:
+                    return None
+                birth = self.alike[birth]
+            key = self.owner[birth], owner.unit - span.unit
+            events.append((ends.setdefault(key, len(ends)), self.ranks[birth], size))
+        return [*ends], events
+
+    def _copy(self, template: Template, number: int, copy: int, more: int) -> bool:
+        """Put a copy's events; False if one of its neighbors is no copy of this unit."""
+        ends, events = template
+        if not all(0 <= copy + later <= more for _, later in ends):
+            return False
+        self._begin(number, copy)
+        bases = [self.bases[span, copy + later] for span, later in ends]
+        self.found += [
+            (bases[end] + rank, size) if size else (-bases[end] - rank, 0)
+            for end, rank, size in events
+        ]
+        return True
+
+    def _begin(self, number: int, copy: int) -> None:
+        """Numbers for the tensors that a span gives birth to."""
+        span = self.spans[number]
+        before = self.ranks[span.start - 1] if span.start else 0
+        self.bases[number, copy] = self.born - before
+        self.born += self.ranks[span.end - 1] - before
+
+    def _put(self, start: int, end: int, number: int, copy: int) -> None:
+        """Events of a span's copy, or of none."""
+        if number >= 0:
+            self._begin(number, copy)
+        base = self.bases[number, copy]
+        for at in range(start, end):
+            size = self.events[at]
+            if size > 0:
+                self.found.append((base + self.ranks[at], size))
+                if self.living is not None:
+                    self.living[base + self.ranks[at]] = size
+            else:
+                for each in self._dying(at, number, copy):
+                    self._end(each, -size)
+
+    def _dying(self, at: int, number: int, copy: int) -> Iterator[int]:
+        """The tensors that a death ends; one outside of all layers ends those of all copies."""
+        birth = self.births[at]
+        owner, span = self._span(birth), self._span(at)
+        copies = range(1)
+        if self.owner[birth] == number:
+            copies = range(copy, copy + 1)
+        elif owner and span and owner.line == span.line:
+            more = self.left_out[span.run]
+            depth = span.unit + (copy if span.is_repeated else more * (span.unit > span.repeated))
+            wanted = depth + owner.unit - span.unit
+            copy = min(max(wanted - owner.repeated, 0), more)
+            if wanted - copy != owner.unit:  # else it is that tensor, wherever the layers are
+                birth = self.alike.get(birth, birth)
+            if self.spans[self.owner[birth]].is_repeated:
+                copies = range(copy, copy + 1)
+        elif owner and owner.is_repeated and self.outside[at]:
+            copies = range(self.left_out[owner.run] + 1)
+        for each in copies:
+            yield self.bases[self.owner[birth], each] + self.ranks[birth]
+
+    def _end(self, tensor: int, size: int) -> None:
+        """A tensor dies; where layers share weights and it is dead, the oldest of its size."""
+        if self.living is not None:
+            if tensor not in self.living:
+                same = (each for each, one in self.living.items() if one == size)
+                tensor = next(same, 0)
+            self.living.pop(tensor, None)
+        if tensor:
+            self.found.append((-tensor, 0))

@@ -34,10 +34,13 @@ def put_together(case: Case) -> list[Change]:
     prepared = prepare(case.architecture, resolve(case.architecture, case.plan))
     recording = recording_of(prepared.step)
     sizes = recording.bytes(prepared.numbers)
-    return [
-        (sizes[size], 0) if size else (0, -number)
-        for number, size in in_order(recording, prepared.left_out).events
-    ]
+    births: dict[int, int] = {}
+    found = []
+    for number, size in in_order(recording, prepared.left_out).events:
+        if size:
+            births[number] = len(births) + 1
+        found.append((sizes[size], 0) if size else (0, births[-number]))
+    return found
 
 
 def recorded(case: Case) -> list[Change]:
