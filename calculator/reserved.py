@@ -22,12 +22,13 @@ from typing import Final
 from calculator.allocator import BLOCK, Block, CachingAllocator, round_block
 from calculator.architecture import Architecture
 from calculator.autograd.graph import Parameter
-from calculator.autograd.sizes import Numbers, number_of
+from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.estimate import fullest_part, static_of
 from calculator.layers.layer import Buffer
 from calculator.parallel import bucket_bytes, collectives
 from calculator.parameters import counted_of, parameter_tensors
-from calculator.peaks.events import Event, Ordered, in_order, recording_of
+from calculator.peaks.events import Event, in_order, recording_of
+from calculator.peaks.outputs import with_outputs
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
 from calculator.peaks.step import inputs_of
 from calculator.plan import BaseBits, Offload, Plan, Precision, Update
@@ -61,8 +62,6 @@ class Workspaces:
 
 
 NO_WORKSPACES: Final = Workspaces()
-# the events of a micro-step, and the bytes of their sizes
-Recorded = tuple[Ordered, list[int]]
 
 
 def reserved(
@@ -102,12 +101,22 @@ class Weight:
     is_trained: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A micro-step: the events of both passes, bytes by size, and tensors that the loop holds."""
+
+    forward: Sequence[Event]
+    backward: Sequence[Event]
+    sizes: Sequence[int]
+    kept: set[int]
+
+
 class Program:
     """All requests of a program to the allocator; `plan` is resolved."""
 
     def __init__(self, architecture: Architecture, plan: Plan, workspaces: Workspaces) -> None:
         self.architecture, self.plan, self.workspaces = architecture, plan, workspaces
-        self.prepared = prepare(architecture, plan)
+        self.prepared = with_outputs(prepare(architecture, plan), plan)
         self.weights = list(weights_of(architecture, plan))
         found = collectives(architecture, self.prepared, plan)
         self.buckets = bucket_bytes(found, plan)
@@ -214,25 +223,52 @@ class Program:
 
     def _recorded(self, prepared: Prepared) -> Recorded:
         recording = recording_of(prepared.step)
-        return in_order(recording, prepared.left_out), recording.bytes(self.prepared.numbers)
+        ordered = in_order(recording, prepared.left_out)
+        events, before = ordered.events, ordered.before
+        kept = {*range(1, len(inputs_of(prepared.step)) + 1)}  # they are born before all else
+        sizes = recording.bytes(self.prepared.numbers)
+        shapes = enumerate(recording.sizes, 1)
+        held = {number for number, (size, _) in shapes if sizes[number] and is_held(size)}
+        passes = [without_deaths(each, held, kept) for each in (events[:before], events[before:])]
+        return Recorded(passes[0], passes[1], sizes, kept)
 
     def _pass(
         self, allocator: CachingAllocator, recorded: Recorded, is_first: bool
     ) -> tuple[list[Block], list[Block]]:
-        """Blocks that live after both passes of a micro-batch: its inputs, and gradients."""
-        ordered, sizes = recorded
+        """Blocks that live after both passes: what the loop holds, and gradients."""
         blocks: dict[int, Block] = {}
         if is_first:
             keep(allocator, self.workspaces.forward)
-        replay(allocator, ordered.events[: ordered.before], sizes, blocks)
+        replay(allocator, recorded.forward, recorded.sizes, blocks)
         forward = [*blocks]
         if is_first:
             keep(allocator, self.workspaces.backward)
-        replay(allocator, ordered.events[ordered.before :], sizes, blocks)
-        known = len(inputs_of(self.prepared.step))  # they are born before all else
-        inputs = [blocks.pop(number) for number in range(1, known + 1) if number in blocks]
+        replay(allocator, recorded.backward, recorded.sizes, blocks)
+        kept = [blocks.pop(number) for number in recorded.kept if number in blocks]
         release(allocator, [blocks.pop(number) for number in forward if number in blocks])
-        return inputs, [*blocks.values()]
+        return kept, [*blocks.values()]
+
+
+def is_held(size: Size) -> bool:
+    """True for the bytes that stand for an output while the loop holds it (`Ledger.hold`)."""
+    return any(dimension.name == "held" for dimension in size.dimensions)
+
+
+def without_deaths(events: Sequence[Event], held: set[int], kept: set[int]) -> list[Event]:
+    """Events in which outputs that the loop holds live on, whose numbers are added to `kept`.
+
+    The tape has a death of such an output, and at once a birth of one of the sizes `held`.
+    """
+    found: list[Event] = []
+    stand_ins: set[int] = set()
+    for event in events:
+        number, size = event
+        if size in held:
+            kept.add(-found.pop()[0])
+            stand_ins.add(-number)
+        elif number not in stand_ins:
+            found.append(event)
+    return found
 
 
 def keep(allocator: CachingAllocator, sizes: Iterable[int]) -> list[Block]:

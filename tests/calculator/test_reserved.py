@@ -57,6 +57,14 @@ def test_three_steps_hold_at_most_what_the_estimate_says(
     assert counted(case) == case.report.gpu.total
 
 
+@pytest.mark.parametrize("loop", ["function", "script"])
+@pytest.mark.parametrize("name", NAMES[:4])
+def test_outputs_that_a_loop_holds_live_through_the_update(name: str, loop: str) -> None:
+    case = model(name).but(batch_size=2, sequence_length=96, checkpointing="full", loop=loop)
+    loss = 512  # which the tape lets go of a little earlier
+    assert case.report.gpu.total - loss <= counted(case) <= case.report.gpu.total
+
+
 @examples(40)
 @given(cases(sharing_groups=None))
 def test_any_program_holds_at_most_what_the_estimate_says(case: Case) -> None:
