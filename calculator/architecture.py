@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import Final
+
+# tokens: many train with so many, also where the model takes far more
+USUAL_LENGTH: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)

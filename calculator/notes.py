@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from calculator.architecture import Architecture
+from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.models.registry import type_of
 from calculator.parameters import count_active, count_parameters
 from calculator.plan import (
@@ -23,8 +23,6 @@ from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
 from calculator.techniques.chunked_loss import chunk_note
 from calculator.techniques.gradient_scaler import scaler_note
 from calculator.techniques.paged import paged_note
-
-LONG_SEQUENCE = 8192  # tokens; few train on longer sequences, and most models of today take them
 
 
 def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
@@ -55,12 +53,10 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             f"The model has {architecture.positions:,} learned positions; they are enlarged to "
             f"{plan.sequence_length:,}, which adds parameters."
         )
-
-    own_length = plan.sequence_length == architecture.sequence_length
-    if own_length and plan.sequence_length > LONG_SEQUENCE:
+    if plan.sequence_length == USUAL_LENGTH < architecture.sequence_length:
         yield (
-            f"Counted with {plan.sequence_length:,} tokens, the longest sequence in the model's "
-            "configuration. Shorter sequences need far less memory."
+            f"Counted with sequences of {USUAL_LENGTH:,} tokens; the model takes up to "
+            f"{architecture.sequence_length:,}."
         )
 
 

@@ -157,7 +157,8 @@ class Plan:
     sequence_length: int = integer(
         None,
         "Sequence length",
-        "Tokens in a sequence; for T5, of the encoder's input.",
+        "Tokens in a sequence; for T5, of the encoder's input. By default 2,048, or the model's "
+        "longest if that is shorter.",
         LONGEST_SEQUENCE,
     )
     target_length: int | None = integer(

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from calculator.architecture import Architecture
+from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.errors import InputError
 from calculator.models.registry import build, type_of
 from calculator.muon import check_muon
@@ -39,6 +39,12 @@ from calculator.techniques.tensor_parallel import check_tensor_parallel
 from calculator.techniques.zero import check_zero
 
 
+def default_length(architecture: Architecture) -> int:
+    """Tokens where a plan leaves them open: the usual length, or the model's longest if shorter."""
+    own = architecture.sequence_length
+    return own if type_of(architecture).has_fixed_length else min(USUAL_LENGTH, own)
+
+
 def resolve(architecture: Architecture, plan: Plan) -> Plan:
     """Fill in the model's own values and check the plan against the model.
 
@@ -53,7 +59,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     _check_optimizer(plan)
     _check_lora(architecture, plan)
     own = {
-        "sequence_length": architecture.sequence_length,
+        "sequence_length": default_length(architecture),
         "target_length": architecture.target_length,
         "format": _half_format(plan),
         "optimizer_bits": plan.own_bits,
@@ -162,13 +168,13 @@ def _check_attention(architecture: Architecture, plan: Plan) -> None:
 def attention_kernels(
     architecture: Architecture, precision: Precision, length: int | None = None
 ) -> list[Attention]:
-    """The kernels that a model's class can run at a length; default: its own length.
+    """The kernels that a model's class can run at a length; default: `default_length`.
 
     `sdpa` is always taken: a class without it (GPT-J) runs its eager code, as a note says. Flash
     wants 16 bits.
     """
     narrow = precision is not Precision.FP32
-    length = length or architecture.sequence_length
+    length = length or default_length(architecture)
     return [*type_of(architecture).kernels_of(architecture, narrow, length)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from calculator.architecture import Architecture
+from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.models.measured import Technique
 from calculator.models.registry import type_of
 from calculator.plan import (
@@ -32,7 +32,6 @@ from calculator.planner.division import DIVISIONS
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
-USUAL_LENGTH: Final = 2048
 USUAL_RANK: Final = 16
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from calculator.architecture import Architecture
+from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, totals_within
@@ -19,7 +19,7 @@ from calculator.plan import (
     Plan,
     Precision,
 )
-from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK
+from calculator.planner.changes import USUAL_RANK
 from calculator.planner.need import Need, need_of_peak
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
@@ -94,7 +94,7 @@ def _tries(
     if plan.checkpointing is not Checkpointing.FULL:
         plan, changes = replace(plan, checkpointing=Checkpointing.FULL), (*changes, "checkpointing")
         yield plan, changes
-    if (plan.sequence_length or architecture.sequence_length) > USUAL_LENGTH:
+    if (plan.sequence_length or 0) > USUAL_LENGTH:
         shorter = replace(plan, sequence_length=USUAL_LENGTH)
         yield shorter, (*changes, f"{format_count(USUAL_LENGTH)} tokens")
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from calculator.architecture import USUAL_LENGTH
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.parameters import count_active, parameter_tensors
 from calculator.plan import Plan
-from calculator.planner.changes import USUAL_LENGTH
 from calculator.planner.communicate import low_rank_elements, sparse_bits
 from calculator.planner.run import Compression, Run
 from calculator.resolution import resolve
@@ -59,9 +59,7 @@ def subject_of(model: str, run: Run) -> Subject:
 @lru_cache(maxsize=32)
 def _named(model: str, length: int | None, groups: int | None) -> Subject:
     architecture = find_model(model)
-    if length is None and architecture.sequence_length > USUAL_LENGTH:
-        length = USUAL_LENGTH
-    plan = resolve(architecture, Plan(sequence_length=length, sharing_groups=groups))  # type: ignore[arg-type]  # None is the model's own
+    plan = resolve(architecture, Plan(sequence_length=length, sharing_groups=groups))  # type: ignore[arg-type]  # None is the default
     tensors = tuple(
         (tensor.shape, tensor.copies)
         for tensor in parameter_tensors(architecture, plan)

@@ -17,6 +17,7 @@ from calculator.estimate import (
     totals,
     totals_within,
 )
+from calculator.hf_config import from_config
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.peaks.trace import _known, record
 from calculator.plan import Checkpointing, Plan, Precision
@@ -110,7 +111,12 @@ def test_logits_that_do_not_fit_are_seen_without_recording_the_step() -> None:
     # of 131,072 tokens and a vocabulary of 128,256 they take 62.6 GiB in 32 bits, and as much again
     model = find_model("meta-llama/Llama-3.2-1B")
     before = record.cache_info().misses
-    assert totals_within(model, Plan(dropout=0.0), (2 * 131_072 * 128_256 * 4).__gt__) is None
+    assert (
+        totals_within(
+            model, Plan(sequence_length=131_072, dropout=0.0), (2 * 131_072 * 128_256 * 4).__gt__
+        )
+        is None
+    )
     assert record.cache_info().misses == before
 
 
@@ -264,12 +270,22 @@ def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(name: s
                     assert report.phases == plain.phases or acts
 
 
-def test_a_note_says_that_a_long_context_was_counted_whole_where_nobody_asked_for_it() -> None:
+def test_a_note_says_that_the_model_takes_longer_sequences_than_the_usual() -> None:
     long = find_model("Qwen/Qwen3-0.6B")
-    says = "Counted with 40,960 tokens, the longest sequence"
-    assert any(note.startswith(says) for note in estimate(long).notes)
+    says = "Counted with sequences of 2,048 tokens; the model takes up to 40,960."
+    assert says in estimate(long).notes
     for model, plan in ((long, Plan(sequence_length=4096)), (MODELS["gpt2-s"], Plan())):
-        assert not any("longest sequence" in note for note in estimate(model, plan).notes)
+        assert not any("takes up to" in note for note in estimate(model, plan).notes)
+
+
+def test_a_sequence_is_as_long_as_many_train_with_or_the_models_longest() -> None:
+    # facebook/opt-125m and gpt2: learned positions; a ViT has patches of a fixed image and a class
+    lengths = {"Qwen/Qwen3-0.6B": 2048, "meta-llama/Llama-3.1-8B": 2048, "gpt2-s": 1024}
+    lengths |= {"facebook/opt-125m": 2048, "google-bert/bert-base-uncased": 512}
+    for name, length in lengths.items():
+        assert resolve(find_model(name), Plan()).sequence_length == length
+    image = {"model_type": "vit", "image_size": 1024, "patch_size": 16}
+    assert resolve(from_config(image, "vit"), Plan()).sequence_length == 64 * 64 + 1
 
 
 @given(cases(), cases())

@@ -390,7 +390,7 @@ def test_the_largest_model_that_is_read_can_be_estimated(
     kind: str, layers: str, positions: str
 ) -> None:
     largest = {"model_type": kind, layers: 1_000_000, positions: 16_777_216}
-    report = estimate(from_config(largest, "here"))
+    report = estimate(from_config(largest, "here"), Plan(sequence_length=16_777_216))
     assert report.plan.sharing_groups == 1_000_000
     assert report.plan.sequence_length == 16_777_216
     for key in (layers, positions):

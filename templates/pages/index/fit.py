@@ -15,7 +15,7 @@ from calculator.catalog import GPUS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK
+from calculator.planner.changes import USUAL_RANK
 from calculator.planner.need import Need, Verdict, need_on
 from calculator.report import Report
 from calculator.techniques.lora import ALL_LINEAR
@@ -135,11 +135,9 @@ class Cell:
         return self.need.verdict(card.memory)
 
 
-def plan_for(architecture: Architecture, batch: int, way: Way) -> Plan:
-    """The plan of a cell: at most 2,048 tokens."""
-    longer = architecture.sequence_length > USUAL_LENGTH
-    length = {"sequence_length": USUAL_LENGTH} if longer else {}
-    return Plan.parse({"batch_size": batch, **length, **way.options})
+def plan_for(batch: int, way: Way) -> Plan:
+    """The plan of a cell."""
+    return Plan.parse({"batch_size": batch, **way.options})
 
 
 @cache
@@ -151,7 +149,7 @@ def cells(model: str, batch: int) -> tuple[Cell | None, ...]:
 def _cells(architecture: Architecture, batch: int) -> Iterator[Cell | None]:
     for way in WAYS:
         try:
-            yield Cell(way, estimate(architecture, plan_for(architecture, batch, way)))
+            yield Cell(way, estimate(architecture, plan_for(batch, way)))
         except InputError:
             yield None
 
@@ -168,7 +166,7 @@ def answer(model: str, batch: int, card: Gpu) -> int:
 
 def about(architecture: Architecture) -> str:
     """The model's size and the length of its sequences."""
-    report = estimate(architecture, plan_for(architecture, 1, WAYS[0]))
+    report = estimate(architecture, plan_for(1, WAYS[0]))
     tokens = format_count(report.plan.sequence_length)
     return f"{_rounded(report.parameters)} parameters, sequences of {tokens} tokens"
 
@@ -186,7 +184,7 @@ def _rounded(count: int) -> str:
 
 def query(architecture: Architecture) -> str:
     """The part of the calculator's address that all cells of a model share."""
-    plan = plan_for(architecture, 1, WAYS[0])
+    plan = plan_for(1, WAYS[0])
     return urlencode({"model": architecture.name, **plan.changed()})
 
 

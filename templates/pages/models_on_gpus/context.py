@@ -4,18 +4,18 @@ One table is for training the whole model, the other for adapters beside it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlencode
 
-from calculator.architecture import Architecture
+from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.catalog import GPUS, MODELS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.states import chosen
 from calculator.plan import Plan, Precision
 from calculator.planner.change import Cost
-from calculator.planner.changes import USUAL_LENGTH, USUAL_RANK
+from calculator.planner.changes import USUAL_RANK
 from calculator.planner.fit import Proposal, least_changes
 from calculator.planner.need import Verdict, need_on
 from calculator.report import Report
@@ -88,16 +88,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A table: what is trained, and the plan for it without a length."""
+    """A table: what is trained, and the plan for it."""
 
     name: str
     title: str
     plan: Plan
-
-    def plan_for(self, architecture: Architecture) -> Plan:
-        """The plan with at most 2,048 tokens."""
-        longer = architecture.sequence_length > USUAL_LENGTH
-        return replace(self.plan, sequence_length=USUAL_LENGTH) if longer else self.plan
 
 
 TRAININGS = (
@@ -113,7 +108,7 @@ def rows(training: Training) -> tuple[Row, ...]:
     """One row per model that can be trained so."""
     gpus = [GPUS[name] for name in SHOWN]
     return tuple(
-        _row(architecture, training.plan_for(architecture), gpus)
+        _row(architecture, training.plan, gpus)
         for architecture in map(find_model, (*MODELS, *CHECKPOINTS))
         if can_train(architecture, training)
     )

@@ -52,7 +52,8 @@ def test_a_config_of_defaults_has_the_parameters_and_buffers_of_the_real_class(k
     blocks = sum(-(-item.nbytes // 512) * 512 for item in real.buffers())
     assert buffer_bytes(counted, plan) == blocks
     assert plan.tied_embeddings == real.config.tie_word_embeddings
-    assert plan.sequence_length == real.config.max_position_embeddings
+    assert counted.sequence_length == real.config.max_position_embeddings
+    assert plan.sequence_length == min(2048, counted.sequence_length)
 
 
 def kernels(length: int, **config: Any) -> set[str]:

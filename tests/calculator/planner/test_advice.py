@@ -106,10 +106,8 @@ def test_where_no_gpu_helps_nothing_is_promised() -> None:
     assert "several GPUs together, which are counted for some models only" in advice.note
 
 
-def test_a_model_of_today_gets_gpus_and_a_length_at_which_people_train() -> None:
-    *_, advice = advise_in_steps(
-        find_model("meta-llama/Llama-3.1-70B"), Plan(), find_gpu("a100-80")
-    )
+def test_a_model_at_its_longest_gets_gpus_and_a_length_at_which_people_train() -> None:
+    advice = advice_for("meta-llama/Llama-3.1-70B", "a100-80", sequence_length=131_072)
     assert advice.ways[0].words.endswith("4 bits (QLoRA)")
     adapters, in_ram, whole = (one for one in advice.ways if "FSDP" in one.words)
     assert whole.words.endswith("with FSDP, checkpointing and 2,048 tokens")
@@ -150,7 +148,9 @@ def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
 
 def test_four_changes_of_a_model_on_several_gpus_are_one_search_for_shards() -> None:
     """With other divisions beside them, the same took sentences of forty words."""
-    first = advice_for("meta-llama/Llama-3.1-70B", "a100-80", gpus=8).ways[0]
+    first = advice_for("meta-llama/Llama-3.1-70B", "a100-80", gpus=8, sequence_length=131_072).ways[
+        0
+    ]
     assert first.words == (
         "Use 8 of this GPU with FSDP, LoRA of rank 16 on 16-bit weights, checkpointing and "
         "2,048 tokens"
@@ -176,7 +176,7 @@ def test_a_step_divided_by_layers_gets_shards_on_several_gpus_too() -> None:
 
 def test_a_model_of_unusual_length_gets_adapters_at_the_usual_one_and_several_gpus() -> None:
     # Qwen3-8B's config.json names 40,960 positions; 8.19 billion weights take 15.3 GiB in 16 bits
-    *_, advice = advise_in_steps(find_model("Qwen/Qwen3-8B"), Plan(), find_gpu("rtx-4090"))
+    advice = advice_for("Qwen/Qwen3-8B", "rtx-4090", sequence_length=40_960)
     adapters = [way for way in advice.ways if way.plan and way.plan.lora]
     assert adapters == list(advice.ways[: len(adapters)])
     assert adapters
