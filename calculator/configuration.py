@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from calculator.errors import InputError
 from calculator.nesting import is_too_deep
+from calculator.wrong_files import describe_file, describe_text
 
 LARGEST_SIZE: Final = 1_000_000_000
 MOST_LAYERS: Final = 1_000_000
@@ -30,6 +31,7 @@ _HARMLESS = """
     begin_suppress_tokens num_return_sequences output_scores return_dict_in_generate
     remove_invalid_values exponential_decay_length_penalty
     use_bfloat16 tf_legacy_loss cross_attention_hidden_size
+    sentence_transformers sbert_ce_default_activation_function dual_chunk_attention_config
     transformers.js_config unsloth_version unsloth_fixed is_llama_config
 """
 HARMLESS: Final = frozenset(_HARMLESS.split())
@@ -188,7 +190,11 @@ def parse(text: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text)
     except ValueError as error:
-        raise InputError("model", name, f"must be a config.json: {error}") from None
+        rule = f"must be a config.json: {describe_text(text) or error}"
+        raise InputError("model", name, rule) from None
     if not isinstance(values, dict):
-        raise InputError("model", name, "must be a config.json: an object with model_type")
+        kind = "a list" if isinstance(values, list) else "one value"
+        raise InputError("model", name, f"must be a config.json: is {kind}, no object with keys")
+    if "model_type" not in values and (found := describe_file(values)):
+        raise InputError("model", name, f"must be a config.json: {found}")
     return values

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.errors import InputError, one_line
-from calculator.models.registry import TYPES
+from calculator.models.registry import ALIKE, TYPES
+from calculator.packing import packing_note
+
+# Beginnings of keys about what a model of pictures and text has beside its text model.
+_BESIDE_TEXT: Final = ("vision_", "image_", "video_", "audio_")
 
 
 def can_read(kind: object) -> bool:
@@ -23,16 +28,11 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     text = text_model(config)
     kind = text.get("model_type")
     if not isinstance(kind, str) or not can_read(kind):
-        raise InputError("model_type", kind, _unknown(config))
+        rule = f"model_type must be one of: {', '.join(filter(can_read, TYPES))}"
+        raise InputError("model_type", config.get("model_type"), rule)
     values = Configuration(text)
-    found = values.value("quantization_config")
-    found = config.get("quantization_config") if found is None else found
-    if found is not None:
-        rule = (
-            "quantized weights cannot be trained: remove this key to count the weights in the "
-            "plan's precision; QLoRA is a LoRA rank with a base in 4 bits (--quantization)"
-        )
-        raise InputError("quantization_config", found, rule)
+    packed = values.value("quantization_config")
+    packed = config.get("quantization_config") if packed is None else packed
     values.only("output_attentions", False)
     values.only("output_hidden_states", False)
     values.only("chunk_size_feed_forward", 0)
@@ -40,40 +40,45 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     values.check_all_understood()
     counted = TYPES[kind].counted
     note = _class_note(values, counted) if text is config else _inner_note(config, counted)
-    return _described(architecture, title or name, note)
+    return _described(architecture, title or name, f"{note} {packing_note(packed)}")
 
 
 def text_model(config: Mapping[str, object]) -> Mapping[str, object]:
     """The values of the model that is counted: of a larger model's, those of its text model.
 
-    The class of a text model that stands in larger models on the Hub reads the same part of such a
-    config.json. Of any other the config is returned as it is.
+    A type that has the layers of another gets that one's name. Of any other type the config is
+    returned as it is.
 
     Source: transformers (configuration_utils.py, from_pretrained)
     """
-    kind, text = config.get("model_type"), config.get("text_config")
-    if not isinstance(kind, str) or can_read(kind) or not isinstance(text, Mapping):
-        return config
-    inner = str(text.get("model_type"))
-    return text if can_read(inner) and TYPES[inner].is_inner else config
-
-
-def _unknown(config: Mapping[str, object]) -> str:
-    """The rule that a config breaks whose type is not known."""
     text = config.get("text_config")
-    if isinstance(text, Mapping) and can_read(text.get("model_type")):
-        return (
-            "the model around its text model cannot be counted: to count the text model alone, "
-            "give the object at text_config instead"
-        )
-    return f"model_type must be one of: {', '.join(filter(can_read, TYPES))}"
+    if not can_read(config.get("model_type")) and isinstance(text, Mapping):
+        inner = _alike(text)
+        return inner if can_read(inner.get("model_type")) else config
+    return _alike(config)
+
+
+def _alike(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The values as the type reads them that has the same layers."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in ALIKE:
+        return config
+    found = {key: value for key, value in config.items() if not key.startswith(_BESIDE_TEXT)}
+    scaling = found.get("rope_scaling")
+    if isinstance(scaling, Mapping) and "mrope_section" in scaling:
+        del found["rope_scaling"]  # places of a picture's parts: tables of the same size
+    return {**found, "model_type": ALIKE[kind], "architectures": None}
 
 
 def _inner_note(config: Mapping[str, object], counted: str) -> str:
-    """A note on the part of a larger model that is counted."""
+    """A note on the part of a larger model, or the type, that is counted."""
+    kind = one_line(config.get("model_type"))
+    text = config.get("text_config")
+    if not isinstance(text, Mapping) and "vision_config" not in config:
+        return f"The configuration is of {kind}; counted is {counted}, which has its layers."
     return (
-        f"The configuration is of {one_line(config.get('model_type'))}; counted is its text model "
-        f"alone, {counted}, as that class reads the configuration."
+        f"The configuration is of {kind}; counted is its text model alone, {counted}, as that "
+        "class reads the configuration. What it has for pictures is not counted."
     )
 
 

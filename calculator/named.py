@@ -7,8 +7,8 @@ from calculator.architecture import Architecture
 from calculator.catalog import find_model, is_known, known_shape
 from calculator.catalog.names import hub_id
 from calculator.config_file import read_config, read_values
-from calculator.hf_config import from_config, text_model
-from calculator.program.origin import Origin, origin_at, origin_of
+from calculator.hf_config import from_config
+from calculator.program.origin import Origin, loaded_values, origin_at, origin_of
 
 
 def architecture_named(name: str, offline: bool = False) -> Architecture:
@@ -33,7 +33,7 @@ def origin_named(name: str, offline: bool = False) -> Origin:
     if _is_path(name):
         return origin_at(name, read_values(Path(name)))
     if (values := _on_the_hub(name, offline)) is not None:
-        return Origin(_from_hub(values, name), hub_id(name), "", text_model(values))
+        return Origin(_from_hub(values, name), hub_id(name), "", loaded_values(values))
     return origin_of(name if is_known(name) else known_shape(name) or name)
 
 

@@ -58,6 +58,18 @@ PLACES: Final = {
     "deepseek_v3": "deepseek_v3.DeepseekV3",
 }
 
+# Types with the layers of another one, key for key; counted is that one's class.
+ALIKE: Final = {
+    "camembert": "roberta",
+    "kimi_k2": "deepseek_v3",
+    "qwen2_vl": "qwen2",
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
+}
+
 
 class Types(MutableMapping[str, type[Model]]):
     """Classes by name; a module is imported when its class is asked for: most visits need one."""

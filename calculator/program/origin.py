@@ -7,6 +7,7 @@ from typing import Any, Final
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model
 from calculator.configuration import Configuration
+from calculator.errors import InputError
 from calculator.hf_config import from_config, text_model
 from calculator.models.registry import TYPES, type_of
 
@@ -76,6 +77,20 @@ def origin_at(path: str, values: Mapping[str, Any], name: str = "") -> Origin:
     """The model that a config.json's values describe; `name` is shown for it.
 
     Raises:
-        InputError: for a model that the calculator cannot count.
+        InputError: for a model that the calculator cannot count, or no program can load.
     """
-    return Origin(from_config(values, name or path), "", path, text_model(values))
+    architecture = from_config(values, name or path)
+    return Origin(architecture, "", path, loaded_values(values))
+
+
+def loaded_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values of the model that a program loads by a config.json.
+
+    Raises:
+        InputError: for a part of a larger model that no class loads alone.
+    """
+    found = text_model(values)
+    if found is not values and not TYPES[str(found["model_type"])].is_inner:
+        rule = "no program is written for a part of it: give a config.json of its text model alone"
+        raise InputError("model_type", values.get("model_type"), rule)
+    return found

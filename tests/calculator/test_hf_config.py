@@ -246,7 +246,6 @@ REFUSED = [
     ("gptj", "rotary_dim", None),
     *((kind, "tie_word_embeddings", "false") for kind in CLASSES),
     *((kind, "output_hidden_states", True) for kind in CLASSES),
-    *((kind, "quantization_config", {"bits": 4}) for kind in CLASSES),
     *((kind, "a_key_nobody_knows", False) for kind in CLASSES),
 ]
 

@@ -179,23 +179,91 @@ def test_the_class_of_the_text_model_reads_the_same_of_a_larger_models_configura
     assert plan.tied_embeddings == real.config.tie_word_embeddings
 
 
-def test_quantized_weights_around_a_text_model_are_refused() -> None:
+# keys of published config.json files: around a text model, or beside its keys
+PICTURES = {
+    "llava": {"text_config": {"model_type": "llama", **SMALL}, "image_token_index": 5},
+    "mistral3": {"text_config": {"model_type": "mistral", **SMALL}, "vision_config": {}},
+    "internvl": {"text_config": {"model_type": "qwen2", **SMALL}, "vision_config": {}},
+    "qwen3_vl": {
+        "text_config": {
+            "model_type": "qwen3_vl_text",
+            **SMALL,
+            "rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]},
+        }
+    },
+    "qwen2_5_vl": {
+        **SMALL,
+        "vision_start_token_id": 5,
+        "vision_config": {"depth": 32},
+        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+    },
+}
+ALONE = {"llava": "llama", "mistral3": "mistral", "internvl": "qwen2", "qwen3_vl": "qwen3"}
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_of_a_model_that_sees_pictures_the_text_model_is_counted_and_a_note_says_so(
+    kind: str,
+) -> None:
+    model = from_config({"model_type": kind, **PICTURES[kind]}, "m")
+    alone = from_config({"model_type": ALONE.get(kind, "qwen2"), **SMALL}, "m")
+    assert replace(model, note=alone.note) == alone
+    assert "What it has for pictures is not counted" in model.note
+
+
+@pytest.mark.parametrize(
+    ("packed", "words"),
+    [
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "LoRA and quantization nf4."),
+        (
+            {
+                "load_in_4bit": True,
+                "bnb_4bit_quant_type": "fp4",
+                "bnb_4bit_use_double_quant": True,
+            },
+            "LoRA and quantization fp4-double.",
+        ),
+        ({"quant_method": "mxfp4"}, "by mxfp4; training unpacks them to 16 bits"),
+        ({"quant_method": "fp8"}, "by fp8; training unpacks them to 16 bits"),
+        ({"quant_method": "gptq", "bits": 4}, "by gptq, in which they cannot be trained"),
+        ({"bits": 4}, "by an unnamed method"),
+    ],
+)
+@pytest.mark.parametrize("larger", [False, True])
+def test_packed_weights_are_counted_whole_with_a_note_on_what_training_does(
+    packed: dict[str, object], words: str, larger: bool
+) -> None:
     inner = {"model_type": "gemma3_text", **SMALL}
-    config = {"model_type": "gemma3", "text_config": inner, "quantization_config": {"bits": 4}}
-    with pytest.raises(InputError, match="quantized weights cannot be trained"):
-        from_config(config, "q")
+    config = {"model_type": "gemma3", "text_config": inner} if larger else inner
+    found = from_config({**config, "quantization_config": packed}, "q")
+    assert words in found.note
+    assert replace(found, note="") == replace(from_config(config, "q"), note="")
 
 
-def test_of_another_larger_model_the_text_model_is_asked_for() -> None:
-    text = {"model_type": "llama", **SMALL}
-    with pytest.raises(InputError, match="give the object at text_config instead"):
-        from_config({"model_type": "llava", "text_config": text}, "l")
-
-
-def test_quantized_weights_are_refused_with_what_to_do() -> None:
-    with pytest.raises(InputError, match="QLoRA") as caught:
-        from_config({"model_type": "llama", **SMALL, "quantization_config": {"bits": 4}}, "q")
+def test_packing_that_is_no_object_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        from_config({"model_type": "llama", **SMALL, "quantization_config": 4}, "q")
     assert caught.value.field == "quantization_config"
+
+
+@pytest.mark.skipif(not find_spec("transformers"), reason="the classes are in transformers")
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")  # of the libraries, which are not ours
+def test_a_type_with_the_layers_of_another_has_as_many_parameters() -> None:
+    torch, transformers = map(importlib.import_module, ("torch", "transformers"))
+    small = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+    camembert = {"model_type": "camembert", **small, "intermediate_size": 96, "vocab_size": 99}
+    with torch.device("meta"):
+        settings = transformers.CamembertConfig(**camembert)
+        real = transformers.CamembertForMaskedLM(settings)
+        text = transformers.Qwen3VLTextConfig(**SMALL)
+        inner = transformers.Qwen3VLTextModel(text)
+    counted = from_config(camembert, "c")
+    plan = resolve(counted, Plan())
+    assert count_parameters(counted, plan) == sum(item.numel() for item in real.parameters())
+    counted = from_config({"model_type": "qwen3_vl_text", **SMALL}, "q")
+    plan = resolve(counted, Plan(tied_embeddings=True))
+    assert count_parameters(counted, plan) == sum(item.numel() for item in inner.parameters())
 
 
 def test_whisper_has_no_target_longer_than_its_positions() -> None:
