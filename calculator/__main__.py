@@ -12,6 +12,7 @@ from calculator.commandline import add_plan_options, given_options, plan_from
 from calculator.curve import curve
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.estimate import estimate
+from calculator.explaining import describe_message, read_text
 from calculator.named import architecture_named, origin_named
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
@@ -83,6 +84,15 @@ def build_parser() -> argparse.ArgumentParser:
         help="a loop of one's own, which takes the step that is counted (default), or Trainer",
     )
     add_plan_options(code)
+    why = commands.add_parser(
+        "explain", help="what an out-of-memory message means beside a plan, and what to change"
+    )
+    _add_model(why)
+    why.add_argument(
+        "message", nargs="?", default="-", help="a file with the message; default: standard input"
+    )
+    add_plan_options(why)
+    why.add_argument("--gpu", help="the card; default: one with the memory of the message")
     table = commands.add_parser("models", help="the models known by name")
     table.add_argument("--json", action="store_true", help="print a JSON list")
     add_planner_commands(commands)
@@ -123,6 +133,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print_curve(arguments)
         elif arguments.command == "code":
             _print_program(arguments)
+        elif arguments.command == "explain":
+            _print_explanation(arguments)
         else:
             status = _print_estimate(arguments)
         sys.stdout.flush()
@@ -156,6 +168,13 @@ def _print_program(arguments: argparse.Namespace) -> None:
     """Print the program of a plan."""
     origin, form = origin_named(arguments.model, arguments.offline), Form(arguments.form)
     print(write_program(origin, plan_from(arguments), form), end="")
+
+
+def _print_explanation(arguments: argparse.Namespace) -> None:
+    """Print what an out-of-memory message means."""
+    model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
+    gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
+    print(describe_message(model, plan, gpu, read_text(arguments.message)))
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -18,7 +18,9 @@ LOADER = TOOLS / "package_loader.py"
 LOOP = TOOLS / "event_loop.py"
 CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py", TOOLS / "exercise.py")
 # Modules that only the command line needs.
-COMMAND_LINE = ("__main__.py", "commandline.py", "config_file.py", "hub.py", "named.py")
+COMMAND_LINE = (
+    *("__main__.py", "commandline.py", "config_file.py", "explaining.py", "hub.py", "named.py"),
+)
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 # The oldest date a zip can hold: the same bytes at every build.
 EPOCH = (1980, 1, 1, 0, 0, 0)

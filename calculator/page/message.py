@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from calculator.estimate import estimate
 from calculator.page.states import Params, chosen, read_state, text_of
-from calculator.planner.out_of_memory import FIELD, Cause, Message, explain, read_message
+from calculator.planner.out_of_memory import FIELD, Cause, explain, read_message, sizes_of
 from calculator.units import GiB, format_bytes
 
 # causes after which the advice above is what helps
@@ -24,7 +24,10 @@ def explain_message(params: Params) -> dict[str, Any]:
     report = estimate(architecture, plan, gpu.generation)
     card = {**state, "gpu_memory": f"{message.capacity / GiB:.2f}"}
     return {
-        "rows": _rows(message),
+        "rows": [
+            {"label": label, "text": format_bytes(size)}
+            for label, size in sizes_of(message).items()
+        ],
         "plan": {"label": "Peak of the plan", "text": format_bytes(report.gpu.total)},
         "findings": [
             {
@@ -40,15 +43,3 @@ def explain_message(params: Params) -> dict[str, Any]:
             for finding in explain(message, report, gpu)
         ],
     }
-
-
-def _rows(message: Message) -> list[dict[str, str]]:
-    sizes = {
-        "Asked for": message.asked,
-        "Taken by tensors": message.allocated,
-        "Reserved and unused": message.unallocated,
-        "Other processes": message.foreign,
-        "Free": message.free,
-        "The GPU's memory": message.capacity,
-    }
-    return [{"label": label, "text": format_bytes(size)} for label, size in sizes.items()]

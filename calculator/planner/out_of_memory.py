@@ -1,7 +1,7 @@
 """PyTorch's out-of-memory message: what it says, and what it means beside a plan.
 
 The present text (since 2.1) and the two before it are read: with "reserved in total" (1.5 to 2.0)
-and with "cached" (before).
+and with "cached" (before); those of ROCm and Intel's GPUs are the present one, Metal has its own.
 
 Source: torch (c10/cuda/CUDACachingAllocator.cpp; pytorch/pytorch pull request 13751)
 """
@@ -29,6 +29,8 @@ LESS_FOR_PROGRAMS: Final = 50
 OWN_BESIDES: Final = 1536 * MiB
 # sizes in a message are rounded to hundredths
 SAME_MEMORY: Final = GiB // 100
+# the driver's unit
+DRIVER_PIECE: Final = 2 * MiB
 # other processes are worth a word from here up
 WORTH_A_WORD: Final = 256 * MiB
 
@@ -41,6 +43,13 @@ _SIZE: Final = r"(?<![\d.])(\d{1,9}(?:\.\d{1,6})?) (bytes|KiB|MiB|GiB)"
 _BEGINS: Final = "Tried to allocate"
 # marks that a quoted or emphasised message has between its words
 _BETWEEN: Final = re.compile(r"[\s>*`|]+")
+_METAL_SIZE: Final = r"(\d{1,9}(?:\.\d{1,6})?) (bytes|KB|MB|GB)"
+_METAL: Final = re.compile(
+    rf"MPS allocated: {_METAL_SIZE}, other allocations: {_METAL_SIZE}, max allowed: {_METAL_SIZE}\)"
+    rf"\. Tried to allocate {_METAL_SIZE}"
+)
+# Intel's GPUs: PyTorch does not say what is free
+_INTEL: Final = "XPU out of memory"
 _OTHER: Final = re.compile(rf"Process \d{{1,12}} has {_SIZE} memory in use")
 
 
@@ -96,25 +105,48 @@ def read_message(text: str) -> Message:
     if len(text) > LONGEST_MESSAGE:
         rule = f"must have at most {LONGEST_MESSAGE:,} characters: paste the message alone"
         raise InputError(FIELD, f"{len(text):,} characters", rule)
-    _, begins, rest = _BETWEEN.sub(" ", text).partition(_BEGINS)
+    plain = _BETWEEN.sub(" ", text)
+    if found := _METAL.search(plain):
+        return _of_metal(found)
+    before, begins, rest = plain.partition(_BEGINS)
     if not begins:
         rule = f"must be PyTorch's out-of-memory message, with the words '{_BEGINS}'"
         raise InputError(FIELD, text.strip(), rule)
     message = begins + rest.partition(_BEGINS)[0]
     is_present = re.search(r"total capaci?ty of", message) is not None
     allocated = _find(message, rf"{_SIZE} {'is allocated by PyTorch' if is_present else 'already'}")
-    capacity, free, unallocated = _present(message) if is_present else _older(message, allocated)
+    read = _of_intel if is_present and _INTEL in before else _present if is_present else _older
+    capacity, free, unallocated = read(message, allocated)
     asked = _find(message, rf"{_BEGINS} {_SIZE}")
     others = _others(message, allocated) if is_present else None
     return Message(asked, capacity, free, allocated, unallocated, others)
 
 
-def _present(message: str) -> tuple[int, int, int]:
+def _present(message: str, _allocated: int) -> tuple[int, int, int]:
     return (
         _find(message, rf"total capaci?ty of {_SIZE}"),
         _find(message, rf"of which {_SIZE} is free"),
         _find(message, rf"{_SIZE} is reserved by PyTorch but unallocated"),
     )
+
+
+def _of_intel(message: str, allocated: int) -> tuple[int, int, int]:
+    """The same without what is free."""
+    capacity = _find(message, rf"total capaci?ty of {_SIZE}")
+    unallocated = _find(message, rf"{_SIZE} is reserved by PyTorch but unallocated")
+    return capacity, max(0, capacity - allocated - unallocated), unallocated
+
+
+def _of_metal(found: re.Match[str]) -> Message:
+    """Metal's message writes GB for 2^30 bytes, and names this process alone.
+
+    Source: torch (aten/src/ATen/mps/MPSAllocator.mm, format_size)
+    """
+    allocated, other, most, asked = (
+        _bytes(number, unit.replace("B", "iB") if unit != "bytes" else unit)
+        for number, unit in zip(found.groups()[::2], found.groups()[1::2], strict=True)
+    )
+    return Message(asked, most, max(0, most - allocated - other), allocated, 0, 0)
 
 
 def _older(message: str, allocated: int) -> tuple[int, int, int]:
@@ -148,6 +180,18 @@ def _bytes(number: str, unit: str) -> int:
     return round(float(number) * _UNITS[unit])
 
 
+def sizes_of(message: Message) -> dict[str, int]:
+    """The sizes of a message by their labels."""
+    return {
+        "Asked for": message.asked,
+        "Taken by tensors": message.allocated,
+        "Reserved and unused": message.unallocated,
+        "Other processes": message.foreign,
+        "Free": message.free,
+        "The GPU's memory": message.capacity,
+    }
+
+
 class Cause(StrEnum):
     """A message's cause under a plan."""
 
@@ -156,6 +200,7 @@ class Cause(StrEnum):
     OTHER_PLAN = "another plan"
     SAME_PLAN = "this plan"
     FRAGMENTATION = "fragmentation"
+    FULL = "the GPU was full"
     FREE = "memory was free"
     TOO_LARGE = "too large"
     SHOULD_FIT = "should fit"
@@ -169,6 +214,11 @@ class Finding:
     title: str
     words: str
     remedy: str
+
+
+def _in_pieces(message: Message) -> int:
+    """Bytes that may be free and still not enough: two roundings, a piece, and what lies apart."""
+    return 2 * SAME_MEMORY + DRIVER_PIECE + message.asked // 32
 
 
 def explain(message: Message, report: Report, gpu: Gpu) -> list[Finding]:
@@ -222,7 +272,16 @@ def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
             "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; before PyTorch 2.1, "
             "max_split_size_mb:128.",
         )
-    if message.free >= message.asked:
+    if message.asked <= message.free < message.asked + _in_pieces(message):
+        yield Finding(
+            Cause.FULL,
+            "The GPU was full",
+            f"{format_bytes(message.free)} was free and {asked} was requested, nearly as much: the "
+            "driver gives memory in pieces of 2 MiB that need not lie side by side, and the "
+            "message rounds.",
+            "Free a little more: a smaller micro-batch or sequence.",
+        )
+    elif message.free >= message.asked:
         yield Finding(
             Cause.FREE,
             "The driver had enough left",

@@ -1,12 +1,16 @@
 """Messages that people posted, read and explained."""
 
+import io
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calculator.__main__ import main
 from calculator.catalog import find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -219,3 +223,57 @@ def test_the_page_gets_an_error_about_the_message() -> None:
     error = asked(message="no")["error"]
     assert error["field"] == "message"
     assert asked()["error"]["field"] == "message"
+
+
+# of PyTorch 2.5 on a Mac: MPSAllocator.mm writes GB for 2^30 bytes
+METAL = """RuntimeError: MPS backend out of memory (MPS allocated: 17.23 GB, other allocations: \
+1.05 GB, max allowed: 18.13 GB). Tried to allocate 500.00 MB on private pool."""
+# c10/xpu/XPUCachingAllocator.cpp of PyTorch 2.6, which does not know what is free
+INTEL = """torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a \
+total capacity of 15.91 GiB. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 MiB \
+is reserved by PyTorch but unallocated. Please use `empty_cache` to release memory."""
+
+
+def test_metal_and_intel_say_less_and_are_read() -> None:
+    read = read_message(METAL)
+    assert read == Message(size(500, MiB), size(18.13), 0, size(17.23), 0, 0)
+    read = read_message(INTEL)
+    free = size(15.91) - 14 * GiB - 100 * MiB
+    assert read == Message(2 * GiB, size(15.91), free, 14 * GiB, 100 * MiB)
+    assert read_message(PRESENT.replace("CUDA", "HIP")) == read_message(PRESENT)
+
+
+FULL = Message(size(1.20), size(23.64), size(1.22), size(21.9), 50 * MiB, 0)
+
+
+@pytest.mark.parametrize(
+    ("free", "cause"),
+    [(1.22, Cause.FULL), (1.20, Cause.FULL), (1.4, Cause.FREE), (12.0, Cause.FREE)],
+)
+def test_a_full_card_is_no_limit_of_another_kind(free: float, cause: Cause) -> None:
+    found = causes(replace(FULL, free=size(free)), FITS)
+    assert {Cause.FULL, Cause.FREE} & set(found) == {cause}
+
+
+def test_the_command_line_explains_a_message_and_ends_with_what_to_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(f"Traceback (most recent call last):\n{PRESENT}", encoding="utf-8")
+    assert main(["explain", "gpt2-xl", str(path), "--batch-size", "8"]) == 0
+    said = capsys.readouterr().out
+    assert "GPU with 31.47 GiB" in said  # the message's card
+    assert "What would make it fit:" in said
+    monkeypatch.setattr("sys.stdin", io.StringIO(ONE_PROCESS))
+    assert main(["explain", "gpt2-s", "--gpu", "Tesla T4"]) == 0
+    said = capsys.readouterr().out
+    assert "Tesla T4 16 GB: fits." in said
+    assert "Largest micro-batch" in said
+
+
+@pytest.mark.parametrize("words", ["explain gpt2-s no-such-file", "explain gpt2-s ."])
+def test_a_message_that_cannot_be_read_is_one_line(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.startswith("error: message = ")
