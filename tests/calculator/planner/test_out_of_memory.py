@@ -230,8 +230,8 @@ METAL = """RuntimeError: MPS backend out of memory (MPS allocated: 17.23 GB, oth
 1.05 GB, max allowed: 18.13 GB). Tried to allocate 500.00 MB on private pool."""
 # c10/xpu/XPUCachingAllocator.cpp of PyTorch 2.6, which does not know what is free
 INTEL = """torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a \
-total capacity of 15.91 GiB. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 MiB \
-is reserved by PyTorch but unallocated. Please use `empty_cache` to release memory."""
+total capacity of 15.91 GiB. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 \
+MiB is reserved by PyTorch but unallocated. Please use `empty_cache` to release memory."""
 
 
 def test_metal_and_intel_say_less_and_are_read() -> None:
