@@ -5,41 +5,35 @@ first has no optimizer states yet; its update makes them. Every step begins with
 that the one before left.
 
 What other streams use is not modeled: blocks that FSDP's gathers and reductions hold a little
-longer, and NCCL's own buffers, which no allocator counts. The weights of a layer are loaded in the
-order in which they are used, not in that of their names.
+longer, and NCCL's own buffers, which no allocator counts.
 
-Source: torch, transformers (modeling_utils.py, caching_allocator_warmup; core_model_loading.py),
-bitsandbytes (quantize_4bit), peft (utils/other.py, prepare_model_for_kbit_training)
+Source: torch, transformers (modeling_utils.py, caching_allocator_warmup)
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import prod
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Final
 
 from calculator.allocator import BLOCK, Block, CachingAllocator, round_block
 from calculator.architecture import Architecture
-from calculator.autograd.graph import Parameter
-from calculator.autograd.sizes import Numbers, Size, number_of
+from calculator.autograd.sizes import Size
 from calculator.estimate import fullest_part, static_of
-from calculator.layers.layer import Buffer
+from calculator.loaded import weights_of
 from calculator.parallel import bucket_bytes, collectives
-from calculator.parameters import counted_of, parameter_tensors
+from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
-from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
+from calculator.peaks.prepare import Prepared, prepare
 from calculator.peaks.step import inputs_of
-from calculator.plan import BaseBits, Offload, Plan, Precision, Update
+from calculator.plan import Offload, Plan, Update
 from calculator.resolution import resolve
 from calculator.states import Statics, state_count
 
 STEPS: Final = 3
 # so many micro-steps after the first one stand for all
 LATER: Final = 2
-# bytes of a weight as transformers loads it before it is packed in 4 bits, or widened to 32
-NARROW: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +83,6 @@ def reserved(
     program = Program(fullest_part(architecture, resolved), resolved, workspaces)
     program.run(allocator)
     return Reserved(allocator.peak_allocated, allocator.peak_reserved)
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """Bytes of a weight or table, and of what is loaded before it is packed or widened, or 0."""
-
-    size: int
-    loaded: int = 0
-    is_packed: bool = False
-    is_trained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,25 +292,3 @@ def divided(total: int, sizes: Sequence[int]) -> list[int]:
     if whole > total:
         return divided(total, [size * total // whole // BLOCK * BLOCK for size in sizes])
     return [*sizes, total - whole]
-
-
-def weights_of(architecture: Architecture, plan: Plan) -> Iterator[Weight]:
-    """Every weight and table, layer by layer."""
-    numbers = numbers_of(architecture, plan)
-    for copies, group in groupby(counted_of(architecture, plan), key=itemgetter(1)):
-        yield from [_weight(item, numbers, plan) for item, _ in group] * copies
-
-
-def _weight(item: Parameter | Buffer, numbers: Numbers, plan: Plan) -> Weight:
-    elements = prod(number_of(size, numbers) for size in item.shape)
-    own = mode_of(plan).weights.width if isinstance(item, Buffer) else plan.weight_bytes
-    width = item.dtype.width if item.dtype else own
-    if isinstance(item, Buffer):
-        return Weight(elements * width)
-    is_packed = item.packed > 1
-    size = -(-elements * width // item.packed)
-    trained = item.trained and bool(plan.lora)
-    loads_narrow = plan.quantization is not BaseBits.NONE and plan.precision is not Precision.FP32
-    if trained or not (is_packed or (loads_narrow and width > NARROW)):
-        return Weight(size, is_trained=trained)
-    return Weight(size, elements * (NARROW if loads_narrow else 4), is_packed)

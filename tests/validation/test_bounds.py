@@ -1,0 +1,54 @@
+"""Computed reserved bytes against real cards' figures, by kind of plan."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import cache
+from statistics import median
+
+import pytest
+
+from calculator.bounds import FUSED, PACKED, WITH_SCORES, Range, range_of
+from calculator.reserved import Workspaces, reserved
+from validation import fitcheck
+from validation.by_hand import repeated_by_hand
+from validation.published_rows import Figure
+
+# cuBLAS' default workspace before Hopper, for the thread of each pass
+WORKSPACES = Workspaces((8_519_680,), (8_519_680,))
+
+
+@cache
+def compared() -> list[tuple[Range, float, float]]:
+    """Of each step its range, and real allocated and reserved bytes over computed ones."""
+    return [*_compared()]
+
+
+def _compared() -> Iterator[tuple[Range, float, float]]:
+    for row in fitcheck.source().rows:
+        # as the measuring script's own loop and formats are
+        plan = row.plan.but(loop="function", format="fp16")
+        shape = row.architecture
+        with repeated_by_hand(shape) if row.by_hand else nullcontext(shape) as architecture:
+            found = reserved(architecture, plan, WORKSPACES)
+        real = row.in_bytes(row.more[Figure.OF_ALLOCATOR])
+        yield range_of(plan), row.bytes / found.allocated, real / found.reserved
+
+
+def test_allocated_bytes_of_a_t4_are_within_half_a_percent() -> None:
+    errors = sorted(abs(allocated - 1) for _, allocated, _ in compared())
+    assert median(errors) <= 0.001
+    assert errors[-1] <= 0.005
+
+
+def test_reserved_bytes_of_a_t4_are_within_eight_percent_in_nine_of_ten() -> None:
+    errors = sorted(abs(ratio - 1) for *_, ratio in compared())
+    assert median(errors) <= 0.03
+    assert errors[len(errors) * 9 // 10] <= 0.08
+
+
+@pytest.mark.parametrize("kind", [FUSED, PACKED, WITH_SCORES])
+def test_a_range_holds_nine_of_ten_steps_that_it_stands_on(kind: Range) -> None:
+    ratios = [ratio for found, _, ratio in compared() if found is kind]
+    assert len(ratios) == kind.steps
+    held = [kind.low <= 1000 * ratio <= kind.high for ratio in ratios]
+    assert sum(held) >= 0.9 * len(held)
