@@ -581,7 +581,7 @@ Tensor& wide_product(const Tensor& one, const Tensor& other, at::ScalarType, Ten
   return out;
 }
 
-// What PyTorch's CUDA build picks on a GPU of compute capability 8.0
+// What PyTorch's CUDA build picks on a GPU of this compute capability
 // (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 bool may_use_flash(const sdp::sdp_params& params) {
   const auto type = params.query.scalar_type();
@@ -594,15 +594,16 @@ bool may_use_flash(const sdp::sdp_params& params) {
   const bool grouped = params.enable_gqa && params.value.size(1) == key_heads &&
       key_heads != 0 && heads % key_heads == 0;
   const bool heads_fit = (heads == key_heads && heads == params.value.size(1)) || grouped;
-  return half && !params.attn_mask.has_value() && widths && width <= 256 && square && heads_fit;
+  return capability >= 80 && half && !params.attn_mask.has_value() && widths && width <= 256 &&
+      square && heads_fit;
 }
 
 bool may_use_efficient(const sdp::sdp_params& params) {
   const auto type = params.query.scalar_type();
-  const bool half = type == at::kHalf || type == at::kBFloat16;
-  const int64_t multiple = half ? 8 : 4;
+  const bool half = type == at::kHalf || (type == at::kBFloat16 && capability >= 80);
+  const int64_t multiple = half ? 8 : (capability >= 80 ? 4 : 1);
   const auto aligned = [&](const Tensor& tensor) {
-    return tensor.storage_offset() % multiple == 0;
+    return capability < 80 || tensor.storage_offset() % multiple == 0;
   };
   return (half || type == at::kFloat) && params.key.size(-1) == params.query.size(-1) &&
       params.query.size(-1) % multiple == 0 && params.value.size(-1) % multiple == 0 &&
@@ -751,6 +752,8 @@ int64_t counting_alive(Entry* room) {
   }
   return static_cast<int64_t>(alive.size());
 }
+// The compute capability of the card whose choice of attention kernels is counted.
+void counting_capability(int32_t ten_times) { capability = ten_times; }
 int32_t counting_text_id(const char* text) { return text_id(text); }
 const char* counting_text(int32_t id) { return texts[id].c_str(); }
 void counting_module(int32_t id) { module_now = id; }

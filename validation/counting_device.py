@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
 
 SOURCES: Final = tuple(Path(__file__).with_name(name) for name in ("counting.cpp", "scratch.h"))
-CAPABILITY: Final = (8, 0)  # the card whose choice of kernels is counted
+AMPERE: Final = (8, 0)  # the compute capability whose choice of kernels is counted by default
 RAM_DEVICE: Final = "cuda:1"  # a second counting device stands for the RAM beside the GPU
 
 _library: ctypes.CDLL | None = None
@@ -253,15 +253,20 @@ def resize(storage: "torch.UntypedStorage", size: int) -> None:
 
 
 @contextmanager
-def counting_gpu() -> Iterator[None]:
-    """Run the block on the counting GPU; no kernel runs, every shape is real."""
+def counting_gpu(capability: tuple[int, int] = AMPERE) -> Iterator[None]:
+    """Run the block on the counting GPU; no kernel runs, every shape is real.
+
+    Attention kernels are those that PyTorch picks on a card of this compute capability.
+    """
+    assert _library is not None, "the counting device is not loaded"
+    _library.counting_capability(10 * capability[0] + capability[1])
     with ExitStack() as stack:
-        for target, replacement in _replacements():
+        for target, replacement in _replacements(capability):
             stack.enter_context(patch(target, replacement))
         yield
 
 
-def _replacements() -> list[tuple[str, Callable[..., Any]]]:
+def _replacements(capability: tuple[int, int]) -> list[tuple[str, Callable[..., Any]]]:
     """Replacements for functions that read a tensor's values or need a real GPU."""
     import torch
 
@@ -271,7 +276,7 @@ def _replacements() -> list[tuple[str, Callable[..., Any]]]:
         # autocast switches itself off with a mere warning when it sees no GPU
         ("torch.cuda.amp.common.amp_definitely_not_available", lambda: False),
         ("torch.cuda.is_bf16_supported", always_true),
-        ("torch.cuda.get_device_capability", lambda *_: CAPABILITY),
+        ("torch.cuda.get_device_capability", lambda *_: capability),
         # the weights have no values
         ("transformers.PreTrainedModel.initialize_weights", lambda _: None),
     ]

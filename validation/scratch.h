@@ -1,5 +1,5 @@
-// What CUDA kernels allocate beside their outputs, from PyTorch's sources (release 2.13), on a GPU
-// of compute capability 8.0. Sizes follow the kernels' own arguments.
+// What CUDA kernels allocate beside their outputs, from PyTorch's sources (release 2.13). Sizes
+// follow the kernels' own arguments and the card's compute capability.
 //
 // | operation | what | source, under aten/src/ATen/native |
 // |---|---|---|
@@ -81,22 +81,33 @@ Stages efficient_forward(const std::vector<IValue>& arguments, const std::vector
   return {{query.size(0) * query.size(1) * query.size(2) * width * 4}};
 }
 
-// The tile of the first kernel in mem_eff_attention/kernels/cutlassB.h that takes these heads:
-// rows of queries and keys, and whether the keys' and values' gradients are summed up in memory.
+// Ten times the compute capability of the card.
+int64_t capability = 80;
+
+// The tile of the first kernel in mem_eff_attention/kernels/cutlassB.h that takes these heads and
+// fits in shared memory (99 KiB on 8.6, 8.9 and 12.0, 64 on 7.5): rows of queries and keys, and
+// whether the keys' and values' gradients are summed up in memory.
 struct Tile {
   int64_t queries;
   int64_t keys;
   bool sums_keys;
 };
 
-Tile tile_of(int64_t width, bool half) {
-  if (width <= 64) {
+Tile tile_of(int64_t width, bool half, bool dropped) {
+  if (width <= 64 || (!half && capability < 80)) {
     return {64, 64, false};
   }
-  if (width <= 128) {
-    return {128, half ? 128 : 64, false};
+  if (width > 128) {
+    return {128, 64, half};
   }
-  return {128, 64, half};
+  if (!half || capability < 80) {
+    return {128, 64, false};
+  }
+  if (capability == 80 || capability == 90 || capability / 10 == 10) {
+    return {128, 128, false};
+  }
+  const bool narrow = width <= 96 && !dropped && (capability == 86 || capability == 89);
+  return narrow ? Tile{128, 64, false} : Tile{64, 64, true};
 }
 
 // grad_out, query, key, value, attn_bias, out, ...
@@ -111,7 +122,7 @@ Stages efficient_backward(const std::vector<IValue>& arguments, const std::vecto
   const auto copied = copy_if_gaps(grad.transpose(1, 2));
   const Bytes row_sums = batch * heads * length * 4;
 
-  const auto tile = tile_of(std::max(width, value_width), half);
+  const auto tile = tile_of(std::max(width, value_width), half, arguments[9].toDouble() > 0);
   int64_t splits = ceil_by(keys, tile.keys);
   if (heads * batch >= 256 && keys <= 2 * tile.keys) {
     splits = 1;

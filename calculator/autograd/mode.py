@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from enum import Enum, auto
 from typing import Final
 
-from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.autograd.dtypes import BFLOAT16, FLOAT32, DType
 from calculator.autograd.sizes import ONE, Size, size
 from calculator.choice import Choice
 
@@ -44,6 +44,9 @@ class Costly(Enum):
 NARROW_MULTIPLE: Final = 8
 WIDE_MULTIPLE: Final = 4
 
+# the first compute capability with bfloat16 and flash attention
+AMPERE: Final = (8, 0)
+
 # tokens that linear attention computes together, and how many chunks of them are put on the tape
 CHUNK: Final = 64
 EXPLICIT_CHUNKS: Final = 4
@@ -71,6 +74,7 @@ class Mode:
     tape, and the last may not be whole. Where `moves_inputs` is set, a checkpointed layer keeps its
     input in RAM. The loss may be scaled before the backward pass. Each sequence is divided among
     the GPUs of a `context`; keys and values of the others come all at once, or it `rotates` them.
+    PyTorch picks kernels by the card's compute `capability`.
     """
 
     weights: DType = FLOAT32
@@ -97,6 +101,7 @@ class Mode:
     scales_loss: bool = False
     context: int = 1
     rotates: bool = False
+    capability: tuple[int, int] = AMPERE
 
     @property
     def one_sequence(self) -> bool:
@@ -117,9 +122,29 @@ class Mode:
     def heads_fit(self) -> bool:
         """True if the efficient kernel supports heads of this width.
 
-        Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
+        Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, minimum_gemm_alignment)
         """
-        return not (self.odd_heads if self.arithmetic is FLOAT32 else self.padded_heads)
+        if self.arithmetic is FLOAT32:
+            return self.capability < AMPERE or not self.odd_heads
+        before = self.arithmetic is BFLOAT16 and self.capability < AMPERE
+        return not (before or self.padded_heads)
+
+    def kernel(self, masked: bool, grouped: bool = False, wide: bool = False) -> Attention:
+        """The kernel of the plan, or the one that PyTorch picks: flash, else the efficient one.
+
+        Flash takes neither masks nor `wide` heads; the efficient one wants a head of keys for each
+        of queries, so `grouped` ones are left to the reference. Counted as flash is cuDNN's
+        attention, which PyTorch prefers on 9.0 and 10.0: it keeps the same, and its workspace is
+        the library's.
+
+        Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, select_sdp_backend)
+        """
+        if self.attention is not Attention.SDPA:
+            return self.attention
+        narrow = self.arithmetic is not FLOAT32
+        if narrow and self.capability >= AMPERE and not (masked or wide):
+            return Attention.FLASH
+        return Attention.MATH if grouped or not self.heads_fit else Attention.EFFICIENT
 
 
 _SETTINGS: Final = frozenset(item.name for item in fields(Mode))

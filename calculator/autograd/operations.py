@@ -556,7 +556,9 @@ def efficient_attention(
     """
     batch, heads, length, width = q.shape
     widths = width, v.shape[3]
-    tiles = efficient_scratch(batch, heads, length, widths, k.shape[2], q.dtype is not FLOAT32)
+    mode, half = q.tape.mode, q.dtype is not FLOAT32
+    shape = batch, heads, length, widths, k.shape[2]
+    tiles = efficient_scratch(*shape, half, mode.dropout, mode.capability)
     inputs = [q, k, v]
     if bias is not None:
         whole = (*q.shape[:-1], bias.shape[-1])

@@ -2,11 +2,12 @@
 
 Source: torch (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu, Indexing.cu,
 transformers/cuda/attention_backward.cu, flash_attn/flash_api.cpp,
-mem_eff_attention/kernel_backward.h and kernels/cutlassB.h for compute capability 8.0).
+mem_eff_attention/kernel_backward.h and kernels/cutlassB.h).
 """
 
-from functools import cache
-from typing import Final
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Final, NamedTuple
 
 from calculator.autograd.sizes import Size, derived
 
@@ -77,17 +78,51 @@ def _rows_bytes(places: int) -> int:
     return 4 * round_block(8 * places)
 
 
+class Tile(NamedTuple):
+    """Queries and keys of the efficient kernel's tiles, and whether sums of keys are in memory."""
+
+    rows: int
+    columns: int
+    sums_keys: bool
+
+
+def tile_of(widest: int, half: bool, dropped: bool, capability: tuple[int, int]) -> Tile:
+    """The first kernel in cutlassB.h that takes heads of this width and fits in shared memory.
+
+    8.6, 8.9 and 12.0 have 99 KiB of it, too little for tiles of 128 by 128, and 7.5 has 64.
+    """
+    if widest <= 64 or not (half or capability >= (8, 0)):
+        return Tile(64, 64, False)
+    if widest > 128:
+        return Tile(128, 64, half)
+    if not half or capability < (8, 0):
+        return Tile(128, 64, False)
+    if capability in ((8, 0), (9, 0)) or capability[0] == 10:
+        return Tile(128, 128, False)
+    if widest <= 96 and not dropped and capability in ((8, 6), (8, 9)):
+        return Tile(128, 64, False)
+    return Tile(64, 64, True)
+
+
 @cache
 def efficient_scratch(
-    batch: Size, heads: Size, queries: Size, widths: tuple[Size, Size], keys: Size, half: bool
+    batch: Size,
+    heads: Size,
+    queries: Size,
+    widths: tuple[Size, Size],
+    keys: Size,
+    half: bool,
+    dropped: bool,
+    capability: tuple[int, int],
 ) -> Size:
     """Backward of the efficient kernel: one number per row and the tiles of the queries' gradient.
 
     In 32 bits the product of the output and its gradient, and its sums, come first. `widths` are
     those of queries and of values.
     """
-    name = f"(tiles {batch} {heads} {queries} {widths} {keys} {half})"
-    rule = _half_bytes if half else _full_bytes
+    name = f"(tiles {batch} {heads} {queries} {widths} {keys} {half} {dropped} {capability})"
+    tile = partial(tile_of, half=half, dropped=dropped, capability=capability)
+    rule = partial(_half_bytes if half else _full_bytes, tile)
     return derived(name, rule, batch, heads, queries, *widths, keys)
 
 
@@ -104,11 +139,18 @@ def _wide_output_bytes(batch: int, heads: int, queries: int, width: int, values:
     return 4 * batch * heads * queries * values if max(width, values) > 128 else 0
 
 
-def _half_bytes(batch: int, heads: int, queries: int, width: int, values: int, keys: int) -> int:
-    widest = max(width, values)
-    rows, columns = (64, 64) if widest <= 64 else (128, 128 if widest <= 128 else 64)
+def _half_bytes(
+    tile: Callable[[int], Tile],
+    batch: int,
+    heads: int,
+    queries: int,
+    width: int,
+    values: int,
+    keys: int,
+) -> int:
+    rows, columns, sums_keys = tile(max(width, values))
     summed = 0
-    if widest > 128:  # the gradients of keys and values are added up too
+    if sums_keys:  # the gradients of keys and values are added up too
         many = batch * heads >= 256 and keys <= 2 * columns
         splits = 1 if many else -(-keys // columns)
         splits = max(1, min(splits, 200 // (batch * heads)))
@@ -117,12 +159,20 @@ def _half_bytes(batch: int, heads: int, queries: int, width: int, values: int, k
     return round_block(4 * batch * heads * queries) + round_block(4 * batch * heads * elements)
 
 
-def _full_bytes(batch: int, heads: int, queries: int, width: int, values: int, keys: int) -> int:
+def _full_bytes(
+    tile: Callable[[int], Tile],
+    batch: int,
+    heads: int,
+    queries: int,
+    width: int,
+    values: int,
+    keys: int,
+) -> int:
     del keys
-    rows = 64 if max(width, values) <= 64 else 128
+    rows, columns, _ = tile(max(width, values))
     numbers = round_block(4 * batch * heads * queries)
     product = round_block(4 * batch * heads * queries * values)
-    tiles = round_block(4 * batch * heads * _tiles(queries, width, rows, 64))
+    tiles = round_block(4 * batch * heads * _tiles(queries, width, rows, columns))
     return max(product + 2 * numbers, numbers + tiles)
 
 

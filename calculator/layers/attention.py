@@ -57,9 +57,7 @@ def attend(
     """
 
     def core(q: Tensor, k: Tensor, v: Tensor) -> Attended:
-        mode = q.tape.mode
-        unfit = mode.attention is Attention.SDPA and mode.arithmetic is FLOAT32
-        match Attention.MATH if unfit and not mode.heads_fit else mode.attention:
+        match q.tape.mode.kernel(masked=False):
             case Attention.EAGER:
                 return eager(q, k, v)
             case Attention.MATH:
@@ -92,8 +90,7 @@ def without_dropout(core: Core) -> Core:
 
 def fused_core(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
     """Flash in 16 bits without a mask, otherwise the memory-efficient kernel."""
-    wants_flash = q.tape.mode.attention in (Attention.SDPA, Attention.FLASH)
-    if wants_flash and bias is None and q.dtype is not FLOAT32:
+    if q.tape.mode.kernel(masked=bias is not None) is Attention.FLASH:
         if q.tape.mode.padded_heads:
             return padded_flash(q, k, v)
         return op.flash_attention(q, k, v)

@@ -177,12 +177,8 @@ class GroupedAttention(Mixer):
 
     def kernel(self, mode: Mode, mask: Tensor | None) -> Attention:
         """The kernel of the plan, or the one that PyTorch picks."""
-        if mode.attention is not Attention.SDPA:
-            return mode.attention
-        if mode.arithmetic is not FLOAT32 and mask is None and not self.heads.wide:
-            return Attention.FLASH
         grouped = self.heads.are_grouped and not self.repeats(mask)
-        return Attention.MATH if grouped or not mode.heads_fit else Attention.EFFICIENT
+        return mode.kernel(mask is not None, grouped, self.heads.wide)
 
     def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
         """Attention in the kernel of the plan, or in the one that PyTorch picks."""

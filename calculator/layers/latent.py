@@ -116,7 +116,7 @@ class LatentAttention(GroupedAttention):
 
     def kernel(self, mode: Mode, mask: Tensor | None) -> Attention:
         """The efficient one where PyTorch picks: flash wants values as wide as keys."""
-        return Attention.EFFICIENT if mode.attention is Attention.SDPA else mode.attention
+        return mode.kernel(masked=True)
 
     def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
         """Attention in the kernel of the plan, or in the one that PyTorch picks."""

@@ -138,10 +138,11 @@ class Depth(Block):
 
 def core(q: Tensor, k: Tensor, v: Tensor) -> Attended:
     """Attention under a mask that all sequences share."""
-    if q.tape.mode.attention is Attention.EAGER:
+    kernel = q.tape.mode.kernel(masked=True)
+    if kernel is Attention.EAGER:
         return masked_core(q, k, v)
     mask = q.tape.empty((SEQUENCE, SEQUENCE), q.dtype)
-    if q.tape.mode.attention is Attention.MATH:
+    if kernel is Attention.MATH:
         return math_core(q, k, v, mask, side_by_side=True)
     return fused_core(q, k, v, mask), None
 

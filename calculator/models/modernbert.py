@@ -81,9 +81,7 @@ def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
     if mode.attention is Attention.EAGER:
         return eager_core(q, k, v, (mask,), wide=True)
     added = None if mask is None else additive(mask, q)
-    flash = mode.arithmetic is not FLOAT32 and mask is None
-    unfit = mode.attention is Attention.SDPA and not (flash or mode.heads_fit)
-    if unfit or mode.attention is Attention.MATH:
+    if mode.kernel(masked=mask is not None) is Attention.MATH:
         return math_core(q, k, v, added)
     if added is not None and SEQUENCE not in mode.aligned:
         unpadded = added

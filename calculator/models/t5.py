@@ -111,8 +111,7 @@ class T5Attention(Layer):
             return eager_core(q, k, v, (bias, mask))
         wide = self.additive_mask(bias)
         added = narrow = op.cast(wide, q.dtype)
-        unfit = mode.attention is Attention.SDPA and not mode.heads_fit
-        if unfit or mode.attention is Attention.MATH:
+        if mode.kernel(masked=True) is Attention.MATH:
             return math_core(q, k, v, added)
         if (keys := k.shape[2]) not in mode.aligned:
             added = op.pad(narrow, *narrow.shape[:-1], rounded_up(keys, MASK_MULTIPLE))

@@ -71,11 +71,7 @@ class WhisperAttention(BartAttention):
 
     def kernel(self, mode: Mode) -> Attention:
         """The kernel of the plan, or the one that PyTorch picks."""
-        if mode.attention is not Attention.SDPA:
-            return mode.attention
-        if mode.arithmetic is not FLOAT32:
-            return Attention.FLASH
-        return Attention.EFFICIENT if mode.heads_fit else Attention.MATH
+        return mode.kernel(masked=False)
 
     def core(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
         """Attention in that kernel."""
