@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import replace
 
+from calculator.elsewhere import flags_of
 from calculator.groups import grouped, names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
@@ -35,7 +36,8 @@ def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -
             names = " ".join(name for name, _ in option.choices)
             words = f"{option.help} {names}".strip().replace("%", "%%")
             metavar = "NAME:NUMBER,..." if option.kind == "counts" else option.kind.upper()
-            parser.add_argument(option.flag, metavar=metavar, help=words)
+            flags = (option.flag, *flags_of(option.field))
+            parser.add_argument(*flags, dest=option.field, metavar=metavar, help=words)
 
 
 def plan_from(arguments: argparse.Namespace) -> Plan:

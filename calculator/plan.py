@@ -13,6 +13,7 @@ from calculator.autograd.mode import Attention as Attention
 from calculator.autograd.mode import Checkpointing as Checkpointing
 from calculator.choice import Choice
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
+from calculator.elsewhere import in_our_words
 from calculator.errors import unknown_name
 from calculator.options import Option, choice, flag, integer, names, number, options_of
 
@@ -541,6 +542,7 @@ class Plan:
             if name not in _OPTIONS:
                 raise unknown_name("option", name, _OPTIONS)
         given = {name: value for name, value in options.items() if value not in (None, "")}
+        given = in_our_words(given)
         return cls(**given)  # type: ignore[arg-type]  # __post_init__ parses each value
 
     def changed(self) -> dict[str, object]:

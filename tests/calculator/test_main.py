@@ -39,7 +39,7 @@ BAD = [
     ("estimate gpt2-s --accumulation 0", "accumulation", "0", "from 1 to"),
     ("estimate gpt2-s --sharing-groups 13", "sharing_groups", "13", "gpt2-s has 12 layers"),
     ("estimate gpt2-s --precision fp8", "precision", "fp8", "must be one of: fp32, amp"),
-    ("estimate gpt2-s --optimizer adamw", "optimizer", "adamw", "did you mean 'adam'?"),
+    ("estimate gpt2-s --optimizer adams", "optimizer", "adams", "did you mean 'adam'?"),
     ("estimate gpt2-s --optimizer-bits 4", "optimizer_bits", "4", "must be one of: 32, 16, 8"),
     ("estimate gpt2-s --target-length 8", "target_length", "8", "only T5"),
     ("estimate gpt-j-6b --attention flash", "attention", "flash", "has code for: eager, sdpa"),

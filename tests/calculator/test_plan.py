@@ -102,7 +102,7 @@ def test_a_number_may_be_as_large_as_its_rule_says_and_no_larger(field: str, lim
     ("field", "typed", "meant"),
     [
         ("precision", "apm", "amp"),
-        ("optimizer", "adamw", "adam"),
+        ("optimizer", "adams", "adam"),
         ("attention", "flsh", "flash"),
         ("checkpointing", "ful", "full"),
         ("update", "for-each", "foreach"),

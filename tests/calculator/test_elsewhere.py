@@ -1,0 +1,97 @@
+"""Words of other libraries, as their documentation has them."""
+
+import json
+
+import pytest
+
+from calculator.__main__ import main
+from calculator.elsewhere import FLAGS, OTHERS, VALUES, flags_of, in_our_words
+from calculator.errors import InputError
+from calculator.plan import Plan
+
+# transformers, `OptimizerNames`: what each is in bitsandbytes or PyTorch
+OPTIMIZERS = {
+    "adamw_torch": Plan(),
+    "adamw_torch_fused": Plan.parse({"update": "fused"}),
+    "adamw_8bit": Plan(optimizer_bits=8),
+    "adamw_bnb_8bit": Plan(optimizer_bits=8),
+    "paged_adamw_32bit": Plan(paged_optimizer=True),
+    "paged_adamw_8bit": Plan(optimizer_bits=8, paged_optimizer=True),
+    "lion_8bit": Plan.parse({"optimizer": "lion", "optimizer_bits": 8}),
+    "adafactor": Plan.parse({"optimizer": "adafactor"}),
+    "sgd": Plan.parse({"optimizer": "sgd"}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_of_trainer_is_what_it_stands_for(name: str) -> None:
+    assert Plan.parse({"optimizer": name}) == OPTIMIZERS[name]
+
+
+def test_what_is_given_beside_a_word_stays() -> None:
+    plan = Plan.parse({"optimizer": "adamw_8bit", "optimizer_bits": "32", "batch_size": 4})
+    assert plan == Plan(optimizer_bits=32, batch_size=4)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "meant"),
+    [
+        ("attention", "flash_attention_2", "flash"),
+        ("data_parallel", "fsdp2", "fsdp"),
+        ("checkpointing", "True", "full"),
+        ("checkpointing", False, "none"),
+    ],
+)
+def test_a_value_of_another_library_is_ours(field: str, typed: object, meant: str) -> None:
+    assert getattr(Plan.parse({field: typed}), field) == meant
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "words"),
+    [
+        ("optimizer", "lomo", "choose sgd, and update in backward"),
+        ("optimizer", "galore_adamw", "is not counted"),
+        ("checkpointing", "unsloth", "choose full, and activation offload"),
+        ("data_parallel", "zero3", "holds more beside it"),
+        ("attention", "flash_attention_3", "not counted"),
+    ],
+)
+def test_what_nothing_here_stands_for_is_said_with_the_way_out(
+    field: str, typed: str, words: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        Plan.parse({field: typed})
+    assert (caught.value.field, caught.value.value) == (field, typed)
+    assert words in caught.value.rule
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"), [(field, typed) for field, words in VALUES.items() for typed in words]
+)
+def test_every_word_makes_a_plan(field: str, typed: str) -> None:
+    assert typed == typed.lower()
+    assert typed not in OTHERS.get(field, {})
+    assert Plan.parse({field: typed}) == Plan.parse(VALUES[field][typed])
+    assert in_our_words({field: typed}).keys() <= Plan.options().keys()
+
+
+def test_the_flags_of_other_libraries_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "estimate gpt2-s --per_device_train_batch_size 4 --max-seq-length 512 --lora-r 8 "
+        "--gradient-accumulation-steps 2 --optim paged_adamw_8bit --target_modules all-linear "
+        "--attn_implementation flash_attention_2 --json"
+    )
+    assert main(words.split()) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    expected = {"batch_size": 4, "sequence_length": 512, "lora": 8, "accumulation": 2}
+    expected |= {"optimizer": "adam", "optimizer_bits": 8, "paged_optimizer": True}
+    expected |= {"attention": "flash", "lora_targets": "all-linear"}
+    assert {name: plan[name] for name in expected} == expected
+
+
+def test_no_flag_of_another_library_is_an_option_of_ours() -> None:
+    own = {option.flag for option in Plan.options().values()}
+    others = [flag for field in FLAGS for flag in flags_of(field)]
+    assert FLAGS.keys() <= Plan.options().keys()
+    assert not own & set(others)
+    assert len(others) == len(set(others))
