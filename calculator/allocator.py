@@ -289,7 +289,3 @@ class CachingAllocator:
     def empty_cache(self) -> None:
         """Return what holds no block in use (`torch.cuda.empty_cache`)."""
         self.reserved -= (self.small.shrink() + self.large.shrink()) * BLOCK
-
-    def layout(self) -> tuple[object, ...]:
-        """All that decides where later blocks go, as a value to compare."""
-        return self.reserved, tuple(self.small.free), tuple(self.large.free)

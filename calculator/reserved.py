@@ -121,17 +121,15 @@ class Program:
         states = self._states(sum(map(round_block, masters)))
         temporaries = self._temporaries()
         passes = self._passes()
-        before: object = None
         for step in range(STEPS):
+            before = allocator.reserved
             alive = self._step(allocator, passes, is_first=not step)
             if not step:
                 keep(allocator, states)
             release(allocator, keep(allocator, temporaries))
             release(allocator, alive)
-            state = allocator.layout()
-            if state == before:
-                break  # another step would find, and leave, the same
-            before = state
+            if step and allocator.reserved == before:
+                break  # it found room for everything, and so would the next
 
     def _step(
         self, allocator: CachingAllocator, passes: Sequence[Recorded], is_first: bool

@@ -13,11 +13,18 @@ from calculator.estimate import _recorded_parts, estimate
 from calculator.peaks.trace import _known, record
 from calculator.plan import Plan
 from calculator.protocol import handle
+from calculator.reserved import reserved
 
 ESTIMATED = ("bert-base", "t5-11b", "gpt2-l", "gpt3-175b", "dalle-together")
 ANSWERED = "gpt2-l"
 PIPELINED = {"pipeline_parallel": 4, "pipeline_schedule": "interleaved", "pipeline_stages": 2}
 MICRO_BATCHES = (8, 64)
+# of 32 layers: plans whose reserved bytes are computed
+RESERVED = {
+    "full": {"precision": "half"},
+    "checkpointed": {"checkpointing": "full"},
+    "QLoRA": {"checkpointing": "full", "lora": 16, "quantization": "nf4"},
+}
 NEW = (*ESTIMATED, "meta-llama/Llama-3.1-8B", "google/gemma-4-E2B")
 
 
@@ -93,5 +100,13 @@ def measure() -> str:
         words = f"{ANSWERED} in a pipeline, {count} micro-batches"
         times[f"first estimate of {words}"] = seconds_of_a_schedule(ANSWERED, count, is_new=True)
         times[f"new schedule for {words}"] = seconds_of_a_schedule(ANSWERED, count, is_new=False)
+    llama = find_model("meta-llama/Llama-3.1-8B")
+    times |= {
+        f"reserved {name}": seconds_per_call(
+            lambda size, options=options: reserved(llama, Plan(batch_size=size, **options)),  # type: ignore[misc]
+            rounds=5,
+        )
+        for name, options in RESERVED.items()
+    }
     times[f"answer {ANSWERED}, text to text"] = seconds_per_call(lambda size: handle(request(size)))
     return json.dumps(times)
