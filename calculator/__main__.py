@@ -154,6 +154,8 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
     report = estimate(model, plan, gpu.generation if gpu else "")
     if arguments.command == "fit":
         print(fit_as_json(model, plan, gpu) if arguments.json else describe_fit(model, plan, gpu))
+        if model.note and not arguments.json:
+            print(f"Note: {one_line(model.note, LONGEST_MESSAGE)}")
     elif arguments.json:
         verdict = {"fit": verdict_as_json(need_of(report), gpu)} if gpu else {}
         print(json.dumps({**report.as_json(), **verdict}))
