@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-_ADDRESS: Final = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?:models/)?")
+_ADDRESS: Final = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/")
 _HUB_ID: Final = re.compile(r"(?!.*(?:--|\.\.))[\w.-]{1,96}(?:/[\w.-]{1,96})?", re.ASCII)
 # words in names of variants whose tensors have the same shapes: how they were trained further, the
 # form in which their weights are stored, and months of the same model
