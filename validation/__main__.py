@@ -5,17 +5,21 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from calculator.errors import InputError
 from validation import counting_device
+from validation.audit import audit
 from validation.configuration import add_options, from_arguments
+
+COUNTLESS: Final = ("compare", "real", "audit")  # need no counting device
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 2 for bad input."""
     arguments = _parser().parse_args(words)
     try:
-        if arguments.command not in ("compare", "real") and arguments.device != "cuda":
+        if arguments.command not in COUNTLESS and arguments.device != "cuda":
             counting_device.load()
         match arguments.command:
             case "measure":
@@ -28,6 +32,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 _compare(arguments)
             case "real":
                 _real()
+            case "audit":
+                sys.stdout.writelines(f"{line}\n" for line in audit(arguments.checkout))
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -58,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
     compare.add_argument("--worst", type=int, default=20, help="number of rows to list")
     commands.add_parser("real", help="compare the calculator with figures from real cards")
+    sources = commands.add_parser("audit", help="list allocations in kernels that no table names")
+    sources.add_argument("checkout", type=Path, help="sources of PyTorch, or installed packages")
     measure.add_argument("--json", action="store_true", help="print one object")
     measure.add_argument("--keep", action="store_true", help="add it to the committed rows")
     measure.add_argument(

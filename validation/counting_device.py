@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
+from validation.audit import TABLE, scratch_rules
+
 if TYPE_CHECKING:
     import torch
 
@@ -75,6 +77,8 @@ def _compile(torch_folder: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         names = "".join(f'"{name}",\n' for name in cuda_operations(torch_folder.parent))
         Path(folder, "kernels.inc").write_text(names)
+        rules = (f'{{"aten::{name}", &{rule}}},\n' for name, rule in scratch_rules().items())
+        Path(folder, "scratch.inc").write_text("".join(rules))
         built = Path(folder) / library.name
         command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC"]
         command += [str(SOURCES[0]), "-o", str(built), f"-I{folder}"]
@@ -97,7 +101,7 @@ def _compile(torch_folder: Path) -> Path:
 
 def cached_library(torch_folder: Path) -> Path:
     """Path of the library: one per source, PyTorch version and folder that it links to."""
-    sources = b"".join(path.read_bytes() for path in (*SOURCES, Path(__file__)))
+    sources = b"".join(path.read_bytes() for path in (*SOURCES, TABLE, Path(__file__)))
     # the library finds PyTorch by its path: one made in an environment now gone cannot be loaded
     made_for = f"{version('torch')} {torch_folder}".encode()
     digest = hashlib.sha256(sources + made_for).hexdigest()[:16]

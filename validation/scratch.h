@@ -1,19 +1,8 @@
 // What CUDA kernels allocate beside their outputs, from PyTorch's sources (release 2.13). Sizes
 // follow the kernels' own arguments and the card's compute capability.
 //
-// | operation | what | source, under aten/src/ATen/native |
-// |---|---|---|
-// | flash attention, backward | fp32 gradient of the queries, a number a row, and with grouped queries the keys' and values' gradients for every head | transformers/cuda/flash_attn/flash_api.cpp, mha_bwd |
-// | flash attention, forward | with dropout, the random state is made twice | the same, mha_fwd |
-// | efficient attention, forward | heads wider than 128 in 16 bits: an fp32 output | transformers/cuda/attention.cu, _efficient_attention_forward |
-// | efficient attention, backward | in fp32, the product of output and gradient and its sums; then a number a row and the tiles of the queries' gradient | transformers/cuda/attention_backward.cu, mem_eff_attention/kernel_backward.h |
-// | embedding, backward | more than 3,072 indices: sorted indices, and fp32 sums of ten rows each; small tables instead a list of the sums' rows, and 16-bit ones an fp32 copy | cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu |
-// | rows picked by an index, backward | the places in order, twice sorted and as they came | cuda/Indexing.cu, index_put_with_sort_kernel |
-// | sorting more than 4,096 numbers | their places | cuda/SortStable.cu, segmented_sort_large_segments |
-// | cumulative sums | the input in the result's type | ReduceOps.cpp, impl_func_cum_op |
-// | softmax, backward | the product of gradient and result, in their format | cuda/SoftMax.cu, softmax_backward_cuda_out |
-// | convolution, backward | a contiguous copy of the gradient, and over one axis of the input too | cudnn/ConvShared.cpp, cudnn_convolution_backward; Convolution.cpp, convolution_backward |
-// | matrix products | a copy of an operand whose rows and columns both have gaps | cuda/Blas.cpp, prepare_matrix_for_cublas |
+// `kernels.toml` lists operations, functions, sources and what they allocate; from it the build makes
+// `scratch.inc`, which has the rule below for each operation.
 //
 // Not here, because it depends on the card or on a library: workspaces of cuBLAS, cuDNN and CUB,
 // partial sums of reductions and of flash attention's split keys (small batches without dropout).
@@ -257,20 +246,7 @@ Stages softmax_backward(const std::vector<IValue>& arguments, const std::vector<
 using Scratch = Stages (*)(const std::vector<IValue>&, const std::vector<IValue>&);
 
 const std::unordered_map<std::string, Scratch> kScratch{
-    {"aten::_scaled_dot_product_flash_attention", &flash_forward},
-    {"aten::_scaled_dot_product_flash_attention_backward", &flash_backward},
-    {"aten::_scaled_dot_product_efficient_attention", &efficient_forward},
-    {"aten::_scaled_dot_product_efficient_attention_backward", &efficient_backward},
-    {"aten::embedding_dense_backward", &embedding_backward},
-    {"aten::convolution_backward", &convolution_backward},
-    {"aten::_softmax_backward_data", &softmax_backward},
-    {"aten::_index_put_impl_", &index_put},
-    {"aten::sort", &sort},
-    {"aten::cumsum", &cumulative_sum},
-    {"aten::mm", &product},
-    {"aten::bmm", &product},
-    {"aten::addmm", &bias_product},
-    {"aten::baddbmm", &bias_product},
+#include "scratch.inc"
 };
 
 // Allocate and free what the kernel of this operation does, once its outputs are there.

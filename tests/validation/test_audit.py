@@ -1,0 +1,68 @@
+"""The table of kernels: complete for the tape, true to the counting GPU, and checked by `audit`."""
+
+import ast
+import re
+from pathlib import Path
+
+import calculator
+from calculator.autograd import operations, selection
+from validation.audit import NATIVE, audit, kernels, scratch_rules
+
+SCRATCH = Path(__file__).parents[2] / "validation" / "scratch.h"
+# made of other operations, or views: no kernel of their own
+COMPOSED = {"gelu_new", "dropout", "widened", "summed_back"}
+VIEWS = {"view", "transpose", "split", "part", "expand", "regrouped"}
+
+
+def test_every_operation_of_the_tape_is_in_the_table() -> None:
+    trees = [ast.parse(Path(module.__file__).read_text()) for module in (operations, selection)]
+    nodes = [node for tree in trees for node in tree.body]
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    recording = {name for name in defined if not name.startswith("_")} - {"factors"}
+    named = {name for kernel in kernels() for name in kernel.tape}
+    assert recording - named <= VIEWS | COMPOSED
+
+
+def test_the_tables_names_are_the_calculators() -> None:
+    text = "".join(path.read_text() for path in Path(calculator.__file__).parent.rglob("*.py"))
+    names = set(re.findall(r"^\s*(?:def|class) (\w+)", text, re.MULTILINE))
+    assert {name for kernel in kernels() for name in kernel.tape} <= names
+
+
+def test_each_allocation_has_a_rule_in_the_counting_gpu() -> None:
+    rules = set(re.findall(r"^Stages (\w+)\(", SCRATCH.read_text(), re.MULTILINE))
+    assert set(scratch_rules().values()) == rules
+
+
+def test_an_allocation_that_the_table_does_not_name_is_listed(tmp_path: Path) -> None:
+    source = tmp_path / NATIVE / "cuda/SoftMax.cu"
+    source.parent.mkdir(parents=True)
+    source.write_text(
+        "TORCH_IMPL_FUNC(softmax_backward_cuda_out)\n"
+        "(const Tensor& grad) {\n"
+        "  Tensor tmp = grad * output;\n"
+        "  auto more = at::empty_like(grad);\n"
+        "}\n"
+        "void host_softmax_backward(int n);\n"
+        "void host_softmax_backward(int n) { auto grad = grad_.contiguous(); }\n"
+        "Tensor elsewhere() { return at::zeros({1}); }\n"
+    )
+    lines = [line for line in audit(tmp_path) if "not found" not in line]
+    assert lines == [
+        "cuda/SoftMax.cu:4: softmax_backward_cuda_out: auto more = at::empty_like(grad);"
+    ]
+    missing = [line for line in audit(tmp_path) if "not found" in line]
+    assert "cuda/SoftMax.cu: host_softmax not found" in missing
+    assert "cuda/Embedding.cu: not found" in missing
+
+
+def test_a_python_kernel_is_read_too(tmp_path: Path) -> None:
+    source = tmp_path / "bitsandbytes/backends/cuda/ops.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(
+        "def _dequantize_4bit_impl(A):\n    A = A.contiguous()\n    return torch.empty_like(A)\n"
+    )
+    assert (
+        "bitsandbytes/backends/cuda/ops.py:3: _dequantize_4bit_impl: return torch.empty_like(A)"
+        in (list(audit(tmp_path)))
+    )
