@@ -25,7 +25,7 @@ OWN_SEGMENT: Final = 10 << 20
 SEGMENT_STEP: Final = 2 << 20
 
 # a free block as one number, which orders blocks by size and then by address; both in blocks
-_SHIFT: Final = 32
+_SHIFT: Final = 40
 _ADDRESS: Final = (1 << _SHIFT) - 1
 
 

@@ -54,7 +54,8 @@ def _weight(item: Parameter | Buffer, numbers: Numbers, plan: Plan) -> Weight:
     is_packed = item.packed > 1
     size = -(-elements * width // item.packed)
     trained = item.trained and bool(plan.lora)
-    loads_narrow = plan.quantization is not BaseBits.NONE
-    if trained or not (is_packed or (loads_narrow and width > NARROW)):
+    # shards are made in RAM
+    loads_narrow = plan.quantization is not BaseBits.NONE and not plan.is_sharded
+    if trained or not loads_narrow or (width <= NARROW and not is_packed):
         return Weight(size, is_trained=trained)
-    return Weight(size, elements * (NARROW if loads_narrow else 4), is_packed)
+    return Weight(size, elements * NARROW, is_packed)

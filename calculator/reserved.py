@@ -10,9 +10,9 @@ longer, and NCCL's own buffers, which no allocator counts.
 Source: torch, transformers (modeling_utils.py, caching_allocator_warmup)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
 
@@ -87,12 +87,16 @@ def reserved(
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A micro-step: the events of both passes, bytes by size, and tensors that the loop holds."""
+    """A micro-step: the events of both passes, bytes by size, and tensors that the loop holds.
+
+    `graph` are those that die with autograd's graph, after the backward pass.
+    """
 
     forward: Sequence[Event]
     backward: Sequence[Event]
     sizes: Sequence[int]
     kept: set[int]
+    graph: set[int]
 
 
 class Program:
@@ -212,7 +216,20 @@ class Program:
         shapes = enumerate(recording.sizes, 1)
         held = {number for number, (size, _) in shapes if sizes[number] and is_held(size)}
         passes = [without_deaths(each, held, kept) for each in (events[:before], events[before:])]
-        return Recorded(passes[0], passes[1], sizes, kept)
+        living = {number: sizes[size] for number, size in chain(*passes) if size}
+        for number, size in chain(*passes):
+            if not size:
+                living.pop(-number, None)
+        born = {number for number, size in passes[1] if size}
+        gradients = born if self.plan.is_sharded else self._gradients(living)
+        graph = {*living} - kept - gradients
+        return Recorded(passes[0], passes[1], sizes, kept, graph)
+
+    def _gradients(self, living: Mapping[int, int]) -> set[int]:
+        """The tensors that are as large as a weight's gradient, of those that live."""
+        tensors = (one for one in parameter_tensors(self.architecture, self.plan) if one.trained)
+        sizes = {one.gradient_elements * (one.width or self.plan.weight_bytes) for one in tensors}
+        return {number for number, size in living.items() if size in sizes}
 
     def _pass(
         self, allocator: CachingAllocator, recorded: Recorded, is_first: bool
@@ -222,12 +239,11 @@ class Program:
         if is_first:
             keep(allocator, self.workspaces.forward)
         replay(allocator, recorded.forward, recorded.sizes, blocks)
-        forward = [*blocks]
         if is_first:
             keep(allocator, self.workspaces.backward)
         replay(allocator, recorded.backward, recorded.sizes, blocks)
         kept = [blocks.pop(number) for number in recorded.kept if number in blocks]
-        release(allocator, [blocks.pop(number) for number in forward if number in blocks])
+        release(allocator, [blocks.pop(number) for number in recorded.graph if number in blocks])
         return kept, [*blocks.values()]
 
 

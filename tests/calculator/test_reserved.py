@@ -1,14 +1,13 @@
 import pytest
 from hypothesis import given
 
-from calculator.allocator import Block, CachingAllocator, OutOfMemoryError, Pool, round_block
+from calculator.allocator import OutOfMemoryError, round_block
 from calculator.catalog import MODELS, find_model
-from calculator.estimate import fullest_part
 from calculator.plan import Plan
-from calculator.reserved import NO_WORKSPACES, Program, Workspaces, divided, reserved
-from calculator.resolution import resolve
+from calculator.reserved import Workspaces, divided, reserved
 from calculator.units import MiB
 from tests.calculator.plans import Case, cases, examples
+from tests.calculator.tallied import counted
 
 WORKSPACES = Workspaces((8_519_680,), (8_519_680,))
 NAMES = ("gpt2-s", "bert-base", "meta-llama/Llama-3.2-1B", "google/gemma-2-2b", "t5-base")
@@ -22,26 +21,6 @@ UNDER: tuple[dict[str, object], ...] = (
     {"update_in_backward": True},
     {"offload": "optimizer"},
 )
-
-
-class Counter(CachingAllocator):
-    """Adds up blocks without segments, as the calculator does."""
-
-    def allocate(self, size: int) -> Block:
-        self.allocated += round_block(size)
-        self.peak_allocated = max(self.peak_allocated, self.allocated)
-        return Pool(0), 0, round_block(size)
-
-    def free(self, block: Block) -> None:
-        self.allocated -= block[2]
-
-
-def counted(case: Case, workspaces: Workspaces = NO_WORKSPACES) -> int:
-    """Bytes of the program's tensors at the peak."""
-    plan = resolve(case.architecture, case.plan)
-    counter = Counter()
-    Program(fullest_part(case.architecture, plan), plan, workspaces).run(counter)
-    return counter.peak_allocated
 
 
 def model(name: str) -> Case:
