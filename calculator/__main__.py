@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from calculator.architecture import Architecture
+from calculator.cards import TODAY, Card
 from calculator.catalog import find_gpu, groups
 from calculator.commandline import add_plan_options, given_options, plan_from
 from calculator.curve import curve
@@ -27,6 +28,7 @@ from calculator.planner.verdict import (
 )
 from calculator.program.write import Form, write_program
 from calculator.report import Memory, Report
+from calculator.reserved import simulated
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
 
@@ -151,7 +153,7 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
     """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
     model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
-    report = estimate(model, plan, gpu.generation if gpu else "")
+    report = simulated(model, estimate(model, plan.on(gpu or TODAY)))
     if arguments.command == "fit":
         print(fit_as_json(model, plan, gpu) if arguments.json else describe_fit(model, plan, gpu))
         if model.note and not arguments.json:
@@ -196,9 +198,7 @@ def _print_comparison(arguments: argparse.Namespace, changes: list[str]) -> int:
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     given, changed = given_options(arguments), given_options(second)
     reports = [
-        estimate(
-            _architecture(model, arguments), Plan.parse(options), gpu.generation if gpu else ""
-        )
+        estimate(_architecture(model, arguments), Plan.parse(options).on(gpu or TODAY))
         for model, options in (
             (arguments.model, given),
             (second.model or arguments.model, {**given, **changed}),
@@ -261,7 +261,9 @@ def _describe(report: Report) -> str:
         f"{one_line(report.model)}: {format_count(report.parameters)} parameters",
         f"GPU memory at the peak ({report.peak_phase}): {format_bytes(report.gpu.total)}",
         *_parts(report.gpu),
-        f"On top of it, estimated: {format_bytes(report.overhead.total)}",
+        f"PyTorch allocates {format_bytes(report.allocated)} and reserves "
+        f"{format_bytes(report.reserved)}; the driver shows {format_bytes(report.used)} on "
+        f"{_with_article(report.plan.card)}",
         "Highest in each phase:",
     ]
     lines += [f"  {m:<14}{format_bytes(memory.total):>12}" for m, memory in report.phases.items()]
@@ -280,6 +282,10 @@ def _describe(report: Report) -> str:
     return "\n".join(
         [*lines, *(f"Note: {one_line(note, LONGEST_MESSAGE)}" for note in report.notes)]
     )
+
+
+def _with_article(card: Card) -> str:
+    return f"a {card.title}" if card.name else card.title
 
 
 def _parts(memory: Memory) -> list[str]:

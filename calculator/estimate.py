@@ -34,9 +34,10 @@ from calculator.techniques.data_parallel import Collective
 from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.pipeline import part_of, parts_of
 from calculator.techniques.registry import changed_model
+from calculator.units import format_bytes
 
 
-def estimate(architecture: Architecture, plan: Plan | None = None, generation: str = "") -> Report:
+def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
     """The memory that one training step needs, after the first one, when states exist.
 
     Raises:
@@ -56,7 +57,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         trainable,
         counted.phases,
         counted.ram,
-        estimate_overhead(counted.peak, generation),
+        estimate_overhead(counted.peak, resolved.card),
         static.to_ram + over_bus,
         static.to_gpu + over_bus,
         static.paged,
@@ -64,8 +65,18 @@ def estimate(architecture: Architecture, plan: Plan | None = None, generation: s
         (
             *notes_for(architecture, resolved),
             *parallel_notes(architecture, part, resolved, counted.exchanged, most),
+            *_loop_note(part, resolved, static, counted.peak),
         ),
     )
+
+
+def _loop_note(architecture: Architecture, plan: Plan, static: Statics, peak: int) -> Iterator[str]:
+    """The price of a loop that holds the model's outputs, where the plan's does not."""
+    if plan.loop is not Loop.TRAINER or plan.pipeline_parallel > 1:
+        return
+    more = _count(architecture, plan.but(loop=Loop.FUNCTION), static).peak - peak
+    if more >= SMALLEST_NOTED * peak:
+        yield f"A loop that keeps `outputs` needs {format_bytes(more)} more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +241,8 @@ def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
     return _Counted(phases, ram, moved, exchanged)
 
 
+# a part of the peak that is too small for a note
+SMALLEST_NOTED: Final = 0.001
 # the options that weights, gradients, states and the update depend on; a search tries many plans
 # that differ in others only
 STATIC_OPTIONS: Final = (

@@ -227,4 +227,5 @@ def options_of(plan: type[Any]) -> dict[str, Option]:
     return {
         field.name: dataclasses.replace(field.metadata["option"], field=field.name)
         for field in dataclasses.fields(plan)
+        if "option" in field.metadata
     }

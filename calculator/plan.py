@@ -4,13 +4,14 @@ Each option is declared once, at its field in `Plan`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Final, Self
 
 from calculator.autograd.dtypes import BFLOAT16, FLOAT16, DType
 from calculator.autograd.mode import Attention as Attention
 from calculator.autograd.mode import Checkpointing as Checkpointing
+from calculator.cards import TODAY, Card
 from calculator.choice import Choice
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.elsewhere import in_our_words
@@ -146,7 +147,7 @@ _OTHER_MODEL = "makes another model: pretrained weights do not fit it"
 
 @dataclass(frozen=True)
 class Plan:
-    """One choice for every option; None stands for the model's own value.
+    """One choice for every option, and the card; None stands for the model's own value.
 
     `resolve` fills in every None and checks the plan against a model. The types are those of a
     resolved plan, which is what all arithmetic takes.
@@ -508,11 +509,19 @@ class Plan:
         "Stages of each GPU in an interleaved pipeline, each of consecutive layers: 2 unless set.",
         MOST_LAYERS,
     )
+    card: Card = field(default=TODAY, hash=False)
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for name in _OPTIONS:
+            value = vars(self)[name]
             if value is not None:
                 vars(self)[name] = _settled(name, value)
+
+    def on(self, card: Card) -> Self:
+        """The same plan for another card, which picks kernels and the 16-bit format."""
+        made = object.__new__(type(self))
+        vars(made).update({**vars(self), "card": card})
+        return made
 
     def but(self, **values: object) -> Self:
         """The same plan with other values; those that stay are not parsed again.
@@ -547,8 +556,9 @@ class Plan:
 
     def changed(self) -> dict[str, object]:
         """The options that differ from the defaults."""
-        values = {item.name: (getattr(self, item.name), item.default) for item in fields(self)}
-        return {name: value for name, (value, default) in values.items() if value != default}
+        defaults = {item.name: item.default for item in fields(self)}
+        values = {name: getattr(self, name) for name in _OPTIONS}
+        return {name: value for name, value in values.items() if value != defaults[name]}
 
     @property
     def weight_bytes(self) -> int:

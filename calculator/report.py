@@ -65,22 +65,42 @@ class Report:
         """Memory on the GPU at the peak."""
         return self.phases[self.peak_phase]
 
-    def as_json(self) -> dict[str, Any]:
-        """The object of ``--json``, version 2; sizes are integers of bytes.
+    @property
+    def allocated(self) -> int:
+        """Bytes that `max_memory_allocated` reports: tensors and library workspaces."""
+        return self.gpu.total + self.overhead.workspace + self.overhead.unsplit
 
-        Version 1 had ``moment`` and ``moments`` for ``phase`` and ``phases``.
+    @property
+    def reserved(self) -> int:
+        """Bytes that `max_memory_reserved` reports."""
+        return self.gpu.total + self.overhead.workspace + self.overhead.slack
+
+    @property
+    def used(self) -> int:
+        """Bytes that the driver shows for the process."""
+        return self.gpu.total + self.overhead.total
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of ``--json``, version 3; sizes are integers of bytes.
+
+        Version 1 had ``moment`` and ``moments`` for ``phase`` and ``phases``; version 2 had neither
+        the card nor what the allocator and the driver show.
         """
         peak = self.gpu.total
         return {
-            "version": 2,
+            "version": 3,
             "model": self.model,
             # dataclasses.asdict copies every value in depth, which takes longer than the estimate
             "plan": {name: getattr(self.plan, name) for name in self.plan.options()},
+            "card": self.plan.card.name,
             "parameters": self.parameters,
             "trainable_parameters": self.trainable_parameters,
             "gpu": {
                 "peak": peak,
                 "phase": self.peak_phase.value,
+                "allocated": self.allocated,
+                "reserved": self.reserved,
+                "used": self.used,
                 "overhead": self.overhead.total,
                 "low": peak + self.overhead.low,
                 "high": peak + self.overhead.high,

@@ -11,7 +11,7 @@ Source: torch, transformers (modeling_utils.py, caching_allocator_warmup)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
@@ -19,8 +19,10 @@ from typing import Final
 from calculator.allocator import BLOCK, Block, CachingAllocator, round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import Size
+from calculator.bounds import range_of
 from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
+from calculator.overhead import handle_bytes, simulated_overhead
 from calculator.parallel import bucket_bytes, collectives
 from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
@@ -28,6 +30,7 @@ from calculator.peaks.outputs import with_outputs
 from calculator.peaks.prepare import Prepared, prepare
 from calculator.peaks.step import inputs_of
 from calculator.plan import Offload, Plan, Update
+from calculator.report import Report
 from calculator.resolution import resolve
 from calculator.states import Statics, state_count
 
@@ -83,6 +86,17 @@ def reserved(
     program = Program(fullest_part(architecture, resolved), resolved, workspaces)
     program.run(allocator)
     return Reserved(allocator.peak_allocated, allocator.peak_reserved)
+
+
+def simulated(architecture: Architecture, report: Report) -> Report:
+    """A report's overhead with the allocator's own figures in the place of typical ones."""
+    card = report.plan.card
+    each = handle_bytes(card)
+    found = reserved(architecture, report.plan, Workspaces((each,), (each,)))
+    peak = report.gpu.total
+    real = range_of(report.plan)
+    overhead = simulated_overhead(peak, found.allocated, found.reserved, card, real)
+    return replace(report, overhead=overhead)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,9 +101,9 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
 
 
 def _half_format(plan: Plan) -> HalfFormat:
-    """A scaler's loss is for float16; nothing else has a reason to leave bfloat16."""
+    """A scaler's loss is for float16; else bfloat16, where the card computes it."""
     scaled = plan.gradient_scaler and plan.precision is Precision.AMP
-    return HalfFormat.FP16 if scaled else HalfFormat.BF16
+    return HalfFormat.FP16 if scaled or not plan.card.computes_bf16 else HalfFormat.BF16
 
 
 def _check_split(plan: Plan, architecture: Architecture) -> None:

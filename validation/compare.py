@@ -134,7 +134,7 @@ def compare(rows: Iterable[Row]) -> list[Comparison]:
     for row in rows:
         configuration = Configuration.from_dict(row["configuration"])
         if not configuration.padding and not refused(configuration):
-            report = estimate(configuration.architecture, configuration.plan)
+            report = estimate(configuration.architecture, configuration.resolved)
             comparisons.append(Comparison(configuration, row, report))
     return comparisons
 

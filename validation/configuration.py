@@ -2,14 +2,18 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
 
 from calculator.architecture import Architecture
+from calculator.cards import CARDS
 from calculator.errors import InputError
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from validation.subject import Subject, find_subject
+
+# the card whose kernels the simulated GPU has
+COUNTED: Final = CARDS["a100-80"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Configuration:
         found = self.subject.counted
         if isinstance(found, InputError):
             return _uncounted(self.plan)
-        resolved = resolve(found, self.plan)
+        resolved = resolve(found, self.plan.on(COUNTED))
         if found.positions and resolved.sequence_length > found.positions:
             rule = f"{self.model} has {found.positions} positions"
             raise InputError("sequence_length", resolved.sequence_length, rule)
@@ -60,12 +64,7 @@ class Configuration:
 
     def as_dict(self) -> dict[str, Any]:
         """Values that differ from the defaults, as JSON."""
-        plain = Plan()
-        options = {
-            name: value
-            for name, value in asdict(self.plan).items()
-            if value != getattr(plain, name)
-        }
+        options = self.plan.changed()
         own = {
             item.name: getattr(self, item.name)
             for item in fields(self)[2:]

@@ -83,6 +83,11 @@ class Card:
         return max(self.peaks.bf16, self.peaks.fp16) or self.peaks.fp32
 
     @property
+    def computes_bf16(self) -> bool:
+        """True but for CUDA's cards before Ampere."""
+        return self.capability is None or self.capability >= (8, 0)
+
+    @property
     def caveat(self) -> str:
         """The caveat beside an answer for this card; empty for CUDA's cards."""
         return "" if self.vendor == NVIDIA else OTHER_ALLOCATOR

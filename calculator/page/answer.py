@@ -1,6 +1,5 @@
 """Every figure that the calculator's page shows for one state of its form."""
 
-from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -28,11 +27,11 @@ from calculator.units import format_count
 def answer(params: Params) -> dict[str, Any]:
     """Every figure that the calculator's page shows for one state of its form."""
     architecture, plan, gpu = read_state(params)
-    report = estimate(architecture, plan, gpu.generation)
-    plain = _baseline(architecture, plan, report, gpu.generation)
+    report = estimate(architecture, plan.on(gpu))
+    plain = _baseline(architecture, plan.on(gpu), report)
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
-        baseline = _cached(other[0], other[1], other[2].generation)
+        baseline = _cached(other[0], other[1].on(other[2]))
         other = other[0], baseline.plan, other[2]
     value: dict[str, Any] = {
         "title": architecture.title,
@@ -70,15 +69,15 @@ def _in_words(value: object) -> str:
 
 
 @lru_cache(maxsize=64)
-def _cached(architecture: Architecture, plan: Plan, generation: str) -> Report:
-    return estimate(architecture, plan, generation)
+def _cached(architecture: Architecture, plan: Plan) -> Report:
+    return estimate(architecture, plan)
 
 
-def _baseline(architecture: Architecture, plan: Plan, report: Report, generation: str) -> Report:
+def _baseline(architecture: Architecture, plan: Plan, report: Report) -> Report:
     plain = without_techniques(architecture, plan)
     if resolve(architecture, plain) == report.plan:
         return report
-    return _cached(architecture, plain, generation)
+    return _cached(architecture, plain)
 
 
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:
@@ -91,7 +90,7 @@ def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dic
         plain = plain_value(architecture, option.field)
         if not _in_use(report, option.field, architecture):
             continue
-        without = _cached(architecture, _replace(plan, option.field, plain), "")
+        without = _cached(architecture, _replace(plan.on(report.plan.card), option.field, plain))
         found.append(
             {
                 "option": option.field,
@@ -130,7 +129,8 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
 def _replace(plan: Plan, field: str, value: object) -> Plan:
     """The plan with another value, and without what needs the option's own."""
     without = {option.field: None for option in techniques() if option.needs == field}
-    return Plan.parse({**asdict(plan), field: value, **without})
+    values = {name: getattr(plan, name) for name in Plan.options()}
+    return Plan.parse({**values, field: value, **without}).on(plan.card)
 
 
 def _available(architecture: Architecture, report: Report) -> dict[str, list[Any]]:

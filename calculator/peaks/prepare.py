@@ -8,6 +8,7 @@ from typing import Any, Final
 from calculator.architecture import Architecture
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.mode import (
+    AMPERE,
     BATCH,
     CHUNK,
     EXPLICIT_CHUNKS,
@@ -89,6 +90,7 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
     wide = plan.precision in (Precision.FP32, Precision.AMP)
     lengths = {SEQUENCE: plan.sequence_length, TARGET: plan.target_length or 0}
     return Mode(
+        capability=plan.card.capability or AMPERE,
         weights=FLOAT32 if wide else plan.half,
         autocast=plan.half if plan.precision is Precision.AMP else None,
         attention=plan.attention,

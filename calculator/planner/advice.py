@@ -108,7 +108,7 @@ def advise_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterato
     Raises:
         InputError: if the model does not support the plan.
     """
-    report = estimate(architecture, plan, gpu.generation)
+    report = estimate(architecture, plan.on(gpu))
     if need_of(report).fits(gpu.memory):
         yield from _what_else_fits(architecture, plan, gpu, report)
     else:
@@ -123,13 +123,13 @@ def _what_else_fits(
     if report.paged:
         note += f" Paged states take up to {format_bytes(report.paged)} of it."
     ways: list[Way] = []
-    limits = (architecture, plan, gpu.memory, gpu.generation)
+    limits = (architecture, plan.on(gpu), gpu.memory)
     batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS, note, ways)
     ways.append(_batch_way(architecture, report.plan, gpu, batch, plan))
     length = yield from _while_searching(longest_sequence_in_steps(*limits), TITLE_FITS, note, ways)
     ways.append(_length_way(architecture, report.plan, gpu, length, plan))
     ways += _gpu_ways(
-        report, plan, [one for one in BY_MEMORY if 1000 * one.memory < SMALLER * gpu.memory]
+        architecture, plan, [one for one in BY_MEMORY if 1000 * one.memory < SMALLER * gpu.memory]
     )
     largest = _largest(architecture, batch, length)
     yield Advice(TITLE_FITS, note, tuple(ways), done=True, largest=largest)
@@ -199,14 +199,14 @@ def _why_no_longer(architecture: Architecture, own: int) -> str:
 
 
 def _way_to(architecture: Architecture, words: str, details: str, plan: Plan, gpu: Gpu) -> Way:
-    need = need_of(estimate(architecture, plan, gpu.generation))
+    need = need_of(estimate(architecture, plan.on(gpu)))
     return Way(words, format_bytes(need.typical), details, plan, gpu)
 
 
 def _what_would_fit(
     architecture: Architecture, plan: Plan, gpu: Gpu, report: Report
 ) -> Iterator[Advice]:
-    limits = (architecture, plan, gpu.memory, gpu.generation)
+    limits = (architecture, plan.on(gpu), gpu.memory)
     ways: list[Way] = []
     batch: int | None = None
     if plan.batch_size > 1:
@@ -225,7 +225,7 @@ def _what_would_fit(
     )
     ways += _shorter(architecture, plan, gpu, length)
     largest = _largest(architecture, batch, length)
-    larger = _gpu_ways(report, plan, [one for one in BY_MEMORY if one.memory > gpu.memory])
+    larger = _gpu_ways(architecture, plan, [one for one in BY_MEMORY if one.memory > gpu.memory])
     if ways:
         if _wants_several(plan, found):
             larger = [*(yield from _together(architecture, plan, gpu, ways)), *larger]
@@ -354,10 +354,10 @@ def _way_of(proposal: Proposal, gpu: Gpu, words: str = "") -> Way:
     return Way(words or proposal.words, need, details, proposal.plan, gpu)
 
 
-def _gpu_ways(report: Report, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
+def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
     """The first GPU that holds the step as it is, if any does."""
     for gpu in gpus:
-        need = need_on(report.gpu.total, gpu)
+        need = need_of(estimate(architecture, plan.on(gpu)))
         if need.fits(gpu.memory):
             words = f"Use the {gpu.title}"
             details = (

@@ -15,7 +15,7 @@ from calculator.estimate import Totals, is_too_large, totals, totals_within
 from calculator.plan import Plan
 from calculator.planner.change import DIVISION, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
-from calculator.planner.need import Need, need_of_peak, need_on
+from calculator.planner.need import Need, need_on
 from calculator.resolution import resolve
 
 MOST_CHANGES = 3
@@ -78,7 +78,6 @@ def proposals(
     architecture: Architecture,
     plan: Plan,
     memory: int,
-    generation: str = "",
     most: int = MOST_CHANGES,
 ) -> list[Proposal]:
     """Changes that make a step fit, single ones first, then pairs of which neither does alone.
@@ -92,13 +91,12 @@ def proposals(
         architecture: the model.
         plan: the plan that does not fit, or may not.
         memory: the GPU's memory in bytes.
-        generation: the GPU's generation, for the libraries' workspaces.
         most: changes at once.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    *_, found = proposals_in_steps(architecture, plan, memory, generation, most)
+    *_, found = proposals_in_steps(architecture, plan, memory, most)
     return found
 
 
@@ -106,7 +104,6 @@ def proposals_in_steps(
     architecture: Architecture,
     plan: Plan,
     memory: int,
-    generation: str = "",
     most: int = MOST_CHANGES,
     enough: int | None = None,
 ) -> Iterator[list[Proposal]]:
@@ -118,10 +115,10 @@ def proposals_in_steps(
     Raises:
         InputError: if the model does not support the plan.
     """
-    before = need_of_peak(totals(architecture, plan).gpu, generation).typical
+    before = need_on(totals(architecture, plan).gpu, plan.card).typical
 
     def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
-        proposal = _proposal(architecture, changes, changed, memory, generation)
+        proposal = _proposal(architecture, changes, changed, memory)
         return proposal and replace(proposal, saved=before - proposal.need.typical)
 
     found: list[Proposal] = []
@@ -185,20 +182,19 @@ def least_changes(
 ) -> dict[str, Proposal | None]:
     """For each GPU that does not hold a step, the first of its `proposals`; None where none fits.
 
-    The whole model stays what is trained: adapters are not proposed. All GPUs share one search: a
-    step's peak is the same on each.
+    The whole model stays what is trained: adapters are not proposed.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    peak = totals(architecture, plan).gpu
-    left = [gpu for gpu in gpus if not need_on(peak, gpu).fits(gpu.memory)]
+    peaks = {gpu.name: totals(architecture, plan.on(gpu)).gpu for gpu in gpus}
+    left = [gpu for gpu in gpus if not need_on(peaks[gpu.name], gpu).fits(gpu.memory)]
     found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
     among = [one for one in changes_for(architecture) if one.cost is not Cost.ADAPTERS]
     for together in range(1, most + 1):
         tries = list(_changed(architecture, plan, among, together))
         for gpu in left:
-            found[gpu.name] = _least_change(architecture, tries, gpu, peak)
+            found[gpu.name] = _least_change(architecture, tries, gpu, peaks[gpu.name])
         left = [gpu for gpu in left if found[gpu.name] is None]
     return found
 
@@ -210,7 +206,7 @@ def _least_change(
     before = need_on(peak, gpu).typical
 
     def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
-        proposal = _proposal(architecture, changes, changed, gpu.memory, gpu.generation)
+        proposal = _proposal(architecture, changes, changed.on(gpu), gpu.memory)
         return proposal and replace(proposal, saved=before - proposal.need.typical)
 
     *_, found = [[], *_fitting(tries, propose, [], 1)]
@@ -295,15 +291,14 @@ def _proposal(
     changes: tuple[Change, ...],
     changed: Plan,
     memory: int,
-    generation: str,
 ) -> Proposal | None:
     """The proposal that these changes make, if the step then fits."""
 
     def fits(peak: int) -> bool:
-        return need_of_peak(peak, generation).fits(memory)
+        return need_on(peak, changed.card).fits(memory)
 
     needed = _totals_within(architecture, changed, fits)
     if needed is None or not fits(needed.gpu):
         return None
-    need = need_of_peak(needed.gpu, generation)
+    need = need_on(needed.gpu, changed.card)
     return Proposal(changes, changed, needed.gpu, need, 0, needed.ram)

@@ -14,7 +14,7 @@ from calculator.configuration import LONGEST_SEQUENCE
 from calculator.errors import InputError
 from calculator.estimate import totals
 from calculator.plan import LARGEST_BATCH, Plan
-from calculator.planner.need import need_of_peak
+from calculator.planner.need import need_on
 from calculator.resolution import resolve
 from calculator.techniques.context_parallel import chunks_of
 
@@ -26,34 +26,28 @@ MOST_SLOW: Final = 2
 Search = Generator[None, None, int | None]
 
 
-def largest_batch(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> int | None:
+def largest_batch(architecture: Architecture, plan: Plan, memory: int) -> int | None:
     """The most sequences in a micro-batch that fit; None where not even one does.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    return _end_of(largest_batch_in_steps(architecture, plan, memory, generation))
+    return _end_of(largest_batch_in_steps(architecture, plan, memory))
 
 
-def largest_batch_in_steps(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> Search:
+def largest_batch_in_steps(architecture: Architecture, plan: Plan, memory: int) -> Search:
     """Pauses after each estimate; the end's value is that of `largest_batch`."""
 
     def need_at(size: int) -> int:
         peak = totals(architecture, plan.but(batch_size=size)).gpu
-        return need_of_peak(peak, generation).high
+        return need_on(peak, plan.card).high
 
     length = resolve(architecture, plan).sequence_length
     step = _step(plan.expert_parallel, length)
     return (yield from _largest_in_steps(need_at, plan.batch_size, LARGEST_BATCH, memory, step))
 
 
-def longest_sequence(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> int | None:
+def longest_sequence(architecture: Architecture, plan: Plan, memory: int) -> int | None:
     """The longest sequence that fits at the plan's batch; None where not even the shortest does.
 
     It is no longer than the model's own longest where that is fixed, and than the chosen attention
@@ -62,12 +56,10 @@ def longest_sequence(
     Raises:
         InputError: if the model does not support the plan.
     """
-    return _end_of(longest_sequence_in_steps(architecture, plan, memory, generation))
+    return _end_of(longest_sequence_in_steps(architecture, plan, memory))
 
 
-def longest_sequence_in_steps(
-    architecture: Architecture, plan: Plan, memory: int, generation: str = ""
-) -> Search:
+def longest_sequence_in_steps(architecture: Architecture, plan: Plan, memory: int) -> Search:
     """Pauses after each estimate; the end's value is that of `longest_sequence`."""
     own = resolve(architecture, plan).sequence_length
     most = architecture.positions or LONGEST_SEQUENCE
@@ -77,7 +69,7 @@ def longest_sequence_in_steps(
             peak = totals(architecture, plan.but(sequence_length=length)).gpu
         except InputError:
             return None
-        return need_of_peak(peak, generation).high
+        return need_on(peak, plan.card).high
 
     if has_one_length(architecture):
         need = need_at(own)

@@ -53,12 +53,7 @@ def need_of(report: Report) -> Need:
 
 def need_on(peak: int, gpu: Gpu, paged: int = 0) -> Need:
     """GPU memory that a step with that peak takes; the peak itself is the same on every GPU."""
-    return need_of_peak(peak, gpu.generation, paged)
-
-
-def need_of_peak(peak: int, generation: str = "", paged: int = 0) -> Need:
-    """The same on a GPU of that generation."""
-    return _need(peak, estimate_overhead(peak, generation), paged)
+    return _need(peak, estimate_overhead(peak, gpu), paged)
 
 
 def _need(peak: int, overhead: Overhead, paged: int) -> Need:

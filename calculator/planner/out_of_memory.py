@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from calculator.cards.card import ASSUMED_CONTEXT
 from calculator.catalog import Gpu
 from calculator.errors import InputError
-from calculator.overhead import CONTEXT_BYTES
 from calculator.planner.need import need_on
 from calculator.report import Report
 from calculator.units import GiB, KiB, MiB, format_bytes
@@ -88,7 +88,7 @@ class Message:
         """Bytes of other processes, as far as known."""
         if self.others is not None:
             return self.others
-        return self.elsewhere - CONTEXT_BYTES if self.elsewhere > OWN_BESIDES else 0
+        return self.elsewhere - ASSUMED_CONTEXT if self.elsewhere > OWN_BESIDES else 0
 
     def is_of(self, memory: int) -> bool:
         """True if it may come from a GPU whose driver reports that many bytes."""

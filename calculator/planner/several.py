@@ -20,7 +20,7 @@ from calculator.plan import (
     Precision,
 )
 from calculator.planner.changes import USUAL_RANK
-from calculator.planner.need import Need, need_of_peak
+from calculator.planner.need import Need, need_on
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 
@@ -77,9 +77,9 @@ def _fewest(
         return
     for whole, changes in _tries(architecture, plan, already):
         for gpus in _worlds(plan):
-            tried = _shared(whole, gpus)
+            tried = _shared(whole, gpus).on(gpu)
             found = _totals(architecture, tried, gpu)
-            need = found and need_of_peak(found.gpu, gpu.generation)
+            need = found and need_on(found.gpu, gpu)
             if found and need and need.fits(gpu.memory):
                 yield Several(tried, need, found.ram, _in_words(changes))
                 return

@@ -10,7 +10,8 @@ from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.fit import Proposal, proposals
 from calculator.planner.largest import largest_batch, longest_sequence
-from calculator.planner.need import Need, describe_need, need_of, need_on
+from calculator.planner.need import Need, describe_need, need_of
+from calculator.reserved import simulated
 from calculator.units import format_bytes
 
 
@@ -42,7 +43,7 @@ def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str
     if gpu is None:
         needs = _needs_on_all(architecture, plan)
         return "\n".join(describe_verdict(need, one) for one, need in needs)
-    need = need_of(estimate(architecture, plan, gpu.generation))
+    need = need_of(simulated(architecture, estimate(architecture, plan.on(gpu))))
     return "\n".join([describe_verdict(need, gpu), *_advise(architecture, plan, need, gpu)])
 
 
@@ -55,8 +56,8 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
     if gpu is None:
         verdicts = [verdict_as_json(need, one) for one, need in _needs_on_all(architecture, plan)]
         return json.dumps({"model": architecture.name, "gpus": verdicts})
-    need = need_of(estimate(architecture, plan, gpu.generation))
-    limits = (architecture, plan, gpu.memory, gpu.generation)
+    need = need_of(simulated(architecture, estimate(architecture, plan.on(gpu))))
+    limits = (architecture, plan.on(gpu), gpu.memory)
     fits = need.fits(gpu.memory)
     answer = {
         "model": architecture.name,
@@ -69,14 +70,13 @@ def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
 
 
 def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
-    """The need of the step on each common GPU; its peak is the same on all of them."""
-    report = estimate(architecture, plan)
-    return [(one, need_on(report.gpu.total, one, report.paged)) for one in COMMON]
+    """The need of the step on each GPU, in the format and with the kernels that it picks."""
+    return [(one, need_of(estimate(architecture, plan.on(one)))) for one in COMMON]
 
 
 def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> list[str]:
     """Lines below the verdict: what would make it fit, or what is left over."""
-    limits = (architecture, plan, gpu.memory, gpu.generation)
+    limits = (architecture, plan.on(gpu), gpu.memory)
     if not need.fits(gpu.memory):
         found = proposals(*limits)
         if not found:

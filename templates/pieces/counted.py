@@ -38,5 +38,5 @@ def count(**choices: str) -> Counted:
     'batch_size=2'
     """
     architecture, plan, gpu = read_state(choices)
-    report = estimate(architecture, plan, gpu.generation)
+    report = estimate(architecture, plan.on(gpu))
     return Counted(report, urlencode(chosen(architecture, plan, choices)))

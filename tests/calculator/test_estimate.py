@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.catalog import MODELS, find_model, groups
+from calculator.catalog import MODELS, find_gpu, find_model, groups
 from calculator.errors import InputError
 from calculator.estimate import (
     STATIC_OPTIONS,
@@ -219,7 +219,7 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(asked: list[Case]) -
 def test_what_comes_on_top_is_never_mixed_in() -> None:
     report = estimate(MODELS["gpt2-s"])
     assert report.overhead.total > 0
-    assert estimate(MODELS["gpt2-s"], generation="Hopper").gpu == report.gpu
+    assert estimate(MODELS["gpt2-s"], Plan().on(find_gpu("h100"))).gpu == report.gpu
 
 
 def test_accumulation_keeps_gradients_through_the_step() -> None:

@@ -32,9 +32,8 @@ def test_each_row_fits_one_more_does_not_and_longer_never_fits_more(model: str, 
         assert row["batch"] == f"{batch:,}"
         plan = {name: text for name, text in state.items() if name not in ("model", "gpu")}
         for size, fits in ((batch, True), (batch + 1, False)):
-            report = estimate(
-                architecture, Plan.parse(plan | {"batch_size": size}), card.generation
-            )
+            tried = Plan.parse(plan | {"batch_size": size}).on(card)
+            report = estimate(architecture, tried)
             assert need_of(report).fits(card.memory) == fits
         batches.append(batch)
     assert all(before >= after for before, after in pairwise(batches))

@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.overhead import estimate_overhead
+from calculator.bounds import OTHERS
+from calculator.cards import CARDS
+from calculator.overhead import estimate_overhead, simulated_overhead, workspace_bytes
 from calculator.units import GiB, MiB
 
 PEAKS = st.integers(0, 4096 * GiB)
@@ -11,16 +13,31 @@ PEAKS = st.integers(0, 4096 * GiB)
 
 @given(PEAKS)
 def test_the_estimate_lies_between_its_bounds(peak: int) -> None:
-    overhead = estimate_overhead(peak)
+    overhead = estimate_overhead(peak, CARDS["t4"])
     assert overhead.low < overhead.total < overhead.high
 
 
 @given(PEAKS)
 def test_more_peak_never_has_less_on_top(peak: int) -> None:
-    assert estimate_overhead(peak + GiB).total >= estimate_overhead(peak).total
+    assert (
+        estimate_overhead(peak + GiB, CARDS["t4"]).total
+        >= estimate_overhead(peak, CARDS["t4"]).total
+    )
 
 
-def test_hopper_has_cublas_larger_workspace() -> None:
-    # PyTorch: 32 MiB on Hopper, 8,519,680 bytes before
-    assert estimate_overhead(0, "Hopper").workspace == 32 * MiB
-    assert estimate_overhead(0, "Ampere").workspace == 8_519_680
+def test_each_of_two_handles_has_a_workspace_and_those_of_hopper_and_blackwell_are_larger() -> None:
+    # aten/src/ATen/cuda/CublasHandlePool.cpp: 4096 KiB x 2 + 16 KiB x 8 before Hopper, then 32 MiB
+    for name in ("h100", "b200", "rtx-5090"):
+        assert estimate_overhead(0, CARDS[name]).workspace == 2 * 32 * MiB
+    for name in ("t4", "a100-80", "rtx-4090"):
+        assert estimate_overhead(0, CARDS[name]).workspace == 2 * (4096 * 2 + 16 * 8) * 1024
+
+
+@given(PEAKS, st.integers(0, GiB), st.integers(0, GiB))
+def test_the_simulated_sum_is_what_the_driver_shows(peak: int, unsplit: int, free: int) -> None:
+    card = CARDS["t4"]
+    allocated = peak + workspace_bytes(card) + unsplit
+    found = simulated_overhead(peak, allocated, allocated + free, card, OTHERS)
+    assert peak + found.total == allocated + free + 141 * MiB  # the context measured on a T4
+    assert found.low <= found.total <= found.high
+    assert peak + found.low >= allocated  # no less than what is in use

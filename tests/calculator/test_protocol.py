@@ -141,7 +141,7 @@ def test_every_figure_that_the_page_shows_is_in_every_answer() -> None:
 @examples(8)
 def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
-    need = need_of(estimate(case.architecture, case.plan, gpu.generation))
+    need = need_of(estimate(case.architecture, case.plan.on(gpu)))
     assert value["verdict"]["state"] == need.verdict(gpu.memory)
     assert value["verdict"]["text"].lower().startswith(f"{need.verdict(gpu.memory)}. needs ")
     assert describe_verdict(need, gpu).endswith(value["verdict"]["sum"])

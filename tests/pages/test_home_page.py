@@ -196,7 +196,7 @@ def test_the_small_calculator_says_what_the_full_one_says(model: str) -> None:
     for query, (*parts, text, verdicts), card, place in queries(model)[:: len(CARDS) - 1]:
         architecture, plan, gpu = read_state(dict(parse_qsl(query)))
         assert (architecture.name, gpu) == (model, GPUS[card])
-        report = estimate(architecture, plan, gpu.generation)
+        report = estimate(architecture, plan.on(gpu))
         need = need_of(report)
         assert parts[:5] == list(report.gpu.as_json().values())
         assert sum(parts) == need.typical

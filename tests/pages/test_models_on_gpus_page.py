@@ -31,7 +31,7 @@ def test_every_cell_opens_a_state_that_it_describes() -> None:
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
             assert gpu is GPUS[name]
-            fits = need_of(estimate(architecture, plan, gpu.generation)).fits(gpu.memory)
+            fits = need_of(estimate(architecture, plan.on(gpu))).fits(gpu.memory)
             assert fits is (cell.words != NOTHING), (row.title, name)
 
 
@@ -41,7 +41,7 @@ def test_a_change_is_named_only_where_the_step_does_not_fit() -> None:
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, _ = read_state(own)
             gpu = GPUS[name]
-            fits = need_of(estimate(architecture, plan, gpu.generation)).fits(gpu.memory)
+            fits = need_of(estimate(architecture, plan.on(gpu))).fits(gpu.memory)
             assert fits is (cell.kind == "fits") is (cell.rank == 0)
 
 

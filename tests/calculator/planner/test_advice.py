@@ -35,15 +35,15 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
     assert advice.ways or "several GPUs" in advice.note
     for way in advice.ways:
         if way.plan is not None:
-            need = need_of(estimate(case.architecture, way.plan, way.gpu.generation))
+            need = need_of(estimate(case.architecture, way.plan.on(way.gpu)))
             assert need.fits(way.gpu.memory)
 
 
 @examples(8)
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
 def test_what_is_left_out_stands_behind_what_is_advised(case: Case, gpu: Gpu) -> None:
-    limits = (case.architecture, case.plan, gpu.memory, gpu.generation)
-    if need_of(estimate(case.architecture, case.plan, gpu.generation)).fits(gpu.memory):
+    limits = (case.architecture, case.plan.on(gpu), gpu.memory)
+    if need_of(estimate(case.architecture, case.plan.on(gpu))).fits(gpu.memory):
         return
     *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
     advised = {way.words for way in advice.ways if way.gpu is gpu}
@@ -141,7 +141,7 @@ def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
     before = advice.ways[: advice.ways.index(way_to)]
     assert all(one.plan and one.plan.cpu_offload for one in before)  # the whole model, from RAM
     # as the 70.6 billion weights in shards of 2 or 4 bytes, and no whole copy of them
-    need = need_of(estimate(model, plan, gpu.generation))
+    need = need_of(estimate(model, plan.on(gpu)))
     assert need.fits(gpu.memory)
     assert need.typical > 2 * 70.6e9 / 8
 
@@ -198,7 +198,7 @@ def test_where_no_change_helps_the_fewest_gpus_with_fsdp_are_named() -> None:
     assert way.plan
     assert way.words.startswith(f"Use {way.plan.gpus} of this GPU with FSDP")
     fewer = Plan.parse({**asdict(way.plan), "gpus": way.plan.gpus // 2})
-    need = need_of(estimate(MODELS["gpt3-175b"], fewer, way.gpu.generation))
+    need = need_of(estimate(MODELS["gpt3-175b"], fewer.on(way.gpu)))
     assert not need.fits(way.gpu.memory)
 
 
@@ -237,11 +237,11 @@ def test_each_way_leads_to_a_state_that_fits(params: dict[str, str]) -> None:
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
 def test_the_advice_knows_what_fits_at_most(case: Case, gpu: Gpu) -> None:
     *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
-    limits = (case.architecture, case.plan, gpu.memory, gpu.generation)
+    limits = (case.architecture, case.plan.on(gpu), gpu.memory)
     length = longest_sequence(*limits) or 0
     known = dict(advice.largest)
     batch = known.pop("batch_size")
-    fits = need_of(estimate(case.architecture, case.plan, gpu.generation)).fits(gpu.memory)
+    fits = need_of(estimate(case.architecture, case.plan.on(gpu))).fits(gpu.memory)
     assert batch == (largest_batch(*limits) or 0 if fits or case.plan.batch_size > 1 else 0)
     if has_one_length(case.architecture) or length == case.architecture.positions:
         assert known == {}

@@ -43,7 +43,7 @@ def test_the_interval_decides() -> None:
 def test_eight_bit_states_alone_make_gpt2_large_fit_a_t4() -> None:
     # checkpointing alone does not: the update is the peak, which it does not touch
     t4 = find_gpu("t4")
-    found = proposals(MODELS["gpt2-l"], Plan(), t4.memory, t4.generation)
+    found = proposals(MODELS["gpt2-l"], Plan().on(t4), t4.memory)
     singles = [one.changes[0].words for one in found if len(one.changes) == 1]
     assert singles[0] == "Keep the optimizer's states in 8 bits"
     assert not any("Compute" in words for words in singles)
@@ -82,13 +82,13 @@ def test_rounding_loses_updates_only_of_weights_that_are_trained_in_16_bits(
 def test_lora_with_frozen_weights_in_16_bits_says_nothing_of_lost_updates() -> None:
     # Qwen3-8B on 24 GB: 8.19 billion weights take 30.5 GiB in 32 bits, 15.3 in 16
     gpu, plan = find_gpu("rtx-4090"), Plan(lora=16, sequence_length=1024)
-    found = proposals(find_model("Qwen/Qwen3-8B"), plan, gpu.memory, gpu.generation)
+    found = proposals(find_model("Qwen/Qwen3-8B"), plan.on(gpu), gpu.memory)
     half = [one for one in found if one.plan.precision is Precision.HALF]
     assert half
     for one in half:
         assert "updates; the adapters keep 32 bits" in one.price
         assert "lose" not in one.price
-    whole = proposals(find_model("Qwen/Qwen3-8B"), Plan(), gpu.memory, gpu.generation)
+    whole = proposals(find_model("Qwen/Qwen3-8B"), Plan().on(gpu), gpu.memory)
     assert all("lose" not in one.price for one in whole if one.plan.lora)
 
 
@@ -367,9 +367,9 @@ def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
     architecture, gpu = find_model("meta-llama/Llama-3.1-8B"), find_gpu("rtx-4090")
     options = {"gpus": 4, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 1024}
     plan = Plan.parse(options)
-    first, *_ = proposals(architecture, plan, gpu.memory, gpu.generation)
+    first, *_ = proposals(architecture, plan.on(gpu), gpu.memory)
     assert first.changes == (SHARDS_IN_RAM,)
-    report = estimate(architecture, first.plan, gpu.generation)
+    report = estimate(architecture, first.plan.on(gpu))
     assert first.plan.cpu_offload
     assert first.ram == report.ram.total
     # masters, gradients and two states of 4 bytes each
@@ -432,9 +432,9 @@ def test_the_least_change_for_each_gpu_is_the_first_of_its_proposals(model: str)
     architecture, plan = find_model(model), Plan()
     found = least_changes(architecture, plan, gpus)
     for gpu in gpus:
-        report = estimate(architecture, plan, gpu.generation)
+        report = estimate(architecture, plan.on(gpu))
         fits = need_of(report).fits(gpu.memory)
         assert (gpu.name not in found) is fits
         if not fits:
-            first = next(iter(proposals(architecture, plan, gpu.memory, gpu.generation, 2)), None)
+            first = next(iter(proposals(architecture, plan.on(gpu), gpu.memory, 2)), None)
             assert found[gpu.name] == first

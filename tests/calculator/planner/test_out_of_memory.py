@@ -138,7 +138,7 @@ def test_any_text_gives_a_message_or_an_error(text: str) -> None:
 
 def causes(message: Message, plan: Plan, gpu: str = "t4") -> list[Cause]:
     model, card = find_model("gpt2-l"), find_gpu(gpu)
-    return [one.cause for one in explain(message, estimate(model, plan, card.generation), card)]
+    return [one.cause for one in explain(message, estimate(model, plan.on(card)), card)]
 
 
 FITS = Plan(optimizer_bits=8)  # GPT-2 Large then fits a T4, see test_fit

@@ -105,9 +105,9 @@ def test_what_bitsandbytes_does_not_page_or_nobody_measured_is_refused(
 
 def test_the_verdict_counts_what_must_be_on_the_gpu_and_says_where_the_rest_is() -> None:
     model, gpu = find_model("gpt2-xl"), find_gpu("l4")
-    report = estimate(model, replace(PLAN, batch_size=1), gpu.generation)
+    report = estimate(model, replace(PLAN, batch_size=1).on(gpu))
     need = need_of(report)
-    plain = need_of(estimate(model, PLAIN, gpu.generation))
+    plain = need_of(estimate(model, PLAIN.on(gpu)))
     assert need.verdict(gpu.memory) is Verdict.FITS
     assert plain.verdict(gpu.memory) is Verdict.DOES_NOT_FIT
     words = describe_need(need, gpu)
