@@ -46,7 +46,7 @@ def describe_message(architecture: Architecture, plan: Plan, gpu: Card | None, t
     """
     message = read_message(text)
     card = gpu or _card_of(message)
-    report = estimate(architecture, plan, card.generation)
+    report = estimate(architecture, plan.on(card))
     lines = ["The message:"]
     lines += [f"  {label:<22}{format_bytes(size):>12}" for label, size in sizes_of(message).items()]
     for finding in explain(message, report, card):

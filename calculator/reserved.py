@@ -16,7 +16,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
 
-from calculator.allocator import BLOCK, Block, CachingAllocator, round_block
+from calculator.allocator import BLOCK, Block, CachingAllocator, OutOfMemoryError, round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import Size
 from calculator.bounds import range_of
@@ -89,10 +89,17 @@ def reserved(
 
 
 def simulated(architecture: Architecture, report: Report) -> Report:
-    """A report's overhead with the allocator's own figures in the place of typical ones."""
+    """A report's overhead with the allocator's own figures in the place of typical ones.
+
+    On a card with too little room for all segments the allocator gives free ones back; where that
+    is not enough either, the figures are those of a card with room.
+    """
     card = report.plan.card
-    each = handle_bytes(card)
-    found = reserved(architecture, report.plan, Workspaces((each,), (each,)))
+    given = (architecture, report.plan, Workspaces((handle_bytes(card),), (handle_bytes(card),)))
+    try:
+        found = reserved(*given, limit=card.memory - card.context)
+    except OutOfMemoryError:
+        found = reserved(*given)
     peak = report.gpu.total
     real = range_of(report.plan)
     overhead = simulated_overhead(peak, found.allocated, found.reserved, card, real)

@@ -1,5 +1,6 @@
 """Every figure that the calculator's page shows for one state of its form."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from calculator.page.states import Params, chosen, read_state
 from calculator.plan import DataParallel, Plan, techniques
 from calculator.planner.need import describe_need, need_of
 from calculator.report import Report
+from calculator.reserved import simulated
 from calculator.resolution import (
     attention_kernels,
     can_untie,
@@ -23,15 +25,26 @@ from calculator.resolution import (
 )
 from calculator.units import format_count
 
+Reported = Callable[[Architecture, Plan], Report]
+
 
 def answer(params: Params) -> dict[str, Any]:
     """Every figure that the calculator's page shows for one state of its form."""
+    return _value(params, _cached)
+
+
+def allocated_answer(params: Params) -> dict[str, Any]:
+    """The same, with the allocator simulated: the page asks for it once its first figures stand."""
+    return _value(params, _simulated)
+
+
+def _value(params: Params, reported: Reported) -> dict[str, Any]:
     architecture, plan, gpu = read_state(params)
-    report = estimate(architecture, plan.on(gpu))
-    plain = _baseline(architecture, plan.on(gpu), report)
+    report = reported(architecture, plan.on(gpu))
+    plain = _baseline(architecture, plan.on(gpu), report, reported)
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
-        baseline = _cached(other[0], other[1].on(other[2]))
+        baseline = reported(other[0], other[1].on(other[2]))
         other = other[0], baseline.plan, other[2]
     value: dict[str, Any] = {
         "title": architecture.title,
@@ -73,11 +86,16 @@ def _cached(architecture: Architecture, plan: Plan) -> Report:
     return estimate(architecture, plan)
 
 
-def _baseline(architecture: Architecture, plan: Plan, report: Report) -> Report:
+@lru_cache(maxsize=64)
+def _simulated(architecture: Architecture, plan: Plan) -> Report:
+    return simulated(architecture, _cached(architecture, plan))
+
+
+def _baseline(architecture: Architecture, plan: Plan, report: Report, reported: Reported) -> Report:
     plain = without_techniques(architecture, plan)
     if resolve(architecture, plain) == report.plan:
         return report
-    return _cached(architecture, plain)
+    return reported(architecture, plain)
 
 
 def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ function mount(form) {
     frontier.showStale();
     program.showStale();
     // The figures come first.
-    for (const method of ["advise", "curve", "frontier", "code", "explain"]) drop(method);
+    for (const method of ["allocate", "advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
     if (isReady()) late = setTimeout(showStale, AT_ONCE_MS);
     else void showFirst(asked);
@@ -107,10 +107,23 @@ function mount(form) {
       settle(answer.value);
       if (hasAdvice(named(answer.value))) delete form.dataset.searching;
       else series.after("advice", () => askForAdvice(asked, named(answer.value)));
+      series.after("allocate", () => askForAllocator(asked));
       curve.follow(named(answer.value));
       frontier.follow(named(answer.value));
       program.follow(named(answer.value));
       pasted.request();
+    });
+  }
+
+  /**
+   * Ask for the same figures with PyTorch's allocator simulated, which takes longer.
+   *
+   * @param {number} asked
+   */
+  function askForAllocator(asked) {
+    if (asked !== edits) return;
+    ask("allocate", state, (answer) => {
+      if (form.isConnected && asked === edits && answer.kind === "result") showAnswer(answer.value);
     });
   }
 
