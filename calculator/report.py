@@ -91,8 +91,8 @@ class Report:
             "version": 3,
             "model": self.model,
             # dataclasses.asdict copies every value in depth, which takes longer than the estimate
-            "plan": {name: getattr(self.plan, name) for name in self.plan.options()},
-            "card": self.plan.card.name,
+            "plan": {name: getattr(self.plan, name) for name in self.plan.options()}
+            | {"gpu": self.plan.card.name},
             "parameters": self.parameters,
             "trainable_parameters": self.trainable_parameters,
             "gpu": {

@@ -56,10 +56,12 @@ def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
         *("version", "model", "plan", "parameters", "trainable_parameters", "gpu", "ram", "phases"),
         *("transfer", "paged", "collectives", "notes"),
     ]
-    assert value["version"] == 2
+    assert value["version"] == 3
     assert value["model"] == case.architecture.name
-    assert set(value["plan"]) == {item.name for item in dataclasses.fields(Plan)}
-    assert set(value["gpu"]) == {"peak", "phase", "overhead", "low", "high", "parts"}
+    assert set(value["plan"]) == {*Plan.options(), "gpu"}
+    assert set(value["gpu"]) == {
+        *("peak", "phase", "parts", "allocated", "reserved", "used", "overhead", "low", "high")
+    }
     assert set(value["ram"]) == {"peak", "parts"}
     assert set(value["transfer"]) == {"to_ram", "to_gpu"}
     assert [phase["name"] for phase in value["phases"]] == [
@@ -79,7 +81,10 @@ def test_in_the_json_object_sizes_are_whole_and_parts_sum_exactly(case: Case) ->
         assert sum(phase["parts"].values()) == phase["gpu"]
         assert set(phase["parts"]) == PARTS
     numbers = [value["parameters"], value["gpu"]["peak"], value["gpu"]["overhead"]]
-    assert value["gpu"]["peak"] < value["gpu"]["low"] < value["gpu"]["high"]
+    gpu = value["gpu"]
+    assert gpu["peak"] < gpu["allocated"] <= gpu["reserved"] < gpu["used"] <= gpu["high"]
+    assert gpu["peak"] < gpu["low"] < gpu["high"]
+    assert gpu["overhead"] == gpu["used"] - gpu["peak"]
     numbers += [*value["transfer"].values(), *value["gpu"]["parts"].values()]
     assert all(type(number) is int for number in numbers)
 
