@@ -457,6 +457,17 @@ KEEPING_LAST: Final = (
     "meta-llama/Llama-3.1-8B",
 )
 
+# Weights in float16, of types whose code asks for the format or widens in other ways.
+FP16_TYPES: Final = (
+    *("t5-small", "google/mt5-small", "openai/whisper-tiny", "bigscience/bloom-560m"),
+    *("validation/configs/mixtral.json", "validation/configs/qwen3_moe.json"),
+    *("validation/configs/gemma4_text.json", "validation/configs/deepseek_v3.json"),
+)
+FP16: Final[tuple[dict[str, Any], ...]] = (
+    {"precision": "half", "attention": "eager"},
+    {"precision": "mixed", "checkpointing": "full"},
+)
+
 # A gradient scaler: what a model of each type is measured with, and more for a few.
 SCALED: Final[tuple[tuple[int, int, int | None, dict[str, Any]], ...]] = (
     (2, 100, 5, {}),
@@ -800,6 +811,7 @@ def grid() -> list[Configuration]:
         *_pipelined(),
         *_divided(),
         *_scaled(),
+        *_in_fp16(),
         *_paged(),
     )
     found = {(item.subject, item.resolved): item for item in reversed(listed)}
@@ -1016,6 +1028,12 @@ def _scaled() -> Iterator[Configuration]:
     ):
         options = {"batch_size": batch, "sequence_length": length, "gradient_scaler": True}
         yield from _valid(name, options | mixed, depth)
+
+
+def _in_fp16() -> Iterator[Configuration]:
+    """Weights in float16: a wide softmax in one kernel, and streams that are clamped."""
+    for name, options in product(FP16_TYPES, FP16):
+        yield from _valid(name, {"batch_size": 2, "format": "fp16", **options})
 
 
 def _paged() -> Iterator[Configuration]:

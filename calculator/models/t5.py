@@ -9,8 +9,8 @@ from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import BOOL, INT64, DType
-from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64, DType
+from calculator.autograd.graph import Made, Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, Size, rounded_up, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
@@ -210,9 +210,11 @@ class T5Block(Block):
         An attention's probabilities are held until the next one's.
         """
         x, bias, _probabilities = self.attention(x, held, bias)
+        x = clamped(x)
         if self.cross is not None:
             x, cross_bias, _probabilities = self.cross(x, held, cross_bias)
-        return self.feed_forward(x), bias, cross_bias
+            x = clamped(x)
+        return clamped(self.feed_forward(x)), bias, cross_bias
 
     def couplings(self, t: Recorder, *context: Any) -> Sequence[Coupling]:
         """The layer as branches: self-attention, in the decoder cross-attention, feed-forward."""
@@ -230,6 +232,21 @@ class T5Block(Block):
             )
             found.append(branch)
         return [*found, Coupling(self.feed_forward.branch, weights_of(t, self.feed_forward))]
+
+
+def clamped(x: Tensor) -> Tensor:
+    """In float16 the stream held below the largest number, or lower where one is infinite.
+
+    Looking for infinities makes the absolute values. Keeps the stream and both bounds.
+    """
+    if x.dtype is not FLOAT16:
+        return x
+    t = x.tape
+    absolute, infinite = t.like(x), t.empty(x.shape, BOOL)
+    del absolute, infinite  # die here
+    bounds = [t.empty((), FLOAT32) for _ in range(2)]
+    scratch = [Made((), x.dtype), *[Made(x.shape, BOOL)] * 2]
+    return t.operation([x], x.shape, x.dtype, saves=[x, *bounds], scratch=scratch)
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from functools import partial
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, INT64, DType
+from calculator.autograd.dtypes import FLOAT16, FLOAT32, INT64, DType
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, constant, size
@@ -121,7 +121,8 @@ class WhisperBlock(BartBlock):
             h = op.dropout(h)
         h = self.contract(h)
         h = op.dropout(h)
-        return op.add(x, h)
+        x = op.add(x, h)
+        return op.clamp(x, 2) if x.dtype is FLOAT16 and not self.decoder else x
 
 
 @dataclass(eq=False)

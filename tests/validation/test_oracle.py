@@ -52,6 +52,7 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         f"gpt2-s {SMALL} --checkpointing full --checkpoint-every 2",
         f"gpt2-s {SMALL} --gradient-scaler",
         f"gpt2-s {SMALL} --gradient-scaler --attention eager",
+        f"t5-small {SMALL} --target-length 80 --precision half --format fp16",
         # so few tokens that a weight's own temporaries are most of the backward pass
         "validation/configs/llama.json --sequence-length 16 --lora 4 --lora-targets all-linear "
         "--quantization nf4-double --precision half --checkpointing full",
