@@ -13,6 +13,7 @@ import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, sh
 import { mountCurve } from "../calculator/curve.js";
 import "../calculator/copy.js";
 import { mountFrontier } from "../calculator/frontier.js";
+import { mountHub } from "../calculator/hub.js";
 import { mountMessage } from "../calculator/message.js";
 import { mountProgram } from "../calculator/program.js";
 import { Series } from "../calculator/series.js";
@@ -301,10 +302,13 @@ function mount(form) {
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   mountChooser(/** @type {HTMLInputElement} */ (form.querySelector("#model")));
-  mountConfig(form, (message) => {
+  /** @param {string} message */
+  const refuseConfig = (message) => {
     clearErrors(form);
     showRefused(showError(form, { type: "InputError", field: "config", message, value: "", rule: "" }));
-  });
+  };
+  mountConfig(form, refuseConfig);
+  mountHub(form, refuseConfig);
 
   showPythonStatus(form, status, READY, (isBroken) => {
     for (const set of form.querySelectorAll("fieldset")) set.disabled = isBroken;

@@ -1,0 +1,83 @@
+"""The page's request to the Hub, in Node.js with a server in its place, and names as Python's."""
+
+import json
+import subprocess
+
+import pytest
+
+from calculator.catalog.names import hub_id
+from tests.pages.scripts import call
+from tools.console import ROOT
+from tools.node import find_node
+
+NAMES = [
+    *("Qwen/Qwen2.5-7B", "https://huggingface.co/Qwen/Qwen2.5-7B/tree/main", "gpt2", ""),
+    *("hf.co/gpt2/blob/main/config.json", "huggingface.co/a/b?library=x", "../models/mine"),
+    *("a/b/c", "me/--", "https://example.com/a/b", "<img src=x>", "x" * 500),
+]
+
+
+def test_a_name_is_read_as_on_the_command_line() -> None:
+    found = call("calculator/hub.js", "hubId", [[name] for name in NAMES])
+    assert found == [hub_id(name) for name in NAMES]
+
+
+# Answers as `status` and text; prints the text or the error, and the requests made.
+PROGRAM = """
+const {{ fetchConfig }} = await import({address});
+const asked = [];
+const get = async (address, settings) => {{
+  asked.push([address, settings.credentials]);
+  if ({status} === 0) throw new TypeError("no network");
+  return new Response({text}, {{ status: {status} }});
+}};
+const told = await fetchConfig({name}, 100, get).catch((error) => `refused: ${{error.message}}`);
+console.log(JSON.stringify([told, asked]));
+"""
+
+
+def told(name: str, status: int, text: str) -> tuple[str, list[list[str]]]:
+    address = json.dumps((ROOT / "docs" / "assets" / "calculator" / "hub.js").as_uri())
+    program = PROGRAM.format(
+        address=address, status=status, text=json.dumps(text), name=json.dumps(name)
+    )
+    done = subprocess.run(
+        [find_node().node, "--input-type=module", "--eval", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer, asked = json.loads(done.stdout)
+    return answer, asked
+
+
+def test_one_request_without_cookies_brings_the_text() -> None:
+    answer, asked = told("https://huggingface.co/Qwen/Qwen2.5-7B/tree/main", 200, "{}")
+    assert answer == "{}"
+    address = "https://huggingface.co/Qwen/Qwen2.5-7B/resolve/main/config.json"
+    assert asked == [[address, "omit"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "words"),
+    [
+        (401, "", "is gated, or there is no such model"),
+        (403, "", "is gated"),
+        (404, "", "has no config.json on the Hub"),
+        (503, "", "answered with status 503"),
+        (200, "", "did not arrive"),
+        (200, "x" * 101, "more than 100 characters"),
+        (0, "", "cannot be reached"),
+    ],
+)
+def test_each_trouble_is_told_with_the_way_out(status: int, text: str, words: str) -> None:
+    answer, asked = told("me/mine", status, text)
+    assert answer.startswith("refused: ")
+    assert words in answer
+    assert len(asked) == 1
+
+
+def test_what_is_no_name_asks_nobody() -> None:
+    answer, asked = told("../mine", 200, "{}")
+    assert "Enter a model's name on the Hub" in answer
+    assert asked == []
