@@ -8,7 +8,7 @@ import zlib
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from calculator.catalog import groups
 from tests.browser.visits import Visitor, choose_model, open_calculator, python_answers, settled
@@ -192,9 +192,36 @@ def test_a_config_is_chosen_as_a_file_or_dropped(visit: Visitor) -> None:
     expect(page.locator("#model-help [data-text='report.parameters']")).to_have_text(expected)
 
 
+def test_a_config_is_fetched_from_the_hub_on_a_click_alone(visit: Visitor) -> None:
+    visitor = visit()
+    page = open_calculator(visitor)
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        headers = {"Access-Control-Allow-Origin": "*"}
+        if "mine" in route.request.url:
+            route.fulfill(status=401, headers=headers)
+        else:
+            route.fulfill(body=json.dumps(SMALL), headers=headers)
+
+    page.route("https://huggingface.co/**", answer)
+    page.locator("#config-hub").fill("https://huggingface.co/me/small/tree/main")
+    settled(page)
+    assert asked == []
+    page.locator("#config-fetch").click()
+    expected = python_parameters(config=json.dumps(SMALL))
+    expect(page.locator("#model-help [data-text='report.parameters']")).to_have_text(expected)
+    assert asked == ["https://huggingface.co/me/small/resolve/main/config.json"]
+    page.locator("#config-hub").fill("me/mine")
+    page.locator("#config-hub").press("Enter")
+    expect(page.locator("#config-error")).to_contain_text("me/mine is gated")
+    assert len(asked) == 2
+
+
 HOSTILE: dict[str, tuple[str, str]] = {
     "not JSON": ("this is no config", "Expecting value"),
-    "a list": ("[1, 2]", "an object with model_type"),
+    "a list": ("[1, 2]", "is a list"),
     "a million layers of lists": ("[" * 100_000, "too deeply nested"),
     "deep objects": ('{"a":' * 50_000, "too deeply nested"),
     "keys nobody knows": (json.dumps({**SMALL, "warp_drive": 9}), "does not know this key"),
