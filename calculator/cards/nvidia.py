@@ -1,9 +1,9 @@
 """NVIDIA's cards: data only.
 
-Memory is what nvidia-smi prints as total. Rates are its documents', without sparsity and with sums
-in 32 bits: the products of GeForce's tensor cores with such sums run at half the rate of the
-workstation cards' (appendix A of NVIDIA's white paper on each architecture). Rates of laptops are
-those of the highest clock that NVIDIA names.
+Memory is what nvidia-smi prints as total; an A16 is four GPUs, and one of them is meant. Rates are
+its documents', without sparsity and with sums in 32 bits: the products of GeForce's tensor cores
+with such sums run at half the rate of the workstation cards' (appendix A of NVIDIA's white paper on
+each architecture). Rates of laptops are those of the highest clock that NVIDIA names.
 """
 
 from typing import Final
@@ -239,10 +239,10 @@ FAMILIES: Final = (
             ("a2", "A2 16 GB", 15_356, 200, 4.5, 60),
             ("a10", "A10 24 GB", 23_028, 600, 31.25, 150),
             ("a10g", "A10G 24 GB", 23_028, 600, 35, 300),
-            ("a16", "A16, one of its four GPUs, 16 GB", 15_356, 200, 4.5, 62),
+            ("a16", "A16 16 GB", 15_356, 200, 4.5, 62),
             ("a40", "A40 48 GB", 46_068, 696, 37.4, 300),
         ),
-        halves=4, own_halves=(("a10g", 70),), spellings=(("a16", ("A16",)),),
+        halves=4, own_halves=(("a10g", 70),),
     ),
     Family(
         "For data centers", "Ampere", (8, 0), f"{_DATA_CENTER}/a100/",

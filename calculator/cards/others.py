@@ -55,13 +55,13 @@ FAMILIES: Final = (
         "AMD Instinct", "CDNA 2", None, _INSTINCT,
         (
             ("mi210", "Instinct MI210 64 GB", 65_520, 1_638, 22.6, 300),
-            ("mi250", "Instinct MI250, one of its two GPUs, 64 GB", 65_520, 1_638, 22.6, 280),
-            ("mi250x", "Instinct MI250X, one of its two GPUs, 64 GB", 65_520, 1_638, 23.9, 280),
+            ("mi250", "Instinct MI250 64 GB", 65_520, 1_638, 22.6, 280),
+            ("mi250x", "Instinct MI250X 64 GB", 65_520, 1_638, 23.9, 280),
         ),
         halves=8, formats=_HALVES, vendor=AMD,
         spellings=(
-            ("mi250", ("MI250", "AMD INSTINCT MI250 (MCM) OAM AC MBA")),
-            ("mi250x", ("MI250X", "AMD INSTINCT MI250X (MCM) OAM AC MBA")),
+            ("mi250", ("AMD INSTINCT MI250 (MCM) OAM AC MBA")),
+            ("mi250x", ("AMD INSTINCT MI250X (MCM) OAM AC MBA")),
         ),
     ),
     Family(
