@@ -201,9 +201,9 @@ class Plan:
         "How long your code holds what the model returns beside its loss: outputs = model(**batch) "
         "holds the logits.",
         {
-            Loop.TRAINER: "trainer: keeps the loss alone, as Trainer does",
-            Loop.FUNCTION: "function: a step in a function holds outputs to its end",
-            Loop.SCRIPT: "script: a loop at top level holds them into the next forward",
+            Loop.TRAINER: "trainer: keeps the loss alone",
+            Loop.FUNCTION: "function: holds outputs to its end",
+            Loop.SCRIPT: "script: holds outputs into the next step",
         },
     )
     optimizer: Optimizer = choice(

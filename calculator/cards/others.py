@@ -60,8 +60,8 @@ FAMILIES: Final = (
         ),
         halves=8, formats=_HALVES, vendor=AMD,
         spellings=(
-            ("mi250", ("AMD INSTINCT MI250 (MCM) OAM AC MBA")),
-            ("mi250x", ("AMD INSTINCT MI250X (MCM) OAM AC MBA")),
+            ("mi250", ("AMD INSTINCT MI250 (MCM) OAM AC MBA",)),
+            ("mi250x", ("AMD INSTINCT MI250X (MCM) OAM AC MBA",)),
         ),
     ),
     Family(
