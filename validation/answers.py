@@ -1,8 +1,13 @@
 """The calculator's answers to what tools show of a step's memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from calculator.report import Report
+from calculator.architecture import Architecture
+from calculator.cards import Card
+from calculator.estimate import estimate
+from calculator.overhead import handle_bytes
+from calculator.plan import Plan
+from calculator.reserved import Workspaces, reserved, simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +20,19 @@ class Answer:
     low: int
     high: int
 
+    def less(self, size: int) -> "Answer":
+        """The same step without so many bytes of tensors."""
+        return Answer(*(getattr(self, item.name) - size for item in fields(self)))
 
-def answer(report: Report) -> Answer:
-    """The answer in a report."""
-    peak, rest = report.gpu.total, report.overhead
-    allocated = peak + rest.workspace
-    return Answer(
-        allocated, allocated + rest.slack, peak + rest.total, peak + rest.low, peak + rest.high
-    )
+
+def answer(architecture: Architecture, plan: Plan, card: Card, expandable: bool = False) -> Answer:
+    """The answer for a card; segments of PyTorch's allocator may be `expandable`."""
+    report = simulated(architecture, estimate(architecture, plan.on(card)))
+    more = 0
+    if expandable:
+        workspaces = Workspaces((handle_bytes(card),), (handle_bytes(card),))
+        found = reserved(architecture, report.plan, workspaces, expandable=True)
+        more = found.reserved - report.reserved
+    peak = report.gpu.total
+    low, high = (peak + size + more for size in (report.overhead.low, report.overhead.high))
+    return Answer(report.allocated, report.reserved + more, report.used + more, low, high)

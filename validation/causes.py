@@ -229,11 +229,6 @@ def units_of(architecture: Architecture, plan: Plan) -> tuple[Flat, ...]:
     return flat_units(model, numbers_of(architecture, plan), mode_of(plan))
 
 
-def freed_scores(architecture: Architecture, plan: Plan) -> int:
-    """Bytes of the scores in 16 bits, which are gone when the backward pass begins."""
-    return HALF * tokens_of(plan) * architecture.vocabulary_size
-
-
 CAUSES: Final = {
     "kept-inputs": Cause(
         "Inputs kept",
@@ -326,13 +321,6 @@ CAUSES: Final = {
         f"{_TITAN}torchtitan/parallelisms/parallelize_llama.py",
         last_layer,
     ),
-    "freed-scores": Cause(
-        "Scores' space",
-        "The 16-bit scores die before the backward pass. The gradients that the loss computes next "
-        "are in 32 bits and do not fit into their space, which stays reserved.",
-        f"{_TITAN}train.py",
-        freed_scores,
-    ),
     "divided-vocabulary": Cause(
         "Vocabulary divided",
         "Megatron divides the embeddings, the output layer and the scores among the GPUs of tensor "
@@ -374,15 +362,5 @@ CAUSES: Final = {
         "TransformerEngine keeps an empty gradient for each shape of a weight, so that hooks run.",
         f"{_ENGINE}module/base.py",
         megatron.placeholders,
-    ),
-    "reserved": Cause(
-        "Rest, as estimated",
-        "The figure holds, or may hold, free space that the allocator reserved, libraries' "
-        "workspaces and CUDA's context. We estimate them for every step.",
-    ),
-    "scores": Cause(
-        "Other scores",
-        "Most of this memory is attention scores. The file does not name the class that it "
-        "measured; one that keeps fewer bytes per score would explain the difference.",
     ),
 }

@@ -33,9 +33,10 @@ def source() -> Source:
     """All of its rows."""
     return Source(
         "t4",
-        "fitcheck, steps on a Tesla T4",
+        "Tesla T4, measured by fitcheck",
         {"fitcheck-llm 0.3.1, measurements": ADDRESS},
         "Tesla T4, PyTorch 2.10 and 2.14",
+        "t4",
         Figure.ALLOCATED,
         ASSUMED,
         ("Twelve rows of 2026-09-21, with which its authors tested their formulas.",),
@@ -66,6 +67,8 @@ def _row(row: Mapping[str, Any], words: str) -> Row:
     options = {
         "batch_size": row["batch_size"],
         "sequence_length": row["sequence_length"],
+        "loop": "function",
+        "format": "fp16",
         "precision": "fp32" if row["quantization"] else "half",
         "attention": "efficient" if efficient else "eager",
         "checkpointing": "full",

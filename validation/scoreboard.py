@@ -3,40 +3,50 @@
 import math
 import statistics
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from calculator.units import GiB, MiB
+from calculator.architecture import Architecture
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.report import Phase
+from validation import fitcheck
+from validation.answers import Answer
 from validation.causes import CAUSES
-from validation.public import GUIDE, SITE, Publication, Published, as_classifier
 from validation.published_rows import Figure, Row, Source
 
 PATH: Final = Path(__file__).with_name("published") / "memory.toml"
-# tokens from which attention scores are most of the memory of the rows of 2021
-LONG: Final = 2048
 # targets for the error: half of the rows are within the first, nine of ten within the second
 TARGET_MEDIAN, TARGET_MOST = 0.02, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A published figure and ours, both in bytes.
-
-    `beyond` is our estimate of what the figure holds besides allocated bytes; 0 where it is those.
-    """
+    """A published figure in bytes, and the answer to its step."""
 
     source: Source
     row: Row
-    ours: int
-    beyond: int
+    figure: Figure
+    measured: int
+    answer: Answer
+
+    @property
+    def ours(self) -> int:
+        """Our figure for the same thing, in bytes."""
+        return self.figure.of(self.answer)
 
     @property
     def error(self) -> float:
-        """Relative error of our peak."""
-        return self.ours / self.row.bytes - 1
+        """Relative error of ours."""
+        return self.ours / self.measured - 1
+
+    @property
+    def is_held(self) -> bool:
+        """True if the stated range has the published figure."""
+        return self.answer.low <= self.measured <= self.answer.high
 
     @property
     def differences(self) -> dict[str, float]:
@@ -44,12 +54,12 @@ class Score:
         architecture, plan = self.row.architecture, self.row.report.plan
         sizes = {key: CAUSES[key].size for key in self.source.differs}
         found = {key: size(architecture, plan) for key, size in sizes.items() if size}
-        return {key: -extra / self.row.bytes for key, extra in found.items() if extra}
+        return {key: -extra / self.measured for key, extra in found.items() if extra}
 
     @property
     def left(self) -> float:
-        """The error that known differences and the estimated rest do not explain."""
-        return self.error + self.beyond / self.row.bytes - sum(self.differences.values())
+        """The error that known differences do not explain."""
+        return self.error - sum(self.differences.values())
 
     @property
     def is_explained(self) -> bool:
@@ -59,32 +69,46 @@ class Score:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """All sources: those of the file, then the two that stand on the accuracy page in detail."""
+    """All sources: the T4's, then those of the file."""
     content = tomllib.loads(PATH.read_text("utf-8"))
-    return (*map(_source, content["source"]), _guide(), _site())
+    return (fitcheck.source(), *map(_source, content["source"]))
 
 
 @cache
 def scores() -> tuple[Score, ...]:
-    """Every row with the calculator's answer."""
-    return tuple(_score(source, row) for source in sources() for row in source.rows)
+    """Every figure of every row with the calculator's answer."""
+    return tuple(
+        Score(source, row, figure, row.in_bytes(printed), answer)
+        for source in sources()
+        for row in source.rows
+        for answer in [_answer(source, row)]
+        for figure, printed in {source.figure: row.printed, **row.more}.items()
+    )
 
 
-def _score(source: Source, row: Row) -> Score:
-    report = row.report
-    rest = report.overhead
-    match source.figure:
-        case Figure.ALLOCATED | Figure.ACTIVE:
-            return Score(source, row, report.gpu.total, 0)
-        case Figure.RESERVED:
-            ours = as_classifier(Published(row.words, row.model, row.options, row.bytes))
-            return Score(source, row, ours, rest.workspace + rest.slack)
-        case Figure.OF_ALLOCATOR:
-            return Score(source, row, report.gpu.total, rest.workspace + rest.slack)
-        case Figure.NOT_SAID | Figure.USED:
-            return Score(source, row, report.gpu.total, rest.total)
-        case other:
-            assert_never(other)
+def _answer(source: Source, row: Row) -> Answer:
+    """The answer to a row."""
+    found = row.answer(source.card, source.expandable)
+    if not source.is_classifier:
+        return found
+    return found.less(row.report.gpu.total - as_classifier(row.architecture, row.plan))
+
+
+def as_classifier(architecture: Architecture, plan: Plan) -> int:
+    """The peak in bytes when the model scores two classes instead of every word.
+
+    The calculator has only the masked-language-model head. So it counts a vocabulary of two words,
+    and the missing words get their weights, gradients and states back. Their gradient comes last
+    in a backward pass, so it is there at the peak only where gradients stay from step to step.
+    """
+    whole = estimate(architecture, plan)
+    small = estimate(replace(architecture, vocabulary_size=2), plan)
+    update, without = whole.phases[Phase.UPDATE], small.phases[Phase.UPDATE]
+    words = update.weights - without.weights + update.optimizer - without.optimizer
+    if whole.plan.accumulation > 1:
+        words += update.gradients - without.gradients
+    before = (small.phases[phase].total + words for phase in Phase if phase != Phase.UPDATE)
+    return max(*before, update.total)
 
 
 def median(errors: Iterable[float]) -> float:
@@ -103,22 +127,30 @@ def most(errors: Sequence[float], share: float = 0.9) -> float:
 
 
 def _source(entry: Mapping[str, Any]) -> Source:
-    base = f"https://github.com/{entry['repository']}/blob/{entry['commit']}"
-    names = {f"{entry['repository']}, {file}": f"{base}/{file}" for file in entry["files"]}
-    unit = entry["unit"]
-    common = entry["options"]
+    unit, common = entry["unit"], entry["options"]
     return Source(
         entry["key"],
         entry["title"],
-        names,
+        dict(_addresses(entry)),
         entry["machine"],
+        entry["card"],
         Figure(entry["figure"]),
         tuple(entry["assumed"]),
         tuple(entry["left_out"]),
-        tuple(_row({"why": entry.get("why", ()), **row}, common, unit) for row in entry["row"]),
+        tuple(_row(row, common, unit) for row in entry["row"]),
         tuple(entry.get("differs", ())),
         entry.get("others", ""),
+        entry.get("head", "") == "classifier",
+        entry.get("expandable", False),
     )
+
+
+def _addresses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "address" in entry:
+        yield entry["title"], entry["address"]
+        return
+    base = f"https://github.com/{entry['repository']}/blob/{entry['commit']}"
+    yield from ((f"{entry['repository']}, {file}", f"{base}/{file}") for file in entry["files"])
 
 
 def _row(entry: Mapping[str, Any], common: Mapping[str, Any], unit: str) -> Row:
@@ -129,50 +161,6 @@ def _row(entry: Mapping[str, Any], common: Mapping[str, Any], unit: str) -> Row:
         options,
         entry["published"],
         unit,
-        tuple(entry["why"]),
         entry.get("others", ""),
+        {Figure.OF_ALLOCATOR: entry["reserved"]} if "reserved" in entry else {},
     )
-
-
-def _guide() -> Source:
-    """The guide of 2022 as the accuracy page has it, counted as its classifier."""
-    assumed = (
-        "The figures are nvidia-smi's; we take off the 1,343 MiB that it showed before a model was "
-        "loaded.",
-        "The guide's model scores two classes, so our figure counts those instead of every word.",
-        "The options are the library's defaults in 2022, as on the accuracy page.",
-    )
-    rows = (
-        Row(row.words, row.model, row.options, f"{without / MiB:.0f}", "MiB", ("reserved",))
-        for row in GUIDE.rows
-        for without in [row.bytes - GUIDE.context]
-    )
-    return _earlier("guide", GUIDE, "V100, 16 GB", Figure.RESERVED, assumed, tuple(rows))
-
-
-def _site() -> Source:
-    """The file of 2021 as the accuracy page has it."""
-    assumed = (
-        "Of two columns without headings, the smaller one looks like allocated GiB.",
-        "20 bytes per parameter point to 16-bit weights with fp32 masters; PyTorch had no foreach "
-        "updates in 2021.",
-    )
-    rows = (
-        Row(row.words, row.model, row.options, f"{row.bytes / GiB:.1f}", "GiB", why)
-        for row in SITE.rows
-        for why in [("scores",) if row.plan.sequence_length >= LONG else ()]
-    )
-    machine = "not named"
-    return _earlier("site", SITE, machine, Figure.ALLOCATED, assumed, tuple(rows))
-
-
-def _earlier(
-    key: str,
-    publication: Publication,
-    machine: str,
-    figure: Figure,
-    assumed: tuple[str, ...],
-    rows: tuple[Row, ...],
-) -> Source:
-    title = publication.title
-    return Source(key, title, {title: publication.address}, machine, figure, assumed, (), rows)

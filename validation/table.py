@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from calculator.cards import find_card
 from calculator.errors import InputError
 from calculator.report import Phase
-from calculator.units import format_bytes, format_seconds
-from validation.answers import answer
+from calculator.units import GiB, format_bytes, format_seconds
+from validation.answers import Answer, answer
 from validation.compare import Comparison, compare
 from validation.configuration import Configuration
 from validation.rows import Row
@@ -30,9 +31,9 @@ def table(configuration: Configuration, row: Row) -> Iterator[str]:
 def beside(row: Row) -> str:
     """One step in one line: predicted, measured and error of what a row has, and its seconds."""
     (found,) = compare([row])
-    ours = answer(found.report)
     figures = [_pair(found.predicted, found.measured), f"{'':31}"]
     if "reserved" in row:
+        ours = _answer(found)
         figures = [
             _pair(ours.allocated, row["allocated"]),
             _pair(ours.reserved, row["reserved"]),
@@ -58,14 +59,25 @@ def _phases(comparison: Comparison) -> Iterator[str]:
 
 def _of_a_card(comparison: Comparison) -> Iterator[str]:
     """The lines of a real card alone."""
-    row, ours = comparison.row, answer(comparison.report)
-    if "reserved" in row:
-        yield _line("allocated", ours.allocated, row["allocated"])
-        yield _line("reserved", ours.reserved, row["reserved"])
+    row = comparison.row
+    if "reserved" not in row:
+        return
+    ours = _answer(comparison)
+    yield _line("allocated", ours.allocated, row["allocated"])
+    yield _line("reserved", ours.reserved, row["reserved"])
     if row.get("driver_process") is not None:
         yield _line("shown by nvidia-smi", ours.used, row["driver_process"])
-    if "seconds" in row:
-        yield f"{'step':<36}{format_seconds(row['seconds']):>14}"
+    yield f"{'step':<36}{format_seconds(row['seconds']):>14}"
+
+
+def _answer(comparison: Comparison) -> Answer:
+    """The answer for the card of a row, or for one of as much memory."""
+    gpu, configuration = comparison.row["gpu"], comparison.configuration
+    try:
+        card = find_card(gpu["card"])
+    except InputError:
+        card = find_card(f"{int(gpu['memory']) // GiB}GiB")
+    return answer(configuration.architecture, configuration.plan, card)
 
 
 def _line(name: str, predicted: int, measured: int) -> str:

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from functools import cache
 
-from templates.pages.calculator.context import by_family
 from templates.pieces.comparisons import comparisons_on
+from templates.pieces.families import by_family
 from validation.compare import NEARLY_EXACT, Comparison, spread
+from validation.published_rows import Figure
+from validation.scoreboard import median, scores, sources
 
 # What the rows in validation/measurements were measured on.
 DEVICES = {
@@ -31,6 +33,25 @@ class Accuracy:
         """The row of a table, its heading first."""
         errors = [self.median, self.ninetieth, self.worst]
         return [self.name, f"{self.count:,}", self.nearly_exact, *errors]
+
+
+@dataclass(frozen=True, slots=True)
+class OnCard:
+    """Steps measured on a real card: its name, how many, and errors of allocated bytes."""
+
+    card: str
+    count: int
+    median: str
+    worst: str
+
+
+@cache
+def on_card() -> OnCard:
+    """The T4's steps, which others measured."""
+    found = [s for s in scores() if s.source is sources()[0] and s.figure is Figure.ALLOCATED]
+    errors = [score.error for score in found]
+    shares = (median(errors), max(map(abs, errors)))
+    return OnCard("Tesla T4", len(found), *(f"{100 * x:.2f}\N{NO-BREAK SPACE}%" for x in shares))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +85,9 @@ def accuracy_of(name: str, comparisons: list[Comparison]) -> Accuracy:
     )
     nearly_exact = sum(abs(item.error) < NEARLY_EXACT for item in comparisons)
     return Accuracy(name, errors.count, nearly_exact, *figures)
+
+
+def signed_percent(error: float) -> str:
+    """A relative error with its sign and about three digits."""
+    digits = 2 if abs(error) < 0.1 else 1 if abs(error) < 1 else 0
+    return f"{100 * error:+.{digits}f}\N{NO-BREAK SPACE}%"

@@ -7,8 +7,9 @@ import pytest
 
 from calculator.catalog import GPUS, MODELS, SOURCES
 from calculator.plan import Plan
-from templates.pages.calculator.context import GROUPS, SLIDERS, families
+from templates.pages.calculator.context import GROUPS, SLIDERS
 from templates.pieces.comparisons import comparisons_on
+from templates.pieces.families import families
 from templates.render import pages as page_folders
 from templates.render import render
 from validation.rows import read_rows

@@ -1,52 +1,20 @@
 """Data for the calculator's page: the form's options and the default result."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from calculator import protocol
 from calculator.cards import grouped
 from calculator.catalog import MODELS, groups
-from calculator.catalog.models import GROUPS as MODEL_GROUPS
 from calculator.configuration import LONGEST_TEXT
 from calculator.groups import names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
 from calculator.report import Part, Phase
-
-OTHER_TYPES = "Other types"
-
-
-@lru_cache(maxsize=1)
-def families() -> dict[str, str]:
-    """The types of the models with short names, under the titles of their groups."""
-    found: dict[str, list[str]] = {}
-    for title, (first, *_) in MODEL_GROUPS.items():
-        found.setdefault(MODELS[first].family, []).append(title)
-    return {family: " and ".join(titles) for family, titles in found.items()}
-
-
-class OfFamily(Protocol):
-    """Something measured or published of one model."""
-
-    @property
-    def family(self) -> str:
-        """The model's type."""
-
-
-Item = TypeVar("Item", bound=OfFamily)
-
-
-def by_family(items: Iterable[Item]) -> list[tuple[str, list[Item]]]:
-    """The items of each family that has some, under its title; those of all other types last."""
-    titles = families()
-    groups: dict[str, list[Item]] = {title: [] for title in (*titles.values(), OTHER_TYPES)}
-    for item in items:
-        groups[titles.get(item.family, OTHER_TYPES)].append(item)
-    return [(title, members) for title, members in groups.items() if members]
+from templates.pieces.accuracy import accuracy, on_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +183,8 @@ def context() -> dict[str, object]:
 
     return {
         "value": value,
+        "card": on_card(),
+        "counted": accuracy()[0].rows[0],
         "first_advice": whole_advice(),
         "first_program": ask("code")["program"],
         "shown_ways": SHOWN_WAYS,

@@ -13,7 +13,7 @@ from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
 from templates.pages.index.loss_line import draw_loss
-from templates.pieces.accuracy import accuracy
+from templates.pieces.accuracy import accuracy, on_card
 from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, Run, first_run
 from templates.pieces.scripts import ask_script
@@ -149,6 +149,7 @@ def context() -> dict[str, object]:
         "past": run_of_2021.figures(MODEL),
         "measured": measured.rows[0],
         "measured_on": measured.device,
+        "card": on_card(),
         "large": large_model(),
         "model_count": sum(map(len, groups().values())),
         "gpu_count": len(GPUS),

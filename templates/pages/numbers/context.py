@@ -7,7 +7,7 @@ from calculator.report import Part, Phase
 from calculator.units import format_bytes
 from templates.pages.numbers.curves import MODEL, pictures
 from templates.pages.numbers.one_layer import kept_by_one_layer
-from templates.pieces.accuracy import accuracy
+from templates.pieces.accuracy import accuracy, on_card
 
 
 def context() -> dict[str, object]:
@@ -33,6 +33,7 @@ def context() -> dict[str, object]:
         "most_kept": kept[0].bytes,
         "block": BLOCK,
         "accuracy": accuracy(),
+        "card": on_card(),
         "context_memory": format_bytes(overhead.CONTEXT_BYTES),
         "workspace": format_bytes(overhead.WORKSPACE_BYTES),
         "hopper_workspace": format_bytes(overhead.HOPPER_WORKSPACE_BYTES),
