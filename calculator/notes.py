@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from calculator.architecture import USUAL_LENGTH, Architecture
+from calculator.autograd.mode import AMPERE
 from calculator.models.registry import type_of
 from calculator.parameters import count_active, count_parameters
 from calculator.plan import (
@@ -48,6 +49,12 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         yield f"Each token uses {active:,} of {parameters:,} parameters: give `compute` the former."
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
         yield f"{model.title}'s class in transformers only has eager attention, which is counted."
+    if _falls_to_math(architecture, plan):
+        yield (
+            "PyTorch's sdpa has no fused kernel for these heads on this card: it falls back to its "
+            "math kernel, which makes whole matrices of scores. Before compute capability 8.0 it "
+            "has no flash attention, and its efficient kernel takes no grouped queries."
+        )
     if architecture.positions and plan.sequence_length > architecture.positions:
         yield (
             f"The model has {architecture.positions:,} learned positions; they are enlarged to "
@@ -58,6 +65,19 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             f"Counted with sequences of {USUAL_LENGTH:,} tokens; the model takes up to "
             f"{architecture.sequence_length:,}."
         )
+
+
+def _falls_to_math(architecture: Architecture, plan: Plan) -> bool:
+    """True if a card before Ampere runs neither fused kernel.
+
+    Source: torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)
+    """
+    model, narrow = type_of(architecture), plan.precision is not Precision.FP32
+    if plan.attention is not Attention.SDPA or Attention.EFFICIENT not in model.kernels:
+        return False
+    before = plan.card.capability is not None and plan.card.capability < AMPERE
+    fits = Attention.EFFICIENT in model.kernels_of(architecture, narrow, plan.sequence_length)
+    return before and not fits
 
 
 def _optimizer_notes(plan: Plan) -> Iterator[str]:

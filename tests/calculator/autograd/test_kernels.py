@@ -5,6 +5,11 @@ import pytest
 from calculator.autograd.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from calculator.autograd.mode import Attention, Mode
 from calculator.autograd.scratch import Tile, tile_of
+from calculator.cards import CARDS
+from calculator.catalog import find_model
+from calculator.notes import notes_for
+from calculator.plan import Plan
+from calculator.resolution import resolve
 
 T4, A100, RTX_3090 = (7, 5), (8, 0), (8, 6)
 
@@ -51,3 +56,19 @@ def test_the_efficient_kernels_tiles_fit_the_cards_shared_memory(
     capability: tuple[int, int], widest: int, dropped: bool, tile: Tile
 ) -> None:
     assert tile_of(widest, half=True, dropped=dropped, capability=capability) == tile
+
+
+@pytest.mark.parametrize(
+    ("model", "card", "falls"),
+    [
+        ("Qwen/Qwen2.5-0.5B", "t4", True),  # 14 heads of queries share 2 of keys
+        ("Qwen/Qwen2.5-0.5B", "a100-80", False),
+        ("gpt2-s", "t4", False),  # as many heads of keys
+    ],
+)
+def test_a_note_says_where_sdpa_falls_to_math_on_older_cards(
+    model: str, card: str, falls: bool
+) -> None:
+    plan = resolve(find_model(model), Plan(batch_size=1, sequence_length=64).on(CARDS[card]))
+    notes = notes_for(find_model(model), plan)
+    assert any("falls back to its math kernel" in note for note in notes) is falls
