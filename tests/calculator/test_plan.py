@@ -1,6 +1,6 @@
 import math
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -19,8 +19,13 @@ EACH_OPTION = pytest.mark.parametrize("option", Plan.options().values(), ids=Pla
 EACH_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 
 
-def test_every_field_of_a_plan_is_an_option_and_the_other_way_round() -> None:
-    assert [item.name for item in fields(Plan)] == list(Plan.options())
+def options_in(plan: Plan) -> dict[str, Any]:
+    """All options of a plan with their values."""
+    return {name: getattr(plan, name) for name in Plan.options()}
+
+
+def test_every_field_of_a_plan_but_its_card_is_an_option_and_the_other_way_round() -> None:
+    assert [item.name for item in fields(Plan)] == [*Plan.options(), "card"]
 
 
 @given(cases())
@@ -148,7 +153,7 @@ def test_an_option_that_is_left_empty_has_its_default(option: Option, absent: ob
 @given(cases())
 @examples(100)
 def test_a_plan_is_parsed_back_from_its_texts(case: Case) -> None:
-    texts = {name: str(value) for name, value in asdict(case.plan).items() if value is not None}
+    texts = {name: str(value) for name, value in options_in(case.plan).items() if value is not None}
     assert Plan.parse(texts) == case.plan
 
 
@@ -162,7 +167,7 @@ def test_what_differs_from_the_defaults_makes_the_plan_again(case: Case) -> None
 @examples(100)
 def test_a_resolved_plan_has_nothing_open_but_what_the_model_lacks(case: Case) -> None:
     resolved = resolve(case.architecture, case.plan)
-    open_fields = {name for name, value in asdict(resolved).items() if value is None}
+    open_fields = {name for name, value in options_in(resolved).items() if value is None}
     own = set() if case.architecture.family == "t5" else {"target_length"}
     assert open_fields == own | {
         "lora_targets",
@@ -268,9 +273,9 @@ def test_without_techniques_nothing_is_saved_and_all_else_is_the_same(case: Case
         "context_parallel",
         "pipeline_parallel",
     }
-    for name, value in asdict(plain).items():
+    for name, value in options_in(plain).items():
         expected = (
-            plain_value(case.architecture, name) if name in named else asdict(case.plan)[name]
+            plain_value(case.architecture, name) if name in named else options_in(case.plan)[name]
         )
         assert value == expected
     resolved = resolve(case.architecture, plain)
@@ -321,8 +326,8 @@ def test_a_plan_with_other_values_is_the_one_that_is_made_of_all_values(
 ) -> None:
     values = other.plan.changed()
     assert case.plan.but(**values) == replace(case.plan, **values)  # type: ignore[arg-type]
-    assert case.plan.but(**asdict(other.plan)) == other.plan
-    assert hash(case.plan.but(**asdict(other.plan))) == hash(other.plan)
+    assert case.plan.but(**options_in(other.plan)) == other.plan
+    assert hash(case.plan.but(**options_in(other.plan))) == hash(other.plan)
 
 
 def test_another_value_is_read_and_refused_as_any_is() -> None:

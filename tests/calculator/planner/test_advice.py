@@ -1,4 +1,3 @@
-from dataclasses import asdict
 from urllib.parse import parse_qsl
 
 import pytest
@@ -197,7 +196,7 @@ def test_where_no_change_helps_the_fewest_gpus_with_fsdp_are_named() -> None:
     way = advice.ways[0]
     assert way.plan
     assert way.words.startswith(f"Use {way.plan.gpus} of this GPU with FSDP")
-    fewer = Plan.parse({**asdict(way.plan), "gpus": way.plan.gpus // 2})
+    fewer = way.plan.but(gpus=way.plan.gpus // 2)
     need = need_of(estimate(MODELS["gpt3-175b"], fewer.on(way.gpu)))
     assert not need.fits(way.gpu.memory)
 
