@@ -28,7 +28,7 @@ PARTS = (
     "defence",
     "sparse",
     "judging",
-    "verdicts",
+    "sampled",
 )
 ON_REQUEST = (
     "lighthouse",  # large to fetch

@@ -69,7 +69,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
     from training.sparse import closing
     from training.sparse.judging import Judge
     from training.sparse.layout import Layout
-    from training.sparse.open_round import ClosingPolicy, OpenRound
+    from training.sparse.open_round import OpenRound
     from training.sparse.payload import PayloadError
     from training.sparse.peer import Peer, published
     from training.sparse.shared import OuterSettings, SharedState, load
@@ -96,7 +96,6 @@ def train(job: tuple[str, bool, int]) -> Outcome:
             {identities[0]},
             OuterSettings(settings.outer_learning_rate, settings.momentum),
         )
-        policy = ClosingPolicy(len(PACES), grace=0.0, largest_norm=settings.largest_norm)
         peers: list[Any] = []
         for learner, key, who in zip(learners, keys, identities, strict=True):
             arguments = (swarm, first.copy(), learner.parameters, learner.optimizer)
@@ -107,13 +106,13 @@ def train(job: tuple[str, bool, int]) -> Outcome:
                 peers.append(Peer(*arguments, *rest))
         for number in range(rounds):
             state = peers[-1].state
-            open_round = OpenRound(swarm, state, policy, opened=0.0)
+            open_round = OpenRound(swarm, state, settings.largest_norm)
             for learner, peer in zip(learners, peers, strict=True):
                 learner.set_rate(number / rounds)
                 peer.contribute(trial.units, learner.clock)
             for sha256 in published(swarm.store, number):
                 try:
-                    open_round.offer(sha256, now=0.0)
+                    open_round.offer(sha256)
                 except PayloadError:  # by its norm; only a bad one has such
                     counts[True][0] += 1
             offered = open_round.taken

@@ -26,11 +26,11 @@ from training.rehearsal.command import free_port
 from training.sparse import report, web
 from training.sparse.host import Host
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy
 from training.sparse.report import Report
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
+from training.sparse.waiting import ClosingPolicy
 from training.sparse.web_store import WebStore
 
 VOLUNTEERS = 4

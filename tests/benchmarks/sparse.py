@@ -128,7 +128,7 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
 
     from training.access.grants import peer_id_of
     from training.sparse.layout import Layout
-    from training.sparse.open_round import ClosingPolicy, OpenRound
+    from training.sparse.open_round import OpenRound
     from training.sparse.peer import Peer, published
     from training.sparse.shared import OuterSettings, SharedState, load
     from training.sparse.store import FolderStore
@@ -145,7 +145,6 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
             {peer_id_of(closer.get_public_key().to_bytes().decode())},
             OuterSettings(trial.outer_rate, trial.momentum),
         )
-        policy = ClosingPolicy(quorum=len(PACES), grace=0.0)
         peers = [
             Peer(
                 swarm,
@@ -162,12 +161,12 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
         ]
         while peers[0].state.samples < samples:
             state = peers[0].state
-            open_round = OpenRound(swarm, state, policy, opened=0.0)
+            open_round = OpenRound(swarm, state)
             for learner, peer in zip(learners, peers, strict=True):
                 learner.set_rate(state.samples / samples)
                 peer.contribute(trial.units, learner.clock)
             for sha256 in published(swarm.store, state.round):
-                open_round.offer(sha256, now=0.0)
+                open_round.offer(sha256)
             open_round.close(closer)
             for peer in peers:
                 peer.follow()

@@ -23,10 +23,10 @@ from training.monitor.web_host import WebHost
 from training.sparse import web
 from training.sparse.host import Host
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
+from training.sparse.waiting import ClosingPolicy
 
 RUN = "benchmark"
 OUTER = OuterSettings(learning_rate=2.0, momentum=0.0)

@@ -10,7 +10,7 @@ import pytest
 from calculator.swarm.attacks import Attack
 from calculator.swarm.comparison import Start
 from calculator.swarm.plane import MOST_BAD
-from templates.pages.security import chaos, defence, judging, verdicts
+from templates.pages.security import chaos, defence, judging
 from templates.pages.security.context import (
     ATTACKS,
     BOUNDED,
@@ -166,53 +166,27 @@ def test_what_the_page_says_of_judging_is_the_codes(page: str) -> None:
     assert "eight times the median number" in page
 
 
-def test_what_lying_judges_do_is_on_the_page_as_recorded(page: str) -> None:
-    found = verdicts.read()
+def test_what_a_sample_does_is_on_the_page_as_recorded(page: str) -> None:
+    from tests.benchmarks.sampled import WAYS
+
+    found = judging.read_sampled()
     assert found is not None
-    (table,) = json.loads(verdicts.PATH.read_text("utf-8"))["tables"]
+    assert [*judging.WAYS] == [*WAYS]
+    (table,) = json.loads(judging.SAMPLED.read_text("utf-8"))["tables"]
     values = {figure["name"]: figure["value"] for figure in table["figures"]}
-    scenes = {**verdicts.ATTACKS, **verdicts.LIARS}
-    for scene, row in zip(scenes, [*found.attacks, *found.liars], strict=True):
+    for way, row in zip(WAYS, found.rows, strict=True):
         assert row in rows_of(page)
-        assert row[1] == f"{values[f'{scene}: held-out loss']:.2f}"
-    for scene, row in zip(verdicts.ATTACKS, found.attacks, strict=True):
-        taken = values[f"{scene}: bad updates taken"]
-        kept_out = float(row[2].rstrip("%")) + float(row[3].rstrip("%"))
-        assert kept_out == pytest.approx(100 * (1 - taken), abs=1)
-    for scene, row in zip(verdicts.LIARS, found.liars, strict=True):
-        assert row[2] == f"{1 - values[f'{scene}: bad updates taken']:.0%}"
-        assert row[3] == f"{1 - values[f'{scene}: honest updates taken']:.1%}"
-    assert found.liars[0][4:] == [verdicts.NONE, verdicts.NONE]
-    assert found.liars[2][5].startswith("2, by round ")
-    assert f"need not measure {found.spared} of the updates" in page
-    assert found.title in page
+        assert row[1] == f"{values[f'{way}: held-out loss']:.2f}"
+        assert row[2] == f"{values[f'{way}: updates measured']:.0%}"
 
 
-def test_without_a_measurement_of_lying_judges_there_is_no_table(tmp_path: Path) -> None:
-    assert verdicts.read(tmp_path / "none.json") is None
+def test_what_the_page_says_of_a_sample_is_the_codes(page: str) -> None:
+    from tests.benchmarks.sampled import BAD, HONEST_ROUNDS, PEERS
+    from training.sparse.judging import FIRST_ROUNDS, SAMPLE
 
-
-def test_the_scenes_on_the_page_are_those_that_are_measured() -> None:
-    from tests.benchmarks.verdicts import SCENES
-
-    assert [*verdicts.ATTACKS, *verdicts.LIARS] == [*SCENES]
-    assert {*verdicts.ATTACKS} == {*defence.ATTACKS} - {"all honest"}
-
-
-def test_what_the_page_says_of_judges_is_the_codes(page: str) -> None:
-    from training.run.recipes import SPARSE, SparseSettings
-    from training.sparse.panel import ENOUGH, REST, SPOT
-
-    assert (ENOUGH, REST, SPOT) == (2, 10, 0.25)
-    assert "at least two judges answer" in page
-    assert "a quarter of all updates" in page
-    assert "not drawn for 10 rounds, then for 20" in page
-    fields = SparseSettings.__dataclass_fields__
-    assert (fields["judges"].default, fields["judging_share"].default) == (3, 0.05)
-    assert "draws three judges for each one" in page
-    assert "at most 5 % of a volunteer's time (`judging_share`)" in page
-    assert SPARSE.sparse is not None
-    assert SPARSE.sparse.judges == 3
+    assert (FIRST_ROUNDS, SAMPLE, PEERS, BAD, HONEST_ROUNDS) == (10, 0.25, 100, 20, 12)
+    assert "a quarter of the others" in page
+    assert "after ten good rounds therefore gets three updates through" in page
 
 
 CHAOS = {

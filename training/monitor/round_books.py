@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from training.monitor.presence import Presence
 from training.monitor.tally import Pace
 from training.records.owners import contributor_of
 from training.run.live import Contributor, PeerState, ProgressLine, timestamp
@@ -14,9 +15,8 @@ from training.sparse.report import Report
 
 @dataclass
 class Session:
-    """A volunteer's account of itself since its start: seconds, and bytes of files."""
+    """A volunteer's account of itself since its start: bytes of files."""
 
-    seconds: float = 0.0
     sent: int = 0
     received: int = 0
 
@@ -26,18 +26,20 @@ class Entry:
     """A volunteer; `before` is the account of its earlier sessions, `now` that of this one.
 
     Attributes:
+        presence: when the monitor heard it.
         samples, steps: that the lists give it.
-        session: the start of its newest one.
+        session: the start of its newest one. told: the time of its newest report; both as it
+            says.
         milestones: of its first session.
     """
 
     name: str
-    first_seen: float
-    last_seen: float
+    presence: Presence
     state: str = PeerState.SYNCING.value
     samples: int = 0
     steps: int = 0
     session: float = 0.0
+    told: float = 0.0
     milestones: dict[str, float] = field(default_factory=dict)
     before: Session = field(default_factory=Session)
     now: Session = field(default_factory=Session)
@@ -46,7 +48,7 @@ class Entry:
     def from_dict(cls, value: dict[str, Any]) -> "Entry":
         """Read what `asdict` made."""
         accounts = {name: Session(**value[name]) for name in ("before", "now")}
-        return cls(**(value | accounts))
+        return cls(**(value | accounts | {"presence": Presence(**value["presence"])}))
 
 
 @dataclass(frozen=True)
@@ -70,20 +72,30 @@ class RoundBooks:
         self._entries: dict[str, Entry] = {}
         self._pace = Pace()
 
-    def hear(self, reports: Mapping[str, Report], present: Collection[str]) -> None:
-        """Take in what volunteers tell of themselves, by identity."""
+    def hear(self, reports: Mapping[str, Report], present: Collection[str], now: float) -> None:
+        """Take in what volunteers tell of themselves, by identity; `now` in seconds since 1970.
+
+        Whoever was silent for an hour and earned nothing is forgotten.
+        """
         for peer, report in reports.items():
-            entry = self._entry(peer, report.time)
+            entry = self._entry(peer, now)
+            if report.time != entry.told:
+                entry.told = report.time
+                entry.presence.hear(now)
             if report.session != entry.session:
                 earlier = (asdict(entry.before), asdict(entry.now))
                 entry.before = Session(**{k: earlier[0][k] + earlier[1][k] for k in earlier[0]})
                 entry.session = report.session
-            seconds = max(0.0, report.time - report.session)
-            entry.now = Session(seconds, report.bytes_sent, report.bytes_received)
-            entry.name, entry.last_seen = report.name, report.time
+            entry.now = Session(report.bytes_sent, report.bytes_received)
+            entry.name = report.name
             entry.state = report.state if peer in present else PeerState.LEFT.value
             if entry.before == Session():
                 entry.milestones = dict(report.milestones)
+        for key, entry in list(self._entries.items()):
+            if entry.presence.is_silent(now):
+                entry.state = PeerState.LEFT.value
+            if not entry.steps and entry.presence.is_forgotten(now):
+                del self._entries[key]
 
     def book(
         self,
@@ -132,7 +144,7 @@ class RoundBooks:
 
     def _entry(self, peer: str, now: float) -> Entry:
         key = contributor_of(peer)
-        return self._entries.setdefault(key, Entry(key, now, now))
+        return self._entries.setdefault(key, Entry(key, Presence(now, now)))
 
 
 def _mean_loss(
@@ -157,9 +169,9 @@ def _make_contributor(key: str, entry: Entry) -> Contributor:
         id=key,
         name=entry.name,
         samples=entry.samples,
-        seconds=round(entry.before.seconds + entry.now.seconds, 1),
-        first_seen=timestamp(entry.first_seen),
-        last_seen=timestamp(entry.last_seen),
+        seconds=round(entry.presence.seconds, 1),
+        first_seen=timestamp(entry.presence.first),
+        last_seen=timestamp(entry.presence.last),
         state=entry.state,
         steps=entry.steps,
         milestones=entry.milestones,

@@ -22,7 +22,7 @@ from training.access.membership import Membership
 from training.authority.local import find_authority_folder, sign_own
 from training.model import checkpoint
 from training.model.transformer import build_model
-from training.monitor import banned_judges, objects, publish
+from training.monitor import objects, publish
 from training.monitor.helping import Help
 from training.monitor.judging import HeldBatches
 from training.monitor.round_books import RoundBooks, Traffic
@@ -45,16 +45,16 @@ from training.run.recipes import SparseSettings
 from training.run.runfile import RunFile
 from training.run.schedule import corners
 from training.sparse import catching_up, closing, web
-from training.sparse.closing import ClosingError
+from training.sparse.closing import Closing, ClosingError
 from training.sparse.host import Closed, Host
 from training.sparse.judging import Judge
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy
-from training.sparse.panel import Panel
-from training.sparse.shared import OuterSettings, SharedState, load
+from training.sparse.payload import Round
+from training.sparse.shared import OuterSettings, SharedState, flatten, load
 from training.sparse.store import StoreError
 from training.sparse.swarm import Swarm
 from training.sparse.uploads import StoredFolder, Uploads
+from training.sparse.waiting import ClosingPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -130,30 +130,27 @@ class RoundsMonitor:
             {self.identity},
             OuterSettings(settings.outer_learning_rate, settings.momentum),
         )
-        state = self._first_state(swarm)
-        policy = ClosingPolicy(
-            settings.quorum, settings.grace, settings.longest, settings.largest_norm
-        )
         self.books = RoundBooks()
         saved = atomic.read_json(options.folder / "rounds.json")
         if saved is not None:
             self.books.restore(saved)
+        state = self._first_state(swarm)
+        policy = ClosingPolicy(
+            settings.quorum,
+            settings.grace,
+            settings.longest,
+            settings.seconds,
+            settings.largest_norm,
+        )
         self._book_missed(swarm, state.round)
         losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
-        judge = Judge(losses)
-        panel = Panel(
-            losses.disclose,
-            settings.judges,
-            settings.verdict_seconds,
-            liars=banned_judges.read(options.folder),
-            ban=partial(banned_judges.write, options.folder),
-        )
-        self.host = Host(swarm, self.store, state, policy, membership, judge=judge, panel=panel)
+        self.judge = Judge(losses)
+        if saved is not None:
+            self.judge.restore(saved["records"])
+        self.host = Host(swarm, self.store, state, policy, membership, judge=self.judge)
         self.uploads = (
             Uploads(self.host, self.store, self.store.objects) if self.store.objects else None
         )
-        self._losses = losses
-        self._updates = self._believed = 0  # judged since the start; by volunteers
         self._counted = Traffic()
         begun = atomic.read_json(options.folder / "begun.json")
         self._begun: dict[str, float] = begun if isinstance(begun, dict) else {}
@@ -223,9 +220,6 @@ class RoundsMonitor:
         deadline = time.monotonic() + GOODBYE_SECONDS
         while self.host.present() and time.monotonic() < deadline and not stop.is_set():
             stop.wait(LOOK_SECONDS)
-        if self._believed:
-            share = f"{self._believed:,} of {self._updates:,}"
-            print(f"{share} updates judged by volunteers", flush=True)
         if self.host.bytes_to_newcomers:
             print(f"{self.host.bytes_to_newcomers:,} bytes of checkpoints to newcomers", flush=True)
         self._hear()
@@ -234,14 +228,17 @@ class RoundsMonitor:
 
     def close(self) -> None:
         """End the host."""
-        self._losses.close()
         self._background.shutdown(wait=False, cancel_futures=True)
         if self.uploader is not None:
             self.uploader.close()
         self.web.close()
 
     def _first_state(self, swarm: Swarm) -> SharedState:
-        """The state to go on from; at the beginning of a run, that of the first weights."""
+        """The state to go on from; at the beginning of a run, that of the first weights.
+
+        Where the folder of the rounds' files is gone, that of the newest published weights, in a
+        round that nobody has been in, so that everybody takes it.
+        """
         if self.store.names("checkpoints"):
             try:
                 return catching_up.join(swarm)
@@ -250,12 +247,27 @@ class RoundsMonitor:
                 rule = f"must hold the run's files as they were written: {error}"
                 raise InputError("folder", folder, rule) from error
         state = SharedState.of(self._parameters)
+        lost = max(self.books.next_round, self.live.last_step())
+        if lost:
+            step = self._load_published()
+            state = SharedState(flatten(self._parameters), round_number=lost + 1)
+            of = Round(self.run.name, lost, state.digest())
+            closing.publish(swarm, Closing(of, (), state.digest()), self._key)
+            say(f"the files of {lost} rounds are gone: going on from the weights of step {step}")
         catching_up.publish(self.store, state)
         return state
 
+    def _load_published(self) -> int:
+        """Load the newest published weights, if there are any; their step."""
+        if not self.live.read_checkpoints():
+            return 0
+        step, model = checkpoint.fetch(str(self.live.path))
+        self.model.load_state_dict(model.state_dict())
+        return step
+
     def _hear(self) -> None:
         reports = self.host.reports()
-        self.books.hear(reports, self.host.present())
+        self.books.hear(reports, self.host.present(), time.time())
         if reports:
             self._note_beginning("reports")
 
@@ -270,18 +282,16 @@ class RoundsMonitor:
         )
         line = self.books.book(closed.number, closed.taken, closed.reports, time.time(), traffic)
         self.live.append(line)
-        atomic.write_json(self.options.folder / "rounds.json", self.books.state())
+        atomic.write_json(
+            self.options.folder / "rounds.json",
+            self.books.state() | {"records": self.judge.state()},
+        )
         self._note_beginning("steps")
         self._last_line = line
         print(in_words(line), flush=True)
-        self._updates += len(closed.taken) + len(closed.left_out)
-        self._believed += closed.believed
         for peer, why in closed.left_out.items():
             who = closed.reports[peer].name if peer in closed.reports else peer
             print(f"left out: the update of {who}: {why}", flush=True)
-        for peer in sorted(closed.liars):
-            who = closed.reports[peer].name if peer in closed.reports else peer
-            print(f"{who} judges no more: its figures are not what is measured here", flush=True)
 
     def _book_missed(self, swarm: Swarm, number: int) -> None:
         """Book rounds that were closed just before this monitor was killed."""

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from training.monitor.presence import SILENCE_SECONDS, Presence
 from training.monitor.witnesses import Testimony
 from training.records.reports import MOST_STEPS, RECENT_STEPS, PeerReport, StepReport
 from training.run.live import Contributor, PeerState, ProgressLine, timestamp
 
 logger = logging.getLogger(__name__)
 
-SILENCE_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
 SETTLING_SECONDS = 10.0  # how long a step waits for the reports of the slow
 SHORTEST_STEP_SECONDS = 0.25  # below that, a difference of two volunteers' clocks
 REMEMBERED_STEPS = 32  # for reports that come after their step was written
@@ -28,7 +28,6 @@ class Totals:
     """A volunteer's totals; `samples` and `steps` as it claims."""
 
     samples: int = 0
-    seconds: float = 0.0
     steps: int = 0
     rejected: int = 0
 
@@ -42,7 +41,9 @@ class Member:
     """A volunteer: `before` are the totals of its earlier sessions, `now` those of this one.
 
     Attributes:
-        session: the start of its newest session. step: the newest in its reports.
+        presence: when the monitor heard it.
+        session: the start of its newest session. told: the time of its newest report; both as it
+            says. step: the newest in its reports.
         looked_at: its newest step whose report was looked at, 0 before the first of a session.
         unseen: the run's unseen steps, `Tally.unseen`, that its claims are accounted for.
         disputed: what of its claims nobody confirmed.
@@ -54,10 +55,10 @@ class Member:
     """
 
     name: str
-    first_seen: float
-    last_seen: float
+    presence: Presence
     state: str
     session: float
+    told: float
     step: int
     looked_at: int = 0
     unseen: int = 0
@@ -75,7 +76,13 @@ class Member:
         """Read what `asdict` made."""
         totals = {name: Totals(**value[name]) for name in ("before", "now", "disputed")}
         struck = [(session, step) for session, step in value.get("struck", ())]
-        return cls(**(value | totals | {"refused": tuple(value["refused"]), "struck": struck}))
+        rest = {"refused": tuple(value["refused"]), "struck": struck}
+        return cls(**(value | totals | rest | {"presence": Presence(**value["presence"])}))
+
+    @property
+    def claims_anything(self) -> bool:
+        """True if it ever told of work."""
+        return self.before + self.now != Totals() or bool(self.struck)
 
     def add_traffic(self, report: StepReport) -> None:
         """Count the bytes that it reports with one step."""
@@ -114,11 +121,13 @@ class Tally:
         self._trained, self._unseen_before = self._training(), self.unseen
         self._note_unseen_steps(reports, ceiling)
         for identity, report in reports.items():
-            if self._take(identity, report):
+            if self._take(identity, report, now):
                 self._take_steps(identity, report, ceiling, now)
-        for member in self._members.values():
-            if now - member.last_seen > SILENCE_SECONDS:
+        for identity, member in list(self._members.items()):
+            if member.presence.is_silent(now):
                 member.state = PeerState.LEFT.value
+            if member.presence.is_forgotten(now) and not member.claims_anything:
+                del self._members[identity]
 
     def refuse(self, count: int) -> None:
         """Count records that were refused before they came here."""
@@ -175,16 +184,17 @@ class Tally:
         self.refused = state["refused"]
         self.unseen = state["unseen"]
 
-    def _take(self, identity: str, report: PeerReport) -> bool:
+    def _take(self, identity: str, report: PeerReport, now: float) -> bool:
         """Take a volunteer's totals; False when there is nothing new or they cannot be."""
         member = self._members.get(identity)
         if member is None:
-            member = Member(report.name, report.session, 0.0, "", report.session, report.step)
+            presence = Presence(now, now)
+            member = Member(report.name, presence, "", report.session, 0.0, report.step)
             member.unseen = self._unseen_before
             self._members[identity] = member
-        if report.time == member.last_seen and report.session == member.session:
+        if report.time == member.told and report.session == member.session:
             return False
-        if report.session < member.session or report.time <= member.last_seen:
+        if report.session < member.session or report.time <= member.told:
             self._refuse(member, report, "an older report is shown again")
             return False
         if report.session != member.session:
@@ -194,13 +204,13 @@ class Tally:
             self._refuse(member, report, "totals do not shrink")
             return False
         self._dispute_untold(member, report)
-        member.name, member.state, member.last_seen = report.name, report.state, report.time
+        member.name, member.state, member.told = report.name, report.state, report.time
+        member.presence.hear(now)
         member.step, member.unseen = report.step, self.unseen
         if member.before == Totals():
             member.milestones = dict(report.milestones)
         member.now = Totals(
             samples=report.samples,
-            seconds=float(report.time) - float(report.session),
             steps=report.steps,
             rejected=report.rejected,
         )
@@ -400,9 +410,9 @@ def _make_contributor(identity: str, member: Member) -> Contributor:
         id=identity,
         name=member.name,
         samples=total.samples - member.disputed.samples,
-        seconds=round(total.seconds, 1),
-        first_seen=timestamp(member.first_seen),
-        last_seen=timestamp(member.last_seen),
+        seconds=round(member.presence.seconds, 1),
+        first_seen=timestamp(member.presence.first),
+        last_seen=timestamp(member.presence.last),
         state=member.state,
         steps=total.steps - member.disputed.steps,
         milestones=member.milestones,

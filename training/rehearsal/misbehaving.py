@@ -2,15 +2,14 @@
 
 A liar sends its gradients times -1000 and claims ten times what it computed. A poisoner computes
 nothing and writes records that no honest peer would: keys with two owners, values that nobody
-signed, steps and paces that cannot be. A false judge trains as others do, and slanders their
-updates in a run with local steps.
+signed, steps and paces that cannot be.
 """
 
 import logging
 import runpy
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,9 +23,7 @@ from training.averaging.guard import GuardedGradientAverager
 from training.network.connection import Identity, Network, alone_in
 from training.run import status
 from training.run.runfile import RunFile
-from training.sparse.judging import compare
-from training.sparse.verdict import Finding
-from training.volunteer import judging, peer
+from training.volunteer import peer
 from training.volunteer.contribution import Contribution
 
 logger = logging.getLogger(__name__)
@@ -34,7 +31,6 @@ logger = logging.getLogger(__name__)
 SPOIL = -1000.0
 EXAGGERATION = 10
 POISON_SECONDS = 2.0
-SLANDER = 1.0  # nats
 A_MONTH = 30 * 86_400.0
 FAR_STEP = 1_000_000
 
@@ -55,16 +51,6 @@ def lie() -> None:
 
     GuardedGradientAverager.load_accumulators_into_averager_ = spoil  # type: ignore[method-assign]
     Contribution.add = exaggerate  # type: ignore[method-assign]
-
-
-def slander() -> None:
-    """Make this process' volunteer a judge that says the opposite of what it measures."""
-
-    def invert(before: Sequence[float], after: Sequence[float]) -> Finding:
-        found = compare(before, after)
-        return Finding(SLANDER - found.mean, found.variance)
-
-    setattr(judging, "compare", invert)  # noqa: B010
 
 
 class Signer(RSASignatureValidator):
@@ -124,7 +110,6 @@ def _write_all(dht: DHT, run: str, identity: Identity) -> int:
 
 ROLES: dict[str, Callable[[], None]] = {
     "liar": lie,
-    "false-judge": slander,
     "poisoner": lambda: setattr(peer, "join", poison),
 }
 

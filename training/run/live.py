@@ -101,7 +101,7 @@ class Contributor:
     Attributes:
         id: the beginning of the SHA-256 of the volunteer's identity.
         samples: training sequences computed, as the others saw them arrive.
-        seconds: time spent in the run, as the volunteer says.
+        seconds: time in the run, as the monitor heard it.
         steps: global steps to which the volunteer contributed.
         milestones: cumulative seconds from the decision to join to the first gradient that the
             others accepted, by `training.run.milestones.Milestone`; those that were reached.

@@ -115,9 +115,6 @@ class SparseSettings:
         largest_norm: that an update may have; what is longer is refused.
         poll_seconds: how often a volunteer asks whether the round has closed.
         judged: sequences of a round on which the effect of each update is measured.
-        judges: volunteers that measure each update; with fewer than 2 the monitor does it alone.
-        verdict_seconds: time for their verdicts.
-        judging_share: of a volunteer's time that may go into judging.
     """
 
     seconds: float
@@ -131,13 +128,9 @@ class SparseSettings:
     betas: tuple[float, float] = (0.9, 0.95)
     poll_seconds: float = 2.0
     judged: int = 32
-    judges: int = 3
-    verdict_seconds: float = 30.0
-    judging_share: float = 0.05
 
     def __post_init__(self) -> None:
-        positive = ("seconds", "learning_rate", "largest_norm", "poll_seconds", "judged")
-        for name in (*positive, "verdict_seconds"):
+        for name in ("seconds", "learning_rate", "largest_norm", "poll_seconds", "judged"):
             if not getattr(self, name) > 0:
                 raise InputError(name, getattr(self, name), "must be more than 0")
 
@@ -324,7 +317,6 @@ SPARSE = replace(
         longest=15.0,
         largest_norm=50.0,
         poll_seconds=0.1,
-        verdict_seconds=2.0,
     ),
 )
 
@@ -378,8 +370,6 @@ TINY_SPARSE = replace(
         longest=10.0,
         largest_norm=50.0,
         poll_seconds=0.1,
-        verdict_seconds=5.0,
-        judging_share=0.5,
     ),
 )
 

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import torch
 
-from training.sparse import closing, panel, peer
+from training.sparse import closing, peer
 from training.sparse.closing import ClosingError
 from training.sparse.layout import Layout
 from training.sparse.shared import SharedState
@@ -84,8 +84,7 @@ def forget_before(store: FolderStore, kept: int) -> None:
     for name in store.names(closing.FOLDER):
         number = _number_of(name)
         if number < oldest - 1:
-            judged = [*panel.names_of_round(number), *store.names(panel.folder_of(number))]
-            for one in [*peer.names_of(store, number), *judged, name]:
+            for one in [*peer.names_of(store, number), name]:
                 store.forget(one)
 
 

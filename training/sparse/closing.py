@@ -6,16 +6,18 @@ from dataclasses import asdict, astuple, dataclass
 
 from training.access.signatures import PeerKey
 from training.sparse import envelope, payload
-from training.sparse.codec import Update
+from training.sparse.codec import Update, decode
 from training.sparse.envelope import FileError
+from training.sparse.layout import Layout
 from training.sparse.payload import Payload, PayloadError, Round
-from training.sparse.shared import Contribution, SharedState
+from training.sparse.shared import Contribution, Part, SharedState
 from training.sparse.store import StoreError, is_digest
 from training.sparse.swarm import Swarm
 
 MOST_PAYLOADS = 1024  # in a round
 _MOST_BYTES = 2**18  # of a list
 _KIND = "closing"
+HELD_BYTES = 2**30  # of decoded updates; the others are decoded twice
 FOLDER = "closings"  # of the lists' names
 
 
@@ -97,18 +99,37 @@ def apply(swarm: Swarm, closing: Closing, state: SharedState) -> SharedState:
 
 
 def step(swarm: Swarm, of: Round, taken: tuple[Taken, ...], state: SharedState) -> SharedState:
-    """The state after a round's step on its payloads.
+    """The state after a round's step on its payloads, most of which stay encoded until then.
 
     Raises:
         ClosingError: a payload cannot be had, or is not the one on the list.
     """
-    contributions = []
+    parts: list[Part] = []
+    held = 0
     for one in taken:
-        found = read_payload(swarm, of, one)
-        contributions.append(Contribution(found.samples, found.update))
+        content = _fetch(swarm, of, one.sha256)
+        found = _open(swarm, of, one, content)
+        held += found.update.places.nbytes + found.update.values.nbytes
+        if held <= HELD_BYTES:
+            parts.append(Contribution(found.samples, found.update))
+        else:
+            parts.append(_Encoded(found.samples, found.update.norm, content, swarm.layout))
     after = state.copy()
-    after.step(contributions, swarm.settings)
+    after.step(parts, swarm.settings)
     return after
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """A part whose update was checked, and is decoded again when its turn comes."""
+
+    samples: int
+    norm: float
+    content: bytes
+    layout: Layout
+
+    def read(self) -> Update:
+        return decode(self.content[-self.layout.update_bytes :], self.layout)
 
 
 def read_payload(swarm: Swarm, of: Round, taken: Taken) -> Payload:
@@ -117,27 +138,24 @@ def read_payload(swarm: Swarm, of: Round, taken: Taken) -> Payload:
     Raises:
         ClosingError: it cannot be had, or is not the one on the list.
     """
-    found = _fetch(swarm, of, taken.sha256)
+    return _open(swarm, of, taken, _fetch(swarm, of, taken.sha256))
+
+
+def _fetch(swarm: Swarm, of: Round, sha256: str) -> bytes:
+    try:
+        return swarm.store.get(sha256, payload.most_bytes(swarm.layout))
+    except StoreError as error:
+        raise ClosingError(f"a payload of round {of.number}: {error}") from error
+
+
+def _open(swarm: Swarm, of: Round, taken: Taken, content: bytes) -> Payload:
+    try:
+        found = payload.read(content, of, swarm.layout, math.inf)
+    except PayloadError as error:
+        raise ClosingError(f"a payload of round {of.number}: {error}") from error
     if (found.peer, found.samples) != (taken.peer, taken.samples):
         raise ClosingError(f"a payload of round {of.number} is not the one on the list")
     return found
-
-
-def read_update(swarm: Swarm, of: Round, sha256: str) -> Update:
-    """The update of a round's payload.
-
-    Raises:
-        ClosingError: it cannot be had, or is none of that round.
-    """
-    return _fetch(swarm, of, sha256).update
-
-
-def _fetch(swarm: Swarm, of: Round, sha256: str) -> Payload:
-    try:
-        content = swarm.store.get(sha256, payload.most_bytes(swarm.layout))
-        return payload.read(content, of, swarm.layout, math.inf)
-    except (StoreError, PayloadError) as error:
-        raise ClosingError(f"a payload of round {of.number}: {error}") from error
 
 
 def _read(content: bytes, swarm: Swarm) -> Closing:

@@ -16,23 +16,20 @@ from training.access import grants
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.access.signatures import PeerKey
-from training.run.live import PeerState
 from training.sparse import catching_up
 from training.sparse import peer as peers
 from training.sparse import report as reports
+from training.sparse.audience import Audience
 from training.sparse.closing import Taken
 from training.sparse.judging import Effect, Judge
-from training.sparse.open_round import ClosingPolicy, OpenRound
-from training.sparse.panel import Hearing, Panel, folder_of
+from training.sparse.open_round import OpenRound
 from training.sparse.payload import PayloadError
 from training.sparse.report import Report, ReportError
 from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
-from training.sparse.verdict import Finding, VerdictError
+from training.sparse.waiting import ClosingPolicy, Waiting
 
-SILENT_SECONDS = 35.0  # three reports missed: whoever is silent for longer has left
-MOST_REPORTS = 20_000
 MOST_OWNERS = 4096  # payloads whose peer is remembered
 MORE_HOLDERS = 2  # volunteers beside a payload's own that may have it
 
@@ -56,16 +53,14 @@ class Closed:
         number: counted from 0.
         reports: the newest of each volunteer, by identity.
         left_out: why an update was not taken after all, by identity.
-        liars: judges whose figures were not the host's, noticed in this round.
-        believed: updates whose effect is what volunteers measured.
+        measured: updates whose effect was measured; the others count as their peers' records say.
     """
 
     number: int
     taken: tuple[Taken, ...]
     reports: dict[str, Report]
     left_out: dict[str, str] = field(default_factory=dict)
-    liars: frozenset[str] = frozenset()
-    believed: int = 0
+    measured: int = 0
 
 
 class Host:
@@ -78,7 +73,7 @@ class Host:
         clock: gives seconds.
         judge: of the updates' effects; then `judge_updates` must be called before a round can
             close.
-        panel: lets volunteers judge each other's updates, where there is a judge.
+        is_banned: True for the identity of a peer from which nothing is taken.
 
     Attributes:
         state: the newest shared state.
@@ -97,18 +92,19 @@ class Host:
         membership: Membership | None = None,
         clock: Callable[[], float] = time.monotonic,
         judge: Judge | None = None,
-        panel: Panel | None = None,
+        is_banned: Callable[[str], bool] = lambda _peer: False,
     ) -> None:
         self.swarm, self.store, self.state, self.policy = swarm, store, state, policy
         self.finished = False
         self.refused = self.bytes_in = self.bytes_out = self.bytes_to_newcomers = 0
         self._membership, self._clock, self._judge = membership, clock, judge
-        self._panel = panel if judge is not None else None
+        self._is_banned = is_banned
         self._lock = threading.Lock()
-        self._hearing: Hearing | None = None
-        self._reports: dict[str, Report] = {}
-        self._heard: dict[str, float] = {}
-        self._last: frozenset[str] = frozenset()  # whose updates the last round took
+        self._audience = Audience(clock)
+        self._waiting = Waiting(policy, clock())
+        self._effects: dict[str, tuple[Effect, int]] = {}
+        self._must: dict[str, bool] = {}  # whether an update has to be measured, by its sum
+        self._faults: dict[str, str] | None = None  # of the effects so far; None: not known
         self._owners: dict[str, str] = {}  # of the newest payloads
         self._open()
 
@@ -124,7 +120,7 @@ class Host:
                 raise NotTakenError("the run is over")
             self.bytes_in += len(content)
             try:
-                taken = self._round.take(content, self._clock(), member)
+                taken = self._round.take(content, member)
             except PayloadError as error:
                 self.refused += 1
                 raise NotTakenError(str(error)) from error
@@ -151,25 +147,6 @@ class Host:
                 raise NotTakenError(str(error)) from error
             return self._round.of.number, peer
 
-    def take_verdict(self, content: bytes, token: bytes) -> None:
-        """Take a judge's verdict on updates of the open round, and publish it.
-
-        Raises:
-            NotTakenError: with the reason.
-        """
-        member = self._admit(token)
-        with self._lock:
-            self.bytes_in += len(content)
-            if self._hearing is None or not self._is_hearing():
-                raise NotTakenError("no verdict is waited for")
-            try:
-                self._hearing.take(content, member)
-            except VerdictError as error:
-                self.refused += 1
-                raise NotTakenError(str(error)) from error
-            sha256 = self.store.put(content)
-            self.store.point(f"{folder_of(self._hearing.of.number)}/{sha256}", sha256)
-
     def take_report(self, content: bytes, token: bytes) -> None:
         """Take a volunteer's report in place of its last.
 
@@ -183,14 +160,11 @@ class Host:
             raise NotTakenError(str(error)) from error
         if member not in (None, peer):
             raise NotTakenError("signed by another than the grant is for", is_forbidden=True)
+        if self._is_banned(peer):
+            raise NotTakenError("its peer is banned from the run", is_forbidden=True)
         with self._lock:
-            before = self._reports.get(peer)
-            if before is not None and report.time <= before.time:
+            if not self._audience.hear(peer, report):
                 raise NotTakenError("an older report is shown again")
-            if before is None and len(self._reports) >= MOST_REPORTS:
-                raise NotTakenError("too many volunteers")
-            self._reports[peer] = report
-            self._heard[peer] = self._clock()
 
     def taken(self) -> tuple[Taken, ...]:
         """The updates of the open round so far."""
@@ -200,17 +174,12 @@ class Host:
     def reports(self) -> dict[str, Report]:
         """The newest report of each volunteer; whoever is silent has left."""
         with self._lock:
-            return dict(self._reports)
+            return self._audience.reports()
 
     def present(self) -> set[str]:
         """Volunteers that have been heard from lately."""
         with self._lock:
-            since = self._clock() - SILENT_SECONDS
-            return {
-                peer
-                for peer, report in self._reports.items()
-                if report.state != PeerState.LEFT and self._heard[peer] >= since
-            }
+            return self._audience.present()
 
     def holders(self, sha256: str) -> list[Sequence[str]]:
         """Addresses of volunteers that may have a payload: its owner's, then some others'."""
@@ -221,7 +190,7 @@ class Host:
                 return []
             reachable = {
                 peer: report.addresses
-                for peer, report in self._reports.items()
+                for peer, report in self._audience.reports().items()
                 if report.addresses and peer in present
             }
         others = sorted(reachable.keys() - {owner})
@@ -235,70 +204,48 @@ class Host:
             "round": self.state.round,
             "finished": self.finished,
             "peers": len(self.present()),
-            "judging": self._is_hearing(),
         }
 
     def judge_updates(self) -> None:
         """Measure the effects of the updates that have come; uploads go on meanwhile.
 
-        Where volunteers judge, this measures a sample, and in the end what they leave open. The
-        thread that closes rounds calls it.
+        Once the round's time has come, only those that must be measured are. The thread that
+        closes rounds calls it.
 
         Raises:
             ClosingError: an update can no longer be had.
         """
         if self._judge is None:
             return
-        with self._lock:
-            here, state, hearing = self._round, self.state, self._hearing
-            if hearing is not None:
-                hearing.check(self._measured)
-            waiting = self._waiting()
-        # First what must be measured: that may bring lies to light, and leave more to measure.
-        while needed := [one for one in waiting if self._believed(one, hearing) is None]:
-            for one in needed:
-                effect = self._judge.measure(here.of.number, state.weights, here.read(one))
-                with self._lock:
-                    self._effects[one.peer] = effect, one.samples
-                    self._measured[one.sha256] = effect.finding
-                    if hearing is not None:
-                        hearing.check(self._measured)
-            waiting = [one for one in waiting if one.sha256 not in self._measured]
-        for one in waiting:
-            found = self._believed(one, hearing)
-            assert found is not None
-            effect = self._judge.believe(found, here.read(one), len(state.weights))
+        here, weights = self._round, self.state.weights
+        while (found := self._next_to_judge()) is not None:
+            one, is_measured = found
+            update = here.read(one)
+            if is_measured:
+                effect = self._judge.measure(here.of.number, weights, update)
+            else:
+                effect = self._judge.trust(update, len(weights))
             with self._lock:
                 self._effects[one.peer] = effect, one.samples
-            if self._panel is not None and hearing is not None:
-                self._panel.believe(hearing, one)
+                self._faults = None
 
     def close_if_due(self, key: PeerKey) -> Closed | None:
         """Close the open round if it is time to, and open the next.
-
-        Where volunteers judge, a call first announces that, and a later one closes the round.
 
         Raises:
             ClosingError: an update can no longer be had.
         """
         with self._lock:
-            if self.finished or not (self._hearing or self._is_due()):
+            if self.finished or not self._is_due() or self._not_judged():
                 return None
-            if self._panel is not None and self._hearing is None and self._not_judged():
-                self._round.takes_more = False
-                self._hearing = self._panel.open(
-                    self.swarm, self._round.of, self._round.taken, key, self._clock()
-                )
-            if self._is_hearing() or self._not_judged():
-                return None
-            liars = self._note_liars()
             left_out = self._leave_out()
             number, taken = self._round.of.number, self._round.taken
-            believed = len(self._effects) - len(self._measured)
+            measured = sum(effect.is_measured for effect, _ in self._effects.values())
+            expected = self._expected()
             self.state = self._round.close(key)
-            self._last = frozenset(one.peer for one in taken) | left_out.keys()
+            self._waiting.close(self._clock(), [one.peer for one in taken], expected)
             self._open()
-            return Closed(number, taken, dict(self._reports), left_out, liars, believed)
+            return Closed(number, taken, self._audience.reports(), left_out, measured)
 
     def finish(self) -> None:
         """Take nothing any more, and say that the run is over."""
@@ -317,79 +264,63 @@ class Host:
     def _open(self) -> None:
         """Open the round of the present state, with updates that came before a restart."""
         self._opened = self._clock()
-        self._effects: dict[str, tuple[Effect, int]] = {}
-        self._measured: dict[str, Finding] = {}  # by this host itself, by payload
-        self._spots: dict[str, bool] = {}  # whether this host measures a payload in any case
-        self._hearing = None
-        self._round = OpenRound(self.swarm, self.state, self.policy, self._opened)
+        self._effects, self._must, self._faults = {}, {}, None
+        self._round = OpenRound(
+            self.swarm, self.state, self.policy.largest_norm, lambda peer: not self._is_banned(peer)
+        )
         for sha256 in peers.published(self.store, self.state.round):
             with suppress(PayloadError):
-                self._round.offer(sha256, self._opened)
+                self._round.offer(sha256)
 
     def _not_judged(self) -> list[Taken]:
+        """Updates without an effect, as they came."""
         if self._judge is None:
             return []
-        return [one for one in self._round.taken if one.peer not in self._effects]
+        return [one for one in self._round.arrived.values() if one.peer not in self._effects]
 
-    def _waiting(self) -> list[Taken]:
-        """Updates to be judged now."""
-        waiting = self._not_judged()
-        if self._panel is None:
-            return waiting
-        for one in waiting:
-            if one.sha256 not in self._spots:
-                self._spots[one.sha256] = self._panel.is_spot()
-        if self._hearing is None and not self._panel.can_meet(
-            self._round.of.number, len(self._known())
-        ):
-            return waiting
-        if self._hearing is None or self._is_hearing():
-            return [one for one in waiting if self._spots[one.sha256]]
-        return waiting
-
-    def _known(self) -> set[str]:
-        """Whoever has an update in the round or is expected to have."""
-        return self._expected() | {one.peer for one in self._round.taken}
-
-    def _is_hearing(self) -> bool:
-        """True while verdicts are waited for."""
-        return self._hearing is not None and not self._hearing.is_over(self._clock())
-
-    def _believed(self, one: Taken, hearing: Hearing | None) -> Finding | None:
-        """The figure of an update's judges, if it counts."""
-        if hearing is None or self._spots.get(one.sha256, False):
-            return None
-        return hearing.finding(one.sha256)
-
-    def _note_liars(self) -> frozenset[str]:
-        if self._panel is None or self._hearing is None or self._judge is None:
-            return frozenset()
-        self._judge.forget(self._panel.close(self._hearing, self._measured))
-        return frozenset(self._hearing.liars)
+    def _next_to_judge(self) -> tuple[Taken, bool] | None:
+        """The next update whose effect is wanted, and whether to measure it."""
+        assert self._judge is not None
+        with self._lock:
+            waiting = self._not_judged()
+            for one in waiting:
+                if one.sha256 not in self._must:
+                    self._must[one.sha256] = self._judge.must_measure(one.peer)
+            waiting.sort(key=lambda one: not self._must[one.sha256])
+            if not waiting:
+                return None
+            one = waiting[0]
+            return one, self._must[one.sha256] or not self._is_due()
 
     def _leave_out(self) -> dict[str, str]:
         """Leave out what the judge finds bad; gives whose updates, and why."""
-        left_out = {} if self._judge is None else self._judge.weigh(self._effects)
+        left_out = {} if self._judge is None else self._judge.weigh(self._in_order())
         self._round.leave_out(left_out)
         self.refused += len(left_out)
         return left_out
 
+    def _in_order(self) -> dict[str, tuple[Effect, int]]:
+        """The effects, of the update that came first first."""
+        return {peer: self._effects[peer] for peer in self._round.arrived if peer in self._effects}
+
     def _is_due(self) -> bool:
-        """True if the round's time has come, or if nobody who was heard is missing."""
-        if self._round.is_due(self._clock()):
-            return True
-        taken, expected = {one.peer for one in self._round.taken}, self._expected()
-        return bool(taken and expected) and expected <= taken
+        """True if the round's time has come; then it takes no more."""
+        taken = self._round.arrived.keys()
+        due = self._waiting.is_due(self._clock(), taken, self._kept(), self._expected())
+        self._round.takes_more = not due
+        return due
+
+    def _kept(self) -> set[str]:
+        """Whoever has an update in the round that would count, by what is known so far."""
+        if self._judge is None:
+            return set(self._round.arrived)
+        if self._faults is None:
+            self._faults = self._judge.foresee(self._in_order())
+        trusted = {one.peer for one in self._not_judged() if not self._must.get(one.sha256, True)}
+        return trusted | (self._effects.keys() - self._faults.keys())
 
     def _expected(self) -> set[str]:
-        """Whoever gave an update to the last round or was heard training since then."""
-        here = {
-            peer
-            for peer, report in self._reports.items()
-            if report.state == PeerState.TRAINING and self._heard[peer] >= self._opened
-        }
-        gone = {peer for peer, report in self._reports.items() if report.state == PeerState.LEFT}
-        return (here | self._last) - gone
+        return self._waiting.expected(self._audience.training(self._opened), self._audience.gone())
 
     def _admit(self, token: bytes) -> str | None:
         """The identity for which a grant holds; None in a run without an authority."""
@@ -401,4 +332,6 @@ class Host:
         except GrantError as error:
             self.refused += 1
             raise NotTakenError(f"no access to the run: {error}", is_forbidden=True) from error
+        if self._is_banned(grant.peer_id):
+            raise NotTakenError("its peer is banned from the run", is_forbidden=True)
         return grant.peer_id

@@ -3,7 +3,8 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -116,6 +117,28 @@ class Peer:
         """Go on from another state; what was not sent is kept, and an open payload is not sent."""
         self.state = state
         self._settle(was_taken=False)
+
+    def memory(self) -> dict[str, Any]:
+        """What a new process goes on with after `follow`: the rest, the moments, the credit."""
+        return {
+            "residual": self._feedback.residual,
+            "optimizer": self._optimizer.state_dict(),
+            "samples": self.samples,
+            "rounds": self.rounds,
+        }
+
+    def restore(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what `memory` gave.
+
+        Raises:
+            ValueError: it is that of another model.
+        """
+        residual = memory["residual"]
+        if residual.shape != self._feedback.residual.shape or not bool(residual.isfinite().all()):
+            raise ValueError("the memory of another model")
+        self._optimizer.load_state_dict(memory["optimizer"])
+        self._feedback.residual = residual
+        self.samples, self.rounds = memory["samples"], memory["rounds"]
 
     def follow(self) -> int:
         """Apply the rounds that have been closed; gives how many.

@@ -10,7 +10,7 @@ import statistics
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -52,12 +52,36 @@ class OuterSettings:
                 raise InputError(field, getattr(self, field), "must be at least 1")
 
 
+class Part(Protocol):
+    """One peer's part of a round: an update, and the samples that it was computed from."""
+
+    @property
+    def samples(self) -> int:
+        """Of the update."""
+
+    @property
+    def norm(self) -> float:
+        """Of the update."""
+
+    def read(self) -> Update:
+        """The update."""
+
+
 @dataclass(frozen=True)
 class Contribution:
-    """One peer's part of a round: an update, and the samples that it was computed from."""
+    """A part whose update is in memory, decoded."""
 
     samples: int
     update: Update
+
+    @property
+    def norm(self) -> float:
+        """Of the update."""
+        return self.update.norm
+
+    def read(self) -> Update:
+        """The update."""
+        return self.update
 
 
 class SharedState:
@@ -99,7 +123,7 @@ class SharedState:
         return type(self)(self.weights.clone(), self.momentum.clone(), self.round, self.samples)
 
     @torch.no_grad()
-    def step(self, contributions: Sequence[Contribution], settings: OuterSettings) -> None:
+    def step(self, contributions: Sequence[Part], settings: OuterSettings) -> None:
         """Make the step of a round, whose updates come in the order that all peers agree on.
 
         A round without updates leaves weights and momentum as they are.
@@ -113,7 +137,7 @@ class SharedState:
             return
         mean = torch.zeros_like(self.weights)
         for share, contribution in zip(factors, contributions, strict=True):
-            update = contribution.update
+            update = contribution.read()
             mean[update.places] += update.values.mul(share)
         self.momentum.mul_(settings.momentum).add_(mean)
         step = self.momentum.mul(settings.momentum).add_(mean).mul_(settings.learning_rate)
@@ -141,7 +165,7 @@ def flatten(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([tensor.detach().flatten().float() for tensor in tensors])
 
 
-def shares(contributions: Sequence[Contribution], settings: OuterSettings) -> list[float]:
+def shares(contributions: Sequence[Part], settings: OuterSettings) -> list[float]:
     """The factor of each update in a round's mean.
 
     It is the update's part of all samples. One that claims far more samples than the middle one
@@ -157,11 +181,11 @@ def shares(contributions: Sequence[Contribution], settings: OuterSettings) -> li
     if fewest < 1:
         raise InputError("samples", fewest, "must be at least 1")
     most = settings.heaviest * statistics.median(one.samples for one in contributions)
-    longest = settings.longest * statistics.median(one.update.norm for one in contributions)
+    longest = settings.longest * statistics.median(one.norm for one in contributions)
     counted = [min(float(one.samples), most) for one in contributions]
     total = sum(counted)
     return [
-        float(np.float32(samples / total * _shortening(one.update.norm, longest)))
+        float(np.float32(samples / total * _shortening(one.norm, longest)))
         for samples, one in zip(counted, contributions, strict=True)
     ]
 

@@ -5,9 +5,8 @@
     GET  /files/SHA256?from=host  the file itself in any case
     GET  /holders/SHA256         addresses of volunteers that may have a payload, for each a list
     GET  /names/FOLDER/NAME      the SHA-256 of the file with that name
-    GET  /names/checkpoints      the names of the checkpoints, as of `verdicts/NUMBER`
-    PUT  /payloads  /verdicts  /reports
-                                a signed file of a volunteer, its grant in `Training-Grant`
+    GET  /names/checkpoints      the names of the checkpoints
+    PUT  /payloads  /reports     a signed file of a volunteer, its grant in `Training-Grant`
     PUT  /uploads/SHA256?bytes=N  a payload's head: gives the permission to put it into the store
     PUT  /payloads/SHA256        without content: the payload is in the store
 
@@ -31,7 +30,7 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from training.sparse import envelope, payload, report, verdict
+from training.sparse import catching_up, envelope, payload, report
 from training.sparse.host import Host, NotTakenError
 from training.sparse.store import StoreError, is_digest
 from training.sparse.uploads import Uploads
@@ -40,7 +39,6 @@ GRANT_HEADER = "Training-Grant"
 BODY_SECONDS = 900.0  # of an upload: 3.5 MB at 32 kbit/s
 FROM_HOST = "from=host"
 _LENGTH = re.compile(r"[0-9]{1,12}")
-LISTED = re.compile(r"checkpoints|verdicts/\d{9}")  # folders of names that are listed
 
 
 def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
@@ -52,9 +50,6 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
 
     async def put_payload(request: Request) -> Response:
         return await _put(request, most_payload, host.take_payload)
-
-    async def put_verdict(request: Request) -> Response:
-        return await _put(request, verdict.MOST_BYTES, host.take_verdict)
 
     async def put_report(request: Request) -> Response:
         return await _put(request, report.MOST_BYTES, host.take_report)
@@ -83,7 +78,6 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
             Route("/names/{name:path}", get_name),
             Route("/holders/{sha256}", get_holders),
             Route("/payloads", put_payload, methods=["PUT"]),
-            Route("/verdicts", put_verdict, methods=["PUT"]),
             Route("/reports", put_report, methods=["PUT"]),
         ]
     )
@@ -91,7 +85,7 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
 
 def _find_name(host: Host, name: str) -> Response:
     try:
-        if LISTED.fullmatch(name):
+        if name == catching_up.FOLDER:
             return JSONResponse(host.store.names(name))
         sha256 = host.store.find(name)
     except StoreError as error:

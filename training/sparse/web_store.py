@@ -11,7 +11,7 @@ import httpx
 
 from training.access.grants import GrantError
 from training.access.membership import Membership
-from training.sparse import answers, envelope
+from training.sparse import answers, catching_up, envelope
 from training.sparse.object_store import ObjectFiles, Permission
 from training.sparse.shelf import Shelf
 from training.sparse.store import (
@@ -21,7 +21,7 @@ from training.sparse.store import (
     checked_name,
     is_digest,
 )
-from training.sparse.web import FROM_HOST, GRANT_HEADER, LISTED
+from training.sparse.web import FROM_HOST, GRANT_HEADER
 
 ANSWER_SECONDS = 60.0  # without any byte
 MOST_TEXT = 2**20  # bytes of an answer that is no file
@@ -36,14 +36,12 @@ class HostStatus:
     Attributes:
         round: number of the open one.
         peers: volunteers that it hears.
-        judging: true while it waits for verdicts on the round's updates.
     """
 
     run: str
     round: int
     finished: bool
     peers: int
-    judging: bool
 
 
 class Neighbors(Protocol):
@@ -91,7 +89,7 @@ class WebStore:
         self._membership, self._objects = membership, objects
         self._say, self._clock = say, clock
         self._rests_until = -math.inf  # the object store
-        self._kept: dict[str, bytes] = {}  # our newest upload, and what was fetched ahead since
+        self._kept: dict[str, bytes] = {}  # our newest upload
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=10.0)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
 
@@ -112,14 +110,6 @@ class WebStore:
         if not (self._objects_work() and self._put_into_objects(sha256, content)):
             self._upload("payloads", content)
         return sha256
-
-    def judge(self, content: bytes) -> None:
-        """Upload a signed verdict; raises as `put` does."""
-        self._upload("verdicts", content)
-
-    def fetch_ahead(self, sha256: str, most_bytes: int) -> None:
-        """Get a file that is needed again before the next upload; raises as `get` does."""
-        self._kept[sha256] = self.get(sha256, most_bytes)
 
     def report(self, content: bytes) -> None:
         """Upload a signed report; raises as `put` does."""
@@ -157,12 +147,12 @@ class WebStore:
         return found if is_digest(found) else None
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder, in order; of checkpoints and of a round's verdicts alone.
+        """The names in a folder, in order; of checkpoints alone.
 
         Raises:
             StoreError: the host's answer is no list of names.
         """
-        if not LISTED.fullmatch(folder):
+        if folder != catching_up.FOLDER:
             raise StoreError(f"the host does not list {folder}")
         content = self._ask(f"names/{folder}", MOST_TEXT)
         found = answers.parse(content or b"[]")

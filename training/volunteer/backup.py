@@ -1,7 +1,7 @@
 """A volunteer's own copy of the training state: to come back with, or to go back to."""
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,22 @@ def load(path: Path, parameters: Sequence[torch.Tensor]) -> Backup | None:
         return Backup(state, dict(content["stream"])) if sound else None
     except _BROKEN:
         return None
+
+
+def save_memory(path: Path, memory: Mapping[str, Any]) -> None:
+    """Write at once what a volunteer with local steps goes on with."""
+    with atomic.replacing(path) as temporary:
+        torch.save(dict(memory), temporary)
+
+
+def load_memory(path: Path) -> dict[str, Any]:
+    """Read it; empty where there is none, or it is broken."""
+    if not path.exists():
+        return {}
+    try:
+        return dict(torch.load(path, weights_only=True))
+    except _BROKEN:
+        return {}
 
 
 _BROKEN = (  # all that torch and its unpickler raise on bytes that are none of theirs

@@ -43,9 +43,8 @@ from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import RefusedError, StoreError, is_outage
 from training.sparse.swarm import Swarm
 from training.sparse.web_store import HostStatus, WebStore
-from training.volunteer import fitting
+from training.volunteer import backup, fitting
 from training.volunteer.computing import Computing, Outcome
-from training.volunteer.judging import UpdateJudge
 from training.volunteer.peer import PeerOptions, account_name, give_way
 from training.volunteer.precision import choose_precision
 from training.volunteer.rounds_reporter import RoundsReporter
@@ -99,6 +98,7 @@ class RoundsVolunteer:
         choice = fitting.choose_micro_batch(self.recipe, self.device, options.micro_batch_size)
         board.say(choice.reason)
         identity = Identity.read(options.folder)
+        self._memory = options.folder / "memory.pt"
         samples = streaming.stream(
             self.recipe,
             identity.subkey,
@@ -127,14 +127,6 @@ class RoundsVolunteer:
             OuterSettings(self.settings.outer_learning_rate, self.settings.momentum),
         )
         self._key: PeerKey = identity.key
-        self.judge = UpdateJudge(
-            self.swarm,
-            self.store,
-            self.model,
-            self.model.config.layout,
-            self._key,
-            self.settings.judging_share,
-        )
         self._losses: list[float] = []
         name = options.name or account_name(membership)
         self.reporter = RoundsReporter(board, self.store, run.name, self._key, name)
@@ -153,8 +145,9 @@ class RoundsVolunteer:
         if state is None:
             return
         milestones.mark(Milestone.STATE)
-        self._batches = self.stream.until(stop)
         peer = self._make_peer(state)
+        self._remember(peer)
+        self._batches = self.stream.until(stop)
         self._note(peer)
         is_over = False
         while not (is_over or stop.is_set()):
@@ -165,9 +158,6 @@ class RoundsVolunteer:
 
     def leave(self) -> None:
         """Tell the host and close everything, within bounded time."""
-        if self.judge.judged:
-            fraction = self.judge.allowance.fraction
-            self.board.say(f"judged {self.judge.judged:,} updates in {fraction:.1%} of the time")
         self.reporter.stage = Stage.LEAVING
         self.reporter.close()
         self.stream.close()
@@ -211,6 +201,14 @@ class RoundsVolunteer:
             self._key,
             max_gradient_norm=self.recipe.optimizer.max_gradient_norm,
         )
+
+    def _remember(self, peer: Peer) -> None:
+        """Go on where this volunteer was when it ended, if its memory is of this model."""
+        memory = backup.load_memory(self._memory)
+        with suppress(KeyError, ValueError, TypeError):
+            peer.restore(memory["peer"])
+            self.stream.load_state_dict(memory["stream"])
+            self.board.say(f"going on after {peer.rounds:,} rounds of this volunteer")
 
     def _make_round(self, peer: Peer, stop: threading.Event) -> bool:
         """Learn, hand in, follow the round's list; True when the run is over."""
@@ -269,14 +267,14 @@ class RoundsVolunteer:
             status = self._ask(stop, self._look)
             if status is None:
                 break
-            if status.round > peer.state.round:
+            if status.round != peer.state.round:  # behind after the host lost its files
                 self._catch_up(peer, stop)
                 self._note(peer)
+                memory = {"peer": peer.memory(), "stream": self.stream.state_dict()}
+                backup.save_memory(self._memory, memory)
                 return False
             if status.finished:
                 return True
-            if status.judging:
-                self.judge.judge(peer.state, stop)
             stop.wait(self.settings.poll_seconds)
         return False
 

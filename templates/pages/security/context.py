@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from calculator.catalog import SOURCES
 from calculator.swarm import attacks, plane
 from templates.pages.calculator.context import ask
-from templates.pages.security import chaos, defence, judging, verdicts
+from templates.pages.security import chaos, defence, judging
 
 MOST_ITERATIONS = 20  # the slider's maximum, and the number of legs in the picture
 
@@ -133,16 +133,17 @@ CLOSED = (
         "test_a_bad_peer_is_left_out_and_the_others_are_not",
     ),
     Claim(
-        "A volunteer that judges falsely is exposed by one honest judge of the same update and "
-        "judges no more.",
-        "sparse/test_jury.py",
-        "test_a_minority_that_lies_changes_nothing_and_judges_once",
+        "Members that send bad updates end no round: a round lasts at least the time of its local "
+        "steps, only updates that are kept count for its end, and a slow connection that was "
+        "missing in one round is waited for in the next.",
+        "sparse/test_waiting.py",
+        "test_two_bad_members_end_no_round_before_the_honest_have_sent",
     ),
     Claim(
-        "Nobody judges its own update, and a verdict on anything but what the monitor assigned "
-        "does not count.",
-        "sparse/test_verdict.py",
-        "test_only_a_judge_is_heard_and_only_on_its_own_share",
+        "The time that a volunteer is credited with is what the monitor heard, whatever the "
+        "volunteer says.",
+        "monitor/test_round_books.py",
+        "test_time_is_what_the_monitor_heard_whatever_a_volunteer_says",
     ),
     Claim(
         "An update for another round, or for other weights than the round's, is rejected, so "
@@ -208,16 +209,10 @@ BOUNDED = (
         "test_an_update_that_helps_and_is_far_too_long_is_shortened",
     ),
     Claim(
-        "Judges that lie together, and only where no honest one contradicts them, are believed "
-        "until the monitor measures one of those updates itself: three times on average.",
-        "sparse/test_jury.py",
-        "test_a_majority_that_lies_where_nobody_contradicts_is_found_out_by_the_spot_check",
-    ),
-    Claim(
-        "A judge that does not answer delays a round by the time for verdicts, and is not drawn "
-        "for the next ten rounds.",
-        "sparse/test_jury.py",
-        "test_a_judge_that_vanishes_is_waited_for_once_in_a_while",
+        "A volunteer whose record was good and that turns bad is measured with a probability of "
+        "one in four per round, until it is caught; from then on, always.",
+        "sparse/test_judging.py",
+        "test_newcomers_and_whoever_was_left_out_are_always_measured",
     ),
 )
 
@@ -249,7 +244,7 @@ def context() -> dict[str, object]:
         "most_iterations": MOST_ITERATIONS,
         "measured": defence.read(),
         "judging": judging.read(),
-        "verdicts": verdicts.read(),
+        "sampled": judging.read_sampled(),
         "chaos": chaos.read(),
         "closed": CLOSED,
         "bounded": BOUNDED,

@@ -9,6 +9,7 @@ from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 
 PATH = ROOT / "benchmarks" / "judging.json"
+SAMPLED = ROOT / "benchmarks" / "sampled.json"
 HONEST: Final = "all honest"
 ATTACKS: Final = {
     HONEST: "None: all nine are honest",
@@ -18,6 +19,13 @@ ATTACKS: Final = {
     "garbage": "The same values at random places",
     "replay": "Another volunteer's file of the last round, signed again",
     "nothing": "Zeros, for the usual number of sequences",
+}
+
+
+WAYS: Final = {
+    "all honest": "All updates; no one turns bad",
+    "all are measured": "All updates",
+    "a sample": "What it must",
 }
 
 
@@ -49,4 +57,22 @@ def read(path: Path = PATH) -> Judging | None:
                 f"{1 - honest:.1%}",
             ]
         )
+    return Judging(found.title, rows, found.date)
+
+
+def read_sampled(path: Path = SAMPLED) -> Judging | None:
+    """The measurement with a hundred volunteers; None if the file does not exist."""
+    found = read_benchmark(path)
+    if found is None:
+        return None
+    rows = [
+        [
+            words,
+            in_nats(found.values[f"{way}: held-out loss"]),
+            f"{found.values[f'{way}: updates measured']:.0%}",
+            f"{found.values[f'{way}: bad updates taken, of each bad volunteer']:.1f}",
+            f"{1 - found.values[f'{way}: honest updates taken']:.1%}",
+        ]
+        for way, words in WAYS.items()
+    ]
     return Judging(found.title, rows, found.date)

@@ -29,7 +29,7 @@ TAKEN = (Taken("a" * 64, ALICE, 30), Taken("b" * 64, BOB, 10))
 @pytest.fixture
 def books() -> RoundBooks:
     books = RoundBooks()
-    books.hear({ALICE: REPORT, BOB: THEIRS}, {ALICE, BOB})
+    books.hear({ALICE: REPORT, BOB: THEIRS}, {ALICE, BOB}, 1010.0)
     return books
 
 
@@ -65,21 +65,38 @@ def test_credit_is_what_the_lists_say(books: RoundBooks) -> None:
         2,
     )
     assert (bob.samples, bob.steps) == (10, 1)
-    assert (alice.seconds, alice.bytes_sent, alice.bytes_received) == (10.0, 100, 200)
+    assert (alice.bytes_sent, alice.bytes_received) == (100, 200)
 
 
 def test_a_volunteer_who_comes_back_keeps_its_account(books: RoundBooks) -> None:
     books.book(0, TAKEN, {}, 1011.0)
     again = replace(REPORT, session=2000.0, time=2005.0, bytes_sent=1, milestones={"connect": 9.0})
-    books.hear({ALICE: again}, {ALICE})
-    books.hear({ALICE: replace(again, time=2006.0)}, {ALICE})
+    books.hear({ALICE: again}, {ALICE}, 2005.0)
+    books.hear({ALICE: replace(again, time=2006.0)}, {ALICE}, 2006.0)
     alice = books.contributors()[0]
-    assert (alice.seconds, alice.bytes_sent, alice.samples) == (16.0, 101, 30)
+    assert (alice.bytes_sent, alice.samples) == (101, 30)
     assert alice.milestones == {"connect": 1.0}
 
 
+@pytest.mark.parametrize("session", [0.0, 1000.0 + 11 * 86_400])
+def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(session: float) -> None:
+    books = RoundBooks()
+    for now in (1000.0, 1010.0, 1020.0, 1500.0, 1510.0):  # away between 1020 and 1500
+        books.hear({ALICE: replace(REPORT, session=session, time=now)}, {ALICE}, now)
+    books.hear({ALICE: replace(REPORT, session=session, time=1510.0)}, {ALICE}, 1530.0)  # no news
+    assert books.contributors()[0].seconds == 30.0
+
+
+def test_whoever_earned_nothing_is_forgotten_after_an_hour(books: RoundBooks) -> None:
+    books.book(0, TAKEN[:1], {}, 1011.0)
+    books.hear({}, set(), 1010.0 + 3500)
+    assert len(books.contributors()) == 2
+    books.hear({}, set(), 1010.0 + 3700)
+    assert [who.name for who in books.contributors()] == ["alice"]
+
+
 def test_whoever_is_not_present_has_left(books: RoundBooks) -> None:
-    books.hear({ALICE: REPORT, BOB: THEIRS}, {BOB})
+    books.hear({ALICE: REPORT, BOB: THEIRS}, {BOB}, 1011.0)
     line = books.book(0, TAKEN, {}, 1011.0)
     assert (line.training, line.left) == (1, 1)
     assert {who.name: who.state for who in books.contributors()} == {

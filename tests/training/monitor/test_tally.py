@@ -128,7 +128,28 @@ def test_a_volunteer_who_comes_back_keeps_what_it_did() -> None:
     look(tally, START + 60, a=again)
     (contributor,) = tally.contributors()
     assert (contributor.samples, contributor.steps) == (64 + 32, 2 + 1)
-    assert contributor.seconds == pytest.approx(2 + 10)
+
+
+@pytest.mark.parametrize("session", [0.0, START + 11 * 86_400])
+def test_time_is_what_the_monitor_heard_whatever_a_volunteer_says(session: float) -> None:
+    tally = Tally(TARGET)
+    for now in (0.0, 10.0, 20.0, 500.0, 510.0):  # away between 20 and 500
+        look(tally, START + now, a=report(1, session=session, time=START + now))
+    (contributor,) = tally.contributors()
+    assert contributor.seconds == 30.0
+    assert contributor.first_seen == "1970-01-01T00:16:40.000Z"
+
+
+def test_whoever_earned_nothing_is_forgotten_after_an_hour() -> None:
+    tally = Tally(TARGET)
+    nothing: dict[str, Any] = {"samples": 0, "steps": 0, "time": START, "state": "syncing"}
+    idle = report(0, **nothing).copy(update={"recent": []})
+    crowd = {f"{n:x}": idle for n in range(50)}
+    tally.observe(crowd | {"worker": report(1)}, START)
+    tally.observe({}, START + 3500)
+    assert len(tally.contributors()) == 51
+    tally.observe({}, START + 3700)
+    assert [one.name for one in tally.contributors()] == ["alice"]
 
 
 def test_totals_beyond_the_steps_told_of_are_not_counted_but_noted() -> None:

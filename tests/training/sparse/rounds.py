@@ -10,11 +10,11 @@ from hivemind.utils.crypto import RSAPrivateKey
 from training.sparse import payload, report
 from training.sparse.codec import encode
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy
 from training.sparse.report import Report
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
+from training.sparse.waiting import ClosingPolicy
 
 LAYOUT = Layout((5000, 70))
 POLICY = ClosingPolicy(quorum=2, grace=10.0, longest=100.0, largest_norm=100.0)

@@ -18,7 +18,7 @@ from tests.training.sparse.rounds import (
 from training.access import grants
 from training.access.client import Admission
 from training.access.membership import Membership
-from training.sparse import closing
+from training.sparse import audience, closing
 from training.sparse.host import Host, NotTakenError
 from training.sparse.peer import published
 from training.sparse.store import FolderStore
@@ -150,10 +150,34 @@ def test_whoever_is_silent_is_not_present(
         "round": 0,
         "finished": False,
         "peers": 1,
-        "judging": False,
     }
     clock.now = 60.0
     assert host.present() == set()
+
+
+def test_a_crowd_of_keys_closes_the_door_to_nobody(
+    host: Host, keys: list[RSAPrivateKey], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audience, "MOST_REPORTS", 2)
+    for key in keys[1:]:
+        host.take_report(make_report(key), b"")
+    assert len(host.reports()) == 2
+    clock.now = 3700.0
+    host.take_report(make_report(keys[0]), b"")
+    assert len(host.reports()) == 1, "whoever is silent for an hour is forgotten"
+
+
+def test_a_banned_peer_gives_nothing(
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], clock: Clock
+) -> None:
+    store = FolderStore(tmp_path)
+    swarm, banned = make_swarm(tmp_path, identities[0], store), {identities[1]}
+    host = Host(swarm, store, first_state(), POLICY, clock=clock, is_banned=banned.__contains__)
+    with pytest.raises(NotTakenError, match="banned"):
+        host.take_report(make_report(keys[1]), b"")
+    with pytest.raises(NotTakenError, match="no access"):
+        host.take_payload(make_payload(host.swarm, host.state, keys[1]), b"")
+    host.take_payload(make_payload(host.swarm, host.state, keys[2]), b"")
 
 
 def test_a_finished_run_takes_goodbyes_only(host: Host, keys: list[RSAPrivateKey]) -> None:

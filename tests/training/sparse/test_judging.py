@@ -1,7 +1,9 @@
 """training/sparse/judging: bad updates are left out by their effect, honest ones are not."""
 
 import itertools
+import json
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,14 +18,21 @@ from tests.training.sparse.attacks import ABSURD, ATTACKS, Attack, BadPeer
 from training.sparse import closing
 from training.sparse.codec import Update
 from training.sparse.host import Closed, Host, NotTakenError
-from training.sparse.judging import BUCKETS, FIRST_ROUNDS, HARMFUL_NOW, Effect, Judge, Sketcher
+from training.sparse.judging import (
+    BUCKETS,
+    FIRST_ROUNDS,
+    HARMFUL_NOW,
+    SAMPLE,
+    Effect,
+    Judge,
+    Sketcher,
+)
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy
-from training.sparse.panel import Panel
 from training.sparse.peer import Peer
 from training.sparse.shared import OuterSettings, SharedState, load
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
+from training.sparse.waiting import ClosingPolicy
 
 ROUNDS = 40
 STEPS = 4  # local ones of a round
@@ -99,7 +108,6 @@ def make_run(
     attack: Attack | None = None,
     judge: Judge | None = None,
     count: int = 4,
-    panel: Panel | None = None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Run:
     first = SharedState.of(list(build_model().parameters()))
@@ -120,9 +128,9 @@ def make_run(
         arguments = (swarm, first.copy(), parameters, optimizer, compute, key)
         is_bad = attack is not None and not place
         peers.append(BadPeer(attack, *arguments) if is_bad else Peer(*arguments))
-    policy = ClosingPolicy(quorum=1, grace=0.0, largest_norm=100.0)
+    policy = ClosingPolicy(quorum=1, grace=0.0, longest=0.0, largest_norm=100.0)
     # A clock that stands still: a round is due as soon as there is an update.
-    host = Host(swarm, store, first.copy(), policy, clock=clock, judge=judge, panel=panel)
+    host = Host(swarm, store, first.copy(), policy, clock=clock, judge=judge)
     return Run(host, peers, keys[0], [])
 
 
@@ -322,6 +330,45 @@ def test_of_copies_in_one_round_the_first_counts() -> None:
     effect = Effect(-1e-2, 1e-6, sketch)
     both = {"a": (effect, 10), "b": (effect, 10)}
     assert judge.weigh(both) == {"b": "it is a copy of another update"}
+
+
+def test_a_judge_started_again_knows_the_records(tmp_path: Path) -> None:
+    before, after = Judge(losses), Judge(losses)
+    for _ in range(4):
+        before.weigh({"a": (Effect(2e-3, 1e-6), 10)})
+    after.restore(json.loads(json.dumps(before.state())))
+    assert after.weigh({"a": (Effect(2e-3, 1e-6), 10)}) == {"a": "its updates raise the loss"}
+
+
+def test_what_is_foreseen_is_what_is_weighed_and_nothing_is_noted() -> None:
+    judge = Judge(losses)
+    effects = {"a": (Effect(2e-3, 1e-6), 10), "b": (Effect(1.0, 1e-6), 10)}
+    for _ in range(20):
+        assert judge.foresee(effects) == judge.foresee(effects)
+    assert judge.foresee(effects).keys() == {"b"}
+    foreseen = judge.foresee(effects)
+    assert judge.weigh(effects) == foreseen
+
+
+def test_newcomers_and_whoever_was_left_out_are_always_measured() -> None:
+    judge = Judge(losses, random.Random(0))
+    for _ in range(FIRST_ROUNDS - 1):
+        judge.weigh({"a": (Effect(-1.0, 1e-6), 10)})
+        assert all(judge.must_measure("a") for _ in range(100))
+    judge.weigh({"a": (Effect(-1.0, 1e-6), 10)})
+    drawn = sum(judge.must_measure("a") for _ in range(1000))
+    assert drawn == pytest.approx(1000 * SAMPLE, abs=4 * math.sqrt(1000 * SAMPLE * (1 - SAMPLE)))
+    judge.weigh({"a": (Effect(1.0, 1e-6), 10)})
+    assert all(judge.must_measure("a") for _ in range(100))
+
+
+def test_an_update_that_is_not_measured_counts_as_its_peers_record_says() -> None:
+    judge = Judge(losses)
+    for _ in range(10):
+        judge.weigh({"good": (Effect(-1.0, 1e-6), 10), "bad": (Effect(2e-3, 1e-6), 10)})
+    trusted = judge.trust(NOTHING, 3)
+    found = judge.weigh({"good": (trusted, 10), "bad": (trusted, 10)})
+    assert found == {"bad": "its updates raise the loss"}
 
 
 def test_what_was_left_out_can_be_sent_again() -> None:

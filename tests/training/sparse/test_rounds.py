@@ -16,14 +16,12 @@ from training.sparse.catching_up import follow, join
 from training.sparse.closing import Closing, ClosingError, DivergedError, Taken
 from training.sparse.codec import encode
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy, OpenRound
+from training.sparse.open_round import OpenRound
 from training.sparse.payload import PayloadError
 from training.sparse.peer import Peer, published
 from training.sparse.shared import OuterSettings, SharedState, load
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
-
-POLICY = ClosingPolicy(quorum=2, grace=10.0, longest=100.0, largest_norm=100.0)
 
 
 def build_model() -> torch.nn.Sequential:
@@ -66,11 +64,11 @@ def contribute(peer: Peer, steps: int) -> str:
 
 def make_round(swarm: Swarm, peers: list[Peer], key: RSAPrivateKey, number: int) -> None:
     """Let all peers contribute and the closer close the round."""
-    open_round = OpenRound(swarm, peers[0].state, POLICY, opened=0.0)
+    open_round = OpenRound(swarm, peers[0].state, 100.0)
     for place, peer in enumerate(peers):
         contribute(peer, 2 + (number + place) % 3)
     for sha256 in published(swarm.store, number):
-        open_round.offer(sha256, now=1.0)
+        open_round.offer(sha256)
     open_round.close(key)
     for peer in peers:
         assert peer.follow() == 1
@@ -127,15 +125,15 @@ def test_what_a_round_did_not_take_goes_into_the_next(
     slow = make_peer(swarm, keys[1], FIRST, 1)
     contribute(slow, 2)
     offered = slow._feedback.residual.clone()
-    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
-    open_round.offer(offer(swarm, keys[2]), now=0.0)
+    open_round = OpenRound(swarm, FIRST, 100.0)
+    open_round.offer(offer(swarm, keys[2]))
     open_round.close(keys[0])
     assert slow.follow() == 1
     assert torch.equal(slow._feedback.residual, offered)
     contribute(slow, 2)
-    second = OpenRound(swarm, slow.state, POLICY, opened=0.0)
+    second = OpenRound(swarm, slow.state, 100.0)
     for sha256 in published(swarm.store, 1):
-        second.offer(sha256, now=0.0)
+        second.offer(sha256)
     second.close(keys[0])
     before = slow._feedback.residual.clone()
     assert slow.follow() == 1
@@ -147,31 +145,10 @@ def test_a_peer_has_one_payload_in_a_round(swarm: Swarm, keys: list[RSAPrivateKe
     contribute(peer, 1)
     with pytest.raises(RuntimeError, match="payload in the round already"):
         contribute(peer, 1)
-    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
-    open_round.offer(offer(swarm, keys[1]), now=0.0)
+    open_round = OpenRound(swarm, FIRST, 100.0)
+    open_round.offer(offer(swarm, keys[1]))
     with pytest.raises(PayloadError, match="one in this round"):
-        open_round.offer(offer(swarm, keys[1], size=2e-3), now=0.0)
-
-
-@pytest.mark.parametrize(
-    ("times", "closes_at"),
-    [
-        ([], 100.0),
-        ([5.0], 100.0),
-        ([5.0, 20.0], 30.0),  # the quorum's second payload, and the grace period
-        ([5.0, 20.0, 25.0], 30.0),
-        ([5.0, 95.0], 100.0),  # the grace period does not outlast the round
-    ],
-)
-def test_a_round_closes_some_time_after_its_quorum(
-    swarm: Swarm, keys: list[RSAPrivateKey], times: list[float], closes_at: float
-) -> None:
-    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
-    for key, now in zip(keys, times, strict=False):
-        open_round.offer(offer(swarm, key), now)
-    assert open_round.closes_at == closes_at
-    assert not open_round.is_due(closes_at - 0.1)
-    assert open_round.is_due(closes_at) == bool(times)  # an empty one waits on
+        open_round.offer(offer(swarm, keys[1], size=2e-3))
 
 
 @pytest.mark.parametrize(
@@ -186,29 +163,29 @@ def test_a_round_closes_some_time_after_its_quorum(
 def test_a_bad_payload_is_left_out_with_a_reason(
     swarm: Swarm, keys: list[RSAPrivateKey], changes: dict[str, Any], reason: str
 ) -> None:
-    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    open_round = OpenRound(swarm, FIRST, 100.0)
     with pytest.raises(PayloadError, match=reason):
-        open_round.offer(offer(swarm, keys[1], **changes), now=0.0)
+        open_round.offer(offer(swarm, keys[1], **changes))
     with pytest.raises(PayloadError, match="cannot be read"):
-        open_round.offer("ab" * 32, now=0.0)
+        open_round.offer("ab" * 32)
     assert open_round.taken == ()
 
 
 def test_strangers_are_left_out(
     swarm: Swarm, keys: list[RSAPrivateKey], identities: list[str]
 ) -> None:
-    open_round = OpenRound(swarm, FIRST, POLICY, 0.0, is_member={identities[1]}.__contains__)
+    open_round = OpenRound(swarm, FIRST, 100.0, is_member={identities[1]}.__contains__)
     with pytest.raises(PayloadError, match="no access"):
-        open_round.offer(offer(swarm, keys[2]), now=0.0)
-    assert open_round.offer(offer(swarm, keys[1]), now=0.0).peer == identities[1]
+        open_round.offer(offer(swarm, keys[2]))
+    assert open_round.offer(offer(swarm, keys[1])).peer == identities[1]
 
 
 @pytest.fixture
 def closed(swarm: Swarm, keys: list[RSAPrivateKey]) -> Closing:
     """The first round's list, published."""
-    open_round = OpenRound(swarm, FIRST, POLICY, opened=0.0)
+    open_round = OpenRound(swarm, FIRST, 100.0)
     for key in keys[1:3]:
-        open_round.offer(offer(swarm, key), now=0.0)
+        open_round.offer(offer(swarm, key))
     open_round.close(keys[0])
     found = closing.find(swarm, 0)
     assert found is not None
@@ -322,3 +299,11 @@ def test_a_list_says_what_was_taken_in_plain_json(
     entries = json.loads(content[content.rindex(b"[[") :])
     assert [Taken(*entry) for entry in entries] == list(closed.taken)
     assert [one.peer for one in closed.taken] == identities[1:3]
+
+
+def test_a_step_on_encoded_updates_has_the_same_bits(
+    swarm: Swarm, closed: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no room for decoded updates, each is decoded when its turn comes."""
+    monkeypatch.setattr(closing, "HELD_BYTES", 0)
+    assert follow(swarm, FIRST).digest() == closed.end

@@ -74,7 +74,7 @@ def test_a_round_is_made_over_the_web(
     sent = store.bytes_sent
     assert store.find("closings/000000000") is None
     assert host.close_if_due(keys[0]) is not None
-    assert store.describe() == HostStatus(RUN, round=1, finished=False, peers=2, judging=False)
+    assert store.describe() == HostStatus(RUN, round=1, finished=False, peers=2)
     after = catching_up.follow(theirs, state)
     assert after.digest() == host.state.digest()
     assert after.samples == 32

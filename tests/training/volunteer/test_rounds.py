@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import torch
 from hivemind.utils.crypto import RSAPrivateKey
 
 from calculator.errors import InputError
@@ -21,11 +22,11 @@ from training.run.status import StatusBoard
 from training.sparse import catching_up, web
 from training.sparse.host import Host
 from training.sparse.layout import Layout
-from training.sparse.open_round import ClosingPolicy
 from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import FolderStore, UnreachableError
 from training.sparse.swarm import Swarm
-from training.volunteer import rounds
+from training.sparse.waiting import ClosingPolicy
+from training.volunteer import backup, rounds
 from training.volunteer.peer import PeerOptions
 from training.volunteer.rounds import RoundsVolunteer
 
@@ -68,7 +69,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     swarm = Swarm("our-run", Layout.of(parameters), store, {closer}, settings)
     first = SharedState.of(parameters)
     catching_up.publish(store, first)
-    host = Host(swarm, store, first, ClosingPolicy(1, 0.1, 1.0, 50.0))
+    host = Host(swarm, store, first, ClosingPolicy(1, 0.1, 1.0, largest_norm=50.0))
     served = WebHost(web.make_service(host), "127.0.0.1", 0)
     terminal = io.StringIO()
     file = RunFile(
@@ -120,6 +121,41 @@ def test_whoever_missed_rounds_that_are_gone_takes_the_newest_checkpoint(run: Ru
     volunteer._catch_up(behind, stop)
     assert behind.state.digest() == run.host.state.digest()
     assert "no longer has the rounds that were missed" in run.terminal.getvalue()
+
+
+def test_a_volunteer_that_comes_back_goes_on_where_it_was(run: Run) -> None:
+    """Its place in the data, its moments, what it has not sent yet, and its credit."""
+    volunteer, stop = run.volunteer, threading.Event()
+    thread = threading.Thread(target=volunteer.train, args=(stop,))
+    thread.start()
+    run.make_rounds(3, stop)
+    run.host.finish()
+    thread.join()
+    options = PeerOptions(name="ada", folder=volunteer.board.folder, micro_batch_size=4)
+    again = RoundsVolunteer(volunteer.run, options, volunteer.board)
+    peer = again._make_peer(catching_up.join(again.swarm))
+    again._remember(peer)
+    saved = backup.load_memory(again._memory)
+    assert peer.rounds == 3
+    assert peer.samples == volunteer.board.status.samples == run.host.state.samples
+    assert torch.equal(peer._feedback.residual, saved["peer"]["residual"])
+    assert peer._feedback.residual.norm() > 0
+    steps = {int(one["step"]) for one in again._optimizer.state_dict()["state"].values()}
+    assert steps
+    assert min(steps) >= 3
+    assert again.stream.state_dict()["drawn_in_epoch"] >= peer.samples
+    assert "going on after 3 rounds" in run.terminal.getvalue()
+
+
+def test_whoever_is_ahead_of_a_host_that_lost_its_files_takes_its_state(run: Run) -> None:
+    volunteer, stop = run.volunteer, threading.Event()
+    ahead = volunteer._make_peer(catching_up.join(volunteer.swarm))
+    state = ahead.state.copy()
+    state.round, state.weights = 7, state.weights + 1
+    ahead.adopt(state)
+    threading.Timer(60, stop.set).start()
+    volunteer._follow(ahead, stop)
+    assert ahead.state.digest() == run.host.state.digest()
 
 
 def test_a_host_that_does_not_answer_is_asked_again_and_mentioned_once(run: Run) -> None:

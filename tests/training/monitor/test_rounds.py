@@ -1,0 +1,72 @@
+"""training/monitor/rounds: the monitor of a run with local steps, in this process."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hivemind.utils.crypto import RSAPrivateKey
+
+from training.data import streaming
+from training.model import checkpoint
+from training.model.transformer import build_model
+from training.monitor.rounds import RoundsMonitor
+from training.monitor.service import MonitorOptions
+from training.network.connection import Endpoint
+from training.run import atomic
+from training.run.live import ProgressLine, timestamp
+from training.run.recipes import TINY, TINY_SPARSE
+from training.run.runfile import RunFile
+from training.sparse import catching_up, closing
+from training.sparse.shared import flatten
+
+Open = Callable[[], RoundsMonitor]
+
+
+@pytest.fixture
+def open_monitor(tmp_path: Path) -> Open:
+    """Opens the same run's monitor again and again."""
+    key = RSAPrivateKey()
+    run = RunFile(name="our-run", recipe=TINY_SPARSE.name, data=str(streaming.prepare_shapes(TINY)))
+    endpoint = Endpoint("127.0.0.1", 0, (), True)
+    options = MonitorOptions(tmp_path / "monitor", tmp_path / "live", "run.toml", endpoint)
+    return lambda: RoundsMonitor(run, options, key)
+
+
+def test_a_monitor_without_its_rounds_files_goes_on_from_the_published_weights(
+    open_monitor: Open, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = open_monitor()
+    with torch.no_grad():
+        for parameter in monitor.model.parameters():
+            parameter.add_(1.0)
+    checkpoint.publish(monitor.live, monitor.model, 5, 2.0, timestamp(0.0))
+    for step in range(1, 8):
+        monitor.live.append(ProgressLine(step, timestamp(step), 2.0, 16, 1.0, 1, 0, 0, 0, 0, 0))
+    monitor.close()
+    shutil.rmtree(tmp_path / "monitor" / "exchange")
+
+    again = open_monitor()
+    published = flatten([p for p in again.model.parameters() if p.requires_grad])
+    state = catching_up.join(again.host.swarm)
+    assert state.digest() == again.host.state.digest()
+    assert torch.equal(state.weights, published)
+    assert not torch.equal(published, flatten(list(build_model(TINY).parameters())))
+    assert state.round == 8, "a round that no volunteer has been in, so that all take the state"
+    found = closing.find(again.host.swarm, 7)
+    assert found is not None
+    assert found.taken == ()
+    assert "going on from the weights of step 5" in capsys.readouterr().out
+    assert [line["step"] for line in again.live.progress.read()] == list(range(1, 9))
+    again.close()
+
+
+def test_the_records_of_volunteers_outlive_the_monitor(open_monitor: Open, tmp_path: Path) -> None:
+    monitor = open_monitor()
+    saved = monitor.books.state() | {"records": {"QmLiar": {"rounds": 4, "mean": 0.5}}}
+    monitor.close()
+    atomic.write_json(tmp_path / "monitor" / "rounds.json", saved)
+    again = open_monitor()
+    assert again.judge.state()["QmLiar"]["mean"] == 0.5
+    again.close()
