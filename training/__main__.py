@@ -30,6 +30,7 @@ MODULES = {
     "authority": "training.authority.command",
     "encode": "training.data.encode",
     "generate": "training.pictures.generate",
+    "ban": "training.monitor.ban",
     "rollback": "training.monitor.rollback",
     "publish": "training.monitor.publish",
     "train-codes": "training.pictures.train_codes",

@@ -22,7 +22,8 @@ from tests.benchmarks.sparse import WORKERS, Learner, final_loss
 from tools.console import say
 
 PEERS, BAD = 100, 20
-ROUNDS, HONEST_ROUNDS = 30, 12
+ROUNDS, HONEST_ROUNDS = 22, 12
+MICRO_BATCH, JUDGED = 4, 16  # sequences: a hundred peers take turns on one core
 WAYS = {"all honest": (0, True), "all are measured": (BAD, True), "a sample": (BAD, False)}
 
 
@@ -84,13 +85,15 @@ def train(way: str, rounds: int) -> Outcome:
     from training.sparse.waiting import ClosingPolicy
 
     count, measures_all = WAYS[way]
-    recipe, settings = replace(TINY, seed=SEED), TINY_SPARSE.sparse
+    swarm_settings = replace(TINY.swarm, micro_batch_size=MICRO_BATCH)
+    recipe = replace(TINY, seed=SEED, swarm=swarm_settings)
+    settings = TINY_SPARSE.sparse
     assert settings is not None
     learners = [Learner(recipe, place, settings.learning_rate, 1.0) for place in range(PEERS)]
     keys = [RSAPrivateKey() for _ in learners]
     identities = [peer_id_of(key.get_public_key().to_bytes().decode()) for key in keys]
     first = SharedState.of(learners[0].parameters)
-    held = HeldBatches(recipe, "", settings.judged, secret=b"judging")
+    held = HeldBatches(recipe, "", JUDGED, secret=b"judging")
     spent: list[float] = []
 
     class Timed(Judge):

@@ -344,7 +344,7 @@ def open_optimizer(
     }
     guard: dict[str, Any] = {
         "rule": AggregationRule(swarm.aggregation, swarm.clip_radius, swarm.clip_iterations),
-        "admission": Directory(network.dht, network.membership) if network.membership else None,
+        "admission": Directory(network.dht, network.membership, network.bans),
     }
     shortest, longest = swarm.progress_refresh
     optimizer = SwarmOptimizer(

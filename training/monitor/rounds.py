@@ -38,6 +38,7 @@ from training.monitor.service import (
 from training.monitor.web_host import WebHost
 from training.network.connection import Identity, alone_in
 from training.pictures import gallery, in_page
+from training.records.bans import BanList
 from training.run import atomic
 from training.run import status as status_file
 from training.run.live import LiveFolder, ProgressLine, RunCard, timestamp
@@ -147,7 +148,15 @@ class RoundsMonitor:
         self.judge = Judge(losses)
         if saved is not None:
             self.judge.restore(saved["records"])
-        self.host = Host(swarm, self.store, state, policy, membership, judge=self.judge)
+        self.host = Host(
+            swarm,
+            self.store,
+            state,
+            policy,
+            membership,
+            judge=self.judge,
+            is_banned=BanList(options.folder).is_banned,
+        )
         self.uploads = (
             Uploads(self.host, self.store, self.store.objects) if self.store.objects else None
         )

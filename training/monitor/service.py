@@ -33,6 +33,7 @@ from training.network import reachability
 from training.network.connection import Endpoint, Identity, Network, alone_in
 from training.pictures import gallery, in_page
 from training.records import orders, reports, validator
+from training.records.orders import BanOrder
 from training.records.owners import contributor_id
 from training.records.reports import PeerReport
 from training.run import atomic
@@ -212,7 +213,8 @@ class Monitor:
         self._take_reports(now)
         if self._reports:
             self._note_beginning("reports")
-        with going_on("carrying out the moderators' order"):
+        with going_on("carrying out the moderators' orders"):
+            self._publish_bans()
             self._follow_order()
         self.tally.observe(self._reports, now)
         self.tally.refuse(self._newly_refused())
@@ -233,12 +235,21 @@ class Monitor:
 
     def _take_reports(self, now: float) -> None:
         """Take in the reports that came since the last look, and that of our own helper."""
-        self._reports |= reports.collect(self.network.dht, ANSWER_SECONDS)
+        banned = self.network.bans.ids()
+        told_now = reports.collect(self.network.dht, ANSWER_SECONDS)
+        self._reports |= {key: one for key, one in told_now.items() if key not in banned}
         oldest = now - reports.EXPIRATION_SECONDS
         self._reports = {key: told for key, told in self._reports.items() if told.time > oldest}
         if self.helper is not None and self._testimony.recent:
             own = contributor_id(self.network.subkey)
             self._reports[own] = self._testimony.report(self.helper.step)
+
+    def _publish_bans(self) -> None:
+        """Tell the volunteers who is banned, again and again."""
+        bans = self.network.bans
+        if bans.path.exists():
+            order = BanOrder(contributors=sorted(bans.ids()), time=get_dht_time())
+            orders.publish(self.network.dht, self.run.name, self.network.subkey, order)
 
     def _follow_order(self) -> None:
         """Pass on the order to go back to a checkpoint, if there is one, again and again."""

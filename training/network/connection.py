@@ -27,6 +27,7 @@ from training.access.membership import Membership
 from training.network import tasks
 from training.network.trouble import CannotConnectError, explain
 from training.records import directory
+from training.records.bans import BanList
 from training.records.validator import RecordValidator, drop_invalid_entries
 
 __all__ = ["CannotConnectError", "Endpoint", "Identity", "Network", "alone_in"]
@@ -114,6 +115,7 @@ class Network:
     ) -> None:
         self.run, self.entry_points, self.membership = run, entry_points, membership
         self.key, self.subkey = identity.key, identity.subkey
+        self.bans = BanList(identity.path.parent)
         self._announced = -math.inf
         tasks.keep_tasks()
         drop_invalid_entries()
@@ -146,7 +148,7 @@ class Network:
 
     def make_validator(self) -> RecordValidator:
         """The check of the records that come our way."""
-        return RecordValidator(self.run, self.key, self.membership)
+        return RecordValidator(self.run, self.key, self.membership, bans=self.bans)
 
     @contextlib.contextmanager
     def forking(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from hivemind.utils import MPFuture, get_dht_time
 
 from training.access.grants import Grant, GrantError, parse
 from training.access.membership import Membership
+from training.records.bans import BanList
 from training.records.owners import entries
 
 logger = logging.getLogger(__name__)
@@ -43,46 +44,52 @@ class Directory:
     """Knows which peers hold a grant; for one process, and asked in its event loop.
 
     Args:
-        dht: the run's. membership: our own access, by whose key others' grants are checked.
+        dht: the run's. membership: our own access, by whose key others' grants are checked; None
+            in a run without an authority. bans: of the organizers.
     """
 
-    def __init__(self, dht: DHT, membership: Membership) -> None:
-        self.dht, self.membership = dht, membership
+    def __init__(self, dht: DHT, membership: Membership | None, bans: BanList) -> None:
+        self.dht, self.membership, self._bans = dht, membership, bans
         self._grants: dict[str, Grant] = {}
         self._looked_at = -PAUSE_SECONDS
 
-    async def find(self, peer_id: str) -> Grant:
-        """The grant of a peer whose identity libp2p has proved.
+    async def find(self, peer_id: str) -> Grant | None:
+        """The grant of a peer whose identity libp2p has proved; None where nobody needs one.
 
         Raises:
-            GrantError: when it has announced none that holds, or we have no access ourselves.
+            GrantError: when it is banned, has announced none that holds, or we have no access
+                ourselves.
         """
+        if self._bans.is_banned(peer_id):
+            raise GrantError(f"{peer_id} is banned")
+        if self.membership is None:
+            return None
         known = self._grants.get(peer_id)
         if known is None or known.seconds_left() <= 0:
-            await self._look()
+            await self._look(self.membership)
             known = self._grants.get(peer_id)
         if known is None:
             raise GrantError(f"{peer_id} has announced no grant")
         self.membership.check(known)
         return known
 
-    async def _look(self) -> None:
+    async def _look(self, membership: Membership) -> None:
         if time.monotonic() - self._looked_at < PAUSE_SECONDS:
             return
         self._looked_at = time.monotonic()
-        future = self.dht.get(_key(self.membership.run), latest=True, return_future=True)
+        future = self.dht.get(_key(membership.run), latest=True, return_future=True)
         try:
             found = await asyncio.wait_for(future, LOOK_SECONDS)
         except TimeoutError:
             logger.warning("the list of grants could not be read in %.0f s", LOOK_SECONDS)
             return
-        self._grants = await asyncio.to_thread(self._read, found)
+        self._grants = await asyncio.to_thread(self._read, membership, found)
 
-    def _read(self, found: Any) -> dict[str, Grant]:
+    def _read(self, membership: Membership, found: Any) -> dict[str, Grant]:
         grants = {}
         for peer_id, grant in entries(found, parse).items():
             try:
-                self.membership.check(grant)
+                membership.check(grant)
                 grants[peer_id] = grant
             except GrantError as error:
                 logger.info("an announced grant does not hold: %s", error)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic.v1 import BaseModel, Extra, StrictBool, StrictBytes, confloat, conint
 
 from training.access.grants import MAX_BYTES, parse
-from training.records.orders import RollbackOrder
+from training.records.orders import BanOrder, RollbackOrder, key_of
 from training.records.owners import identity_of
 from training.records.reports import MOST
 
@@ -54,7 +54,8 @@ class Progress(BaseModel):
 
 def kinds_of(run: str, averagers: Iterable[str] = AVERAGERS) -> Iterator[tuple[str, Kind]]:
     """The keys of a run's records, each with its kind."""
-    yield f"{run}_orders", ORDER
+    yield key_of(run, RollbackOrder), ORDER
+    yield key_of(run, BanOrder), BANS
     yield f"{run}_progress", PROGRESS
     yield f"{run}_access", ACCESS
     for prefix in (f"{run}_{averager}" for averager in averagers):
@@ -114,6 +115,7 @@ def _check_search(value: Any, _owner: str) -> object:
 _exact_progress = _exactly(Progress)
 
 ORDER = Kind("order", tagged=True, check=_exactly(RollbackOrder))
+BANS = Kind("list of bans", tagged=True, check=_exactly(BanOrder))
 PROGRESS = Kind("progress", tagged=True, check=_check_progress)
 ACCESS = Kind("grant", tagged=True, check=_check_access)
 OFFER = Kind("offer of a state", tagged=False, check=_check_offer)

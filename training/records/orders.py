@@ -1,4 +1,4 @@
-"""Orders of a run's moderators: return to a checkpoint.
+"""Orders of a run's moderators: return to a checkpoint, ban contributors.
 
 An order is a record in the DHT, signed like every other. It is believed when its signer is one of
 the run's entry points: the run file names them with their identities, which are hashes of their
@@ -6,15 +6,18 @@ keys, so that whoever trusts the run file knows the keys. The monitor is an entr
 """
 
 import math
+from typing import TypeVar
 
 from hivemind import DHT
 from hivemind.utils import get_dht_time
-from pydantic.v1 import BaseModel, confloat, conint, constr
+from pydantic.v1 import BaseModel, confloat, conint, conlist, constr
 
 from training.records.owners import entries
 from training.run.runfile import RunFile
 
 EXPIRATION_SECONDS = 600.0  # the monitor repeats an order as long as the run goes on
+
+MOST_BANNED = 1000
 
 _Count = conint(ge=0, strict=True)
 
@@ -36,15 +39,32 @@ class RollbackOrder(BaseModel):
     time: confloat(ge=0.0, lt=math.inf, strict=True)  # type: ignore[valid-type]
 
 
+class BanOrder(BaseModel):
+    """Who is banned now, by public name (`owners.contributor_of`); `time` of the list."""
+
+    contributors: conlist(  # type: ignore[valid-type]
+        constr(regex=r"^[0-9a-f]{12}\Z", strict=True), max_items=MOST_BANNED
+    )
+    time: confloat(ge=0.0, lt=math.inf, strict=True)  # type: ignore[valid-type]
+
+
+Order = TypeVar("Order", RollbackOrder, BanOrder)
+
+
 def moderators_of(run: RunFile) -> frozenset[str]:
     """The identities whose orders are followed: those of the run's entry points."""
     return frozenset(address.rpartition("/p2p/")[2] for address in run.initial_peers)
 
 
-def publish(dht: DHT, run: str, subkey: bytes, order: RollbackOrder) -> None:
+def key_of(run: str, order: type[BaseModel]) -> str:
+    """The key under which a run's orders of a kind are."""
+    return f"{run}_orders" if order is RollbackOrder else f"{run}_bans"
+
+
+def publish(dht: DHT, run: str, subkey: bytes, order: BaseModel) -> None:
     """Send an order on its way without waiting for it to arrive."""
     dht.store(
-        key=f"{run}_orders",
+        key=key_of(run, type(order)),
         subkey=subkey,
         value=order.dict(),
         expiration_time=get_dht_time() + EXPIRATION_SECONDS,
@@ -52,13 +72,15 @@ def publish(dht: DHT, run: str, subkey: bytes, order: RollbackOrder) -> None:
     )
 
 
-def find(dht: DHT, run: str, moderators: frozenset[str], timeout: float) -> RollbackOrder | None:
-    """The newest order of one of the moderators, None where there is none.
+def find(
+    dht: DHT, run: str, kind: type[Order], moderators: frozenset[str], timeout: float
+) -> Order | None:
+    """The newest order of a kind of one of the moderators, None where there is none.
 
     Raises:
         TimeoutError: when the DHT does not answer in time.
     """
-    found = dht.get(f"{run}_orders", latest=True, return_future=True).result(timeout)
-    given = entries(found, RollbackOrder.parse_obj)
+    found = dht.get(key_of(run, kind), latest=True, return_future=True).result(timeout)
+    given = entries(found, kind.parse_obj)
     orders = [order for peer_id, order in given.items() if peer_id in moderators]
     return max(orders, key=lambda order: order.time, default=None)

@@ -22,6 +22,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 from training.access import grants
 from training.access.grants import GrantError
 from training.access.membership import Membership
+from training.records.bans import BanList
 from training.records.envelope import (
     Envelope,
     is_signed,
@@ -50,7 +51,7 @@ class RecordValidator(RecordValidatorBase):
 
     Args:
         run: the run's name. key: this peer's. membership: our access, where there is an authority.
-        averagers: hivemind's names of what is averaged.
+        averagers: hivemind's names of what is averaged. bans: owners whose records do not hold.
     """
 
     def __init__(
@@ -59,8 +60,9 @@ class RecordValidator(RecordValidatorBase):
         key: RSAPrivateKey,
         membership: Membership | None = None,
         averagers: Iterable[str] = AVERAGERS,
+        bans: BanList | None = None,
     ) -> None:
-        self._run, self._key, self._membership = run, key, membership
+        self._run, self._key, self._membership, self._bans = run, key, membership, bans
         public_key = key.get_public_key().to_bytes().decode()
         self._tag = tag_of(public_key)
         self._identity = identity_of(peer_id_of(self._tag))
@@ -120,6 +122,8 @@ class RecordValidator(RecordValidatorBase):
         owner = peer_id_of(tag_of(public_key))
         if not kind.tagged and subkey != identity_of(owner):
             raise ValueError("a subkey that is not its owner's identity")
+        if self._bans is not None and self._bans.is_banned(owner):
+            raise ValueError("its owner is banned")
         if not is_signed(record, envelope, public_key):
             raise ValueError(f"a {kind.name} that its owner did not sign")
         self._check_access(envelope, public_key)

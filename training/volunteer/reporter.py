@@ -15,7 +15,7 @@ from training.averaging.optimizer import SwarmOptimizer
 from training.network import traffic, worker
 from training.network.connection import Network
 from training.records import orders, reports
-from training.records.orders import RollbackOrder
+from training.records.orders import BanOrder, Order, RollbackOrder
 from training.records.reports import StepReport
 from training.run import supervisor
 from training.run.live import PeerState
@@ -163,8 +163,9 @@ class Reporter:
             syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
             self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
             network = self.network
-            order = orders.find(network.dht, network.run, self.moderators, ANSWER_SECONDS)
-            self.order = order or self.order
+            self.order = self._find(RollbackOrder) or self.order
+            if (banned := self._find(BanOrder)) is not None:
+                network.bans.write(banned.contributors)
             self._answered = time.monotonic()
         except TimeoutError as error:
             logger.warning("the network daemon responds slowly")
@@ -174,6 +175,10 @@ class Reporter:
             self._note_lost(error)
         except Exception:  # the next attempt may succeed; without this thread nobody would try
             logger.exception("a heartbeat failed")
+
+    def _find(self, kind: type[Order]) -> Order | None:
+        network = self.network
+        return orders.find(network.dht, network.run, kind, self.moderators, ANSWER_SECONDS)
 
     def _note_lost(self, error: Exception) -> None:
         """The main thread has to start again; calls that it waits for may never return."""

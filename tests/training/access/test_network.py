@@ -123,7 +123,7 @@ def test_a_peer_is_refused_once_its_access_has_ended_and_admitted_when_renewed(
 def _check_announcement(entry: Network, membership: Membership) -> None:
     """The others keep what a member has announced, also when it is gone."""
     assert entry.membership is not None
-    directory = Directory(entry.dht, entry.membership)
+    directory = Directory(entry.dht, entry.membership, entry.bans)
     peer_id = membership.current().grant.peer_id
     deadline = time.monotonic() + 30
     while True:

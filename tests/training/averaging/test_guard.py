@@ -24,7 +24,9 @@ from training.averaging.guard import GuardedGradientAverager
 from training.averaging.reduction import Round
 from training.network.connection import Endpoint, Identity, Network
 from training.records import directory
+from training.records.bans import BanList
 from training.records.directory import Directory
+from training.records.owners import contributor_id
 
 # hivemind runs in this process and in forks of it, and its own warnings are not ours to fix
 pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]
@@ -209,9 +211,9 @@ def test_an_outsider_gets_no_state_no_group_and_no_say(
     theirs = admit(other, tmp_path / "theirs", authority)
     for network, membership in ((member, ours), (other, theirs)):
         directory.announce(network.dht, network.subkey, membership.current().grant)
-    averager = open_averager(
-        member, TRUTH.clone(), prefix="access", admission=Directory(member.dht, ours)
-    )
+    bans = BanList(tmp_path)
+    admission = Directory(member.dht, ours, bans)
+    averager = open_averager(member, TRUTH.clone(), prefix="access", admission=admission)
     try:
         as_outsider = partial(call_as_outsider, peer=averager.peer_id)
         state, codes = outsider.dht.run_coroutine(as_outsider)
@@ -219,6 +221,10 @@ def test_an_outsider_gets_no_state_no_group_and_no_say(
         assert codes == {averaging_pb2.PROTOCOL_VIOLATION}
 
         as_member = partial(download_as_member, peer=averager.peer_id)
+        assert other.dht.run_coroutine(as_member) > 0
+        bans.write({contributor_id(other.subkey)})
+        assert other.dht.run_coroutine(as_member) == 0
+        bans.write([])
         assert other.dht.run_coroutine(as_member) > 0
     finally:
         averager.shutdown()

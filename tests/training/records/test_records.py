@@ -17,7 +17,7 @@ from tests.training.records.sealing import progress, subkey_of
 from training.averaging.progress import CredibleTracker
 from training.network.connection import Endpoint, Identity, Network
 from training.records import orders
-from training.records.orders import RollbackOrder, moderators_of
+from training.records.orders import BanOrder, RollbackOrder, moderators_of
 from training.records.owners import contributor_id, contributor_of, peer_id_of
 from training.records.validator import refused_records
 from training.run.runfile import RunFile
@@ -79,7 +79,7 @@ def make_order(step: int) -> RollbackOrder:
 
 
 def find_order(network: Network, moderators: frozenset[str]) -> RollbackOrder | None:
-    return orders.find(network.dht, network.run, moderators, ANSWER_SECONDS)
+    return orders.find(network.dht, network.run, RollbackOrder, moderators, ANSWER_SECONDS)
 
 
 def wait_for_order(network: Network, moderators: frozenset[str]) -> RollbackOrder:
@@ -210,6 +210,17 @@ def test_only_the_entry_points_of_the_run_file_give_orders(
     assert find_order(monitor, moderators) is None
     orders.publish(monitor.dht, "records", monitor.subkey, make_order(50))
     assert wait_for_order(volunteer, moderators).step == 50
+
+
+def test_everybody_hears_who_is_banned(networks: tuple[Network, Network]) -> None:
+    monitor, volunteer = networks
+    moderators = moderators_of(RunFile("records", "tiny", initial_peers=monitor.addresses()))
+    banned = BanOrder(contributors=[contributor_id(volunteer.subkey)], time=get_dht_time())
+    orders.publish(monitor.dht, "records", monitor.subkey, banned)
+    deadline = time.monotonic() + 20
+    while (found := orders.find(volunteer.dht, "records", BanOrder, moderators, 10.0)) is None:
+        assert time.monotonic() < deadline
+    assert found.contributors == banned.contributors
 
 
 def test_the_key_that_signs_is_the_key_that_libp2p_knows(

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,9 +35,10 @@ from tests.training.records.sealing import (
 from training.access import grants
 from training.averaging.donors import read_offers
 from training.averaging.progress import read_progress
+from training.records.bans import BanList
 from training.records.kinds import LONGEST_SECONDS, Progress, kinds_of
 from training.records.orders import RollbackOrder
-from training.records.owners import entries, peer_id_of
+from training.records.owners import contributor_id, entries, peer_id_of
 from training.records.validator import CLOCK_SECONDS, MOST_BYTES, RecordValidator
 
 OURS, THEIRS = RSAPrivateKey(), RSAPrivateKey()
@@ -52,6 +54,7 @@ def grant() -> bytes:
 # Each kind of record as its owner writes it: the key, the subkey, and a value of it.
 KINDS: dict[str, tuple[bytes, Callable[[], object]]] = {
     "_orders": (TAG, order),
+    "_bans": (TAG, lambda: {"contributors": ["0123456789ab"], "time": 1.0}),
     "_access": (TAG, grant),
     "_progress": (TAG, lambda: progress(OURS)),
     "_grad_averager.0b": (identity(OURS), lambda: True),
@@ -81,6 +84,17 @@ def test_what_its_owner_wrote_is_accepted_and_read(name: str) -> None:
     record = ours(name, value=value)
     assert CHECK.validate(record)
     assert CHECK.strip_value(record) == serialize(value)
+
+
+@every_kind
+def test_no_record_of_a_banned_owner_holds(name: str, tmp_path: Path) -> None:
+    bans = BanList(tmp_path)
+    check, record = RecordValidator(RUN, RSAPrivateKey(), bans=bans), ours(name)
+    assert check.validate(record)
+    bans.write({contributor_id(TAG)})
+    assert not check.validate(record)
+    bans.write([])
+    assert check.validate(record)
 
 
 @every_kind
