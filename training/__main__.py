@@ -172,6 +172,8 @@ def _join_or_monitor(options: argparse.Namespace, arguments: list[str]) -> int:
         trust.agree(run.authority, options.trust_authority)
     if options.command == "join":
         arguments = [*arguments, *_examine(options, folder)]
+    else:
+        print(f"starting: {options.command} {run.name}", flush=True)
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
     worker = supervisor.Worker([*supervisor.COMMAND, *arguments], folder, options.threads)

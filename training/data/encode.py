@@ -106,7 +106,8 @@ def encode(
     )
     shown = True if quiet else None  # None: a bar only on a terminal
     bar = tqdm(rows, total=count, initial=done * shard_rows, unit="picture", disable=shown)
-    for number, shard in enumerate(_groups(bar, shard_rows), start=done):
+    drawn = _counted(bar, done * shard_rows, shard_rows, report)
+    for number, shard in enumerate(_groups(drawn, shard_rows), start=done):
         kept = [row for row in shard if is_kept(row, settings)]
         info = ShardInfo(
             first_row=number * shard_rows,
@@ -120,7 +121,7 @@ def encode(
         for start in range(0, len(kept), _BATCH):
             encoded += _encode_rows(kept[start : start + _BATCH], codes, settings)
             if report is not None:
-                report(done_before + start)
+                report(done_before + (len(kept) + start) // 2)
         write_shard(shard_path(folder, number), encoded, info)
     return summarise(folder)
 
@@ -205,6 +206,19 @@ def _finished_shards(folder: Path, template: dict[str, Any], shard_rows: int) ->
 
 def _remaining(count: int | None, done: int, shard_rows: int) -> int | None:
     return None if count is None else max(count - done * shard_rows, 0)
+
+
+def _counted(
+    rows: Iterator[dict[str, Any]],
+    start: int,
+    shard_rows: int,
+    report: Callable[[int], None] | None,
+) -> Iterator[dict[str, Any]]:
+    """The rows; reports them as half done, since they are still to be encoded."""
+    for number, row in enumerate(rows, start):
+        if report is not None and number % _BATCH == 0:
+            report(number - number % shard_rows // 2)
+        yield row
 
 
 def _groups(rows: Any, size: int) -> Iterator[list[dict[str, Any]]]:

@@ -16,7 +16,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urljoin
 
 import torch
@@ -43,6 +45,10 @@ Published = tuple[int, TextToImageTransformer]  # the step and the model
 
 class CheckpointError(RuntimeError):
     """A published checkpoint cannot be used; the message says why."""
+
+
+class NothingPublishedError(CheckpointError):
+    """The run has published no checkpoint yet."""
 
 
 def publish(
@@ -265,11 +271,17 @@ def find_newest(live: str) -> CheckpointEntry:
     """
     try:
         listed = [CheckpointEntry.read(one) for one in json.loads(_read(live, "checkpoints.json"))]
+    except FileNotFoundError as error:
+        raise NothingPublishedError(f"no checkpoint is published at {live} yet") from error
+    except HTTPError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        raise NothingPublishedError(f"no checkpoint is published at {live} yet") from error
     except (RecursionError, TypeError, ValueError) as error:
         raise CheckpointError(f"checkpoints.json at {live} is no list of checkpoints") from error
     entries = [entry for entry in listed if entry.address]
     if not entries:
-        raise CheckpointError(f"no checkpoint is published at {live}")
+        raise NothingPublishedError(f"no checkpoint is published at {live} yet")
     return entries[-1]
 
 

@@ -20,7 +20,7 @@ so 41,956,964 + 5 * 16,787,456 = 125,894,244 with four shared layers and the las
 Shapes: B sequences, T text tokens, I image codes, S positions, D hidden size.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -202,6 +202,11 @@ def build_model(recipe: "Recipe") -> TextToImageTransformer:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         return TextToImageTransformer(config_of(recipe))
+
+
+def one_layer(recipe: "Recipe") -> "Recipe":
+    """The recipe with a model of one layer, which runs all operators of the whole in a moment."""
+    return replace(recipe, model=replace(recipe.model, num_hidden_layers=1))
 
 
 def _check_length(field: str, tokens: torch.Tensor, length: int) -> None:

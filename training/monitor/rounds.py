@@ -45,6 +45,7 @@ from training.run.live import LiveFolder, ProgressLine, RunCard, timestamp
 from training.run.recipes import SparseSettings
 from training.run.runfile import RunFile
 from training.run.schedule import corners
+from training.run.status import Stage
 from training.sparse import catching_up, closing, web
 from training.sparse.closing import Closing, ClosingError
 from training.sparse.host import Closed, Host
@@ -144,6 +145,7 @@ class RoundsMonitor:
             settings.largest_norm,
         )
         self._book_missed(swarm, state.round)
+        self._preparation = status_file.Percentages(Stage.PREPARING.value, say)
         losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
         self.judge = Judge(losses)
         if saved is not None:
@@ -350,6 +352,7 @@ class RoundsMonitor:
             logger.warning("the checkpoint is not in the store: %s", error)
 
     def _show_preparation(self, percent: int) -> None:
+        self._preparation(percent)
         status_file.write(self.options.folder, {"started": False, "percent": percent})
 
     def _write_status(self) -> None:

@@ -128,7 +128,10 @@ class Monitor:
         self.model = build_model(self.recipe)
         self.model.train(mode=False)
         self.live = LiveFolder(options.live)
-        self.tally = Tally(self.recipe.swarm.target_batch_size, self.live.last_step())
+        swarm = self.recipe.swarm
+        self.tally = Tally(
+            swarm.target_batch_size, self.live.last_step(), one_group=swarm.group_size is None
+        )
         self._sequences = sum(line["samples"] for line in self.live.progress.read())
         saved = atomic.read_json(options.folder / "tally.json")
         if saved is not None:
@@ -178,12 +181,11 @@ class Monitor:
 
     def _look_after_callers(self) -> None:
         """Average for those behind routers where too few others can, and say how it stands."""
-        helper = self.helper
-        if helper is None:
-            return
-        helper.is_active = self.options.help.is_needed(helper.callers, helper.reachable)
-        helping = helper.is_active
-        sentence = describe(helper.callers, helper.reachable, helping)
+        sentences = [self.tally.describe_partition()]
+        if (helper := self.helper) is not None:
+            helper.is_active = self.options.help.is_needed(helper.callers, helper.reachable)
+            sentences.append(describe(helper.callers, helper.reachable, helper.is_active))
+        sentence = ". ".join(filter(None, sentences))
         if self._notice.say(sentence):
             self.live.notify(sentence)
 

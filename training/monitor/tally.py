@@ -96,9 +96,11 @@ class Tally:
     Args:
         target_batch_size: samples of a global step: a volunteer who claims more is not counted.
         last_step: the newest step that is already written.
+        one_group: whether all volunteers average with each other in every step.
     """
 
-    def __init__(self, target_batch_size: int, last_step: int = 0) -> None:
+    def __init__(self, target_batch_size: int, last_step: int = 0, one_group: bool = True) -> None:
+        self._one_group = one_group
         self.target_batch_size = target_batch_size
         self.last_step = last_step
         self.last_step_time: float | None = None
@@ -114,6 +116,7 @@ class Tally:
         self._written: dict[int, Testimony] = {}
         self._first_seen: dict[int, float] = {}
         self._rejected = 0
+        self._apart: tuple[int, int] | None = None  # first and last step in which groups were
 
     def observe(self, reports: Mapping[str, PeerReport], now: float) -> None:
         """Take in the newest report of each volunteer."""
@@ -183,6 +186,25 @@ class Tally:
         self._rejected = state["rejected"]
         self.refused = state["refused"]
         self.unseen = state["unseen"]
+
+    def describe_partition(self) -> str:
+        """A sentence on groups that trained apart lately; empty if there were none."""
+        if self._apart is None or self._apart[1] <= self.last_step - REMEMBERED_STEPS:
+            return ""
+        first, last = self._apart
+        steps = f"step {first}" if first == last else f"steps {first} to {last}"
+        return (
+            f"in {steps}, volunteers trained in groups that could not reach each other: the "
+            "weights have the work of only one of them"
+        )
+
+    def _note_apart(self, step: int, testimony: Testimony) -> None:
+        """Note a step that groups of volunteers made apart from each other."""
+        if not self._one_group or testimony.count_groups() < 2:
+            return
+        if self._apart is None or self._apart[1] < step - REMEMBERED_STEPS:
+            self._apart = step, step
+        self._apart = min(self._apart[0], step), max(self._apart[1], step)
 
     def _take(self, identity: str, report: PeerReport, now: float) -> bool:
         """Take a volunteer's totals; False when there is nothing new or they cannot be."""
@@ -273,6 +295,7 @@ class Tally:
                 late = self._written.setdefault(step.step, Testimony())
                 late.add(identity, step)
                 member.add_traffic(step)
+                self._note_apart(step.step, late)
                 late.credited[identity] = late.credit(identity)
                 self._dispute(member, step, late.credited[identity])
                 self._confirm(late, step)
@@ -340,6 +363,7 @@ class Tally:
         reports, training = testimony.reports, self._training()
         credited = {identity: testimony.credit(identity, training) for identity in reports}
         testimony.credited = credited
+        self._note_apart(step, testimony)
         for identity, report in reports.items():
             self._members[identity].add_traffic(report)
             self._dispute(self._members[identity], report, credited[identity])

@@ -49,3 +49,15 @@ class Testimony:
             return min(claim, seen)
         was_alone = len(self.reports) == 1 and self.others.isdisjoint(training)
         return claim if told or was_alone else 0
+
+    def count_groups(self) -> int:
+        """The number of groups whose members saw each other, and nobody of another group."""
+        groups: list[set[str]] = []
+        for identity, report in self.reports.items():
+            named = {str(entry.contributor) for entry in report.seen} - {identity}
+            if named:
+                met = {identity, *named}
+                joined = [group for group in groups if group & met]
+                groups = [group for group in groups if not group & met]
+                groups.append(met.union(*joined))
+        return len(groups)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from training.run import atomic, status, supervisor
 from training.run.live import LiveFolder
 from training.run.recipes import find_recipe
 from training.run.runfile import RunFile
+from training.run.status import Percentages
 from training.run.supervisor import COMMAND, Worker
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
@@ -78,8 +80,8 @@ def run_through(kind: "Kind[R]", options: RehearsalOptions) -> tuple[int, "R"]:
         raise InputError("folder", folder, "must not hold another rehearsal")
     recipe = find_recipe(options.recipe)
     if recipe.data.source == "shapes":
-        print("preparing the captioned shapes", flush=True)
-        streaming.prepare_shapes(recipe, quiet=False)
+        say = partial(print, flush=True)
+        streaming.prepare_shapes(recipe, report=Percentages("preparing the captioned shapes", say))
     disable_progress_bar()  # of the reading of checkpoints
     stop = threading.Event()
     supervisor.stop_on_signals(stop)

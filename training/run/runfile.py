@@ -198,6 +198,8 @@ def _read(source: str) -> str:
         else:
             with Path(source).open("rb") as file:
                 content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise InputError("run", source, f"must be {rule}: there is no such file") from error
     except (OSError, HTTPException, ValueError) as error:  # ValueError: no address, or no path
         raise InputError("run", source, f"must be {rule}: {error}") from error
     _require(

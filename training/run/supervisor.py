@@ -16,9 +16,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 from training.run import status
 
-START_SECONDS = 90.0
+START_SECONDS = 90.0  # of a start without any progress
+WORK_SECONDS = 1.0  # of processor time that are progress
 GOODBYE_SECONDS = 45.0
 CRASHES = 5  # in a row: then it is not bad luck
 STEADY_SECONDS = 300.0  # a peer that ran for so long is not crashing in a row
@@ -55,6 +58,7 @@ class Worker:
         self.environment = dict(environment or {})
         self.process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
+        self._progress = (0.0, 0.0)  # processor seconds at the last progress, and when it was
 
     def start(self) -> None:
         """Start the process."""
@@ -73,6 +77,7 @@ class Worker:
                 env=environment,
             )
         self.started_at = time.monotonic()
+        self._progress = (0.0, self.started_at)
 
     @property
     def exit_code(self) -> int | None:
@@ -87,14 +92,28 @@ class Worker:
 
     @property
     def hangs(self) -> bool:
-        """True if the process is overdue with starting or with reporting its progress."""
+        """True if a start has made no progress for long: neither reported any nor computed.
+
+        On a busy machine a start takes as long as it takes; one that hangs computes nothing.
+        """
         if self.exit_code is not None or self.has_started:
             return False
-        silent = time.monotonic() - self.started_at
+        now, seconds = time.monotonic(), self._processor_seconds()
+        if seconds - self._progress[0] >= WORK_SECONDS:
+            self._progress = seconds, now
+        silent = now - self._progress[1]
         told = status.read(self.folder)
         if self.process and told.get("pid") == self.process.pid:
             silent = min(silent, time.time() - float(told.get("time", 0.0)))
         return silent > START_SECONDS
+
+    def _processor_seconds(self) -> float:
+        """Processor time of the process so far."""
+        try:
+            times = psutil.Process(self.process.pid).cpu_times() if self.process else None
+        except psutil.Error:
+            return 0.0
+        return times.user + times.system if times else 0.0
 
     def stop(self, seconds: float = GOODBYE_SECONDS) -> None:
         """Ask the process to end, wait, and end whatever is left."""
@@ -145,7 +164,7 @@ def _watch(worker: Worker, stop: threading.Event) -> int:
     """Wait until the worker ends or hangs in its start; its exit code."""
     while not stop.wait(0.5):
         if worker.hangs:
-            print(f"startup did not finish within {START_SECONDS:.0f} s", flush=True)
+            print(f"the start made no progress for {START_SECONDS:.0f} s: again", flush=True)
             worker.kill()
         if worker.exit_code is not None:
             worker.kill()  # what it left behind

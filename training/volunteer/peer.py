@@ -23,7 +23,7 @@ from training.averaging.state import are_sound
 from training.averaging.wire import WireFormat
 from training.data import streaming
 from training.data.ahead import BatchesAhead
-from training.model.transformer import build_model
+from training.model.transformer import build_model, one_layer
 from training.network import traffic
 from training.network.connection import CannotConnectError, Endpoint, Identity, Network, alone_in
 from training.records import reports
@@ -359,8 +359,11 @@ class Volunteer:
             "text_ids": torch.zeros(1, model.text_length, dtype=torch.long),
             "image_codes": torch.zeros(1, model.image_side**2, dtype=torch.long),
         }
-        self._compute(batch)
-        self.model.zero_grad(set_to_none=True)
+        small = build_model(one_layer(self.recipe)).train()
+        if self.device.type == "cpu":
+            small.attend_in_lines()
+        small.to(self.device)
+        Computing(small, self.device, choose_precision(self.device)).add(batch)
 
 
 def account_name(membership: Membership | None) -> str:

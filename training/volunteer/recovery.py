@@ -114,8 +114,12 @@ class Recovery:
     def _take(self, fetching: "Fetching") -> None:
         try:
             step, model = fetching.wait()
+        except checkpoint.NothingPublishedError:
+            if self.optimizer.tracker.global_epoch:  # else the run is new
+                self.say("the run has not published a checkpoint yet")
+            return
         except (OSError, checkpoint.CheckpointError) as error:
-            self.say(f"no published checkpoint: {error}")
+            self.say(f"the published checkpoint could not be used: {error}")
             return
         if step > self.optimizer.local_epoch:
             self.optimizer.adopt(self._as_state(step, model))

@@ -72,8 +72,13 @@ EXPECTED: Final = (
         "The others were too busy or too few. Your device takes the published checkpoint instead.",
     ),
     Message(
-        "no published checkpoint: …",
-        "There is none yet, or its address does not respond.",
+        "the run has not published a checkpoint yet",
+        "The organizers publish the first one after some steps.",
+        "Nothing while others train: your device takes their weights.",
+    ),
+    Message(
+        "the published checkpoint could not be used: …",
+        "Its address does not respond, or it is not the run's; the reason follows.",
         "Nothing while others train: your device takes their weights.",
     ),
     Message(
@@ -127,7 +132,7 @@ EXPECTED: Final = (
         "Nothing, or press Ctrl-C to stop.",
     ),
     Message(
-        "startup did not finish within … s",
+        "the start made no progress for … s: again",
         "The averaging library sometimes hangs while it starts; your device tries again.",
     ),
     Message("doctor: no answer; joining without it", "The machine was too busy to be checked."),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from training.data import encode, streaming
 from training.data.shards import is_kept, list_shards, pack_codes, read_info, unpack_codes
 from training.model.captions import HubTokenizer, WordTokenizer, load_tokenizer
 from training.pictures.codes import CodeModel
-from training.run.recipes import RECIPES, Recipe
+from training.run.recipes import RECIPES, TINY, Recipe
 from training.shapes import samples
 from training.shapes.samples import draw_sample
 
@@ -252,7 +253,7 @@ def test_the_shapes_are_encoded_once_into_the_cache(
     monkeypatch.setattr(streaming, "SHAPES_COUNT", 40)
     told: list[int] = []
     first = streaming.prepare_shapes(RECIPE, 40, report=told.append)
-    assert told == [0]  # 40 are one batch
+    assert told == [0, 50]  # 40 are one batch: drawn, then encoded
     made = [path.stat().st_mtime_ns for path in list_shards(first)]
     assert streaming.prepare_shapes(RECIPE, 40) == first
     assert streaming.prepare_shapes(RECIPE, 160, report=told.append) != first
@@ -352,3 +353,15 @@ def test_hub_tokenizers_add_no_end_token(tmp_path: Path) -> None:
 
 def test_recipes_choose_their_tokenizer() -> None:
     assert isinstance(load_tokenizer(RECIPE), WordTokenizer)
+
+
+def test_making_the_shapes_shows_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told: list[int] = []
+    streaming.prepare_shapes(TINY, 512, report=told.append)
+    assert told == sorted(told)
+    assert told[0] == 0
+    assert len(told) >= 8
+    assert max(later - earlier for earlier, later in pairwise(told)) <= 15

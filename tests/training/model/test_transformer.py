@@ -9,13 +9,22 @@ import pytest
 import torch
 from safetensors import safe_open
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from calculator.errors import InputError
 from training.model.configuration import TextToImageConfig, config_of
 from training.model.reversible import run_layers
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.transformer import TextToImageTransformer, build_model, one_layer
 from training.optimizer import lamb
-from training.run.recipes import RECIPES, ModelSettings, Recipe, ScheduleSettings, find_recipe
+from training.run.recipes import (
+    PAPER,
+    RECIPES,
+    REHEARSAL,
+    ModelSettings,
+    Recipe,
+    ScheduleSettings,
+    find_recipe,
+)
 
 SETTINGS = [field.name for field in fields(ModelSettings)]
 
@@ -405,3 +414,36 @@ def test_the_papers_recipe_has_the_papers_numbers() -> None:
     assert recipe.optimizer.max_gradient_norm == 4.0
     assert recipe.swarm.target_batch_size == 4096
     assert recipe.swarm.compression_threshold == 2**16
+
+
+class Operators(TorchDispatchMode):
+    """Notes the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.seen.add(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+def operators_of(recipe: Recipe) -> set[str]:
+    model = build_model(recipe).train()
+    shape = recipe.model
+    text = torch.zeros(1, shape.text_length, dtype=torch.long)
+    codes = torch.zeros(1, shape.image_side**2, dtype=torch.long)
+    model(text_ids=text, image_codes=codes).loss.backward()  # makes masks and angles, once
+    with Operators() as operators:
+        model(text_ids=text, image_codes=codes).loss.backward()
+    return operators.seen
+
+
+def test_one_layer_runs_every_operator_of_the_whole_model() -> None:
+    """So a monitor warms up in a moment, whatever its model: the paper's has 64 layers."""
+    whole = operators_of(REHEARSAL)
+    assert len(whole) > 20
+    assert whole - operators_of(one_layer(REHEARSAL)) == set()
+    assert one_layer(PAPER).model.num_hidden_layers == 1

@@ -484,3 +484,33 @@ def test_one_who_is_far_ahead_does_not_end_a_run() -> None:
     assert tally.furthest_step() == 5
     assert credited(tally)["alice"] == 32 * 5
     assert credited(tally)["mallory"] <= 2 * TARGET
+
+
+def pairs(step: int, *met: tuple[str, str]) -> dict[str, PeerReport]:
+    """Reports of a step by volunteers that saw each other in pairs."""
+    told = {}
+    for name, other in [*met, *(pair[::-1] for pair in met)]:
+        seen = [Witness.construct(contributor=IDS[other], weight=32.0)]
+        told[IDS[name]] = report(step, [step_report(step, seen=seen)], name=name)
+    return told
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_groups_that_trained_apart_are_said_on_the_page(is_late: bool) -> None:
+    """Also where one half could not reach the monitor, and tells of it later."""
+    tally = Tally(TARGET)
+    ours, theirs = ("alice", "bob"), ("carol", "mallory")
+    look(tally, START + 2, **pairs(2, ours) if is_late else pairs(2, ours, theirs))
+    if is_late:
+        assert tally.describe_partition() == ""
+        look(tally, START + 15, **pairs(2, theirs))
+    assert "in step 2, volunteers trained in groups" in tally.describe_partition()
+
+
+def test_volunteers_that_saw_each_other_by_way_of_others_are_one_group() -> None:
+    tally = Tally(TARGET)
+    told = pairs(1, ("alice", "bob")) | pairs(1, ("carol", "mallory"))
+    told[IDS["bob"]].recent[0].seen = [Witness.construct(contributor=IDS["carol"], weight=None)]
+    look(tally, START + 1, **told)
+    assert tally.last_step == 1
+    assert tally.describe_partition() == ""

@@ -135,6 +135,7 @@ def test_a_file_that_is_not_there_or_too_long_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(str(tmp_path / "run.toml"))
     assert caught.value.field == "run"
+    assert str(caught.value).endswith("there is no such file")
     (tmp_path / "run.toml").write_text(GOOD + "#" * MAX_BYTES)
     with pytest.raises(InputError, match="at most 65536 bytes"):
         load(str(tmp_path / "run.toml"))

@@ -79,7 +79,7 @@ def test_a_start_that_takes_long_and_says_how_far_it_is_does_not_hang(
     worker.start()
     try:
         assert worker.process is not None
-        worker.started_at -= supervisor.START_SECONDS + 1
+        worker._progress = (0.0, time.monotonic() - supervisor.START_SECONDS - 1)
         assert worker.hangs
         pid = worker.process.pid
         monkeypatch.setattr(os, "getpid", lambda: pid)
@@ -92,6 +92,26 @@ def test_a_start_that_takes_long_and_says_how_far_it_is_does_not_hang(
     finally:
         monkeypatch.undo()
         worker.kill()
+
+
+def test_a_start_that_computes_does_not_hang_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "START_SECONDS", 4.0)
+    monkeypatch.setattr(supervisor, "WORK_SECONDS", 0.05)
+    busy, idle = tmp_path / "busy", tmp_path / "idle"
+    workers = [python(busy, "while True: pass"), python(idle, "import time; time.sleep(600)")]
+    for worker in workers:
+        worker.start()
+    try:
+        wait_for(lambda: [worker.hangs for worker in workers][1])
+        deadline = time.monotonic() + 5.0
+        while time.monotonic() < deadline:
+            assert not workers[0].hangs
+            time.sleep(0.05)
+    finally:
+        for worker in workers:
+            worker.kill()
 
 
 def test_a_worker_that_crashes_is_started_again_until_it_is_no_bad_luck(
