@@ -64,6 +64,13 @@ def test_the_command_that_bans_is_one_of_the_authoritys(page: str) -> None:
     assert (options.action, options.user, options.reason) == ("ban", "USER", "spam")
 
 
+def test_the_command_that_bans_by_a_name_on_the_page_exists(page: str) -> None:
+    from training.__main__ import MODULES
+
+    (told,) = re.findall(r"python -m training (\w+) RUN NAME", page)
+    assert told in MODULES
+
+
 def test_access_lasts_as_long_as_told(page: str) -> None:
     admission = pytest.importorskip("training.authority.admission", reason="needs 'training'")
     assert admission.Policy.__dataclass_fields__["lifetime"].default == 10 * 60
