@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
     "records": {"access", "run"},
     "network": {"access", "records", "run"},
     "sparse": {"access", "run"},
-    "averaging": {"access", "network", "optimizer", "records", "run"},
+    "averaging": {"access", "model", "network", "optimizer", "records", "run"},
     "volunteer": {
         "access",
         "averaging",

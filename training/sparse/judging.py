@@ -183,7 +183,7 @@ class Judge:
         return left_out
 
     def foresee(self, round_effects: Mapping[str, tuple[Effect, int]]) -> dict[str, str]:
-        """What `weigh` would give, without noting anything."""
+        """The answer that `weigh` would give; nothing is noted."""
         return self._find_faults(self._records_with(round_effects), round_effects)
 
     def state(self) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Peer:
         self._settle(was_taken=False)
 
     def memory(self) -> dict[str, Any]:
-        """What a new process goes on with after `follow`: the rest, the moments, the credit."""
+        """The unsent rest, the moments and the credit, for a new process to go on with."""
         return {
             "residual": self._feedback.residual,
             "optimizer": self._optimizer.state_dict(),

@@ -1,4 +1,4 @@
-"""How long a round stays open: whom it waits for, and until when.
+"""The end of a round: whom it waits for, and until when.
 
 Only updates that the round keeps count. It lasts at least the time of its local steps. After that
 it ends as soon as everybody expected has sent, or a grace period after a quorum. Whoever was
