@@ -40,7 +40,7 @@ class RollbackOrder(BaseModel):
 
 
 class BanOrder(BaseModel):
-    """The contributors that are banned now, by public name (`owners.contributor_of`); `time` of the list."""
+    """The contributors that are banned now, by public name; `time` is the list's."""
 
     contributors: conlist(  # type: ignore[valid-type]
         constr(regex=r"^[0-9a-f]{12}\Z", strict=True), max_items=MOST_BANNED

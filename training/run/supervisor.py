@@ -99,9 +99,9 @@ class Worker:
         if self.exit_code is not None or self.has_started:
             return False
         now, seconds = time.monotonic(), self._processor_seconds()
-        if seconds - self._progress[0] >= WORK_SECONDS:
+        if abs(seconds - self._progress[0]) >= WORK_SECONDS:
             self._progress = seconds, now
-        silent = now - self._progress[1]
+        silent = now - max(self._progress[1], self.started_at)
         told = status.read(self.folder)
         if self.process and told.get("pid") == self.process.pid:
             silent = min(silent, time.time() - float(told.get("time", 0.0)))
