@@ -13,7 +13,7 @@ from tests.training.sparse.objects import ObjectProcess
 from training.doctor import services
 from training.doctor.findings import PointName, Verdict
 
-STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2, "judging": False}
+STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2}
 
 
 @pytest.fixture
