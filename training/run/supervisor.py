@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 from training.run import status
 
 START_SECONDS = 90.0  # of a start without any progress
@@ -109,6 +107,8 @@ class Worker:
 
     def _processor_seconds(self) -> float:
         """Processor time of the process so far."""
+        import psutil  # here, so that the doctor starts where packages are missing
+
         try:
             times = psutil.Process(self.process.pid).cpu_times() if self.process else None
         except psutil.Error:
