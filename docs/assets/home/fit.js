@@ -6,10 +6,16 @@
 const TABLE = new URL("./fit.json", import.meta.url);
 
 /**
- * A way's needs: bytes of each part and of the overhead, the need in words, and a verdict's digit
- * for each GPU. Null where the calculator does not count the model that way.
+ * Needs of one kind of GPU: bytes of each part and of the overhead, and the need in words.
  *
- * @typedef {[number, number, number, number, number, number, string, string] | null} Way
+ * @typedef {[number, number, number, number, number, number, string]} Need
+ */
+
+/**
+ * A way: for each GPU the digit of its kind's needs and that of a verdict, then the needs. Null
+ * where the calculator does not count the model that way.
+ *
+ * @typedef {[string, string, ...Need[]] | null} Way
  */
 
 /**
@@ -65,7 +71,7 @@ function showState(find, table, chosen) {
     const start = [model.query, `gpu=${gpu}`, `batch_size=${table.batches[batch]}`];
     return showRow(rows[index], way, card, table.verdicts, [...start, table.ways[index]].filter(Boolean).join("&"));
   });
-  const needs = model.ways[batch].map((way) => (way ? bytesOf(way).reduce((sum, size) => sum + size, 0) : 0));
+  const needs = model.ways[batch].map((way) => (way ? bytesOf(needOf(way, card)).reduce((sum, size) => sum + size, 0) : 0));
   rows.forEach((row, index) => row.toggleAttribute("data-beyond", needs[index] > table.longest * memory));
   list.style.setProperty("--memory", String(memory));
   list.style.setProperty("--largest", String(Math.max(...needs)));
@@ -75,8 +81,14 @@ function showState(find, table, chosen) {
   find(".fit__answer").dataset.fit = table.verdicts[Math.min(...verdicts)];
 }
 
-/** @param {NonNullable<Way>} way */
-const bytesOf = (way) => /** @type {number[]} */ (way.slice(0, 6));
+/**
+ * @param {NonNullable<Way>} way
+ * @param {number} card
+ */
+const needOf = (way, card) => /** @type {Need} */ (way[2 + Number(way[0][card])]);
+
+/** @param {Need} need */
+const bytesOf = (need) => /** @type {number[]} */ (need.slice(0, 6));
 
 /**
  * Show a way in its row, and return its verdict's place.
@@ -90,14 +102,15 @@ const bytesOf = (way) => /** @type {number[]} */ (way.slice(0, 6));
 function showRow(row, way, card, verdicts, query) {
   row.hidden = !way;
   if (!way) return verdicts.length - 1;
-  const verdict = Number(way[7][card]);
+  const verdict = Number(way[1][card]);
+  const need = needOf(way, card);
   row.dataset.fit = verdicts[verdict];
   const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (row.querySelector(selector));
-  find("[data-fit-need]").textContent = way[6];
+  find("[data-fit-need]").textContent = need[6];
   find("[data-fit-verdict]").textContent = verdicts[verdict];
   const link = /** @type {HTMLAnchorElement} */ (find("a"));
   link.search = query;
-  bytesOf(way).forEach((size, index) => {
+  bytesOf(need).forEach((size, index) => {
     /** @type {HTMLElement} */ (find(".bar").children[index]).style.setProperty("--bytes", String(size));
   });
   return verdict;

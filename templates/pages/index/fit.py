@@ -4,7 +4,7 @@ The page only looks answers up, so it needs no Python: for each model and micro-
 a few ways to train, and whether each fits each GPU. Every state links to the full calculator.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +16,7 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.changes import USUAL_RANK
-from calculator.planner.need import Need, Verdict, need_on
+from calculator.planner.need import Verdict, need_of
 from calculator.report import Report
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
@@ -37,7 +37,6 @@ MODELS = (
     "mistralai/Mistral-7B-v0.1",
     "microsoft/Phi-4-mini-instruct",
 )
-# None of them is a Hopper: the others all have the same overhead, so a need is one number.
 CARDS = (
     "t4",
     "rtx-3060",
@@ -109,30 +108,23 @@ VERDICTS = tuple(Verdict)
 
 @dataclass(frozen=True)
 class Cell:
-    """One way's answer for a model and a micro-batch, the same on every card."""
+    """One way's answers for a model and a micro-batch, by card."""
 
     way: Way
-    report: Report
+    reports: Mapping[str, Report]
 
-    @property
-    def parts(self) -> tuple[int, ...]:
+    def parts(self, card: Gpu) -> tuple[int, ...]:
         """Bytes at the peak by part, and the overhead."""
-        peak = self.report.gpu
-        return (*peak.as_json().values(), self.need.typical - peak.total)
+        report = self.reports[card.name]
+        return (*report.gpu.as_json().values(), report.overhead.total)
 
-    @property
-    def need(self) -> Need:
-        """Peak and overhead on any of the cards."""
-        return need_on(self.report.gpu.total, GPUS[CARDS[0]])
-
-    @property
-    def text(self) -> str:
+    def text(self, card: Gpu) -> str:
         """The typical need."""
-        return format_bytes(self.need.typical)
+        return format_bytes(sum(self.parts(card)))
 
     def verdict(self, card: Gpu) -> Verdict:
         """The verdict on one card."""
-        return self.need.verdict(card.memory)
+        return need_of(self.reports[card.name]).verdict(card.memory)
 
 
 def plan_for(batch: int, way: Way) -> Plan:
@@ -149,7 +141,8 @@ def cells(model: str, batch: int) -> tuple[Cell | None, ...]:
 def _cells(architecture: Architecture, batch: int) -> Iterator[Cell | None]:
     for way in WAYS:
         try:
-            yield Cell(way, estimate(architecture, plan_for(batch, way)))
+            plan = plan_for(batch, way)
+            yield Cell(way, {name: estimate(architecture, plan.on(GPUS[name])) for name in CARDS})
         except InputError:
             yield None
 
@@ -191,9 +184,9 @@ def query(architecture: Architecture) -> str:
 def table() -> dict[str, Any]:
     """Everything that the page's script looks up.
 
-    A way is the bytes of each part and of the overhead, the need in words, and a digit for each
-    card, its place in `verdicts`. A model's `answers` have a digit for each card too, its place in
-    the table's.
+    A way has for each card the digit of its kind's needs and that of its place in `verdicts`, and
+    then the needs of each kind: the bytes of each part and of the overhead, and the sum in words. A
+    model's `answers` have a digit for each card too, its place in the table's.
     """
     cards = [GPUS[name] for name in CARDS]
     return {
@@ -220,8 +213,11 @@ def _model(architecture: Architecture, cards: list[Gpu]) -> dict[str, Any]:
 def _way(cell: Cell | None, cards: list[Gpu]) -> list[Any] | None:
     if cell is None:
         return None
+    needs = [(*cell.parts(card), cell.text(card)) for card in cards]
+    kinds = list(dict.fromkeys(needs))  # cards of one kind need the same
+    of_cards = "".join(str(kinds.index(need)) for need in needs)
     digits = "".join(str(VERDICTS.index(cell.verdict(card))) for card in cards)
-    return [*cell.parts, cell.text, digits]
+    return [of_cards, digits, *map(list, kinds)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +239,9 @@ def first_rows() -> list[Row]:
         choices = {"gpu": card.name, "batch_size": FIRST_BATCH, **way.options}
         assert cell is not None  # the first model has every way, see the test
         address = f"{query(model)}&{urlencode(choices)}"
-        found.append(Row(way.label, address, cell.text, cell.verdict(card).value, cell.parts))
+        found.append(
+            Row(way.label, address, cell.text(card), cell.verdict(card).value, cell.parts(card))
+        )
     return found
 
 
