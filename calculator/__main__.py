@@ -77,6 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--points", metavar="NUMBER", help="approximate number of points; default: all"
     )
     drawn.add_argument("--json", action="store_true", help="print one JSON object instead of CSV")
+    drawn.add_argument("--gpu", help="the card whose kernels run; default: one of today")
     code = commands.add_parser("code", help="a PyTorch program that carries out the plan")
     _add_model(code)
     code.add_argument(
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="a loop of one's own, which takes the step that is counted (default), or Trainer",
     )
     add_plan_options(code)
+    code.add_argument("--gpu", help="the card, which decides the 16-bit format")
     why = commands.add_parser(
         "explain", help="what an out-of-memory message means beside a plan, and what to change"
     )
@@ -153,7 +155,7 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
     """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
     model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
-    report = simulated(model, estimate(model, plan.on(gpu or TODAY)))
+    report = simulated(model, estimate(model, plan))
     if arguments.command == "fit":
         print(fit_as_json(model, plan, gpu) if arguments.json else describe_fit(model, plan, gpu))
         if model.note and not arguments.json:

@@ -4,14 +4,18 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from calculator.architecture import Architecture
+from calculator.cards import TODAY
 from calculator.options import Option
 from calculator.plan import Plan
+from calculator.units import GiB
 
 
 def command_for(architecture: Architecture, plan: Plan) -> str:
     """The command that makes the same estimate, with the options that differ from the defaults."""
     words = ["python", "-m", "calculator", "estimate", architecture.name]
-    return shlex.join([*words, *option_words(Plan.options(), plan.changed())])
+    card = plan.card.name or f"{plan.card.memory / GiB:g}GiB"
+    gpu = [] if plan.card == TODAY else ["--gpu", card]
+    return shlex.join([*words, *option_words(Plan.options(), plan.changed()), *gpu])
 
 
 def option_words(options: Mapping[str, Option], changed: Mapping[str, object]) -> Iterator[str]:

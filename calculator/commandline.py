@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import replace
 
+from calculator.cards import find_card
 from calculator.elsewhere import flags_of
 from calculator.groups import grouped, names_elsewhere
 from calculator.options import Option
@@ -41,12 +42,14 @@ def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -
 
 
 def plan_from(arguments: argparse.Namespace) -> Plan:
-    """The plan that the command line asks for.
+    """The plan that the command line asks for, on the card that it names.
 
     Raises:
         InputError: if an option does not accept its value.
     """
-    return Plan.parse(given_options(arguments))
+    plan = Plan.parse(given_options(arguments))
+    name = getattr(arguments, "gpu", None)
+    return plan if name is None else plan.on(find_card(name))
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, object]:

@@ -40,11 +40,11 @@ def allocated_answer(params: Params) -> dict[str, Any]:
 
 def _value(params: Params, reported: Reported) -> dict[str, Any]:
     architecture, plan, gpu = read_state(params)
-    report = reported(architecture, plan.on(gpu))
-    plain = _baseline(architecture, plan.on(gpu), report, reported)
+    report = reported(architecture, plan)
+    plain = _baseline(architecture, plan, report, reported)
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
-        baseline = reported(other[0], other[1].on(other[2]))
+        baseline = reported(other[0], other[1])
         other = other[0], baseline.plan, other[2]
     value: dict[str, Any] = {
         "title": architecture.title,
@@ -108,7 +108,7 @@ def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dic
         plain = plain_value(architecture, option.field)
         if not _in_use(report, option.field, architecture):
             continue
-        without = _cached(architecture, _replace(plan.on(report.plan.card), option.field, plain))
+        without = _cached(architecture, _replace(plan, option.field, plain))
         found.append(
             {
                 "option": option.field,

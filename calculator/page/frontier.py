@@ -57,7 +57,7 @@ def _largest(architecture: Architecture, plan: Plan, gpu: Gpu, length: int) -> i
         return None
     try:
         longer = replace(plan, sequence_length=length)
-        return largest_batch(architecture, longer.on(gpu), gpu.memory) or 0
+        return largest_batch(architecture, longer, gpu.memory) or 0
     except InputError:
         return None
 

@@ -21,7 +21,7 @@ def explain_message(params: Params) -> dict[str, Any]:
     state = {name: value for name, value in params.items() if name != FIELD}
     architecture, plan, gpu = read_state(state)
     message = read_message(text_of(params, FIELD, ""))
-    report = estimate(architecture, plan.on(gpu))
+    report = estimate(architecture, plan)
     card = {**state, "gpu_memory": f"{message.capacity / GiB:.2f}"}
     return {
         "rows": [

@@ -33,7 +33,7 @@ def read_state(params: Params) -> State:
     """The request in a state of the form."""
     architecture, gpu = architecture_of(params), _gpu(params)
     plan = Plan.parse({name: value for name, value in params.items() if name not in _NO_OPTIONS})
-    return architecture, plan, gpu
+    return architecture, plan.on(gpu), gpu
 
 
 def architecture_of(params: Params) -> Architecture:

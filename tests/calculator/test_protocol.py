@@ -74,7 +74,8 @@ def test_the_command_shown_gives_the_same_report(case: Case) -> None:
 @examples(8)
 def test_the_baseline_is_the_same_step_without_techniques(case: Case) -> None:
     value = answer(params(case))
-    plain = estimate(case.architecture, without_techniques(case.architecture, case.plan))
+    plan = case.plan.on(find_gpu(DEFAULT_GPU))
+    plain = estimate(case.architecture, without_techniques(case.architecture, plan))
     assert value["baseline"]["gpu"]["peak"] == plain.gpu.total
     assert value["baseline"]["plan"]["batch_size"] == case.plan.batch_size
 
