@@ -136,4 +136,4 @@ def test_a_step_of_another_size_is_not_recorded_again(case: Case) -> None:
     case.but(batch_size=3).report  # noqa: B018
     after = record.cache_info()
     assert after.misses == before.misses
-    assert after.hits == before.hits + 1
+    assert after.hits > before.hits

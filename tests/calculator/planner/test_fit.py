@@ -422,7 +422,7 @@ def test_the_object_of_fit_holds_plans_that_the_command_line_takes(capsys: Captu
     answer = json.loads(capsys.readouterr().out)
     assert answer["proposals"]
     for proposal in answer["proposals"]:
-        need = need_of(estimate(MODELS["gpt2-l"], Plan.parse(proposal["plan"]), "Turing"))
+        need = need_of(estimate(MODELS["gpt2-l"], Plan.parse(proposal["plan"]).on(find_gpu("t4"))))
         assert need.typical == proposal["typical"]
 
 

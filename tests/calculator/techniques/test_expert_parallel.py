@@ -104,7 +104,7 @@ def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
     model: str, options: dict[str, Any], rule: str
 ) -> None:
     with pytest.raises(InputError, match=f"expert_parallel = .*{rule}"):
-        resolve(find_model(model), Plan.parse({**vars(PLAN), **options}))
+        resolve(find_model(model), PLAN.but(**options))
 
 
 def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
