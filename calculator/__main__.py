@@ -155,7 +155,7 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
     """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
     model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
-    report = simulated(model, estimate(model, plan))
+    report = _answered(model, plan)
     if arguments.command == "fit":
         print(fit_as_json(model, plan, gpu) if arguments.json else describe_fit(model, plan, gpu))
         if model.note and not arguments.json:
@@ -168,6 +168,11 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
         print("\n".join([_describe(report), *verdicts]))
     fits = gpu is None or need_of(report).fits(gpu.memory)
     return 0 if fits else 1
+
+
+def _answered(architecture: Architecture, plan: Plan) -> Report:
+    """The report of a plan, with the allocator simulated."""
+    return simulated(architecture, estimate(architecture, plan))
 
 
 def _print_program(arguments: argparse.Namespace) -> None:
@@ -200,7 +205,7 @@ def _print_comparison(arguments: argparse.Namespace, changes: list[str]) -> int:
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     given, changed = given_options(arguments), given_options(second)
     reports = [
-        estimate(_architecture(model, arguments), Plan.parse(options).on(gpu or TODAY))
+        _answered(_architecture(model, arguments), Plan.parse(options).on(gpu or TODAY))
         for model, options in (
             (arguments.model, given),
             (second.model or arguments.model, {**given, **changed}),

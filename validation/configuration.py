@@ -6,13 +6,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 from calculator.architecture import Architecture
-from calculator.cards import CARDS
+from calculator.cards import CARDS, TODAY, Card, find_card
 from calculator.errors import InputError
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from validation.subject import Subject, find_subject
 
-# the card whose kernels the simulated GPU has
+# the card whose kernels the simulated GPU has, unless another is named
 COUNTED: Final = CARDS["a100-80"]
 
 
@@ -47,6 +47,11 @@ class Configuration:
         return self.subject.architecture
 
     @property
+    def card(self) -> Card:
+        """The card whose kernels run: the plan's, or that of all rows that name none."""
+        return COUNTED if self.plan.card == TODAY else self.plan.card
+
+    @property
     def resolved(self) -> Plan:
         """The plan with the model's own values filled in, as far as the calculator knows them.
 
@@ -56,7 +61,7 @@ class Configuration:
         found = self.subject.counted
         if isinstance(found, InputError):
             return _uncounted(self.plan)
-        resolved = resolve(found, self.plan.on(COUNTED))
+        resolved = resolve(found, self.plan.on(self.card))
         if found.positions and resolved.sequence_length > found.positions:
             rule = f"{self.model} has {found.positions} positions"
             raise InputError("sequence_length", resolved.sequence_length, rule)
@@ -70,14 +75,16 @@ class Configuration:
             for item in fields(self)[2:]
             if getattr(self, item.name) != item.default
         }
-        return {"model": self.model, **options, **own}
+        gpu = {} if self.card == COUNTED else {"gpu": self.card.name}
+        return {"model": self.model, **options, **own, **gpu}
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
         """The inverse of `as_dict`."""
         options = {name: value for name, value in row.items() if name in Plan.options()}
         own = {name: row[name] for name in ("layers", "padding") if name in row}
-        return cls(row["model"], Plan.parse(options), **own)
+        card = find_card(row["gpu"]) if "gpu" in row else TODAY
+        return cls(row["model"], Plan.parse(options).on(card), **own)
 
     @property
     def command(self) -> str:
@@ -120,6 +127,7 @@ def add_options(parser: argparse.ArgumentParser, optional: bool = False) -> None
                 parser.add_argument(option.negative_flag, dest=name, action="store_false")
             case _:
                 parser.add_argument(option.flag, help=option.help)
+    parser.add_argument("--gpu", help="the card whose kernels the simulated GPU has")
     parser.add_argument("--layers", type=int, help="layers of each stack, instead of the model's")
     parser.add_argument("--padding", action="store_true", help="give the model an attention mask")
 
@@ -129,7 +137,7 @@ def from_arguments(arguments: argparse.Namespace) -> Configuration:
     options = {name: getattr(arguments, name) for name in Plan.options()}
     return Configuration(
         arguments.model,
-        Plan.parse(options),
+        Plan.parse(options).on(find_card(arguments.gpu) if arguments.gpu else TODAY),
         arguments.layers,
         arguments.padding,
     )

@@ -13,7 +13,7 @@ from validation.adapters import add_adapters, make_tables
 from validation.chunked_loss import chunk_loss
 from validation.configuration import Configuration
 from validation.context import divided
-from validation.counting_device import RAM_DEVICE, Place, counting_gpu
+from validation.counting_device import AMPERE, RAM_DEVICE, Place, counting_gpu
 from validation.ledger import Ledger, Step
 from validation.models import Task, build_task, check_model
 from validation.modules import Modules
@@ -107,7 +107,7 @@ def session(configuration: Configuration, device: str, rank: int = 0) -> Iterato
     """
     # libraries make tables of their own when they are imported or first used
     optimizer_for(configuration.resolved)
-    with _setting(device):
+    with _setting(device, configuration):
         make_tables(configuration.resolved, "cuda" if device == "counting" else device)
     ledger = Ledger(Place.CPU if device == "cpu" else Place.GPU)
     with training(configuration, device, rank) as made:
@@ -136,7 +136,7 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
     if plan.shares_states or plan.context_parallel > 1:
         rank = fullest(configuration.architecture, plan)
     with ExitStack() as stack:
-        stack.enter_context(_setting(device))
+        stack.enter_context(_setting(device, configuration))
         managed = _managed(plan, device, stack)
         group = stack.enter_context(ranks(plan, place, rank))
         for context in (single, finite(counting), exchanged_evenly(configuration)):
@@ -171,10 +171,10 @@ def _managed(plan: Plan, device: str, stack: ExitStack) -> ManagedMemory | None:
 
 
 @contextmanager
-def _setting(device: str) -> Iterator[None]:
+def _setting(device: str, configuration: Configuration) -> Iterator[None]:
     match device:
         case "counting":
-            with counting_gpu():
+            with counting_gpu(configuration.card.capability or AMPERE):
                 yield
         case "cpu":
             with patch("torch.nn.functional.dropout", _fused_dropout):

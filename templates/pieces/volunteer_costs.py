@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from calculator.cards import TODAY
 from calculator.catalog import find_model
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
@@ -44,8 +45,8 @@ class Memory:
 
 
 def memory(sequences: int) -> Memory:
-    """The calculator's answer for the paper's recipe on a GPU."""
-    found = count(model=MODEL.name, batch_size=str(sequences), **CHOICES)
+    """The calculator's answer for the paper's recipe on a GPU of today."""
+    found = count(model=MODEL.name, batch_size=str(sequences), gpu=TODAY.name, **CHOICES)
     return Memory(sequences, found.need, found.report.ram.total, found.query)
 
 

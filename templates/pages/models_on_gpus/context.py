@@ -17,8 +17,7 @@ from calculator.plan import Plan, Precision
 from calculator.planner.change import Cost
 from calculator.planner.changes import USUAL_RANK
 from calculator.planner.fit import Proposal, least_changes
-from calculator.planner.need import Verdict, need_on
-from calculator.report import Report
+from calculator.planner.need import Verdict, need_of
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
@@ -139,14 +138,12 @@ def _row(architecture: Architecture, plan: Plan, gpus: list[Gpu]) -> Row:
         report.parameters,
         report.plan.sequence_length,
         report.gpu.total,
-        tuple(_cell(architecture, plan, report, gpu, least.get(gpu.name)) for gpu in gpus),
+        tuple(_cell(architecture, plan, gpu, least.get(gpu.name)) for gpu in gpus),
     )
 
 
-def _cell(
-    architecture: Architecture, plan: Plan, report: Report, gpu: Gpu, least: Proposal | None
-) -> Cell:
-    verdict = need_on(report.gpu.total, gpu).verdict(gpu.memory)
+def _cell(architecture: Architecture, plan: Plan, gpu: Gpu, least: Proposal | None) -> Cell:
+    verdict = need_of(estimate(architecture, plan.on(gpu))).verdict(gpu.memory)
     if verdict is Verdict.FITS:
         return Cell("fits", "fits", 0, _query(architecture, plan, gpu))
     if least is None:

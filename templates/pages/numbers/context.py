@@ -1,8 +1,9 @@
 """Data for 'How the numbers are made': a layer, the memory over a step, the errors."""
 
-from calculator import overhead
 from calculator.allocator import BLOCK
+from calculator.cards import CARDS
 from calculator.catalog import find_model
+from calculator.overhead import workspace_bytes
 from calculator.report import Part, Phase
 from calculator.units import format_bytes
 from templates.pages.numbers.curves import MODEL, pictures
@@ -34,8 +35,7 @@ def context() -> dict[str, object]:
         "block": BLOCK,
         "accuracy": accuracy(),
         "card": on_card(),
-        "context_memory": format_bytes(overhead.CONTEXT_BYTES),
-        "workspace": format_bytes(overhead.WORKSPACE_BYTES),
-        "hopper_workspace": format_bytes(overhead.HOPPER_WORKSPACE_BYTES),
-        "slack": f"{overhead.SLACK_TYPICAL // 10} %",
+        "context_memory": format_bytes(CARDS["t4"].context),
+        "workspace": format_bytes(workspace_bytes(CARDS["t4"])),
+        "hopper_workspace": format_bytes(workspace_bytes(CARDS["h100"])),
     }
