@@ -76,7 +76,7 @@ def _loop_note(architecture: Architecture, plan: Plan, static: Statics, peak: in
         return
     more = _count(architecture, plan.but(loop=Loop.FUNCTION), static).peak - peak
     if more >= SMALLEST_NOTED * peak:
-        yield f"A loop that keeps `outputs` needs {format_bytes(more)} more."
+        yield f"A loop that keeps the model's outputs needs {format_bytes(more)} more."
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,8 +198,8 @@ class Plan:
     loop: Loop = choice(
         Loop.TRAINER,
         "Training loop",
-        "How long your code holds what the model returns beside its loss: outputs = model(**batch) "
-        "holds the logits.",
+        "How long your code holds what the model returns beside its loss: a loop with "
+        "outputs = model(...) holds the logits.",
         {
             Loop.TRAINER: "trainer: keeps the loss alone",
             Loop.FUNCTION: "function: holds outputs to its end",

@@ -70,4 +70,4 @@ def test_dropout_stands_for_the_keys_that_the_type_reads_as_one() -> None:
 
 def test_an_unknown_model_is_refused_with_its_neighbour() -> None:
     with pytest.raises(InputError, match="did you mean 'gpt2-s'"):
-        Configuration("gpt2s", Plan())
+        Configuration("gpt2-sx", Plan())
