@@ -127,7 +127,8 @@ def _check_announcement(entry: Network, membership: Membership) -> None:
     peer_id = membership.current().grant.peer_id
     deadline = time.monotonic() + 30
     while True:
-        known = directory._read(entry.dht.get(f"{RUN}_access", latest=True))
+        found = entry.dht.get(f"{RUN}_access", latest=True)
+        known = directory._read(entry.membership, found)
         if peer_id in known:
             break
         assert time.monotonic() < deadline
