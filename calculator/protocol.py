@@ -18,7 +18,7 @@ from calculator.errors import InputError, unknown_name
 from calculator.estimate import estimate
 from calculator.nesting import DEEPEST, is_too_deep
 from calculator.page.advice import advise
-from calculator.page.answer import allocated_answer, answer
+from calculator.page.answer import allocated, answer
 from calculator.page.states import Params, architecture_of
 from calculator.plan import Plan
 from calculator.units import format_bytes, format_count
@@ -207,7 +207,7 @@ def pace(params: Params) -> dict[str, Any]:
 
 _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "answer": answer,
-    "allocate": allocated_answer,
+    "allocate": allocated,
     "advise": advise,
     "curve": step_curve,
     "frontier": frontier,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from calculator.architecture import Architecture
@@ -25,6 +25,8 @@ from calculator.resolution import (
 )
 from calculator.units import format_count
 
+# what the simulation of the allocator says
+ALLOCATOR: Final = ("allocated", "reserved", "used")
 Reported = Callable[[Architecture, Plan], Report]
 
 
@@ -33,9 +35,14 @@ def answer(params: Params) -> dict[str, Any]:
     return _value(params, _cached)
 
 
-def allocated_answer(params: Params) -> dict[str, Any]:
-    """The same, with the allocator simulated: the page asks for it once its first figures stand."""
-    return _value(params, _simulated)
+def allocated(params: Params) -> dict[str, str]:
+    """The figures of PyTorch's allocator, simulated, as texts by their paths in an answer.
+
+    The page asks for them once the other figures stand, because they take longer.
+    """
+    figures = _value(params, _simulated)["figures"]
+    paths = (f"{side}.gpu.{name}" for side in ("report", "baseline") for name in ALLOCATOR)
+    return {path: figures[path] for path in paths}
 
 
 def _value(params: Params, reported: Reported) -> dict[str, Any]:

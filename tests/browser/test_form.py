@@ -69,7 +69,7 @@ def test_a_slider_answers_to_the_keyboard(visit: Visitor) -> None:
 def test_a_slider_shows_where_it_stops_fitting(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=gpt2-s")
     advised(page)
-    most = largest_batch(find_model("gpt2-s"), Plan(), find_gpu("t4").memory, "Turing")
+    most = largest_batch(find_model("gpt2-s"), Plan().on(find_gpu("t4")), find_gpu("t4").memory)
     assert most is not None
     after = next(place for place, stop in enumerate(STOPS) if stop >= most)
     share = log(most / STOPS[after - 1]) / log(STOPS[after] / STOPS[after - 1])

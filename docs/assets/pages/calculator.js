@@ -6,7 +6,7 @@
  */
 
 import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "../calculator/advice.js";
-import { showAnswer, showBusy, showNone, showRefused, showStale } from "../calculator/answer.js";
+import { showAllocator, showAnswer, showBusy, showNone, showRefused, showStale } from "../calculator/answer.js";
 import { mountChooser } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
 import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "../calculator/form.js";
@@ -85,6 +85,7 @@ function mount(form) {
   function request() {
     const asked = ++edits;
     showBusy(true);
+    showAllocator({});
     showSearching();
     form.dataset.searching = "";
     curve.showStale();
@@ -117,14 +118,14 @@ function mount(form) {
   }
 
   /**
-   * Ask for the same figures with PyTorch's allocator simulated, which takes longer.
+   * Ask for the figures of PyTorch's allocator, whose simulation takes longer.
    *
    * @param {number} asked
    */
   function askForAllocator(asked) {
     if (asked !== edits) return;
     ask("allocate", state, (answer) => {
-      if (form.isConnected && asked === edits && answer.kind === "result") showAnswer(answer.value);
+      if (form.isConnected && asked === edits && answer.kind === "result") showAllocator(answer.value);
     });
   }
 

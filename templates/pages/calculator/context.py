@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from calculator import protocol
 from calculator.cards import grouped
@@ -149,6 +149,22 @@ def look_up(value: Mapping[str, Any] | Sequence[Any], path: str) -> Any:
     return found
 
 
+# what PyTorch's allocator and the driver show after three steps, by its simulation
+ALLOCATOR_ROWS: Final = (
+    (
+        "allocated",
+        "PyTorch allocates",
+        "max_memory_allocated: the peak, library workspaces, and what blocks are rounded up by.",
+    ),
+    (
+        "reserved",
+        "PyTorch reserves",
+        "max_memory_reserved: its allocator, simulated for three steps.",
+    ),
+    ("used", "The driver then shows", "Reserved memory and CUDA's context."),
+)
+
+
 def whole_advice(**state: object) -> dict[str, Any]:
     """The advice for a state, searched to its end."""
     while True:
@@ -192,6 +208,8 @@ def context() -> dict[str, object]:
         "words": words,
         "parts": list(Part),
         "phase_rows": list(Phase),
+        "allocator": ask("allocate"),
+        "allocator_rows": ALLOCATOR_ROWS,
         "other_rows": OTHER_ROWS,
         "groups": GROUPS,
         "elsewhere": names_elsewhere,
