@@ -154,7 +154,7 @@ ALLOCATOR_ROWS: Final = (
     (
         "allocated",
         "PyTorch allocates",
-        "max_memory_allocated: the peak, library workspaces, and what blocks are rounded up by.",
+        "<code>max_memory_<wbr>allocated</code>: the peak, workspaces, unsplit blocks.",
     ),
     (
         "reserved",
