@@ -93,7 +93,6 @@ def test_scripts_start_on_pages_that_are_navigated_to(visit: Visitor, deep_addre
             [
                 "How the numbers are made",
                 "How accurate is it?",
-                "Scoreboard",
                 "Models on GPUs",
                 "Reference",
             ],
