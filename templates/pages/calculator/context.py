@@ -151,17 +151,13 @@ def look_up(value: Mapping[str, Any] | Sequence[Any], path: str) -> Any:
 
 # what PyTorch's allocator and the driver show after three steps, by its simulation
 ALLOCATOR_ROWS: Final = (
-    (
-        "allocated",
-        "PyTorch allocates",
-        "<code>max_memory_<wbr>allocated</code>: the peak, workspaces, unsplit blocks.",
-    ),
+    ("allocated", "PyTorch allocates", "The peak, with library workspaces and unsplit blocks."),
     (
         "reserved",
         "PyTorch reserves",
-        "max_memory_reserved: its allocator, simulated for three steps.",
+        "Its allocator, simulated for three steps from an empty card.",
     ),
-    ("used", "The driver then shows", "Reserved memory and CUDA's context."),
+    ("used", "The driver shows", "Reserved memory and CUDA's context."),
 )
 
 
