@@ -85,7 +85,7 @@ function mount(form) {
   function request() {
     const asked = ++edits;
     showBusy(true);
-    showAllocator({});
+    if (asked > 1 || Object.keys(state).length) showAllocator({}); // else the page holds the default's
     showSearching();
     form.dataset.searching = "";
     curve.showStale();
