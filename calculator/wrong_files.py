@@ -40,7 +40,7 @@ def describe_file(values: Mapping[str, object]) -> str:
 def describe_text(text: str) -> str:
     """The file that a text without JSON is, and the way out; empty if unknown.
 
-    >>> describe_text("<!doctype html><title>config.json</title>")
+    >>> describe_text("<!doctype html>")
     'is a web page: give the file itself, whose address has /resolve/ in place of /blob/'
     """
     begun = text.lstrip("\ufeff \t\r\n")[:200].lower()
