@@ -34,9 +34,9 @@ def _rows(command: argparse.ArgumentParser) -> list[list[str]]:
         if action.help == argparse.SUPPRESS or isinstance(action, argparse._HelpAction):
             continue
         if action.help is None and action.option_strings:  # the opposite of the one before
-            rows[-1][0] += f" {_names(action)}"
+            rows[-1][0] += f" {_name(action)}"
         else:
-            rows.append([_names(action), _words(action.help or "")])
+            rows.append([_name(action), _words(action.help or "") + _others(action)])
     return rows
 
 
@@ -45,12 +45,18 @@ def _words(text: str) -> str:
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
-def _names(action: argparse.Action) -> str:
+def _name(action: argparse.Action) -> str:
     """The option as it is typed, with a placeholder for its value."""
     if not action.option_strings:
         return f"<code>{escape(str(action.metavar or action.dest).upper())}</code>"
     takes = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
-    return f"<code>{escape(', '.join(action.option_strings) + takes)}</code>"
+    return f"<code>{escape(action.option_strings[0] + takes)}</code>"
+
+
+def _others(action: argparse.Action) -> str:
+    """The option's names in other libraries, which are also understood with underscores."""
+    names = [name for name in action.option_strings[1:] if "_" not in name]
+    return f"<br>Also {', '.join(f'<code>{name}</code>' for name in names)}." if names else ""
 
 
 def context() -> dict[str, object]:
