@@ -1,6 +1,6 @@
 """Memory beyond the step's tensors: library workspaces, the allocator's free space, the context."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.bounds import Range
@@ -88,18 +88,24 @@ def estimate_overhead(peak: int, card: Card) -> Overhead:
 
 
 def simulated_overhead(
-    peak: int, allocated: int, reserved: int, card: Card, real: Range
+    peak: int, allocated: int, reserved: int, card: Card, real: Range | None
 ) -> Overhead:
     """The overhead with the allocator's own figures, as its simulation has them.
+
+    Without a range of real figures, of the simulation only allocated bytes are taken.
 
     Args:
         peak: bytes that the step's tensors hold at most.
         allocated: bytes of blocks in use at most, with the workspaces.
         reserved: bytes of all segments.
         card: the card.
-        real: the range of real figures around the simulated ones.
+        real: the range of real figures around the simulated ones, or None.
     """
     workspace, spread = workspace_bytes(card), _spread(card)
+    unsplit = max(0, allocated - peak - workspace)
+    if real is None:
+        typical = estimate_overhead(peak, card)
+        return replace(typical, slack=max(typical.slack, unsplit), unsplit=unsplit)
     low, high = (reserved * share // 1000 for share in (real.low, real.high))
     return Overhead(
         card.context,
@@ -107,7 +113,7 @@ def simulated_overhead(
         max(0, reserved - peak - workspace),
         max(low, allocated) + card.context - spread - peak,
         high + card.context + spread - peak,
-        max(0, allocated - peak - workspace),
+        unsplit,
         is_simulated=True,
     )
 

@@ -42,6 +42,8 @@ def describe_text(text: str) -> str:
 
     >>> describe_text("<!doctype html>")
     'is a web page: give the file itself, whose address has /resolve/ in place of /blob/'
+    >>> describe_text("version https://git-lfs.github.com/spec/v1")
+    'is a pointer of Git LFS: give the file that it stands for'
     """
     begun = text.lstrip("\ufeff \t\r\n")[:200].lower()
     if begun.startswith("<"):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.bounds import OTHERS
+from calculator.bounds import SEVERAL
 from calculator.cards import CARDS
 from calculator.overhead import estimate_overhead, simulated_overhead, workspace_bytes
 from calculator.units import GiB, MiB
@@ -37,7 +37,19 @@ def test_each_of_two_handles_has_a_workspace_and_those_of_hopper_and_blackwell_a
 def test_the_simulated_sum_is_what_the_driver_shows(peak: int, unsplit: int, free: int) -> None:
     card = CARDS["t4"]
     allocated = peak + workspace_bytes(card) + unsplit
-    found = simulated_overhead(peak, allocated, allocated + free, card, OTHERS)
+    found = simulated_overhead(peak, allocated, allocated + free, card, SEVERAL)
     assert peak + found.total == allocated + free + card.context
     assert found.low <= found.total <= found.high
     assert peak + found.low >= allocated  # no less than what is in use
+
+
+@given(PEAKS, st.integers(0, GiB), st.integers(0, GiB))
+def test_without_real_figures_the_free_space_is_the_typical_one(
+    peak: int, unsplit: int, free: int
+) -> None:
+    card = CARDS["t4"]
+    allocated = peak + workspace_bytes(card) + unsplit
+    found = simulated_overhead(peak, allocated, allocated + free, card, None)
+    typical = estimate_overhead(peak, card)
+    assert found.slack == max(typical.slack, unsplit)
+    assert (found.low, found.high, found.unsplit) == (typical.low, typical.high, unsplit)

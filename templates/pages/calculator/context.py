@@ -155,7 +155,7 @@ ALLOCATOR_ROWS: Final = (
     (
         "reserved",
         "PyTorch reserves",
-        "Its allocator, simulated for three steps from an empty card.",
+        "With LoRA its allocator is simulated: more exact than the overhead above.",
     ),
     ("used", "The driver shows", "Reserved memory and CUDA's context."),
 )

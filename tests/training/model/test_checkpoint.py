@@ -64,7 +64,7 @@ def test_weights_that_differ_from_their_sum_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_the_message_says_so(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"checkpoints\.json"):
+    with pytest.raises(checkpoint.NothingPublishedError, match="no checkpoint is published at"):
         checkpoint.fetch(str(tmp_path))
     LiveFolder(tmp_path).write_checkpoints([])
     with pytest.raises(checkpoint.CheckpointError, match="no checkpoint is published"):
