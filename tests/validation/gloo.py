@@ -120,12 +120,27 @@ def _settle() -> None:
     """Wait until gloo's own threads hold no tensor of the step before.
 
     A thread drops the tensors of an exchange a little after the exchange is over; until then they
-    would be counted with what lives between two steps.
+    would be counted with what lives between two steps. On a busy machine that thread waits for a
+    core, so a count that stays the same is not enough: every other thread has to sleep as well.
     """
     log, before = counting_device.Log(), -1
-    while (now := len(log.alive())) != before:
+    while (now := len(log.alive())) != before or _others_run():
         before = now
         time.sleep(0.02)
+
+
+def _others_run() -> bool:
+    """Whether another thread of this process has a core or waits for one."""
+    for thread in Path("/proc/self/task").iterdir():
+        if int(thread.name) == os.getpid():
+            continue
+        try:
+            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:  # it has ended
+            return True
+        if state != "S":
+            return True
+    return False
 
 
 if __name__ == "__main__":
