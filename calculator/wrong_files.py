@@ -40,8 +40,6 @@ def describe_file(values: Mapping[str, object]) -> str:
 def describe_text(text: str) -> str:
     """The file that a text without JSON is, and the way out; empty if unknown.
 
-    >>> describe_text("<!doctype html>")
-    'is a web page: give the file itself, whose address has /resolve/ in place of /blob/'
     >>> describe_text("version https://git-lfs.github.com/spec/v1")
     'is a pointer of Git LFS: give the file that it stands for'
     """

@@ -130,7 +130,7 @@ def _settle() -> None:
 
 
 def _others_run() -> bool:
-    """Whether another thread of this process has a core or waits for one."""
+    """True if another thread of this process has a core or waits for one."""
     for thread in Path("/proc/self/task").iterdir():
         if int(thread.name) == os.getpid():
             continue
