@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
+from unittest.mock import patch
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from transformers import masking_utils
 
 from calculator.plan import Attention, Checkpointing, Loop, Plan, Precision
 from validation.models import Task, half_type
@@ -137,10 +139,16 @@ def autocast_for(plan: Plan, device: str) -> Any:
 
 @contextmanager
 def kernels(attention: Attention) -> Iterator[None]:
-    """Allow scaled_dot_product_attention the kernel that the plan names."""
+    """Allow scaled_dot_product_attention the kernel that the plan names.
+
+    Flash gets no mask, as transformers gives flash-attn none: that one is given the window, and
+    has the buffers of PyTorch's, which was made from it.
+    """
     with ExitStack() as stack:
         match attention:
             case Attention.FLASH:
+                masks = masking_utils.ALL_MASK_ATTENTION_FUNCTIONS._global_mapping
+                stack.enter_context(patch.dict(masks, sdpa=masking_utils.flash_attention_mask))
                 stack.enter_context(sdpa_kernel(SDPBackend.FLASH_ATTENTION))
             case Attention.EFFICIENT:
                 stack.enter_context(sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION))

@@ -206,12 +206,11 @@ class Decoder(CausalModel):
     def kernels_of(
         cls, architecture: Architecture, narrow: bool, length: int
     ) -> Sequence[Attention]:
-        """The kernels that run: flash takes no mask, the efficient one no shared keys."""
-        windowed = cls.windowed(architecture, length)
-        unmasked = FULL in architecture.pattern or not windowed
+        """The kernels that run: the efficient one takes no shared keys, which no mask repeats."""
+        unmasked = FULL in architecture.pattern or not cls.windowed(architecture, length)
         heads = heads_of(architecture)
         refused = {
-            Attention.FLASH: windowed or heads.wide or not narrow,
+            Attention.FLASH: heads.wide or not narrow,
             Attention.EFFICIENT: not heads_fit(architecture, narrow)
             or (unmasked and heads.are_grouped and not heads.wide),
         }

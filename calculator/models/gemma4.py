@@ -355,13 +355,12 @@ class Gemma4(Gemma2):
     def kernels_of(
         cls, architecture: Architecture, narrow: bool, length: int
     ) -> Sequence[Attention]:
-        """Flash takes neither masks nor wide heads, the efficient kernel no shared keys."""
-        windowed = cls.windowed(architecture, length)
-        unmasked = [kind for kind in (FULL, SLIDING) if kind == FULL or not windowed]
-        made = [cls.attention(architecture, kind).heads for kind in unmasked]
+        """Flash takes no wide heads, the efficient kernel no shared keys, which no mask repeats."""
+        full, local = (cls.attention(architecture, kind).heads for kind in (FULL, SLIDING))
+        unmasked = [full] if cls.windowed(architecture, length) else [full, local]
         refused = {
-            Attention.FLASH: windowed or any(heads.wide for heads in made) or not narrow,
-            Attention.EFFICIENT: any(heads.are_grouped and not heads.wide for heads in made),
+            Attention.FLASH: full.wide or local.wide or not narrow,
+            Attention.EFFICIENT: any(heads.are_grouped and not heads.wide for heads in unmasked),
         }
         return [kernel for kernel in cls.kernels if not refused.get(kernel)]
 

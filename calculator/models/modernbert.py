@@ -3,7 +3,7 @@
 Source: transformers (models/modernbert/modeling_modernbert.py, masking_utils.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calculator.architecture import Architecture
@@ -30,7 +30,7 @@ from calculator.layers.loss import masked_loss
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
-from calculator.models.model import Model, heads_fit
+from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
     size(name)
@@ -229,17 +229,6 @@ class ModernBert(Model):
             architecture.has("decoder_bias"),
             tied,
         )
-
-    @classmethod
-    def kernels_of(
-        cls, architecture: Architecture, narrow: bool, length: int
-    ) -> Sequence[Attention]:
-        """The kernels that run: flash takes no mask."""
-        refused = {
-            Attention.FLASH: cls.windowed(architecture, length) or not narrow,
-            Attention.EFFICIENT: not heads_fit(architecture, narrow),
-        }
-        return [kernel for kernel in cls.kernels if not refused.get(kernel)]
 
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:

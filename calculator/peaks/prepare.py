@@ -16,6 +16,7 @@ from calculator.autograd.mode import (
     SEQUENCE,
     TARGET,
     WIDE_MULTIPLE,
+    Attention,
     Mode,
 )
 from calculator.autograd.sizes import ONE
@@ -56,7 +57,10 @@ class Prepared:
 def prepare(architecture: Architecture, plan: Plan) -> Prepared:
     """The step of a model under a plan."""
     kind = type_of(architecture)
-    mode = mode_of(plan, architecture.head_size, kind.windowed(architecture, plan.sequence_length))
+    windowed = kind.windowed(architecture, plan.sequence_length)
+    # flash-attn is given the window; every other kernel a mask
+    masked = windowed and plan.attention is not Attention.FLASH
+    mode = mode_of(plan, architecture.head_size, masked)
     if kind.has_chunks:
         chunks, left = divmod(plan.sequence_length, CHUNK)
         chunks = min(chunks + (left > 0), EXPLICIT_CHUNKS)

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from calculator.architecture import Architecture
 from calculator.plan import Attention, DataParallel, Loop, Plan, Precision
 from calculator.program.divide import in_context
-from calculator.program.model import half_type
+from calculator.program.model import half_type, has_own_flash
 from calculator.program.optimizer import update_lines
 from calculator.program.pipeline import SUM_TIED, has_tied_ends
 from calculator.program.text import TORCH, Import, Piece, indented
@@ -51,14 +52,14 @@ def wrap(plan: Plan) -> Piece:
     )
 
 
-def train(plan: Plan) -> Piece:
+def train(architecture: Architecture, plan: Plan) -> Piece:
     """Some steps, and their peak: the first has no states yet, so it is that of all others."""
     imports: list[Import] = [TORCH]
     body = [*_begin(plan), *_micro_steps(plan), *update_lines(plan)]
     if plan.loop is Loop.FUNCTION:
         body.append("del outputs  # as the end of a function does")
     lines = [f"for step in range({STEPS}):", *indented(body)]
-    lines, more = kernel_context(plan, lines)
+    lines, more = kernel_context(architecture, plan, lines)
     lines, divided = in_context(plan, lines)
     imports += [*more, *divided]
     if plan.accumulation > 1 and _reduces(plan):
@@ -79,9 +80,11 @@ def _begin(plan: Plan) -> list[str]:
     ]
 
 
-def kernel_context(plan: Plan, lines: list[str]) -> tuple[list[str], list[Import]]:
-    """Lines under the kernel that the plan names, if any, and the imports that this needs."""
-    if plan.attention not in KERNELS:
+def kernel_context(
+    architecture: Architecture, plan: Plan, lines: list[str]
+) -> tuple[list[str], list[Import]]:
+    """Lines under the kernel of sdpa that the plan names, if any, and the imports for it."""
+    if plan.attention not in KERNELS or has_own_flash(architecture, plan):
         return lines, []
     names = ("SDPBackend", "sdpa_kernel")
     backend = f"SDPBackend.{KERNELS[plan.attention]}"

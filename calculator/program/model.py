@@ -40,8 +40,16 @@ def automatic_class(architecture: Architecture) -> str:
 
 def implementation(architecture: Architecture, plan: Plan) -> str:
     """transformers' name of the attention; a class without `sdpa` has eager code."""
+    if has_own_flash(architecture, plan):
+        return "flash_attention_2"
     has_sdpa = Attention.EFFICIENT in type_of(architecture).kernels
     return "eager" if plan.attention is Attention.EAGER or not has_sdpa else "sdpa"
+
+
+def has_own_flash(architecture: Architecture, plan: Plan) -> bool:
+    """True if flash attention is that of the flash-attn package, which is given the window."""
+    windowed = type_of(architecture).windowed(architecture, plan.sequence_length)
+    return plan.attention is Attention.FLASH and windowed
 
 
 def shares_layers(architecture: Architecture, plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from calculator.architecture import Architecture
 from calculator.plan import (
     Checkpointing,
     ChunkedLoss,
@@ -60,7 +61,7 @@ def check_trainer(plan: Plan) -> None:
             raise NoProgramError(field, getattr(plan, field), reason)
 
 
-def train_with_trainer(plan: Plan) -> Piece:
+def train_with_trainer(architecture: Architecture, plan: Plan) -> Piece:
     """Its arguments, and the call that trains on copies of the batch."""
     imports: list[Import] = [(TRANSFORMERS, "Trainer"), (TRANSFORMERS, "TrainingArguments")]
     built_in = _built_in(plan)
@@ -73,7 +74,7 @@ def train_with_trainer(plan: Plan) -> Piece:
         lines = (f"optimizer = ({name}, {{{options}}})",)
         given.append("optimizer_cls_and_kwargs=optimizer")
     samples = plan.batch_size * plan.accumulation * plan.gpus * STEPS
-    train, more = kernel_context(plan, ["trainer.train()"])
+    train, more = kernel_context(architecture, plan, ["trainer.train()"])
     lines = (
         *lines,
         "sample = {name: values[0] for name, values in batch.items()}",

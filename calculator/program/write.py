@@ -86,7 +86,7 @@ def _loop(origin: Origin, plan: Plan) -> list[Piece]:
         load_model(origin, plan),
         *_on_the_gpus(origin, plan),
         make_optimizer(plan),
-        train(plan),
+        train(origin.architecture, plan),
     ]
 
 
@@ -106,7 +106,7 @@ def _trainer(origin: Origin, plan: Plan) -> list[Piece]:
     return [
         load_model(origin, plan, trainer=True),
         make_batch(origin.architecture, plan, device=""),
-        train_with_trainer(plan),
+        train_with_trainer(origin.architecture, plan),
     ]
 
 

@@ -65,6 +65,10 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         "validation/configs/llama.json --sequence-length 48 --pipeline-parallel 2 --accumulation 4 "
         "--pipeline-schedule interleaved --untied-embeddings",
         f"gpt2-s {SMALL} --pipeline-parallel 2 --accumulation 2",
+        # sequences longer than the window, of which flash-attn is told
+        "validation/configs/mistral.json --sequence-length 256 --attention flash",
+        "validation/configs/gemma3_text.json --sequence-length 96 --attention flash --lora 8",
+        "validation/configs/modernbert.json --sequence-length 200 --attention flash",
         "validation/configs/granite.json --sequence-length 48 --pipeline-parallel 2 "
         "--accumulation 3 --lora 4 --lora-targets all-linear --checkpointing full",
     ],

@@ -61,12 +61,12 @@ def kernels(length: int, **config: Any) -> set[str]:
     return {*map(str, attention_kernels(model, Plan().precision, length))}
 
 
-def test_shared_heads_have_no_efficient_kernel_and_a_mask_has_no_flash() -> None:
-    # torch's sdp_utils.cpp: the efficient kernel has no grouped queries, flash takes no mask
+def test_shared_heads_have_no_efficient_kernel_but_where_a_mask_repeats_them() -> None:
+    # torch's sdp_utils.cpp: the efficient kernel has no grouped queries; flash-attn has windows
     every = {"eager", "sdpa", "flash", "efficient", "math"}
     assert kernels(99, sliding_window=100, num_key_value_heads=6) == every
     assert kernels(99, sliding_window=100) == every - {"efficient"}
-    assert kernels(100, sliding_window=100) == every - {"flash"}
+    assert kernels(100, sliding_window=100) == every
     assert kernels(100, sliding_window=None) == every - {"efficient"}
 
 

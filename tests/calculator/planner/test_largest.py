@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.catalog import MODELS, find_model
-from calculator.errors import InputError
 from calculator.plan import LARGEST_BATCH, Plan
 from calculator.planner.largest import _largest, largest_batch, longest_sequence
 from calculator.planner.need import Verdict, need_of
@@ -101,15 +100,6 @@ def test_along_a_straight_line_few_values_are_looked_at() -> None:
     largest, looked = found(lambda value: 100 + 3 * value, 1, 65_536, 7000)
     assert largest == 2300
     assert looked <= 8  # doubling and halving take 24
-
-
-def test_lengths_that_the_chosen_attention_refuses_do_not_fit() -> None:
-    # flash takes no mask, which Mistral's window of 4,096 tokens needs from there on
-    model, plan = find_model("mistralai/Mistral-7B-v0.1"), Plan(attention="flash")  # type: ignore[arg-type]
-    longest = longest_sequence(model, plan.but(sequence_length=128), 300 * GiB)
-    assert longest is not None
-    with pytest.raises(InputError):
-        Case(model, plan.but(sequence_length=longest + 1)).report.as_json()
 
 
 @pytest.mark.parametrize(
