@@ -11,7 +11,8 @@ from torch import nn
 
 from calculator.plan import BaseBits, Plan, Precision
 from calculator.techniques.lora import ALL_LINEAR, split
-from validation.models import Task, watcher_of
+from validation.mesh import is_sharded
+from validation.models import Task, half_type, watcher_of
 
 
 def add_adapters(task: Task, plan: Plan) -> Task:
@@ -26,7 +27,9 @@ def add_adapters(task: Task, plan: Plan) -> Task:
     if plan.quantization is not BaseBits.NONE:
         _pack(task.model, plan)
 
-    targets = ALL_LINEAR if plan.lora_targets == ALL_LINEAR else [*split(plan.lora_targets)]
+    targets: Any = plan.lora_targets or None  # peft's own
+    if targets and targets != ALL_LINEAR:
+        targets = [*split(targets)]
     config = peft.LoraConfig(
         r=plan.lora,
         target_modules=targets,
@@ -58,9 +61,9 @@ def _pack(model: Any, plan: Plan) -> None:
     _count_kernels()
     bitsandbytes.functional.name2qmap.pop("dynamic", None)  # a table of this model's own
     kind = plan.quantization.partition("-")[0]
-    dtype = torch.float32 if plan.precision is Precision.FP32 else torch.bfloat16
+    dtype = torch.float32 if plan.precision is Precision.FP32 else half_type(plan)
     # FSDP gathers tensors of one format only, for which bitsandbytes stores bytes as if they had it
-    storage = dtype if plan.is_sharded else torch.uint8
+    storage = dtype if is_sharded(plan) else torch.uint8
     for path, module in list(model.named_modules()):
         turned = isinstance(module, Conv1D)
         if module is model.get_output_embeddings() or not (turned or type(module) is nn.Linear):

@@ -8,8 +8,8 @@ from typing import Any, Final, Self
 from calculator.architecture import Architecture
 from calculator.cards import CARDS, TODAY, Card, find_card
 from calculator.errors import InputError
-from calculator.plan import Plan
-from calculator.resolution import resolve
+from calculator.plan import HalfFormat, Plan, Precision
+from calculator.resolution import default_length, resolve
 from validation.subject import Subject, find_subject
 
 # the card whose kernels the simulated GPU has, unless another is named
@@ -67,6 +67,13 @@ class Configuration:
             raise InputError("sequence_length", resolved.sequence_length, rule)
         return resolved
 
+    @property
+    def asked(self) -> Plan:
+        """The plan with all that it leaves open filled in; what runs it may refuse is not asked."""
+        found = self.subject.counted
+        plan = self.plan.on(self.card)
+        return _uncounted(plan) if isinstance(found, InputError) else completed(found, plan)
+
     def as_dict(self) -> dict[str, Any]:
         """Values that differ from the defaults, as JSON."""
         options = self.plan.changed()
@@ -102,6 +109,30 @@ class Configuration:
                 case _ if name != "model":
                     words += [flag, str(value)]
         return " ".join(words)
+
+
+def completed(architecture: Architecture, plan: Plan) -> Plan:
+    """The plan with the model's own values for all that it leaves open, and no rule asked."""
+    scaled = plan.gradient_scaler and plan.precision is Precision.AMP
+    narrow = HalfFormat.FP16 if scaled or not plan.card.computes_bf16 else HalfFormat.BF16
+    most = max(architecture.layers, architecture.decoder_layers)
+    groups = plan.sharing_groups or architecture.sharing_groups or most
+    own = {
+        "sequence_length": default_length(architecture),
+        "target_length": architecture.target_length,
+        "format": narrow,
+        "optimizer_bits": plan.own_bits,
+        "pipeline_stages": plan.own_stages,
+        "reversible": architecture.reversible,
+        "dropout": architecture.dropout,
+        "tied_embeddings": architecture.tied_embeddings,
+        "lora_dropout": 0.0,
+    }
+    left_open = {name: value for name, value in own.items() if getattr(plan, name) is None}
+    if not plan.checkpointing.is_of_layers:
+        left_open["checkpoint_every"] = 1
+    groups = min(groups, architecture.shared_layers)
+    return plan.but(sharing_groups=groups, gradient_scaler=scaled, **left_open)
 
 
 def _uncounted(plan: Plan) -> Plan:

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from calculator.plan import Plan
+from validation.mesh import REPLICAS, Mesh
 from validation.ranks import Ranks
 
 PREFIX: Final = "context_"
@@ -23,16 +24,18 @@ PREFIX: Final = "context_"
 
 @contextmanager
 def divided(
-    whole: dict[str, torch.Tensor], plan: Plan, device: str, group: Ranks
+    whole: dict[str, torch.Tensor], plan: Plan, axes: Mesh
 ) -> Iterator[tuple[dict[str, torch.Tensor], list[torch.Tensor]]]:
     """One GPU's part of each sequence of a task's inputs, and what is held beside it."""
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor.experimental import _attention, context_parallel
 
-    around = dist.new_group(list(range(plan.context_parallel)))
+    first = axes.places[REPLICAS] // plan.context_parallel * plan.context_parallel
+    together = range(first, first + plan.context_parallel)
+    around = dist.new_group(axes.ranks_along(REPLICAS, together))
     assert isinstance(around, Ranks)
-    around.prefix, around.moved = PREFIX, group.moved
-    mesh = DeviceMesh.from_group(around, device)
+    around.prefix = PREFIX
+    mesh = DeviceMesh.from_group(around, axes.device)
     inputs = inputs_of(whole)
     buffers = [inputs[name] for name in ("input_ids", "labels", "attention_mask", "position_ids")]
     before = _attention._cp_options.rotate_method

@@ -72,7 +72,7 @@ def suited(configuration: Configuration, device: str) -> Configuration:
     if device != "cuda" or torch.cuda.get_device_capability() >= FIRST_WITH_FLASH:
         return configuration
     plan = configuration.plan
-    if plan.attention is Attention.SDPA and configuration.resolved.precision is not Precision.FP32:
+    if plan.attention is Attention.SDPA and configuration.asked.precision is not Precision.FP32:
         plan = replace(plan, attention=Attention.EFFICIENT)
     return replace(configuration, plan=replace(plan, format=HalfFormat.FP16))
 

@@ -9,6 +9,7 @@ import torch
 
 from validation.configuration import Configuration
 from validation.ledger import Step
+from validation.mesh import PIPELINE, axes_of
 from validation.paged import paged
 from validation.ranks import own
 from validation.rows import ORACLE, Row, measure_command
@@ -34,9 +35,10 @@ def measure(configuration: Configuration, device: str) -> Row:
     }
     if device == "cuda":
         return row | _on_a_card(configuration) | {"versions": versions()}
+    axes = axes_of(configuration.asked)
     stages = [
-        measure_rank(configuration, device, rank)
-        for rank in range(configuration.resolved.pipeline_parallel)
+        measure_rank(configuration, device, axes.rank({PIPELINE: stage}))
+        for stage in range(axes.pipeline)
     ]
     if len(stages) > 1:
         row["stages"] = [each["peak"] for each in stages]
@@ -73,7 +75,7 @@ def _moved(training: Training) -> Row:
 
 def _paged(training: Training) -> Row:
     """Bytes of states in managed memory, and of what a step prefetches of them."""
-    if not training.configuration.resolved.paged_optimizer:
+    if not training.configuration.asked.paged_optimizer:
         return {}
     found = {"bytes": sum(item.nbytes for item in paged(training.updater.state()))}
     if training.managed is not None:

@@ -44,7 +44,7 @@ class Task:
 
 def build_task(configuration: Configuration, device: str) -> Task:
     """The real class at its real size with random inputs on the device."""
-    subject, plan = configuration.subject, configuration.resolved
+    subject, plan = configuration.subject, configuration.asked
     weight_type = _weight_type(configuration)
     with torch.device(device):
         if subject.is_ours:
@@ -64,7 +64,7 @@ def check_model(configuration: Configuration) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    subject, plan = configuration.subject, configuration.resolved
+    subject, plan = configuration.subject, configuration.asked
     if subject.is_ours:
         text_to_image.check(configuration.architecture, plan)
     elif plan.reversible:
@@ -74,7 +74,7 @@ def check_model(configuration: Configuration) -> None:
 
 
 def _text_to_image(configuration: Configuration, weight_type: torch.dtype) -> Task:
-    architecture, plan = configuration.architecture, configuration.resolved
+    architecture, plan = configuration.architecture, configuration.asked
     common = {
         "attn_implementation": "eager" if plan.attention is Attention.EAGER else "sdpa",
         "use_cache": False,
@@ -93,8 +93,8 @@ def half_type(plan: Plan) -> torch.dtype:
 
 
 def _weight_type(configuration: Configuration) -> torch.dtype:
-    if configuration.resolved.weight_bytes == 2:
-        return half_type(configuration.resolved)
+    if configuration.asked.weight_bytes == 2:
+        return half_type(configuration.asked)
     return torch.float32
 
 

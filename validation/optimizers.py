@@ -8,7 +8,8 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from calculator.errors import InputError
-from calculator.plan import Offload, Optimizer, Plan, Precision, Update
+from calculator.plan import DataParallel, Offload, Optimizer, Plan, Precision, Update
+from validation.mesh import REPLICAS, Mesh
 
 RATE: Final = 1e-4  # no size depends on it
 Make = Callable[[Sequence[torch.Tensor]], Any]
@@ -75,7 +76,7 @@ class MuonAndAdamW:
         if matrices:
             self.optimizers.append(torch.optim.Muon(matrices, lr=RATE))
         if others:
-            self.optimizers.append(torch.optim.AdamW(others, lr=RATE, **options))
+            self.optimizers.append(torch.optim.AdamW(by_mesh(others), lr=RATE, **options))
 
     def step(self) -> None:
         """Update all weights."""
@@ -265,38 +266,47 @@ class OffloadUpdater(AtTheEnd):
 
 def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> Make:
     """Makes the plan's optimizer; Muon is told which of the parameters are its own."""
-    if plan.divides_layers:
-        return partial(_by_kind, optimizer_for(plan))
-    if plan.optimizer is not Optimizer.MUON:
-        return optimizer_for(plan)
-    hidden = hidden_matrices(model, parameters)
-    return partial(MuonAndAdamW, hidden=hidden, **_implementation(plan))
+    if plan.optimizer is Optimizer.MUON:
+        hidden = hidden_matrices(model, parameters)
+        return partial(MuonAndAdamW, hidden=hidden, **_implementation(plan))
+    make = optimizer_for(plan)
+    return lambda tensors: make(by_mesh(tensors))
 
 
-def _in_parts(make: Make) -> Make:
+def _in_parts(make: Make, group: Any) -> Make:
     """The same optimizer for this rank's part of the weights."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     assert isinstance(make, partial)
     kind: Any = make.func
-    return partial(ZeroRedundancyOptimizer, optimizer_class=kind, **make.keywords)
+    options = {"optimizer_class": kind, "process_group": group, **make.keywords}
+    return partial(ZeroRedundancyOptimizer, **options)
 
 
-def _by_kind(make: Make, parameters: Sequence[torch.Tensor]) -> Any:
-    """The optimizer with a group for DTensors, which PyTorch updates beside no plain tensors."""
-    kinds = [[each for each in parameters if isinstance(each, DTensor) is x] for x in (True, False)]
-    groups: Any = [{"params": kind} for kind in kinds]
-    return make(groups)
+def by_mesh(parameters: Sequence[torch.Tensor]) -> Any:
+    """Groups of plain tensors and of each mesh's DTensors, which PyTorch does not update together.
+
+    Tensors of one kind need no groups. DTensors come first, those on the most axes before others.
+    """
+    kinds: dict[Any, list[torch.Tensor]] = {}
+    for each in parameters:
+        mesh = each.device_mesh if isinstance(each, DTensor) else None
+        kinds.setdefault(mesh, []).append(each)
+    if len(kinds) == 1:
+        return parameters
+    order = sorted(kinds, key=lambda mesh: -1 if mesh is None else mesh.ndim, reverse=True)
+    return [{"params": kinds[mesh]} for mesh in order]
 
 
-def make_updater(model: torch.nn.Module, plan: Plan, host: str = "cpu") -> Updater:
+def make_updater(model: torch.nn.Module, plan: Plan, mesh: Mesh, host: str = "cpu") -> Updater:
     """The updater of this plan and model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
     if plan.lora:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]
     make = _maker(model, parameters, plan)
-    if plan.shares_states:
-        return PlainUpdater(parameters, _in_parts(make))
+    if mesh.axes.replicas > 1 and plan.data_parallel is DataParallel.ZERO1:
+        group = mesh[REPLICAS].get_group()
+        return PlainUpdater(parameters, _in_parts(optimizer_for(plan), group))
     if plan.update_in_backward:
         return InBackwardUpdater(parameters, make)
     match plan.offload:

@@ -28,8 +28,9 @@ from calculator.models.model import CausalModel
 from calculator.models.registry import TYPES
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.techniques.pipeline import layers_of, stages_on
-from validation.models import OnLogits, Task, watch
-from validation.ranks import Ranks
+from validation.mesh import PIPELINE, Mesh
+from validation.models import OnLogits, Task, half_type, watch
+from validation.ranks import own
 from validation.storage import Phase
 
 SCHEDULES: Final[dict[PipelineSchedule, Any]] = {
@@ -37,6 +38,7 @@ SCHEDULES: Final[dict[PipelineSchedule, Any]] = {
     PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: pipelining.Schedule1F1B,
     PipelineSchedule.INTERLEAVED: pipelining.ScheduleInterleaved1F1B,
 }
+WIDE_STREAMS: Final = (Precision.FP32, Precision.AMP)
 SLIDING: Final = "sliding_attention"
 
 
@@ -63,9 +65,14 @@ class Part(nn.Module):
         self.base = base
         self.head = model.lm_head if self.is_last else None
         self.scaling = getattr(model.config, "logits_scaling", None)  # Granite's
-        ends = [getattr(base, tokens), self.head]
-        self.table = next((end.weight for end in ends if end is not None), None)
+        self.tokens = tokens
         self.autocast: Callable[[], Any] = nullcontext
+
+    @property
+    def table(self) -> torch.Tensor | None:
+        """The weights of the token embeddings or of the output layer, as they are now."""
+        ends: tuple[Any, ...] = (getattr(self.base, self.tokens), self.head)
+        return next((end.weight for end in ends if end is not None), None)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Token ids or hidden states -> hidden states or logits."""
@@ -124,14 +131,15 @@ class PipelineTask(Task):
     """A GPU's stages and their schedule; `inputs` gain their buffers with the first step."""
 
     stages: tuple[Any, ...] = ()
+    parts: tuple[Part, ...] = ()
     schedule: Any = None
     ends: Any = None
     hooks: dict[str, Any] = field(default_factory=dict)
 
     def run(self, autocast: Any, watcher: Any) -> None:
         """All micro-batches forward and backward."""
-        for stage in self.stages:
-            stage.submod.autocast = autocast
+        for part in self.parts:
+            part.autocast = autocast
         self.hooks.update(watcher=watcher, autocast=autocast)
         words = {name: self.inputs[name] for name in ("target",) if name in self.inputs}
         ids = (self.inputs["input_ids"],) if "input_ids" in self.inputs else ()
@@ -145,18 +153,22 @@ class PipelineTask(Task):
 
     def _sum_tied_gradients(self) -> None:
         """Add up the gradients that the first and the last stage have for one table."""
-        for stage in self.stages if self.ends is not None else ():
-            table = stage.submod.table
+        for part in self.parts if self.ends is not None else ():
+            table = part.table
             if table is not None and table.requires_grad:
-                dist.all_reduce(table.grad, group=self.ends)
+                assert table.grad is not None
+                dist.all_reduce(own(table.grad), group=self.ends)
 
 
-def pipelined(task: Task, plan: Plan, device: str, rank: int) -> PipelineTask:
-    """The task of one GPU of a plan's pipeline."""
+def pipelined(
+    task: Task, plan: Plan, mesh: Mesh, replicated: Callable[[nn.Module], nn.Module]
+) -> PipelineTask:
+    """The task of one GPU of a plan's pipeline, whose parts are `replicated`."""
     model: Any = task.model.get_base_model() if plan.lora else task.model  # type: ignore[operator]
     config, count = model.config, plan.accumulation
     loss = partial(model.loss_function, vocab_size=config.vocab_size)
-    parts = [Part(model, place, plan.all_stages) for place in stages_on(plan, rank)]
+    places = stages_on(plan, mesh.places[PIPELINE])
+    parts = [Part(model, place, plan.all_stages) for place in places]
     hooks: dict[str, Any] = {}
     ids = task.inputs["input_ids"].repeat(count, 1)
     inputs = {"input_ids": ids} if parts[0].is_first else {}
@@ -171,7 +183,12 @@ def pipelined(task: Task, plan: Plan, device: str, rank: int) -> PipelineTask:
 
     stages = tuple(
         _Watched(
-            part, part.place, plan.all_stages, torch.device(device), *_examples(plan, config, part)
+            replicated(part),
+            part.place,
+            plan.all_stages,
+            torch.device(mesh.device),
+            *_examples(plan, config, part),
+            group=mesh[PIPELINE].get_group(),
         )
         for part in parts
     )
@@ -184,24 +201,19 @@ def pipelined(task: Task, plan: Plan, device: str, rank: int) -> PipelineTask:
     )
     head = parts[-1].head
     watcher = _unwatched if head is None else partial(watch, head)
-    ends = _ends(plan) if plan.tied_embeddings else None
-    return PipelineTask(nn.ModuleList(parts), watcher, inputs, stages, schedule, ends, hooks)
-
-
-def _ends(plan: Plan) -> Any:
-    """The group of the first and the last GPU."""
-    found = dist.new_group([0, plan.pipeline_parallel - 1])
-    whole = dist.distributed_c10d._get_default_group()
-    if isinstance(found, Ranks) and isinstance(whole, Ranks):
-        found.notes_for(whole)
-    return found
+    ends = None
+    if plan.tied_embeddings:  # the first and the last GPU have a table each
+        last = plan.pipeline_parallel - 1
+        ends = dist.new_group(mesh.ranks_along(PIPELINE, range(0, last + 1, last)))
+    modules = nn.ModuleList(parts)
+    return PipelineTask(modules, watcher, inputs, stages, (*parts,), schedule, ends, hooks)
 
 
 def _examples(plan: Plan, config: Any, part: Part) -> tuple[torch.Tensor, torch.Tensor]:
     """Examples of what a stage receives and makes, without bytes."""
     size = (plan.batch_size, plan.sequence_length)
-    wide = torch.float32 if plan.weight_bytes == 4 else torch.bfloat16
-    narrow = torch.float32 if plan.precision is Precision.FP32 else torch.bfloat16
+    wide = torch.float32 if plan.precision in WIDE_STREAMS else half_type(plan)
+    narrow = torch.float32 if plan.precision is Precision.FP32 else half_type(plan)
 
     def made(last: int, dtype: torch.dtype) -> torch.Tensor:
         return torch.empty((*size, last), dtype=dtype, device="meta", requires_grad=True)

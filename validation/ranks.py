@@ -27,13 +27,15 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from calculator.architecture import Architecture
+from calculator.errors import InputError
 from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
 from calculator.plan import DataParallel, Plan, Precision
 from calculator.techniques.tensor_parallel import COLUMNS, ROWS
 from calculator.techniques.zero import fullest_rank, parts_of
 from validation.counting_device import resize
-from validation.models import Task, layer_lists
+from validation.mesh import LAYERS, REPLICAS, Axes, Mesh, axes_of
+from validation.models import Task, half_type, layer_lists
 
 BACKEND: Final = "alone"
 
@@ -52,13 +54,9 @@ class Ranks(dist.ProcessGroup):
         self.flat: list[torch.Tensor] = []
 
     def forget(self) -> None:
-        """Begin a new list."""
+        """Begin new lists."""
         self.moved.clear()
-        self.flat = []
-
-    def notes_for(self, whole: "Ranks") -> None:
-        """Let a group of some ranks note its collectives where the group of all does."""
-        self.moved = whole.moved
+        self.flat.clear()
 
     def allreduce(self, tensors: Any, _options: Any = None, *_more: Any) -> Any:
         """Leave the tensors as they are."""
@@ -136,6 +134,14 @@ class Ranks(dist.ProcessGroup):
         return dist.distributed_c10d._world.pg_names[self]
 
 
+def note_together() -> None:
+    """Let groups of some ranks note their collectives where the group of all does."""
+    whole = dist.distributed_c10d._get_default_group()
+    for group in dist.distributed_c10d._world.pg_map:
+        if isinstance(group, Ranks) and isinstance(whole, Ranks):
+            group.moved, group.flat = whole.moved, whole.flat
+
+
 def _done(result: Any) -> Any:
     future: Future[Any] = Future()
     future.set_result(result)
@@ -168,22 +174,21 @@ class _Event:
 
 
 @contextmanager
-def ranks(plan: Plan, device: str, rank: int = 0) -> Iterator[Ranks | None]:
-    """The group of a plan's GPUs, seen from one rank; None for one GPU."""
-    if plan.all_gpus == 1:
+def ranks(axes: Axes, device: str, rank: int = 0) -> Iterator[Ranks | None]:
+    """The group of all GPUs, seen from one rank; None for one GPU."""
+    if axes.world == 1:
         yield None
         return
     if BACKEND not in dist.Backend.backend_list:
         make: Callable[..., Ranks] = lambda _store, rank, size, _timeout: Ranks(rank, size)  # noqa: E731
         dist.Backend.register_backend(BACKEND, make, devices=["cpu", "cuda"])
-    dist.init_process_group(BACKEND, store=FakeStore(), rank=rank, world_size=plan.all_gpus)
+    dist.init_process_group(BACKEND, store=FakeStore(), rank=rank, world_size=axes.world)
     try:
         with ExitStack() as stack:
             for target, replacement in _replacements(device):
                 stack.enter_context(patch(target, replacement, create=True))
             group = dist.distributed_c10d._get_default_group()
             assert isinstance(group, Ranks)
-            group.keeps_flat = plan.gpus > 1
             yield group
     finally:
         dist.destroy_process_group()
@@ -221,55 +226,66 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
 
 
 def fullest(architecture: Architecture, plan: Plan) -> int:
-    """The rank to measure: the first, or where each updates some weights the one with the most."""
+    """The replica to measure: the first, or where they differ the one that holds the most."""
     if plan.context_parallel > 1:
         return place_of(plan.context_parallel)
-    if not plan.shares_states:
+    replicas = axes_of(plan).replicas
+    if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
         return 0
     tensors = parameter_tensors(architecture, plan)
     updated = [item for item in tensors if item.trained or not plan.lora]
-    return fullest_rank(parts_of(updated, plan.gpus))
+    return fullest_rank(parts_of(updated, replicas))
 
 
-def distributed(task: Task, plan: Plan, device: str, rank: int = 0) -> Task:
-    """The task on many GPUs, as its plan says."""
-    if plan.pipeline_parallel > 1:
-        from validation.pipeline import pipelined
-
-        return pipelined(task, plan, device, rank)
+def distributed(task: Task, plan: Plan, mesh: Mesh) -> Task:
+    """The task on many GPUs: layers are shared, then cut into stages, then copied or in shards."""
     if plan.tensor_parallel > 1:
-        split(task.model, plan, device)
-        return task
+        split(task.model, plan, mesh[LAYERS])
     if plan.expert_parallel > 1:
         from validation.spread import spread
 
-        spread(task.model, plan, device)
-        return task
-    if plan.gpus == 1:
-        return task
+        spread(task.model, plan, mesh.device)
+    replicated = partial(_replicated, plan=plan, mesh=mesh)
+    if plan.pipeline_parallel > 1:
+        from validation.pipeline import pipelined
+
+        task = pipelined(task, plan, mesh, replicated)
+    else:
+        task = replace(task, model=replicated(task.model))
+    note_together()
+    return task
+
+
+def _replicated(model: nn.Module, plan: Plan, mesh: Mesh) -> nn.Module:
+    """A model, or a stage of it, as each of its replicas has it."""
+    if mesh.axes.replicas == 1:
+        return model
     match plan.data_parallel:
         case DataParallel.DDP | DataParallel.DDP_VIEW | DataParallel.ZERO1:
             view = plan.data_parallel is DataParallel.DDP_VIEW
-            made: Any = DistributedDataParallel(task.model, gradient_as_bucket_view=view)
+            along: Any = {"device_mesh": mesh[REPLICAS]} if plan.divides_layers else {}
+            if mesh.axes.pipeline > 1:
+                along = {"process_group": mesh[REPLICAS].get_group()}
+            made: Any = DistributedDataParallel(model, gradient_as_bucket_view=view, **along)
+            if isinstance(made.process_group, Ranks):
+                made.process_group.keeps_flat = True
             # its timers are made for CUDA
             made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
-            return replace(task, model=made)
+            return made  # type: ignore[no-any-return]
         case DataParallel.FSDP | DataParallel.ZERO2:
-            _shard(task.model, plan, device)
-            return task
+            _shard(model, plan, mesh[REPLICAS])
+            return model
         case other:
             assert_never(other)
 
 
-def _shard(model: nn.Module, plan: Plan, device: str) -> None:
+def _shard(model: nn.Module, plan: Plan, mesh: Any) -> None:
     """FSDP2 by block and root."""
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
     policy = MixedPrecisionPolicy()
     if plan.precision is Precision.MIXED:
-        policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
-    mesh = init_device_mesh(device, (plan.gpus,))
+        policy = MixedPrecisionPolicy(half_type(plan), torch.float32)
     blocks: Sequence[nn.Module] = [block for stack in layer_lists(model) for block in stack]
     options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy}
     if plan.data_parallel is DataParallel.ZERO2:
@@ -280,9 +296,12 @@ def _shard(model: nn.Module, plan: Plan, device: str) -> None:
         fully_shard(module, **options)
 
 
-def split(model: nn.Module, plan: Plan, device: str) -> None:
-    """Each layer's products by shares; no GPU reads another's weights."""
-    from torch.distributed.device_mesh import init_device_mesh
+def split(model: nn.Module, plan: Plan, mesh: Any) -> None:
+    """Each layer's products by shares; no GPU reads another's weights.
+
+    Raises:
+        InputError: for a class without projections of the names that are shared.
+    """
     from torch.distributed.tensor import Shard, parallel
 
     parts: Any = {"output_layouts": Shard(1), "use_local_output": False}
@@ -293,8 +312,10 @@ def split(model: nn.Module, plan: Plan, device: str) -> None:
         ),
         **(between_products() if plan.sequence_parallel else {}),
     }
-    mesh = init_device_mesh(device, (plan.tensor_parallel,))
     paths = [path for path, _ in model.named_modules() if path.rpartition(".")[2] in styles]
+    if not paths:
+        rule = f"{type(model).__name__} has no projections of the names that are shared"
+        raise InputError("tensor_parallel", plan.tensor_parallel, rule)
     shares = {path: styles[path.rpartition(".")[2]]() for path in paths}
     parallel.parallelize_module(model, mesh, shares, src_data_rank=None)
 

@@ -39,7 +39,7 @@ def run(device: str, first: int, step: int, only_list: bool, kind: str | None = 
 
 def _operations(configuration: Configuration) -> int:
     """Rough cost of a measurement."""
-    shape, plan = configuration.subject.counted, configuration.resolved
+    shape, plan = configuration.subject.counted, configuration.asked
     layers = shape.layers + 2 * shape.decoder_layers if isinstance(shape, Architecture) else 1
     return layers * plan.accumulation
 

@@ -15,6 +15,7 @@ from validation.configuration import Configuration
 from validation.context import divided
 from validation.counting_device import AMPERE, RAM_DEVICE, Place, counting_gpu
 from validation.ledger import Ledger, Step
+from validation.mesh import REPLICAS, Mesh, axes_of
 from validation.models import Task, build_task, check_model
 from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
@@ -75,7 +76,7 @@ class Training:
 
     def run(self, watcher: Watcher) -> None:
         """One step."""
-        plan = self.configuration.resolved
+        plan = self.configuration.asked
         autocast = autocast_for(plan, self.device)
         if self.managed is not None:
             self.managed.prefetched = 0
@@ -106,9 +107,9 @@ def session(configuration: Configuration, device: str, rank: int = 0) -> Iterato
     `device` is ``counting`` or ``cpu``, and `rank` the stage of a pipeline.
     """
     # libraries make tables of their own when they are imported or first used
-    optimizer_for(configuration.resolved)
+    optimizer_for(configuration.asked)
     with _setting(device, configuration):
-        make_tables(configuration.resolved, "cuda" if device == "counting" else device)
+        make_tables(configuration.asked, "cuda" if device == "counting" else device)
     ledger = Ledger(Place.CPU if device == "cpu" else Place.GPU)
     with training(configuration, device, rank) as made:
         ledger.enter(made.task.model.parameters(), Part.WEIGHTS)
@@ -130,15 +131,17 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
     check(configuration)
     counting = device == "counting"
     place = "cuda" if counting else device
-    plan = configuration.resolved
+    plan = configuration.asked
     # on a card the backward pass has a thread, and so a workspace, of its own
     single = torch.autograd.set_multithreading_enabled(device == "cuda")
-    if plan.shares_states or plan.context_parallel > 1:
-        rank = fullest(configuration.architecture, plan)
+    axes = axes_of(plan)
+    if axes.replicas > 1:
+        replica = fullest(configuration.architecture, plan)
+        rank = axes.rank({**axes.places(rank), REPLICAS: replica})
     with ExitStack() as stack:
         stack.enter_context(_setting(device, configuration))
         managed = _managed(plan, device, stack)
-        group = stack.enter_context(ranks(plan, place, rank))
+        group = stack.enter_context(ranks(axes, place, rank))
         for context in (single, finite(counting), exchanged_evenly(configuration)):
             stack.enter_context(context)
         task = build_task(configuration, place)
@@ -146,15 +149,16 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
         offload_inputs(task.model, plan)
         task = chunk_loss(add_adapters(task, plan), plan)
         held: list[torch.Tensor] = []
+        mesh = Mesh(axes, place)
         if plan.context_parallel > 1:
-            assert group is not None
-            inputs, held = stack.enter_context(divided(task.inputs, plan, place, group))
+            inputs, held = stack.enter_context(divided(task.inputs, plan, mesh))
             task = replace(task, inputs=inputs)
-        task = distributed(task, plan, place, rank)
-        updater = make_updater(task.model, plan, RAM_DEVICE if counting else "cpu")
+        if group is not None:
+            task = distributed(task, plan, mesh)
+        updater = make_updater(task.model, plan, mesh, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater, group, held=held, managed=managed)
         made.run(Unwatched())
-        if plan.all_gpus > plan.pipeline_parallel:  # DDP arranges its buckets after a first step
+        if axes.world > axes.pipeline:  # DDP arranges its buckets after a first step
             assert group is not None
             group.forget()
             made.run(Unwatched())
@@ -199,6 +203,6 @@ def check(configuration: Configuration) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    plan = configuration.resolved
+    plan = configuration.asked
     optimizer_for(plan)
     check_model(configuration)

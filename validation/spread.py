@@ -31,11 +31,6 @@ def spread(model: Any, plan: Plan, device: str) -> None:
     with patch("torch._C._get_accelerator", lambda *_: torch.device(device)):
         asked, _, meshes = type(model).prepare_distribute_model(asked)
     type(model).maybe_distribute_model(model, asked, meshes)
-    alone = _default_group()
-    if isinstance(alone, Ranks):  # the groups of the meshes note what they move in one list
-        for group in dist.distributed_c10d._world.pg_map:
-            if isinstance(group, Ranks):
-                group.moved = alone.moved
 
 
 def _default_group() -> dist.ProcessGroup:
@@ -57,14 +52,14 @@ def exchanged_evenly(configuration: Configuration) -> Iterator[None]:
 
 def received(configuration: Configuration) -> int:
     """The rows that come to a rank alone."""
-    return rows_received(configuration.architecture, configuration.resolved)
+    return rows_received(configuration.architecture, configuration.asked)
 
 
 def _replacements(configuration: Configuration) -> list[tuple[str, Callable[..., Any]]]:
-    gpus, come = configuration.resolved.expert_parallel, received(configuration)
+    gpus, come = configuration.asked.expert_parallel, received(configuration)
     if gpus == 1:
         return []
-    sent = rows_received(configuration.architecture, configuration.resolved)
+    sent = rows_received(configuration.architecture, configuration.asked)
     own: Callable[[torch.Tensor], Any] = torch.Tensor.tolist
 
     def counts(others: torch.Tensor, mine: torch.Tensor, group: Any) -> None:

@@ -30,7 +30,7 @@ def trace(configuration: Configuration, device: str, timeline: bool) -> Iterator
 
 
 def _head(configuration: Configuration) -> Iterator[str]:
-    plan = configuration.resolved
+    plan = configuration.asked
     yield f"# {configuration.command}"
     yield f"B={plan.batch_size} S={plan.sequence_length} T={plan.target_length}"
     found = configuration.subject.counted
