@@ -1,4 +1,4 @@
-"""The command line: ``python -m validation measure | trace``."""
+"""The command line: ``python -m validation measure | trace | grid | sample | compare | ...``."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ from calculator.errors import InputError
 from validation import counting_device
 from validation.audit import audit
 from validation.configuration import add_options, from_arguments
+from validation.sample import options as add_sample_options
 
 COUNTLESS: Final = ("compare", "real", "audit")  # need no counting device
 
@@ -19,21 +20,9 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; 2 for bad input."""
     arguments = _parser().parse_args(words)
     try:
-        if arguments.command not in COUNTLESS and arguments.device != "cuda":
+        if _counts(arguments):
             counting_device.load()
-        match arguments.command:
-            case "measure":
-                _measure(arguments)
-            case "trace":
-                _trace(arguments)
-            case "grid":
-                _grid(arguments)
-            case "compare":
-                _compare(arguments)
-            case "real":
-                _real()
-            case "audit":
-                sys.stdout.writelines(f"{line}\n" for line in audit(arguments.checkout))
+        COMMANDS[arguments.command](arguments)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -58,6 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     grid.add_argument("--list", action="store_true", help="print the configurations and stop")
     grid.add_argument("--kind", help="only configurations of this model type")
     grid.add_argument("--part", default="0/1", help="I/N: every N-th configuration from the I-th")
+    add_sample_options(
+        commands.add_parser("sample", help="predict random plans, measure them, and compare")
+    )
     compare = commands.add_parser("compare", help="compare the calculator with the committed rows")
     compare.add_argument("--device", choices=("counting", "cpu", "cuda", "*"), default="counting")
     compare.add_argument("--json", action="store_true", help="print one object for a page")
@@ -75,6 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     trace.add_argument("--timeline", action="store_true", help="one layer's backward, op by op")
     return parser
+
+
+def _counts(arguments: argparse.Namespace) -> bool:
+    """True if the counting device has to be there before PyTorch."""
+    if arguments.command == "sample":
+        return arguments.part is not None
+    return arguments.command not in COUNTLESS and arguments.device != "cuda"
 
 
 def _measure(arguments: argparse.Namespace) -> None:
@@ -118,6 +117,15 @@ def _grid(arguments: argparse.Namespace) -> None:
     run(arguments.device, index, count, arguments.list, arguments.kind)
 
 
+def _sample(arguments: argparse.Namespace) -> None:
+    from validation.sample import measure_part, sample
+
+    if arguments.part is not None:
+        measure_part(arguments.seed, arguments.count, arguments.part, arguments.folder)
+        return
+    print("\n".join(sample(arguments.seed, arguments.count, arguments.processes, arguments.folder)))
+
+
 def _compare(arguments: argparse.Namespace) -> None:
     from validation.compare import as_json, compare, summary
     from validation.figure import draw
@@ -134,10 +142,14 @@ def _compare(arguments: argparse.Namespace) -> None:
         print("\n".join(summary(comparisons, arguments.worst)))
 
 
-def _real() -> None:
+def _real(_: argparse.Namespace) -> None:
     from validation.real import summary
 
     print("\n".join(summary()))
+
+
+def _audit(arguments: argparse.Namespace) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in audit(arguments.checkout))
 
 
 def _check_device(device: str) -> None:
@@ -148,6 +160,16 @@ def _check_device(device: str) -> None:
         rule = "PyTorch finds no GPU here; --device counting counts without one"
         raise InputError("device", device, rule)
 
+
+COMMANDS: Final = {
+    "measure": _measure,
+    "trace": _trace,
+    "grid": _grid,
+    "sample": _sample,
+    "compare": _compare,
+    "real": _real,
+    "audit": _audit,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,31 +11,18 @@ another stream (both are reserved memory, not allocated).
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any, Final
 from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch.futures import Future
-from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from calculator.architecture import Architecture
-from calculator.errors import InputError
-from calculator.layers.ring import place_of
-from calculator.parameters import parameter_tensors
-from calculator.plan import DataParallel, Plan, Precision
-from calculator.techniques.tensor_parallel import COLUMNS, ROWS
-from calculator.techniques.zero import fullest_rank, parts_of
 from validation.counting_device import resize
-from validation.mesh import LAYERS, REPLICAS, Axes, Mesh, axes_of
-from validation.models import Task, half_type, layer_lists
+from validation.mesh import Axes
 
 BACKEND: Final = "alone"
 
@@ -192,7 +179,16 @@ def ranks(axes: Axes, device: str, rank: int = 0) -> Iterator[Ranks | None]:
             yield group
     finally:
         dist.destroy_process_group()
+        _forget_meshes()
         gc.collect()
+
+
+def _forget_meshes() -> None:
+    """Clear what DTensors keep by mesh: that of another rank may be equal, but not its groups."""
+    from torch.distributed.tensor import _redistribute, debug
+
+    debug._clear_sharding_prop_cache()
+    _redistribute._gen_transform_infos.cache_clear()
 
 
 def _replacements(device: str) -> list[tuple[str, Any]]:
@@ -223,131 +219,6 @@ def _replacements(device: str) -> list[tuple[str, Any]]:
             ("torch.distributed.tensor._random.is_rng_supported_mesh", lambda _: False),
         ]
     return found
-
-
-def fullest(architecture: Architecture, plan: Plan) -> int:
-    """The replica to measure: the first, or where they differ the one that holds the most."""
-    if plan.context_parallel > 1:
-        return place_of(plan.context_parallel)
-    replicas = axes_of(plan).replicas
-    if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
-        return 0
-    tensors = parameter_tensors(architecture, plan)
-    updated = [item for item in tensors if item.trained or not plan.lora]
-    return fullest_rank(parts_of(updated, replicas))
-
-
-def distributed(task: Task, plan: Plan, mesh: Mesh) -> Task:
-    """The task on many GPUs: layers are shared, then cut into stages, then copied or in shards."""
-    if plan.tensor_parallel > 1:
-        split(task.model, plan, mesh[LAYERS])
-    if plan.expert_parallel > 1:
-        from validation.spread import spread
-
-        spread(task.model, plan, mesh.device)
-    replicated = partial(_replicated, plan=plan, mesh=mesh)
-    if plan.pipeline_parallel > 1:
-        from validation.pipeline import pipelined
-
-        task = pipelined(task, plan, mesh, replicated)
-    else:
-        task = replace(task, model=replicated(task.model))
-    note_together()
-    return task
-
-
-def _replicated(model: nn.Module, plan: Plan, mesh: Mesh) -> nn.Module:
-    """A model, or a stage of it, as each of its replicas has it."""
-    if mesh.axes.replicas == 1:
-        return model
-    match plan.data_parallel:
-        case DataParallel.DDP | DataParallel.DDP_VIEW | DataParallel.ZERO1:
-            view = plan.data_parallel is DataParallel.DDP_VIEW
-            along: Any = {"device_mesh": mesh[REPLICAS]} if plan.divides_layers else {}
-            if mesh.axes.pipeline > 1:
-                along = {"process_group": mesh[REPLICAS].get_group()}
-            made: Any = DistributedDataParallel(model, gradient_as_bucket_view=view, **along)
-            if isinstance(made.process_group, Ranks):
-                made.process_group.keeps_flat = True
-            # its timers are made for CUDA
-            made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
-            return made  # type: ignore[no-any-return]
-        case DataParallel.FSDP | DataParallel.ZERO2:
-            _shard(model, plan, mesh[REPLICAS])
-            return model
-        case other:
-            assert_never(other)
-
-
-def _shard(model: nn.Module, plan: Plan, mesh: Any) -> None:
-    """FSDP2 by block and root."""
-    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
-
-    policy = MixedPrecisionPolicy()
-    if plan.precision is Precision.MIXED:
-        policy = MixedPrecisionPolicy(half_type(plan), torch.float32)
-    blocks: Sequence[nn.Module] = [block for stack in layer_lists(model) for block in stack]
-    options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy}
-    if plan.data_parallel is DataParallel.ZERO2:
-        options["reshard_after_forward"] = False
-    if plan.cpu_offload:
-        options["offload_policy"] = CPUOffloadPolicy()
-    for module in (*blocks, model):
-        fully_shard(module, **options)
-
-
-def split(model: nn.Module, plan: Plan, mesh: Any) -> None:
-    """Each layer's products by shares; no GPU reads another's weights.
-
-    Raises:
-        InputError: for a class without projections of the names that are shared.
-    """
-    from torch.distributed.tensor import Shard, parallel
-
-    parts: Any = {"output_layouts": Shard(1), "use_local_output": False}
-    styles: dict[str, Callable[[], parallel.ParallelStyle]] = {
-        **dict.fromkeys(COLUMNS, parallel.ColwiseParallel),
-        **dict.fromkeys(
-            ROWS, partial(parallel.RowwiseParallel, **parts if plan.sequence_parallel else {})
-        ),
-        **(between_products() if plan.sequence_parallel else {}),
-    }
-    paths = [path for path, _ in model.named_modules() if path.rpartition(".")[2] in styles]
-    if not paths:
-        rule = f"{type(model).__name__} has no projections of the names that are shared"
-        raise InputError("tensor_parallel", plan.tensor_parallel, rule)
-    shares = {path: styles[path.rpartition(".")[2]]() for path in paths}
-    parallel.parallelize_module(model, mesh, shares, src_data_rank=None)
-
-
-def between_products() -> dict[str, Callable[[], Any]]:
-    """The styles of modules whose tokens are split, by the ends of their paths.
-
-    torchtitan splits a Llama so; here the tables of embeddings and output layer stay whole.
-    """
-    from torch.distributed.tensor import Replicate, Shard, parallel
-
-    whole: Any = {"input_layouts": Shard(1), "desired_input_layouts": Replicate()}
-    given: Any = {
-        "input_kwarg_layouts": {"hidden_states": Shard(1)},
-        "desired_input_kwarg_layouts": {"hidden_states": Replicate()},
-    }
-    cut: Any = {"output_layouts": Replicate(), "desired_output_layouts": Shard(1)}
-    norms = ("input_layernorm", "post_attention_layernorm", "norm")
-    return {
-        "embed_tokens": partial(parallel.PrepareModuleOutput, **cut, use_local_output=False),
-        **dict.fromkeys(norms, parallel.SequenceParallel),
-        "self_attn": partial(parallel.PrepareModuleInput, **given),
-        "mlp": partial(parallel.PrepareModuleInput, **whole),
-        "lm_head": partial(parallel.PrepareModuleInput, **whole, use_local_output=True),
-    }
-
-
-def quiet(model: nn.Module, last: bool) -> AbstractContextManager[None]:
-    """A context in which DDP reduces no gradients, for all micro-steps but the last."""
-    if isinstance(model, DistributedDataParallel) and not last:
-        return model.no_sync()
-    return nullcontext()
 
 
 def own(tensor: torch.Tensor) -> torch.Tensor:

@@ -18,8 +18,13 @@ Row = dict[str, Any]
 def read_rows(device: str = "*", folder: Path = FOLDER) -> Iterator[Row]:
     """Every complete row of the device's files, in the order of the files' names."""
     for path in sorted(folder.glob(f"{device}-*.jsonl")):
-        for line in path.read_text().splitlines():
-            yield json.loads(line)
+        yield from read_lines(path)
+
+
+def read_lines(path: Path) -> Iterator[Row]:
+    """The whole rows of a file; a crash can leave a last line unfinished."""
+    text = path.read_text()
+    yield from map(json.loads, text[: text.rfind("\n") + 1].splitlines())
 
 
 class RowFile:

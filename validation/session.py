@@ -14,6 +14,7 @@ from validation.chunked_loss import chunk_loss
 from validation.configuration import Configuration
 from validation.context import divided
 from validation.counting_device import AMPERE, RAM_DEVICE, Place, counting_gpu
+from validation.distributed import distributed, fullest
 from validation.ledger import Ledger, Step
 from validation.mesh import REPLICAS, Mesh, axes_of
 from validation.models import Task, build_task, check_model
@@ -21,7 +22,7 @@ from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.paged import ManagedMemory, managed_memory
-from validation.ranks import Ranks, distributed, fullest, ranks
+from validation.ranks import Ranks, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
 from validation.steps import Outputs, Watcher, autocast_for, enable_checkpointing, kernels, run_step

@@ -16,21 +16,38 @@ from transformers.distributed.configuration_utils import DistributedConfig
 from calculator.plan import Plan
 from calculator.techniques.expert_parallel import rows_received
 from validation.configuration import Configuration
+from validation.mesh import Mesh, is_sharded
 from validation.ranks import Ranks
 
+SHARDS: Final = "transformers.distributed.mixin.apply_fully_sharded_data_parallelism"
 COUNTS: Final = "transformers.distributed.expert_parallel.all_to_all_single"
 
 
-def spread(model: Any, plan: Plan, device: str) -> None:
-    """Each layer's experts in whole shares; every other weight is whole on each rank."""
-    gpus = plan.expert_parallel
+def spread(model: Any, plan: Plan, mesh: Mesh, options: dict[str, Any]) -> None:
+    """Each layer's experts in whole shares; every other weight is whole on each rank.
+
+    Where replicas have shards, experts are a unit of FSDP of their own, as transformers makes them.
+    """
+    from torch.distributed.fsdp import fully_shard
+
+    gpus, replicas = plan.expert_parallel, mesh.axes.replicas if is_sharded(plan) else 1
     asked = DistributedConfig(
-        tp_size=gpus, ep_size=gpus, tp_plan=dict.fromkeys(model.tp_plan, "replicate")
+        tp_size=gpus,
+        ep_size=gpus,
+        tp_plan=dict.fromkeys(model.tp_plan, "replicate"),
+        fsdp_size=mesh.axes.replicas,
     )
     # what the counting device adds to PyTorch would be taken for the processes' accelerator
-    with patch("torch._C._get_accelerator", lambda *_: torch.device(device)):
+    with patch("torch._C._get_accelerator", lambda *_: torch.device(mesh.device)):
         asked, _, meshes = type(model).prepare_distribute_model(asked)
-    type(model).maybe_distribute_model(model, asked, meshes)
+    with patch(SHARDS, lambda model, *_: model):
+        type(model).maybe_distribute_model(model, asked, meshes)
+    if replicas > 1:
+        _, rules, _ = model._resolve_parallel_plans(asked)
+        for path, module in model.named_modules():
+            if rules.get(path) == "ep_dispatch_experts":
+                whole = {"reshard_after_forward": True}
+                fully_shard(module, mesh=meshes.get_mesh("efsdp"), **options | whole)
 
 
 def _default_group() -> dist.ProcessGroup:

@@ -11,10 +11,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import masking_utils
 
 from calculator.plan import Attention, Checkpointing, Loop, Plan, Precision
+from validation.distributed import quiet
 from validation.models import Task, half_type
 from validation.optimizers import Updater
 from validation.pipeline import PipelineTask
-from validation.ranks import quiet
 from validation.results import kept_results
 from validation.storage import Phase
 

@@ -23,6 +23,7 @@ from validation.counting_device import Log, Place, counting_gpu
 from validation.measure import measure, measure_rank
 from validation.models import build_task
 from validation.pipeline import Part
+from validation.mesh import Axes, axes_of
 from validation.ranks import ranks
 from validation.rows import Row
 from validation.session import Unwatched, session
@@ -276,7 +277,7 @@ def parts_by_torch(words: str) -> list[list[int]]:
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     configuration = parse(words.split())
-    with counting_gpu(), ranks(configuration.resolved, "cuda"):
+    with counting_gpu(), ranks(axes_of(configuration.resolved), "cuda"):
         model = build_task(configuration, "cuda").model
         optimizer: Any = ZeroRedundancyOptimizer(
             model.parameters(), optimizer_class=torch.optim.SGD, lr=1.0
@@ -297,7 +298,7 @@ def interleaved_orders() -> list[list[Any]]:
 
     found: list[list[Any]] = []
     for gpus, own, count in product(range(2, 6), range(2, 4), range(1, 13)):
-        with ranks(Plan(pipeline_parallel=gpus), "cpu"):
+        with ranks(Axes(gpus, 1, 1), "cpu"):
             stages: list[Any] = [
                 pipelining.PipelineStage(
                     torch.nn.Linear(1, 1), place * gpus, own * gpus, torch.device("cpu")

@@ -25,7 +25,9 @@ from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
 from validation.models import build_task
 from validation.paged import managed_memory
-from validation.ranks import Ranks, fullest, ranks
+from validation.distributed import fullest
+from validation.mesh import axes_of
+from validation.ranks import Ranks, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
 
@@ -48,7 +50,7 @@ def counted_peak(words: str) -> dict[str, int]:
         stack.enter_context(counting_gpu())
         plan = configuration.resolved
         rank = _fullest(configuration.architecture, plan)
-        group = stack.enter_context(ranks(plan, "cuda", rank))
+        group = stack.enter_context(ranks(axes_of(plan), "cuda", rank))
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         stack.enter_context(finite(counting=True))
         stack.enter_context(exchanged_evenly(configuration))

@@ -1,0 +1,184 @@
+"""A model on many GPUs: layers shared, cut into stages, copied or in shards, in this order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final, assert_never
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.layers.ring import place_of
+from calculator.parameters import parameter_tensors
+from calculator.plan import BaseBits, DataParallel, Plan, Precision
+from calculator.techniques.tensor_parallel import COLUMNS, ROWS
+from calculator.techniques.zero import fullest_rank, parts_of
+from validation.mesh import LAYERS, REPLICAS, Mesh, axes_of
+from validation.models import Task, half_type, layer_lists
+from validation.ranks import Ranks, note_together
+
+# the ends of paths of linear layers that peft puts beside an adapter of its default name
+BASE: Final = ".base_layer"
+FIRST, SECOND = ".lora_A.default", ".lora_B.default"
+
+
+def fullest(architecture: Architecture, plan: Plan) -> int:
+    """The replica to measure: the first, or where they differ the one that holds the most."""
+    if plan.context_parallel > 1:
+        return place_of(plan.context_parallel)
+    replicas = axes_of(plan).replicas
+    if replicas == 1 or plan.data_parallel is not DataParallel.ZERO1:
+        return 0
+    tensors = parameter_tensors(architecture, plan)
+    updated = [item for item in tensors if item.trained or not plan.lora]
+    return fullest_rank(parts_of(updated, replicas))
+
+
+def distributed(task: Task, plan: Plan, mesh: Mesh) -> Task:
+    """The task on many GPUs: layers are shared, then cut into stages, then copied or in shards."""
+    if plan.tensor_parallel > 1:
+        split(task.model, plan, mesh[LAYERS])
+    if plan.expert_parallel > 1:
+        from validation.spread import spread
+
+        spread(task.model, plan, mesh, _fsdp_options(plan))
+    replicated = partial(_replicated, plan=plan, mesh=mesh)
+    if plan.pipeline_parallel > 1:
+        from validation.pipeline import pipelined
+
+        task = pipelined(task, plan, mesh, replicated)
+    else:
+        task = replace(task, model=replicated(task.model))
+    note_together()
+    return task
+
+
+def _replicated(model: nn.Module, plan: Plan, mesh: Mesh) -> nn.Module:
+    """A model, or a stage of it, as each of its replicas has it."""
+    if mesh.axes.replicas == 1:
+        return model
+    match plan.data_parallel:
+        case DataParallel.DDP | DataParallel.DDP_VIEW | DataParallel.ZERO1:
+            view = plan.data_parallel is DataParallel.DDP_VIEW
+            along: Any = {"device_mesh": mesh[REPLICAS]} if plan.divides_layers else {}
+            if mesh.axes.pipeline > 1:
+                along = {"process_group": mesh[REPLICAS].get_group()}
+            made: Any = DistributedDataParallel(model, gradient_as_bucket_view=view, **along)
+            if isinstance(made.process_group, Ranks):
+                made.process_group.keeps_flat = True
+            # its timers are made for CUDA
+            made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
+            return made  # type: ignore[no-any-return]
+        case DataParallel.FSDP | DataParallel.ZERO2:
+            _shard(model, plan, mesh[REPLICAS])
+            return model
+        case other:
+            assert_never(other)
+
+
+def _shard(model: nn.Module, plan: Plan, mesh: Any) -> None:
+    """FSDP2 by block and root."""
+    from torch.distributed.fsdp import fully_shard
+
+    blocks: Sequence[nn.Module] = [block for stack in layer_lists(model) for block in stack]
+    for module in (*blocks, model):
+        fully_shard(module, mesh=mesh, **_fsdp_options(plan))
+
+
+def _fsdp_options(plan: Plan) -> dict[str, Any]:
+    """What a plan's data parallelism asks of FSDP2."""
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy
+
+    options: dict[str, Any] = {}
+    if plan.precision is Precision.MIXED:
+        options["mp_policy"] = MixedPrecisionPolicy(half_type(plan), torch.float32)
+    if plan.data_parallel is DataParallel.ZERO2:
+        options["reshard_after_forward"] = False
+    if plan.cpu_offload:
+        options["offload_policy"] = CPUOffloadPolicy()
+    return options
+
+
+def split(model: nn.Module, plan: Plan, mesh: Any) -> None:
+    """Each layer's products by shares; no GPU reads another's weights.
+
+    Raises:
+        InputError: for a class without projections of the names that are shared, and for packed
+            weights, whose rows are no longer those of the matrix.
+    """
+    from torch.distributed.tensor import parallel
+
+    if plan.quantization is not BaseBits.NONE:
+        rule = "ColwiseParallel and RowwiseParallel cut no packed weights: must be none"
+        raise InputError("quantization", plan.quantization, rule)
+    styles = _styles(plan)
+    names = {name for name, _ in model.named_modules()}
+    shares: dict[str, Any] = {}
+    for path in names:
+        made = styles.get(path.rpartition(".")[2])
+        if made is not None:
+            shares |= dict(_with_adapter(path, made(), names))
+    if not shares:
+        rule = f"{type(model).__name__} has no projections of the names that are shared"
+        raise InputError("tensor_parallel", plan.tensor_parallel, rule)
+    parallel.parallelize_module(model, mesh, shares, src_data_rank=None)
+
+
+def _styles(plan: Plan) -> dict[str, Callable[[], Any]]:
+    """The styles of modules by the ends of their paths."""
+    from torch.distributed.tensor import Shard, parallel
+
+    parts: Any = {"output_layouts": Shard(1), "use_local_output": False}
+    given = parts if plan.sequence_parallel else {}
+    return {
+        **dict.fromkeys(COLUMNS, parallel.ColwiseParallel),
+        **dict.fromkeys(ROWS, partial(parallel.RowwiseParallel, **given)),
+        **(between_products() if plan.sequence_parallel else {}),
+    }
+
+
+def _with_adapter(path: str, style: Any, names: set[str]) -> Iterator[tuple[str, Any]]:
+    """The style of a module; an adapter's product beside it is shared where its weight is cut."""
+    from torch.distributed.tensor import parallel
+
+    if path + BASE not in names:
+        yield path, style
+        return
+    yield path + BASE, style
+    by_rows = isinstance(style, parallel.RowwiseParallel)
+    yield path + (FIRST if by_rows else SECOND), style
+
+
+def between_products() -> dict[str, Callable[[], Any]]:
+    """The styles of modules whose tokens are split, by the ends of their paths.
+
+    torchtitan splits a Llama so; here the tables of embeddings and output layer stay whole.
+    """
+    from torch.distributed.tensor import Replicate, Shard, parallel
+
+    whole: Any = {"input_layouts": Shard(1), "desired_input_layouts": Replicate()}
+    given: Any = {
+        "input_kwarg_layouts": {"hidden_states": Shard(1)},
+        "desired_input_kwarg_layouts": {"hidden_states": Replicate()},
+    }
+    cut: Any = {"output_layouts": Replicate(), "desired_output_layouts": Shard(1)}
+    norms = ("input_layernorm", "post_attention_layernorm", "norm")
+    return {
+        "embed_tokens": partial(parallel.PrepareModuleOutput, **cut, use_local_output=False),
+        **dict.fromkeys(norms, parallel.SequenceParallel),
+        "self_attn": partial(parallel.PrepareModuleInput, **given),
+        "mlp": partial(parallel.PrepareModuleInput, **whole),
+        "lm_head": partial(parallel.PrepareModuleInput, **whole, use_local_output=True),
+    }
+
+
+def quiet(model: nn.Module, last: bool) -> AbstractContextManager[None]:
+    """A context in which DDP reduces no gradients, for all micro-steps but the last."""
+    if isinstance(model, DistributedDataParallel) and not last:
+        return model.no_sync()
+    return nullcontext()
