@@ -86,7 +86,8 @@ def _pack(model: Any, plan: Plan) -> None:
         made.bias = module.bias
         parent, _, name = path.rpartition(".")
         setattr(model.get_submodule(parent), name, made)
-    del module, made
+        del made
+    del module
     gc.collect()  # the modules that were replaced
     model.is_loaded_in_4bit = model.is_quantized = True
     if plan.precision in (Precision.FP32, Precision.AMP):

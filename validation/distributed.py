@@ -46,7 +46,8 @@ def distributed(task: Task, plan: Plan, mesh: Mesh) -> Task:
     if plan.expert_parallel > 1:
         from validation.spread import spread
 
-        spread(task.model, plan, mesh, _fsdp_options(plan))
+        inner: Any = task.model.get_base_model() if plan.lora else task.model  # type: ignore[operator]
+        spread(inner, plan, mesh, _fsdp_options(plan))
     replicated = partial(_replicated, plan=plan, mesh=mesh)
     if plan.pipeline_parallel > 1:
         from validation.pipeline import pipelined

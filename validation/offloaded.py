@@ -54,6 +54,7 @@ def _counted_copies(moved: Moved) -> Callable[..., torch.Tensor]:
     plain = torch.Tensor.to
 
     def to(tensor: torch.Tensor, *words: Any, **options: Any) -> torch.Tensor:
+        options.pop("non_blocking", None)  # it would ask CUDA for pinned RAM
         made = plain(tensor, *words, **options)
         if made.device != tensor.device:
             if made.device.type == "cpu":

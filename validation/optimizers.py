@@ -268,7 +268,13 @@ def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> 
     """Makes the plan's optimizer; Muon is told which of the parameters are its own."""
     if plan.optimizer is Optimizer.MUON:
         hidden = hidden_matrices(model, parameters)
-        return partial(MuonAndAdamW, hidden=hidden, **_implementation(plan))
+        inside = {id(each): is_one for each, is_one in zip(parameters, hidden, strict=True)}
+
+        def muon(tensors: Sequence[torch.Tensor]) -> MuonAndAdamW:  # all of them, or a single one
+            own = hidden if len(tensors) > 1 else [inside[id(tensors[0])]]
+            return MuonAndAdamW(tensors, own, **_implementation(plan))
+
+        return muon
     make = optimizer_for(plan)
     return lambda tensors: make(by_mesh(tensors))
 

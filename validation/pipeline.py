@@ -3,8 +3,9 @@
 What a stage receives are buffers that it allocates itself, one for each micro-batch, in the first
 step; the process group leaves them as they are, and notes what is sent. As the works of NCCL and
 gloo do, those of what is sent hold its tensor. A stage runs the class's own base model with its
-layers only: the first has the embeddings, and the last the final norm, the output layer and the
-loss. Each of several stages on one GPU has its own base model, with its own tables of positions.
+layers only: the first has the embeddings, and the last is the class itself, with the final norm and
+the output layer, before the loss. Each of several stages on one GPU has its own base model, with
+its own tables of positions.
 
 Autocast is around a stage's forward pass and around the loss, so that each micro-batch has 16-bit
 copies of its own.
@@ -24,8 +25,6 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed import pipelining
 
-from calculator.models.model import CausalModel
-from calculator.models.registry import TYPES
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.techniques.pipeline import layers_of, stages_on
 from validation.mesh import PIPELINE, Mesh
@@ -47,26 +46,30 @@ class Part(nn.Module):
 
     def __init__(self, model: Any, place: int, stages: int) -> None:
         super().__init__()
-        known = TYPES[model.config.model_type]
-        assert issubclass(known, CausalModel)
-        inner, tokens, layers, norm = known.names_inside
-        base = _apart(getattr(model, inner))
+        self.is_first, self.is_last = place == 0, place == stages - 1
+        self.place = place
+        causal, base = _copies(model)
+        names = [name for name, _ in base.named_children()]
+        layers = next(n for n in names if isinstance(getattr(base, n), nn.ModuleList))
+        before, after = names[: names.index(layers)], names[names.index(layers) + 1 :]
+        self.tokens = next(n for n in before if isinstance(getattr(base, n), nn.Embedding))
         whole = getattr(base, layers)
         own = layers_of(len(whole), stages, place)
-        self.place = place
-        self.is_first, self.is_last = place == 0, place == stages - 1
         setattr(base, layers, whole[own.start : own.stop])
         _tell_kinds(base, own)
         if not self.is_first:
-            setattr(base, tokens, None)
-            _take_as_it_is(base)
+            _take_as_it_is(base, self.tokens, before)
         if not self.is_last:
+            norm = next(n for n in after if "norm" in n or n.startswith("ln_"))
             setattr(base, norm, nn.Identity())
         self.base = base
-        self.head = model.lm_head if self.is_last else None
-        self.scaling = getattr(model.config, "logits_scaling", None)  # Granite's
-        self.tokens = tokens
+        self.causal = causal if self.is_last else None
         self.autocast: Callable[[], Any] = nullcontext
+
+    @property
+    def head(self) -> nn.Module | None:
+        """The output layer."""
+        return None if self.causal is None else self.causal.get_output_embeddings()
 
     @property
     def table(self) -> torch.Tensor | None:
@@ -78,11 +81,20 @@ class Part(nn.Module):
         """Token ids or hidden states -> hidden states or logits."""
         given = {"input_ids" if self.is_first else "inputs_embeds": x}
         with self.autocast():
-            hidden: torch.Tensor = self.base(**given, use_cache=False).last_hidden_state
-            if self.head is None:
-                return hidden
-            logits: torch.Tensor = self.head(hidden)
-            return logits if self.scaling is None else logits / self.scaling
+            if self.causal is None:
+                return self.base(**given, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
+            return self.causal(**given, use_cache=False).logits  # type: ignore[no-any-return]
+
+
+def _copies(model: Any) -> tuple[Any, Any]:
+    """A causal model and its base model, whose parts can go without the original's."""
+    causal = base = _copy(model)
+    for name in (model.base_model_prefix, "decoder"):
+        if hasattr(base, name):
+            inner = _copy(getattr(base, name))
+            setattr(base, name, inner)
+            base = inner
+    return causal, base
 
 
 class _Zero(nn.Module):
@@ -92,28 +104,34 @@ class _Zero(nn.Module):
         super().__init__()
         self.dtype = dtype
 
-    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+    def forward(self, positions: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         """(1, tokens) -> ()."""
         return torch.zeros((), dtype=self.dtype, device=positions.device)
 
 
-def _take_as_it_is(base: Any) -> None:
+def _take_as_it_is(base: Any, tokens: str, before: list[str]) -> None:
     """Let a later stage's base model give its first layer what it receives."""
-    if hasattr(base, "wpe"):
-        base.wpe, base.drop = _Zero(base.wpe.weight.dtype), nn.Identity()
-    if hasattr(base, "embedding_multiplier"):
+    for name in before:
+        module = getattr(base, name)
+        if name == tokens:
+            setattr(base, name, None)
+        elif isinstance(module, nn.Embedding):
+            setattr(base, name, _Zero(module.weight.dtype))
+        elif not name.startswith("rotary"):
+            setattr(base, name, nn.Identity())
+    if hasattr(base, "embedding_multiplier"):  # Granite's
         base.embedding_multiplier = 1.0
 
 
-def _apart(base: Any) -> Any:
-    """The same base model with tables of positions of its own, of which others' parts can go."""
-    made = copy.copy(base)
-    made._modules = dict(base._modules)
-    made.config = copy.copy(base.config)
-    if hasattr(base, "rotary_emb"):
-        made.rotary_emb = copy.copy(base.rotary_emb)
+def _copy(model: Any) -> Any:
+    """The same model with tables of positions of its own, of which others' parts can go."""
+    made = copy.copy(model)
+    made._modules = dict(model._modules)
+    made.config = copy.copy(model.config)
+    if hasattr(model, "rotary_emb"):
+        made.rotary_emb = copy.copy(model.rotary_emb)
         made.rotary_emb._buffers = {
-            name: table.clone() for name, table in base.rotary_emb.named_buffers(recurse=False)
+            name: table.clone() for name, table in model.rotary_emb.named_buffers(recurse=False)
         }
     return made
 
