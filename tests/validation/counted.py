@@ -21,9 +21,9 @@ from validation.configuration import Configuration, parse
 from validation.contribution import contribute
 from validation.counting_device import Log, Place, counting_gpu
 from validation.measure import measure, measure_rank
+from validation.mesh import Axes, axes_of
 from validation.models import build_task
 from validation.pipeline import Part
-from validation.mesh import Axes, axes_of
 from validation.ranks import ranks
 from validation.rows import Row
 from validation.session import Unwatched, session

@@ -23,10 +23,10 @@ from calculator.program.write import Form, write_program
 from tests.validation.counted import StandInAllocator
 from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
-from validation.models import build_task
-from validation.paged import managed_memory
 from validation.distributed import fullest
 from validation.mesh import axes_of
+from validation.models import build_task
+from validation.paged import managed_memory
 from validation.ranks import Ranks, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
