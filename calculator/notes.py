@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.autograd.mode import AMPERE
 from calculator.models.registry import type_of
-from calculator.parameters import count_active, count_parameters
+from calculator.parameters import count_active, count_in_experts, count_parameters
 from calculator.plan import (
     ActivationOffload,
     Attention,
@@ -24,6 +24,8 @@ from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
 from calculator.techniques.chunked_loss import chunk_note
 from calculator.techniques.gradient_scaler import scaler_note
 from calculator.techniques.paged import paged_note
+from calculator.techniques.quantization import packed_bytes
+from calculator.units import format_bytes
 
 
 def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
@@ -47,6 +49,8 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             count(architecture, whole) for count in (count_parameters, count_active)
         )
         yield f"Each token uses {active:,} of {parameters:,} parameters: give `compute` the former."
+        if plan.quantization is not BaseBits.NONE and model.fused_experts:
+            yield _experts_note(architecture, plan)
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
         yield f"{model.title}'s class in transformers only has eager attention, which is counted."
     if _falls_to_math(architecture, plan):
@@ -65,6 +69,21 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             f"Counted with sequences of {USUAL_LENGTH:,} tokens; the model takes up to "
             f"{architecture.sequence_length:,}."
         )
+
+
+def _experts_note(architecture: Architecture, plan: Plan) -> str:
+    """What 4 bits would save where experts are linear layers, as they are before transformers 5.
+
+    Source: transformers (quantizers/quantizer_bnb_4bit.py; models/mixtral, 4.48 and 5.0)
+    """
+    elements = count_in_experts(architecture, plan)
+    whole = elements * plan.weight_bytes
+    packed = packed_bytes(elements, double=plan.quantization.is_double)
+    return (
+        "bitsandbytes packs linear layers, which transformers 5 no longer makes of experts: they "
+        f"are counted whole, {format_bytes(whole)}. In transformers 4 they are linear layers, and "
+        f"take {format_bytes(packed)} in 4 bits."
+    )
 
 
 def _falls_to_math(architecture: Architecture, plan: Plan) -> bool:

@@ -133,6 +133,16 @@ def count_parameters(architecture: Architecture, plan: Plan) -> int:
     return sum(item.elements * item.copies for item in parameter_tensors(architecture, plan))
 
 
+def count_in_experts(architecture: Architecture, plan: Plan) -> int:
+    """Number of elements in the weights of all experts."""
+    numbers = numbers_of(architecture, plan)
+    return sum(
+        copies * prod(number_of(size, numbers) for size in item.shape)
+        for item, copies in counted_of(architecture, plan)
+        if isinstance(item, Parameter) and item.chosen is not None
+    )
+
+
 def count_active(architecture: Architecture, plan: Plan) -> int:
     r"""Number of elements in the weights used by one token: all except those of other experts.
 

@@ -14,7 +14,7 @@ from calculator.autograd.dtypes import FLOAT32, UINT8, DType
 from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.layer import Layer
-from calculator.layers.packed import Packed
+from calculator.layers.packed import BLOCK, OUTER_BLOCK, Packed
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured
 
@@ -43,6 +43,18 @@ class Quantization:
             del layer.weight
             if layer.bias is not None and self.format is not FLOAT32:
                 layer.bias.dtype = self.format
+
+
+def packed_bytes(elements: int, *, double: bool) -> int:
+    """Bytes of weights in 4 bits with their scales, as one tensor.
+
+    >>> packed_bytes(4096 * 4096, double=False) / (4096 * 4096)  # 4 bits, and 32 for 64 of them
+    0.5625
+
+    Source: qlora (section 3), bitsandbytes (functional.py, quantize_4bit)
+    """
+    scales = -(-elements // BLOCK)
+    return elements // 2 + (scales + 4 * -(-scales // OUTER_BLOCK) if double else 4 * scales)
 
 
 def check_quantization(value: str, rank: int, family: str) -> None:

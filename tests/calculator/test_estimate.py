@@ -252,6 +252,20 @@ def test_gpt_j_says_that_eager_attention_is_counted() -> None:
     assert not any("eager" in note for note in eager.notes)
 
 
+def test_packed_weights_without_experts_say_what_packed_experts_would_take() -> None:
+    # Mixtral's paper: 32 layers, 8 experts of 3 matrices, 4,096 x 14,336; qlora's section 3: 0.5
+    # bytes an element and 4 for a block of 64
+    elements = 32 * 8 * 3 * 4096 * 14336
+    whole, packed = elements * 2 / 2**30, elements * (0.5 + 4 / 64) / 2**30
+    words = {"lora": 8, "quantization": "nf4", "precision": "half"}
+    (note,) = (
+        note
+        for note in estimate(MODELS["mistralai/Mixtral-8x7B-v0.1"], Plan.parse(words)).notes
+        if "transformers 4" in note
+    )
+    assert f"{whole:.1f} GiB" in note and f"{packed:.1f} GiB" in note
+
+
 def test_a_longer_sequence_than_learned_positions_is_told() -> None:
     notes = estimate(MODELS["gpt2-s"], Plan(sequence_length=2048)).notes
     assert any("1,024 learned positions" in note and "2,048" in note for note in notes)
