@@ -92,7 +92,7 @@ def _shard(model: nn.Module, plan: Plan, mesh: Any) -> None:
 
 
 def _fsdp_options(plan: Plan) -> dict[str, Any]:
-    """What a plan's data parallelism asks of FSDP2."""
+    """Options of FSDP2 for a plan's data parallelism."""
     from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy
 
     options: dict[str, Any] = {}
