@@ -72,7 +72,7 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
 
 
 def _experts_note(architecture: Architecture, plan: Plan) -> str:
-    """What 4 bits would save where experts are linear layers, as they are before transformers 5.
+    """A note on experts that are linear layers, which they are before transformers 5.
 
     Source: transformers (quantizers/quantizer_bnb_4bit.py; models/mixtral, 4.48 and 5.0)
     """
