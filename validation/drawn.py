@@ -87,6 +87,8 @@ def _plans(draw: random.Random) -> Iterator[Configuration]:
         for _ in range(draw.choice(COUNTS)):
             (field,) = draw.choices([*options], weights)
             _add(draw, values, field, _value(draw, options[field]))
+        for field in [*values]:  # a later one may have taken the place of what it needs
+            _add(draw, values, field, values[field])
         depth = draw.choice(LAYERS_OF_OLDER) if name in OLDER else None
         _size(draw, name, values)
         try:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import torch
 import transformers
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import OffloadWrapper
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.auto import modeling_auto
 
@@ -20,6 +21,7 @@ from validation.configuration import Configuration
 from validation.reversible import make_reversible
 from validation.subject import Subject
 
+LAYERS: Final = (GradientCheckpointingLayer, OffloadWrapper)
 OnLogits = Callable[[torch.Tensor], None]
 Watch = Callable[[OnLogits], AbstractContextManager[None]]
 
@@ -168,7 +170,7 @@ def _share(plan: Plan, model: Any) -> None:
 def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
     """The model's stacks of layers."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    return [item for item in lists if item and isinstance(item[0], GradientCheckpointingLayer)]
+    return [item for item in lists if item and isinstance(item[0], LAYERS)]
 
 
 def watcher_of(model: Any) -> Watch:

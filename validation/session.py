@@ -27,6 +27,7 @@ from validation.scaled import finite
 from validation.spread import exchanged_evenly
 from validation.steps import Outputs, Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
+from validation.together import check_together
 
 
 class Unwatched:
@@ -207,3 +208,4 @@ def check(configuration: Configuration) -> None:
     plan = configuration.asked
     optimizer_for(plan)
     check_model(configuration)
+    check_together(plan)
