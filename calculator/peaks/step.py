@@ -131,16 +131,13 @@ def finish(begun: Begun) -> Tape:
     begun.loss = begun.root = None
     assert loss is not None, "it was finished before"
     t.end_autocast()
-    if t.sharder is None or root is None:
-        scales = begun.step.mode.scales_loss
-        scaled = op.multiply(loss, t.constant((), FLOAT32)) if scales else loss
-        engine.backward([scaled], [t.like(scaled)])
-        t.ledger.let_go()
-        return t
-    gradient = t.like(loss)
-    t.sharder.turn(root)
-    engine.backward([loss], [gradient])
-    t.sharder.end(root)
+    scaled = op.multiply(loss, t.constant((), FLOAT32)) if begun.step.mode.scales_loss else loss
+    gradient = t.like(scaled)
+    if t.sharder is not None and root is not None:
+        t.sharder.turn(root)
+    engine.backward([scaled], [gradient])
+    if t.sharder is not None and root is not None:
+        t.sharder.end(root)
     t.ledger.let_go()
     return t
 
