@@ -14,6 +14,7 @@ from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import Attention, Checkpointing
 from calculator.autograd.sizes import ONE, Size, rounded_up
+from calculator.layers.ring import ring_attention
 
 # the weighted sum, and the probabilities where the code hands them on
 Attended = tuple[Tensor, Tensor | None]
@@ -21,8 +22,12 @@ Core = Callable[[Tensor, Tensor, Tensor], Attended]
 
 
 def heads_of(x: Tensor, heads: Size, width: Size) -> Tensor:
-    """(batch, length, heads * width) -> (batch, heads, length, width), the same bytes."""
-    return op.transpose(op.view(x, *x.shape[:-1], heads, width), 1, 2)
+    """(batch, length, heads * width) -> (batch, heads, length, width), the same bytes.
+
+    The gradients of a ring lie head by head, and are copied.
+    """
+    regrouped = op.regrouped if x.tape.mode.context > 1 else op.view
+    return op.transpose(regrouped(x, *x.shape[:-1], heads, width), 1, 2)
 
 
 def joined(x: Tensor) -> Tensor:
@@ -90,6 +95,9 @@ def without_dropout(core: Core) -> Core:
 
 def fused_core(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
     """Flash in 16 bits without a mask, otherwise the memory-efficient kernel."""
+    q, k, v = (q.tape.lower(x) for x in (q, k, v))
+    if q.tape.mode.context > 1:
+        return ring_attention(q, k, v)
     if q.tape.mode.kernel(masked=bias is not None) is Attention.FLASH:
         if q.tape.mode.padded_heads:
             return padded_flash(q, k, v)
@@ -181,6 +189,7 @@ def math_core(
     before: then they are `repeated`. A single head that is only `seen` by all others is copied
     where it becomes wider or is scaled; values that are in 32 bits already, by their product.
     """
+    q, k, v = (q.tape.lower(x) for x in (q, k, v))
     # what the kernel holds dies before its output is copied
     out = _math_output(q, k, v, mask, side_by_side, grouped, repeated, seen)
     return op.copy(out), None

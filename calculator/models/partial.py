@@ -27,6 +27,7 @@ from calculator.layers.attention import (
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.grouped import GroupedAttention, Heads, Held, head_by_head
 from calculator.layers.layer import Unary
+from calculator.layers.ring import ring_attention
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
@@ -78,7 +79,7 @@ class PartialAttention(GroupedAttention):
             q, k, v = op.split(op.transpose(fused, 1, 2), HEAD, HEAD, HEAD)
             return q, k, v
         q, k = (self.heads_of(layer(x), HEADS) for layer in (self.query, self.key))
-        copied = self.kernel(x.tape.mode, None) in (Attention.EAGER, Attention.MATH)
+        copied = self.copies(x.tape.mode, None)
         return q, k, self.heads_of(self.value(x), HEADS, copied=copied)
 
     def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
@@ -88,6 +89,8 @@ class PartialAttention(GroupedAttention):
         if kernel is Attention.EAGER:
             return eager_core(q, k, v, (mask,), wide=True, side_by_side=True)
         narrow_q, narrow_k, narrow_v = (q.tape.lower(x) for x in (q, k, v))
+        if q.tape.mode.context > 1:
+            return ring_attention(narrow_q, narrow_k, narrow_v), None
         if kernel is Attention.MATH:
             causal = q.tape.empty((q.shape[2], q.shape[2]), FLOAT32)
             return math_core(narrow_q, narrow_k, narrow_v, causal, side_by_side=True)

@@ -16,6 +16,7 @@ from calculator.parameters import ParameterTensor
 from calculator.plan import Plan, Precision
 from calculator.states import Statics
 from calculator.techniques.fsdp import Flat
+from calculator.techniques.gradient_scaler import kept_bytes, update_beside
 
 CPU_OFFLOAD_NOTE: Final = (
     "All shards, their gradients and states are in RAM, and the update is computed there. With "
@@ -53,7 +54,9 @@ def in_ram(
         gradients=0,
         ram_weights=sum(_pinned(shards, plan)),
         ram_gradients=sum(_pinned(trained, plan)),
-        ram_optimizer=static.optimizer,
+        optimizer=kept_bytes(plan),
+        update=update_beside(0, plan, from_torch=True) if plan.gradient_scaler else 0,
+        ram_optimizer=static.optimizer - kept_bytes(plan),
         ram_update=static.update,
         to_ram=to_ram * plan.accumulation,
         to_gpu=to_gpu * plan.accumulation,
