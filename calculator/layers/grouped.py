@@ -240,6 +240,7 @@ class GroupedAttention(Mixer):
 
 def head_by_head(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Flash of queries that lie head by head: so does its output, whose tokens are then joined."""
+    q, k, v = (q.tape.lower(x) for x in (q, k, v))
     if q.tape.mode.padded_heads:
         return padded_flash(q, k, v)
     return op.copy(op.flash_attention(q, k, v, copied=1))

@@ -17,6 +17,7 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, INT64, DType
 from calculator.autograd.graph import Gradients, Made, Recorder, Tensor
 from calculator.autograd.ledger import CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL
+from calculator.autograd.mode import Costly
 from calculator.autograd.scratch import flash_width
 from calculator.autograd.sizes import (
     ONE,
@@ -55,8 +56,11 @@ def _trimmed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     t = q.tape
-    merger, last = _turns(q, k, v)
-    merger.rows = None  # they are kept beside the output
+    merger: _Merger | None = None
+    last: list[Tensor] = []
+    if not t.has_results:  # a checkpoint that keeps results has those of all turns
+        merger, last = _turns(q, k, v)
+        merger.rows = None  # they are kept beside the output
     out = t.operation(
         [q, k, v],
         q.shape,
@@ -65,6 +69,7 @@ def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         keeps=True,
         beside=[Made(q.shape[:3], FLOAT32), *RANDOM],
         special=partial(_backward, t, q.shape, k.shape, q.dtype),
+        costly=Costly.ATTENTION,
     )
     del merger, last  # held until here
     return out

@@ -80,6 +80,7 @@ def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
     mode = q.tape.mode
     if mode.attention is Attention.EAGER:
         return eager_core(q, k, v, (mask,), wide=True)
+    q, k, v = (q.tape.lower(x) for x in (q, k, v))
     added = None if mask is None else additive(mask, q)
     if mode.kernel(masked=mask is not None) is Attention.MATH:
         return math_core(q, k, v, added)
