@@ -10,7 +10,6 @@ from typing import Any
 
 from calculator.autograd.graph import Tensor
 from calculator.layers.attention import Attended
-from calculator.layers.layer import parameters_of
 from calculator.layers.stack import B, Stack
 
 
@@ -30,8 +29,7 @@ class HoldingStack(Stack[B]):
                 if self.is_checkpointed(t, position):
                     run = partial(t.checkpoint, run)
                 whole = partial(_held, run, held)
-                around = None if t.sharder is None else t.sharder.around
-                x = whole(x) if around is None else around(parameters_of(block), whole, x)
+                x = self.gathered(t, position, whole)(x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         return x, held.pop()
 

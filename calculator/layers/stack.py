@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from itertools import cycle
 from typing import Any, Generic, Self, TypeVar
 
-from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.errors import InputError
 from calculator.layers import reversible
 from calculator.layers.layer import Counted, Layer, parameters_of, walk
@@ -103,9 +103,29 @@ class Stack(Layer, Generic[B]):
                 run = partial(_with_context, block, handed)
                 if self.is_checkpointed(t, position):
                     run = partial(t.checkpoint, run)
-                x = run(x) if t.sharder is None else t.sharder.around(parameters_of(block), run, x)
+                x = self.gathered(t, position, run)(x)
         t.ledger.mark(self.name + t.turn, len(self.blocks), backward=False)
         return x
+
+    def beside(self, position: int) -> tuple[Parameter, ...]:
+        """Weights of a layer's own module that no block has, as T5's table of biases."""
+        del position
+        return ()
+
+    def units(self) -> list[list[Parameter]]:
+        """The weights of each layer's module, those of one kind by the same parameters."""
+        kinds = [parameters_of(kind) for kind in self.kinds]
+        pairs = zip(cycle(kinds), range(self.layers), strict=False)
+        return [[*weights, *self.beside(position)] for weights, position in pairs]
+
+    def gathered(
+        self, t: Recorder, position: int, run: Callable[[Tensor], Tensor]
+    ) -> Callable[[Tensor], Tensor]:
+        """The run of a layer, with its weights gathered around it where they are in shards."""
+        if t.sharder is None:
+            return run
+        weights = [*parameters_of(self.blocks[position]), *self.beside(position)]
+        return partial(t.sharder.around, weights, run)
 
     def is_checkpointed(self, t: Recorder, position: int) -> bool:
         """True if the layer of a position is computed again as a whole."""

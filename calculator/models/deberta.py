@@ -3,6 +3,7 @@
 Source: transformers (models/deberta_v2/modeling_deberta_v2.py).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -158,10 +159,10 @@ class KeepingStack(Stack[DebertaBlock]):
         held = [x]
         for position, block in enumerate(self.blocks):
             with t.in_layer(self.name, position):
+                run: Callable[[Tensor], Tensor] = partial(block, shared=shared)
                 if self.is_checkpointed(t, position):
-                    x = t.checkpoint(partial(block, shared=shared), x)
-                else:
-                    x = block(x, shared)
+                    run = partial(t.checkpoint, run)
+                x = self.gathered(t, position, run)(x)
             held.append(x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
         del held

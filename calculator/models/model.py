@@ -145,9 +145,7 @@ class Model(Layer, ABC):
 
     def outside(self) -> list[Parameter]:
         """The weights outside of all stacks, each once."""
-        inside = {
-            item for _, stack in self.stacks() for block in stack.kinds for item, _ in walk(block)
-        }
+        inside = {item for _, stack in self.stacks() for unit in stack.units() for item in unit}
         found = {item: None for item, _ in self.walk() if item not in inside}
         return [item for item in found if isinstance(item, Parameter)]
 

@@ -3,8 +3,9 @@
 Source: transformers (models/t5/modeling_t5.py, integrations/sdpa_attention.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calculator.architecture import Architecture
@@ -284,14 +285,19 @@ class T5Stack(Stack[T5Block]):
     def one_by_one(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """All layers, and the first one's position biases, which serve the others too."""
         t = x.tape
-        bias = cross_bias = None
+        biases: list[Tensor | None] = [None, None]
         for position, block in enumerate(self.blocks):
             with t.in_layer(self.name, position):
                 again = self.is_checkpointed(t, position)
                 run = block.checkpointed if again else block.forward
-                x, bias, cross_bias = run(x, held, bias, cross_bias)
+                x = self.gathered(t, position, partial(_with_biases, run, held, biases))(x)
         t.ledger.mark(self.name, len(self.blocks), backward=False)
+        bias, cross_bias = biases
         return x, bias, cross_bias
+
+    def beside(self, position: int) -> tuple[Parameter, ...]:
+        """The table of biases, which stands in the first layer's attention."""
+        return () if position else (self.table,)
 
     def on_streams(self, x: Tensor, held: Held) -> Tensor:
         """All layers as branches of two streams, which share position biases made before them."""
@@ -304,6 +310,14 @@ class T5Stack(Stack[T5Block]):
             cross_bias = first.cross.make_bias(x, dtype, held.encoded.shape[1], held.table)
         layers = [block.couplings(x.tape, held, bias, cross_bias) for block in self.blocks]
         return reversible.run(layers, x, self.name)
+
+
+def _with_biases(
+    run: Callable[..., Passed], held: Held, biases: list[Tensor | None], x: Tensor
+) -> Tensor:
+    """The stream after a layer, which reads the biases or makes them."""
+    x, *biases[:] = run(x, held, *biases)
+    return x
 
 
 @dataclass(eq=False)

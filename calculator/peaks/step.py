@@ -1,7 +1,7 @@
 """One step on the tape, in two halves: a forward pass alone shows most steps that do not fit."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,10 @@ def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
     """Shapes and formats of what lives through a step without being the model's."""
     if step.turns:
         return held_inputs(step.stages, step.mode, step.turns)
-    found = [*zip(step.model.inputs(step.mode), step.model.formats(step.mode), strict=True)]
+    formats: Sequence[DType] = step.model.formats(step.mode)
+    if step.mode.narrows_shards:  # FSDP casts what the model reads
+        formats = [FLOAT32 if each is step.mode.weights else each for each in formats]
+    found = [*zip(step.model.inputs(step.mode), formats, strict=True)]
     return found if step.mode.context == 1 else whole_inputs(step.mode)
 
 
@@ -119,9 +122,10 @@ def begin(step: Step, tape: Tape | None = None) -> Begun:
 def _given(t: Tape, step: Step) -> list[Tensor]:
     """The inputs that the model reads: of divided sequences, a part of each."""
     given = [t.input(shape, dtype) for shape, dtype in inputs_of(step)]
+    pairs = zip(given, step.model.inputs(step.mode), strict=False)
+    parts = [Tensor(t, one.storage, shape, one.dtype) for one, shape in pairs]
     return [
-        Tensor(t, one.storage, shape, one.dtype)
-        for one, shape in zip(given, step.model.inputs(step.mode), strict=False)
+        op.cast(one, dtype) for one, dtype in zip(parts, step.model.formats(step.mode), strict=True)
     ]
 
 

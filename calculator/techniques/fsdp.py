@@ -23,16 +23,15 @@ Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import cycle, islice
 from math import prod
 from typing import Final
 
 from calculator.autograd.dtypes import DType
+from calculator.autograd.graph import Parameter
 from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.errors import InputError
-from calculator.layers.layer import parameters_of
 from calculator.models.measured import Technique
 from calculator.models.model import Model
 from calculator.models.registry import not_measured
@@ -50,17 +49,26 @@ class Flat:
 
 
 def flat_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[Flat, ...]:
-    """The units of a model with one stack, whose layers share no weights: the root comes first."""
-    assert mode.shards is not None
-    root, *kinds = (_flat(unit, numbers, mode.shards) for unit in _units(model, mode.weights))
-    return (root, *islice(cycle(kinds), sum(stack.layers for _, stack in model.stacks())))
+    """The units of a model whose layers share no weights: the root comes first."""
+    shards = mode.shards
+    assert shards is not None
+    sizes: dict[Unit, Flat] = {}
+    for unit in (found := _units(model, mode.weights)):
+        if unit not in sizes:
+            sizes[unit] = _flat(unit, numbers, shards)
+    return tuple(sizes[unit] for unit in found)
 
 
 @lru_cache(maxsize=64)
 def _units(model: Model, weights: DType) -> tuple[Unit, ...]:
-    """The root and each kind of layer; a search for what fits asks for them many times."""
-    kinds = [parameters_of(kind) for _, stack in model.stacks() for kind in stack.kinds]
-    return tuple(Unit(parameters, weights) for parameters in (model.outside(), *kinds))
+    """The root and each layer, in order; a search for what fits asks for them many times."""
+    made: dict[tuple[Parameter, ...], Unit] = {}
+    layers = (tuple(unit) for _, stack in model.stacks() for unit in stack.units())
+    order = [tuple(model.outside()), *layers]
+    for parameters in order:
+        if parameters not in made:
+            made[parameters] = Unit(parameters, weights)
+    return tuple(made[parameters] for parameters in order)
 
 
 def _flat(unit: Unit, numbers: Numbers, shards: DType) -> Flat:
