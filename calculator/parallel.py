@@ -19,7 +19,7 @@ from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.expert_parallel import expert_note
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.pipeline import part_note
-from calculator.techniques.registry import changed_model
+from calculator.techniques.registry import changed_model, stage_models
 from calculator.techniques.tensor_parallel import reads_of, split_note
 from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
@@ -89,8 +89,9 @@ def shard_statics(
     ]
     buffers = buffer_bytes(architecture, plan)
     static = statics(shards, buffers, plan)
-    model, numbers = changed_model(architecture, plan), numbers_of(architecture, plan)
-    units = flat_units(model, numbers, mode_of(plan))
+    numbers = numbers_of(architecture, plan)
+    models = stage_models(architecture, plan)
+    units = [unit for model in models for unit in flat_units(model, numbers, mode_of(plan))]
     if plan.cpu_offload:
         return in_ram(static, shards, buffers, _gatherings(units, plan), units, plan)
     gradients = sum(round_block(each.gradients // plan.gpus) for each in units)

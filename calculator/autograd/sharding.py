@@ -196,13 +196,17 @@ class Sharder:
             return
         dtype = unit.reduced_format(self.shards)
         flat = self.tape.empty((unit.summed,), dtype)
-        *others, last = map(self.tape.weight, unit.trained)
-        for weight in others:
-            weight.let_go()
+        *others, last = unit.trained
+        for item in others:
+            self._let_go(item)
         shard = self.tape.empty((shard_elements(unit.summed),), dtype)
-        last.let_go()  # a name of PyTorch's own loop over the gradients holds it until here
+        self._let_go(last)  # a name of PyTorch's own loop over the gradients holds it until here
         mode = self.tape.mode
         if not (mode.gradients_exist or mode.shards_in_ram):  # else it is added, or goes to RAM
             shard.storage.become(Part.GRADIENTS)
             self.kept.append(shard)
         self.reduced = flat
+
+    def _let_go(self, item: Parameter) -> None:
+        """The whole gradient of a weight has been copied."""
+        self.tape.weight(item).let_go()

@@ -26,6 +26,16 @@ RECORDED = Turns(
     keeps_output=False,
 )
 
+# of weights in shards also one after another forward pass, and one after a backward pass
+SHARDED = Turns(
+    (
+        *(Pass(True, 0), Pass(True, 1), Pass(False, 0)),
+        *(Pass(False, 1), Pass(True, 2), Pass(False, 2)),
+    ),
+    keeps_sent=True,
+    keeps_output=False,
+)
+
 Chunks = tuple[Chunk, ...]
 
 
@@ -36,13 +46,17 @@ class Passes:
     `forward` ends when the output exists, and `after` is the rest of the forward pass, with the
     loss of the last stage. `first` goes backward first, and `later` all others. `output` and
     `gradient` are the deaths of what is sent; sizes and runs are numbered for this stage alone.
+    Weights in shards are gathered where they are not yet: of `forward` there are the first one, one
+    after another, and one after a backward pass; of `later` one after a forward pass, and one after
+    another. At the end is the `reduction` of their gradients.
     """
 
     sizes: tuple[Bytes, ...]
-    forward: Chunks
+    forward: tuple[Chunks, Chunks, Chunks]
     after: Chunks
     first: Chunks
-    later: Chunks
+    later: tuple[Chunks, Chunks]
+    reduction: Chunks
     output: Chunk
     gradient: Chunk | None
 
@@ -74,6 +88,11 @@ class _CutStage(TapedStage):
         self._cut()
         return gradient
 
+    def reduce(self) -> None:
+        """The end of the step."""
+        super().reduce()
+        self._cut()
+
     def _cut(self) -> None:
         self.cuts.append(len(self.tape.ledger.events))
 
@@ -83,25 +102,39 @@ def stages_of(step: Step) -> Iterator[Step]:
     start = 0
     for model in step.stages:
         end = start + sum(1 for _ in model.stacks())
-        yield Step((model,), step.runs[start:end], step.mode, RECORDED)
+        turns = RECORDED if step.mode.shards is None else SHARDED
+        yield Step((model,), step.runs[start:end], step.mode, turns)
         start = end
 
 
 def record_passes(stage: Step) -> Passes:
-    """Let two micro-batches pass through a stage."""
+    """Let two micro-batches pass through a stage, or three where its weights are in shards."""
+    turns = stage.turns
+    assert turns is not None
     tape = Tape(stage.mode)
-    (taped,) = taped_stages(stage.stages, RECORDED, tape, _CutStage)
-    pipelined = Pipelined([taped], RECORDED)
+    (taped,) = taped_stages(stage.stages, turns, tape, _CutStage)
+    pipelined = Pipelined([taped], turns)
     pipelined.run()
     layout = layout_of(tape.ledger, stage)
     order, chunks = chunks_of(tape.ledger, stage, layout, taped.cuts)
-    begin, output, forward, first, _, _, forward_again, later = map(order.index, taped.cuts)
+    cuts = iter(map(order.index, taped.cuts))
+    forward, after, backward = [], [], []
+    for each in turns.passes:
+        if each.is_forward:
+            begin, output, end = (next(cuts) for _ in range(3))
+            forward.append(tuple(chunks[begin:output]))
+            after.append(tuple(chunks[output:end]))
+        else:
+            start, end = end, next(cuts)
+            backward.append(tuple(chunks[start:end]))
+    first, *later = backward
     return Passes(
         tuple(layout.sizes),
-        tuple(chunks[begin:output]),
-        tuple(chunks[output:forward]),
-        tuple(chunks[forward:first]),
-        tuple(chunks[forward_again:later]),
+        (forward[0], forward[1], forward[-1]),
+        after[0],
+        first,
+        (later[-1], later[0]),
+        tuple(chunks[end : next(cuts)]),
         _death(taped.outputs[0].storage),
         _death(pipelined.sent[0].storage) if pipelined.sent else None,
     )
@@ -130,10 +163,14 @@ class _CopiedStage:
         self.passes, self.is_last, self.chunks = passes, is_last, chunks
         self.flying: dict[Pass, _Sent] = {}
         self.has_gradients = False
+        self.before: Pass | None = None
 
     def begin(self, each: Pass) -> _Sent:
         """The output of a forward pass."""
-        self.chunks += self.passes.forward
+        first, again, back = self.passes.forward
+        turned = again if self.before is not None and self.before.is_forward else back
+        self.chunks += first if self.before is None else turned
+        self.before = each
         out = self.flying[each] = _Sent(self.chunks, self.passes.output)
         return out
 
@@ -143,11 +180,19 @@ class _CopiedStage:
 
     def backward(self, each: Pass) -> _Sent | None:
         """The gradient of the input."""
-        self.chunks += self.passes.later if self.has_gradients else self.passes.first
+        assert self.before is not None
+        turned, again = self.passes.later
+        later = turned if self.before.is_forward else again
+        self.chunks += later if self.has_gradients else self.passes.first
         self.has_gradients = True
+        self.before = each
         del self.flying[each._replace(is_forward=True)]
         death = self.passes.gradient
         return None if death is None else _Sent(self.chunks, death)
+
+    def reduce(self) -> None:
+        """The end of the step."""
+        self.chunks += self.passes.reduction
 
 
 def in_turn(step: Step, passes: Sequence[Passes]) -> Trace:
@@ -187,12 +232,15 @@ def _numbered(passes: Passes, sizes: int, runs: int) -> Passes:
     def chunks(several: Chunks) -> Chunks:
         return tuple(map(chunk, several))
 
+    begin, again, back = map(chunks, passes.forward)
+    turned, later = map(chunks, passes.later)
     return Passes(
         tuple(one if one.run is None else replace(one, run=one.run + runs) for one in passes.sizes),
-        chunks(passes.forward),
+        (begin, again, back),
         chunks(passes.after),
         chunks(passes.first),
-        chunks(passes.later),
+        (turned, later),
+        chunks(passes.reduction),
         chunk(passes.output),
         passes.gradient and chunk(passes.gradient),
     )

@@ -13,6 +13,7 @@ from calculator.autograd.dtypes import INT64, DType
 from calculator.autograd.graph import Leaf, Tensor, Weight
 from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sizes import Shape, constant
+from calculator.autograd.staged import StageSharder
 from calculator.autograd.tape import Tape
 from calculator.layers.loss import causal_loss
 from calculator.models.decoder import HIDDEN
@@ -50,6 +51,9 @@ class Passing(Protocol[Made]):
     def backward(self, each: Pass) -> Made | None:
         """The gradient of what the stage was given, if it was."""
 
+    def reduce(self) -> None:
+        """Reduce the gradients of all micro-batches, where the stage's weights are in shards."""
+
 
 class Pipelined(Generic[Sent]):
     """One GPU at work, and what it holds of all that it has sent."""
@@ -67,6 +71,8 @@ class Pipelined(Generic[Sent]):
                 self.forward(each)
             else:
                 self.backward(each)
+        for stage in self.stages:
+            stage.reduce()
 
     def forward(self, each: Pass) -> None:
         """One micro-batch forward; its output stays, and the one before goes."""
@@ -123,6 +129,8 @@ class TapedStage:
         self.ids, self.labels = words
         self.flying: dict[Pass, Flying] = {}
         self.losses: dict[Pass, Tensor] = {}
+        shards = tape.mode.shards
+        self.sharder = None if shards is None else StageSharder(tape, shards, model.outside())
 
     @property
     def is_last(self) -> bool:
@@ -133,8 +141,10 @@ class TapedStage:
         """The output of a forward pass."""
         t, model, given = self.tape, self.model, self.buffers.get(each)
         t.ledger.begin(Phase.FORWARD)
-        with t.setting(turn=self.turns.name(each.micro_batch, each.stage)):
+        with t.setting(turn=self.turns.name(each.micro_batch, each.stage), sharder=self.sharder):
             known = len(t.leaves)
+            if self.sharder is not None:
+                self.sharder.begin_forward()
             leaf = None if given is None else t.leaf(given)
             hidden = out = model.hidden(self._own(self.ids) if leaf is None else leaf)
             if model.is_last:
@@ -142,6 +152,8 @@ class TapedStage:
                 t.ledger.begin(Phase.LOSS)  # while hidden states and autocast's copies are there
             t.end_autocast()
             del hidden
+            if self.sharder is not None:
+                self.sharder.end_forward(out)
         made = islice(t.leaves.values(), known, None)
         leaves = [item for item in made if not isinstance(item, Weight)]
         self.flying[each] = Flying(out, leaf, leaves)
@@ -167,12 +179,19 @@ class TapedStage:
             else:
                 t.ledger.begin(Phase.BACKWARD)
                 engine.backward([out], [self.buffers[each]])
+        if self.sharder is not None:
+            self.sharder.end_backward()
         for item in leaves:
             t.forget(item)
         if leaf is None:
             return None
         gradient, leaf.gradient = leaf.gradient, None
         return gradient
+
+    def reduce(self) -> None:
+        """Make shards of the gradients' sums."""
+        if self.sharder is not None:
+            self.sharder.reduce()
 
     def _own(self, words: Tensor | None) -> Tensor:
         assert words is not None

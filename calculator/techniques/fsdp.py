@@ -64,7 +64,7 @@ def _units(model: Model, weights: DType) -> tuple[Unit, ...]:
     """The root and each layer, in order; a search for what fits asks for them many times."""
     made: dict[tuple[Parameter, ...], Unit] = {}
     layers = (tuple(unit) for _, stack in model.stacks() for unit in stack.units())
-    order = [tuple(model.outside()), *layers]
+    order = [each for each in (tuple(model.outside()), *layers) if each]  # or a stage has no root
     for parameters in order:
         if parameters not in made:
             made[parameters] = Unit(parameters, weights)

@@ -1,0 +1,100 @@
+"""FSDP2 on a stage of a pipeline, whose micro-batches share its units.
+
+The stage switches the reduction off until all micro-batches are back. A unit's whole gradients add
+up, in the format in which they are reduced, and its weights stay gathered after a backward pass
+until a forward pass gives them up again. Then all units are reduced one after the other, the root
+first.
+
+Source: fsdp2, torch (distributed/pipelining/stage.py, backward_maybe_with_nosync,
+perform_reduce_grad)
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from calculator.autograd.dtypes import DType
+from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.sharding import Sharder, Unit
+
+
+class StageSharder(Sharder):
+    """The units of one stage through all passes of its micro-batches."""
+
+    def __init__(self, tape: Recorder, shards: DType, root: Sequence[Parameter]) -> None:
+        super().__init__(tape, shards)
+        self.units: dict[Parameter, Unit] = {}
+        self.root = self._unit(root) if root else None
+        self.wide: dict[Parameter, Tensor] = {}
+
+    def _unit(self, parameters: Sequence[Parameter]) -> Unit:
+        found = self.units.get(parameters[0])
+        if found is None:
+            found = self.units[parameters[0]] = Unit(parameters, self.tape.mode.weights)
+        return found
+
+    def begin_forward(self) -> None:
+        """A micro-batch goes forward: the root's weights are gathered once, and stay."""
+        if self.root is not None and not self.root.whole:
+            self._before_forward(self.root)
+
+    def end_forward(self, out: Tensor) -> None:
+        """The stage has its output, whose gradient begins the backward pass."""
+        self.held = None
+        if self.root is None or out.node is None:
+            return
+        if self.root not in self.order:
+            self.order.append(self.root)
+        first = partial(self._before_backward, self.root)
+        out.node.before = partial(_in_turn, first, out.node.before)
+
+    def around(
+        self, parameters: Sequence[Parameter], run: Callable[[Tensor], Tensor], x: Tensor
+    ) -> Tensor:
+        """The output of a layer with its weights gathered around it, where they are not yet."""
+        unit = self._unit(parameters)
+        if not unit.whole:
+            self._before_forward(unit)
+        x = self._watched(unit, x)
+        x = run(x)
+        if self.tape.mode.reshards:
+            unit.whole.clear()
+        if unit not in self.order:
+            self.order.append(unit)
+        if x.node is not None:
+            x.node.before = partial(self._before_backward, unit)
+        return x
+
+    def end_backward(self) -> None:
+        """A micro-batch is back, for the units too whose inputs got no gradient."""
+        for unit in self.order:
+            if not unit.is_done:
+                self._after_backward(unit)
+            unit.is_done = False
+
+    def reduce(self) -> None:
+        """All micro-batches are back: whole gradients become shards of their sums."""
+        last = [] if self.root is None else [self.root]
+        for unit in (*last, *(each for each in self.order if each is not self.root)):
+            super()._after_backward(unit)
+        self.reduced = None
+
+    def _after_backward(self, unit: Unit) -> None:
+        """Gradients of a narrower format than they are reduced in are added to wider ones."""
+        unit.is_done = True
+        if not self.tape.mode.narrows_shards:
+            return
+        for item in unit.trained:
+            weight = self.tape.weight(item)
+            if item not in self.wide:
+                self.wide[item] = self.tape.empty(item.shape, unit.reduced_format(self.shards))
+            weight.let_go()
+
+    def _let_go(self, item: Parameter) -> None:
+        self.wide.pop(item, None)
+        super()._let_go(item)
+
+
+def _in_turn(first: Callable[[], None], then: Callable[[], None] | None) -> None:
+    first()
+    if then is not None:
+        then()
