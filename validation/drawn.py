@@ -23,6 +23,7 @@ BATCHES: Final = (1, 2, 3)
 LENGTHS: Final = (48, 72, 96, 120)
 LENGTHS_PACKED: Final = 200  # in batches of 8: bitsandbytes makes whole weights for many tokens
 REPLICAS: Final = (2, 3, 4, 8, 64)
+REPLICATED: Final = 0.25  # of the plans without data parallelism, the share that get some
 COUNTS: Final = (1, 2, 2, 3, 3, 4, 5)  # options of a plan
 RARE: Final = (
     *("reversible", "sharing_groups", "dropout", "format", "loop", "tied_embeddings"),
@@ -82,22 +83,24 @@ def _plans(draw: random.Random) -> Iterator[Configuration]:
     while True:
         name = draw.choice(names)
         values: dict[str, Any] = {}
-        without = {*SIZES, *_meaningless(name)}
+        without = {*SIZES, *meaningless(name)}
         weights = [0 if each in without else 1 if each in RARE else 3 for each in options]
         for _ in range(draw.choice(COUNTS)):
             (field,) = draw.choices([*options], weights)
             _add(draw, values, field, _value(draw, options[field]))
         for field in [*values]:  # a later one may have taken the place of what it needs
             _add(draw, values, field, values[field])
+        if "data_parallel" not in values and draw.random() < REPLICATED:
+            values["data_parallel"] = draw.choice(("ddp", "fsdp"))
         depth = draw.choice(LAYERS_OF_OLDER) if name in OLDER else None
-        _size(draw, name, values)
+        values = sized(draw, name, values)
         try:
             yield Configuration(name, Plan.parse(values), depth)
         except InputError:  # a value that no plan has
             continue
 
 
-def _meaningless(name: str) -> Iterator[str]:
+def meaningless(name: str) -> Iterator[str]:
     """Options that say nothing of a model: experts, or an output layer after a single stack."""
     subject = find_subject(name, None)
     known = TYPES.get(subject.kind)
@@ -132,8 +135,9 @@ def _add(draw: random.Random, values: dict[str, Any], field: str, value: Any) ->
             _add(draw, values, other, draw.choice(choices))
 
 
-def _size(draw: random.Random, name: str, values: dict[str, Any]) -> None:
-    """Take a batch and lengths, as many micro-batches as stages want, and the number of GPUs."""
+def sized(draw: random.Random, name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The same with a batch and lengths, micro-batches for all stages, and a number of GPUs."""
+    values = {**values}
     subject = find_subject(name, None)
     known = TYPES.get(subject.kind)
     values["batch_size"] = draw.choice(BATCHES)
@@ -154,9 +158,8 @@ def _size(draw: random.Random, name: str, values: dict[str, Any]) -> None:
         values["expert_parallel"] = draw.choice([n for n in range(2, 9) if experts % n == 0])
         values["sequence_length"] = 60
     least = stages * parts * values.get("tensor_parallel", 1) * values.get("expert_parallel", 1)
-    if "data_parallel" in values or draw.random() < (0.2 if least == 1 else 0.35):
+    if "data_parallel" in values:
         values["gpus"] = least * draw.choice(REPLICAS)
-        if "data_parallel" not in values:
-            values["data_parallel"] = draw.choice(("ddp", "fsdp", "fsdp"))
     elif parts > 1:
         values["gpus"] = least
+    return values

@@ -2,13 +2,16 @@
 
 import gc
 import time
+from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.errors import InputError
+from calculator.errors import one_line
 from validation.configuration import Configuration
 from validation.grid import grid
 from validation.measure import measure
 from validation.rows import Row, RowFile
+
+LONGEST: Final = 200
 
 
 def run(device: str, first: int, step: int, only_list: bool, kind: str | None = None) -> None:
@@ -32,8 +35,8 @@ def run(device: str, first: int, step: int, only_list: bool, kind: str | None = 
     for number, item in enumerate(left, 1):
         try:
             told = f"{_measure_into(file_of(item), item, device):.1f} s"
-        except (InputError, RuntimeError) as error:  # only the built class knows that it cannot
-            told = str(error)
+        except Exception as error:  # only the library knows that it cannot
+            told = f"{type(error).__name__}: {one_line(str(error), LONGEST)}"
         print(f"{number}/{len(left)} {told} {item.command}", flush=True)
 
 

@@ -171,6 +171,27 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
         assert alone[name] == real[name]
 
 
+MESHES = (
+    "--tensor-parallel 2 --gpus 4 --data-parallel fsdp",
+    "--pipeline-parallel 2 --gpus 4 --data-parallel fsdp --accumulation 2 --untied-embeddings",
+    "--tensor-parallel 2 --pipeline-parallel 2 --accumulation 2 --untied-embeddings",
+)
+
+
+@pytest.mark.parametrize("axes", MESHES)
+def test_a_place_on_a_mesh_alone_holds_what_it_holds_beside_three_others(
+    measure: Measure, abreast: Abreast, tmp_path: Path, axes: str
+) -> None:
+    words = f"validation/configs/mistral.json --layers 4 {SHAPE} {axes}"
+    rows = together(abreast, words, tmp_path, 4)
+    for rank in (0, 3):
+        alone = measure(f"call stage_on_the_cpu {rank} {words}")
+        for name in ("gradients", "optimizer"):
+            assert alone[name] == rows[rank][name]
+        kept = [row["weights"] - row["buffers"] for row in (alone, rows[rank])]
+        assert kept[0] == kept[1]
+
+
 @pytest.mark.parametrize("gpus", [2, 4])
 def test_a_share_of_the_experts_alone_is_what_it_is_beside_others(
     measure: Measure, abreast: Abreast, tmp_path: Path, gpus: int

@@ -1,0 +1,101 @@
+from itertools import combinations
+
+import pytest
+
+from calculator.errors import InputError
+from calculator.plan import Plan
+from validation.configuration import Configuration
+from validation.drawn import drawn, meaningless, models
+from validation.grid import TOGETHER, _agree, choices, grid
+from validation.mesh import Axes, axes_of
+from validation.sample import Try, report
+from validation.together import check_together
+
+
+def values_of(configuration: Configuration) -> set[tuple[str, object]]:
+    return {*configuration.plan.changed().items()}
+
+
+def test_a_longer_sample_begins_with_a_shorter_one() -> None:
+    assert drawn(7, 20)[:5] == drawn(7, 5)
+    assert drawn(7, 5) != drawn(8, 5)
+
+
+def test_a_drawn_option_has_what_it_says_nothing_without() -> None:
+    for each in drawn(1, 200):
+        plan = each.plan
+        assert plan.lora or plan.quantization == "none"
+        assert plan.gpus > 1 or plan.data_parallel == "ddp"
+        assert plan.checkpointing == "full" or plan.activation_offload == "none"
+        assert plan.precision == "amp" or not plan.gradient_scaler
+
+
+def test_the_grid_has_every_value_of_every_option_on_every_model() -> None:
+    on: dict[str, set[tuple[str, object]]] = {name: set() for name in models()}
+    for each in grid():
+        on[each.model] |= values_of(each)
+    sized = {"accumulation", "expert_parallel"}  # whose numbers follow from the rest
+    for name, seen in on.items():
+        wanted = {one for one in choices({*meaningless(name)}) if one[0] not in sized}
+        assert wanted <= seen, name
+
+
+def test_the_grid_has_every_pair_of_values_on_three_models() -> None:
+    on: dict[frozenset[tuple[str, object]], set[str]] = {}
+    for each in grid():
+        for pair in combinations(sorted(values_of(each), key=str), 2):
+            on.setdefault(frozenset(pair), set()).add(each.model)
+    fit = {name: {*choices({*meaningless(name)})} for name in models()}
+    for one, other in combinations(choices({"accumulation", "expert_parallel"}), 2):
+        able = [name for name in fit if {one, other} <= fit[name]]
+        if able and _agree(one, [other]):
+            found = on.get(frozenset((one, other)), set())
+            assert len(found) >= min(TOGETHER, len(able)), (one, other)
+
+
+def test_a_rank_is_a_place_on_every_axis() -> None:
+    axes = Axes(pipeline=2, replicas=3, layers=4)
+    assert axes.world == 24
+    assert [axes.rank(axes.places(rank)) for rank in range(24)] == [*range(24)]
+    assert axes.places(13) == {"pipeline": 1, "replicas": 0, "layers": 1}
+
+
+def test_gpus_are_the_product_of_the_axes_or_a_multiple() -> None:
+    assert axes_of(Plan(tensor_parallel=2, pipeline_parallel=3)) == Axes(3, 1, 2)
+    assert axes_of(Plan(tensor_parallel=2, gpus=8)) == Axes(1, 4, 2)
+    with pytest.raises(InputError, match="multiple of 6"):
+        axes_of(Plan(tensor_parallel=2, pipeline_parallel=3, gpus=8))
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("update_in_backward", {"update_in_backward": True, "accumulation": 2}),
+        ("optimizer", {"optimizer": "lion", "gpus": 2, "data_parallel": "fsdp"}),
+        ("cpu_offload", {"cpu_offload": True}),
+        ("activation_offload", {"activation_offload": "pinned"}),
+        ("gradient_scaler", {"gradient_scaler": True, "pipeline_parallel": 2}),
+    ],
+)
+def test_a_plan_of_which_a_part_would_have_no_effect_is_not_measured(
+    field: str, options: dict[str, object]
+) -> None:
+    configuration = Configuration("validation/configs/qwen3.json", Plan.parse(options))
+    with pytest.raises(InputError) as refused:
+        check_together(configuration.asked)
+    assert refused.value.field == field
+
+
+def test_the_report_counts_answers_and_how_far_off_they_are() -> None:
+    plans = drawn(1, 4)
+    tries = [
+        Try(plans[0], 100, "", 100, ""),
+        Try(plans[1], 101, "", 100, ""),
+        Try(plans[2], None, "must be 1", 100, ""),
+        Try(plans[3], 100, "", None, "ValueError at peft"),
+    ]
+    lines = [*report(tries)]
+    assert lines[0] == "3 run by PyTorch, 1 refused by it"
+    assert lines[2].split() == ["all", "3", "2", "1", "2", "+1.000"]
+    assert "    1  must be 1" in lines
+    assert "    1  ValueError at peft" in lines
