@@ -63,7 +63,3 @@ def check_muon(plan: Plan) -> None:
     if plan.optimizer_bits != plan.own_bits:
         rule = f"Muon's states are in the weights' own format: must be {plan.own_bits}"
         raise InputError("optimizer_bits", plan.optimizer_bits, rule)
-    if plan.update_in_backward:
-        raise InputError("update_in_backward", True, "was not measured with Muon: must be false")
-    if plan.lora_modules:
-        raise InputError("lora_modules", plan.lora_modules, "was not measured with Muon")

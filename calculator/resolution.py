@@ -72,7 +72,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     check_data_parallel(plan, architecture)
     check_cpu_offload(plan)
     if plan.is_sharded:
-        check_fsdp(plan, architecture.family)
+        check_fsdp(plan)
     if plan.shares_states:
         check_zero(plan)
     groups = _resolve_groups(architecture, plan)
@@ -86,7 +86,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     if found.paged_optimizer:
         check_paged(found)
     if found.update_in_backward:
-        check_in_backward(found, found.reversible)
+        check_in_backward(found)
     if found.chunked_loss is not ChunkedLoss.NONE:
         check_chunked_loss(found, architecture)
     if found.activation_offload is not ActivationOffload.NONE:
@@ -180,10 +180,10 @@ def attention_kernels(
 
 def _check_lora(architecture: Architecture, plan: Plan) -> None:
     if plan.quantization is not BaseBits.NONE:
-        check_quantization(plan.quantization, plan.lora, architecture.family)
+        check_quantization(plan.quantization, plan.lora)
     if not plan.lora:
         return
-    check_trained(plan, architecture.family)
+    check_trained(plan)
     if plan.reversible or (architecture.reversible and plan.reversible is None):
         raise InputError("lora", plan.lora, "peft adapts no reversible layers: must be 0")
     groups = plan.sharing_groups or architecture.sharing_groups

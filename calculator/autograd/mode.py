@@ -1,12 +1,14 @@
 """All effects of a plan on the operations of a step; sizes stay names."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
 from calculator.autograd.dtypes import BFLOAT16, FLOAT32, DType
 from calculator.autograd.sizes import ONE, Size, size
 from calculator.choice import Choice
+from calculator.errors import InputError
 
 
 class Attention(Choice):
@@ -103,6 +105,10 @@ class Mode:
     rotates: bool = False
     capability: tuple[int, int] = AMPERE
 
+    def but(self, **changes: object) -> "Mode":
+        """The same mode with some settings changed, none of which counts as asked for."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
     @property
     def one_sequence(self) -> bool:
         """True if the micro-batch is a single sequence."""
@@ -147,6 +153,13 @@ class Mode:
         return Attention.MATH if grouped or not self.heads_fit else Attention.EFFICIENT
 
 
+# settings that change nothing unless something asks for them while a step is recorded, their value
+# where no plan does, and the plan's option for them
+GUARDED: Final[Mapping[str, tuple[object, str]]] = {
+    "chunked_loss": (False, "chunked_loss"),
+    "moves_inputs": (False, "activation_offload"),
+    "context": (1, "context_parallel"),
+}
 _SETTINGS: Final = frozenset(item.name for item in fields(Mode))
 
 
@@ -164,4 +177,25 @@ def watched(mode: Mode) -> tuple[Mode, set[str]]:
                 asked.add(name)
             return object.__getattribute__(self, name)
 
-    return Watched(**{name: getattr(mode, name) for name in _SETTINGS}), asked
+        def but(self, **changes: object) -> "Watched":
+            return Watched(**{**_settings(self), **changes})
+
+    return Watched(**_settings(mode)), asked
+
+
+def check_carried_out(mode: Mode, asked: Iterable[str]) -> None:
+    """Refuse a step that left out a setting: it would be counted as one without.
+
+    Raises:
+        InputError: naming the option.
+    """
+    for name in GUARDED.keys() - asked:
+        plain, option = GUARDED[name]
+        value = object.__getattribute__(mode, name)
+        if value != plain:
+            rule = "no part of this model's step carries it out: leave it out"
+            raise InputError(option, value, rule)
+
+
+def _settings(mode: Mode) -> dict[str, Any]:
+    return {name: object.__getattribute__(mode, name) for name in _SETTINGS}

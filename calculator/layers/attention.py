@@ -6,7 +6,6 @@ Source: torch (aten/native/transformers/attention.cpp), transformers (eager_atte
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from calculator.autograd import operations as op
@@ -87,7 +86,7 @@ def without_dropout(core: Core) -> Core:
     """The core without dropout, regardless of the rest of the model."""
 
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Attended:
-        with q.tape.setting(mode=replace(q.tape.mode, dropout=False)):
+        with q.tape.setting(mode=q.tape.mode.but(dropout=False)):
             return core(q, k, v)
 
     return plain

@@ -21,7 +21,6 @@ from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.loss import masked_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
-from calculator.models.measured import Technique
 from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
@@ -179,7 +178,6 @@ class Bert(Model):
     counted = "BertForMaskedLM"
     has_unused_bias = True
     lora_targets = ("query", "value")
-    measured = frozenset({Technique.LORA_BIAS})
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
 

@@ -19,7 +19,6 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.layers.stack import Block
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.measured import Technique
 from calculator.parts import Phase
 
 
@@ -97,7 +96,6 @@ class Cohere2(Decoder):
 
     title = "Cohere 2"
     counted = "Cohere2ForCausalLM"
-    measured = frozenset({Technique.QUANTIZATION})
     tied_by_default = True
     both_masks = True
     turn: ClassVar[int] = 4

@@ -19,7 +19,6 @@ from calculator.layers.grouped import GroupedAttention
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.measured import SAVING, SHARDED
 
 
 @dataclass(eq=False)
@@ -47,7 +46,6 @@ class Gemma(Decoder):
     title = "Gemma"
     counted = "GemmaForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = SAVING | SHARDED
     tied_by_default = True
     activation: ClassVar[tuple[str, ...]] = ("hidden_act", "gelu_pytorch_tanh", "gelu")
     defaults: ClassVar[dict[str, int]] = {

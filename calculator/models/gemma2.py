@@ -17,7 +17,6 @@ from calculator.layers.grouped import GroupedAttention
 from calculator.layers.stack import Block
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma import Gemma, GemmaNorm
-from calculator.models.measured import SHARDED, Technique
 from calculator.parts import Phase
 
 
@@ -46,7 +45,6 @@ class Gemma2(Gemma):
     title = "Gemma 2"
     counted = "Gemma2ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = SHARDED | {Technique.QUANTIZATION}
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     activation: ClassVar[tuple[str, ...]] = ("hidden_activation", "gelu_pytorch_tanh")
     both_masks = True

@@ -17,7 +17,6 @@ from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma import GemmaNorm
 from calculator.models.gemma2 import Gemma2
-from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.models.model import KERNELS
 
 
@@ -45,7 +44,6 @@ class Gemma3(Gemma2):
     counted = "Gemma3ForCausalLM"
     is_inner = True
     lora_targets = ("q_proj", "v_proj")
-    measured = SHARDED | SAVING - {Technique.ACTIVATION_OFFLOAD}
     kernels: ClassVar[tuple[Attention, ...]] = KERNELS
     capped_by_default: ClassVar[bool] = False
     turn: ClassVar[int] = 6

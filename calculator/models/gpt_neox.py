@@ -15,7 +15,6 @@ from calculator.layers.basic import LayerNorm
 from calculator.layers.grouped import Held
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN
-from calculator.models.measured import SAVING, Technique
 from calculator.models.partial import ALIKE, FeedForward, PartialAttention, PartialDecoder
 
 
@@ -51,7 +50,6 @@ class GPTNeoX(PartialDecoder):
     title = "GPT-NeoX"
     counted = "GPTNeoXForCausalLM"
     lora_targets = ("query_key_value",)
-    measured = (SAVING - {Technique.QUANTIZATION}) | {Technique.LORA_BIAS}
     turned = ("rotary_pct", 0.25)
     dropouts = ("hidden_dropout", "attention_dropout")
     activation = ("hidden_act", "gelu")

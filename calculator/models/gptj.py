@@ -27,7 +27,6 @@ from calculator.layers.holding import HoldingStack
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block
-from calculator.models.measured import SHARDED
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, ROTARY = (
@@ -177,7 +176,6 @@ class GPTJ(CausalModel):
     title = "GPT-J"
     counted = "GPTJForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = SHARDED
     kernels = (Attention.EAGER, Attention.SDPA)
     has_reversible_class = False
 

@@ -25,15 +25,7 @@ class Granite(Llama):
     title = "Granite"
     counted = "GraniteForCausalLM"
     has_multipliers = True
-    measured = frozenset(
-        {
-            Technique.ACTIVATION_OFFLOAD,
-            Technique.GRADIENT_SCALER,
-            Technique.TENSOR_PARALLEL,
-            Technique.PIPELINE,
-            Technique.LORA_MODULES,
-        }
-    )
+    measured = frozenset({Technique.TENSOR_PARALLEL, Technique.PIPELINE})
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

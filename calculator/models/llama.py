@@ -11,7 +11,7 @@ from calculator.configuration import Configuration
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
-from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -21,11 +21,8 @@ class Llama(Decoder):
     title = "Llama"
     counted = "LlamaForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = (
-        SAVING
-        | SHARDED
-        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
-        | {Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = frozenset(
+        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
     )
 
     @classmethod

@@ -14,7 +14,7 @@ from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.models.decoder import HIDDEN, SLIDING, heads_of
-from calculator.models.measured import SAVING, Technique
+from calculator.models.measured import Technique
 from calculator.models.mistral import Mistral
 
 
@@ -36,10 +36,8 @@ class Ministral3(Mistral):
     title = "Ministral 3"
     counted = "Ministral3ForCausalLM"
     is_inner = True
-    measured = (
-        SAVING
-        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
-        | {Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = frozenset(
+        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
     )
     default_window: ClassVar[int] = 0
     defaults: ClassVar[dict[str, int]] = Mistral.defaults | {

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.models.decoder import FULL, SLIDING, Decoder
-from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -19,9 +19,7 @@ class Mistral(Decoder):
     title = "Mistral"
     counted = "MistralForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = (
-        SAVING | SHARDED | {Technique.TENSOR_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
-    )
+    measured = frozenset({Technique.TENSOR_PARALLEL, Technique.PIPELINE})
     default_window: ClassVar[int] = 4096
     defaults: ClassVar[dict[str, int]] = {
         "intermediate_size": 14_336,

@@ -19,7 +19,7 @@ from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.models.decoder import HIDDEN, Decoder, heads_of
-from calculator.models.measured import SAVING, Technique
+from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class Olmo2(Decoder):
 
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
-    measured = SAVING | {Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = frozenset({Technique.PIPELINE})
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 
     @classmethod

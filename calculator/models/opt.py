@@ -16,7 +16,6 @@ from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuratio
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.stack import Block, Stack
-from calculator.models.measured import Technique
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY, WORD = (
@@ -93,7 +92,6 @@ class OPT(CausalModel):
     title = "OPT"
     counted = "OPTForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = frozenset({Technique.LORA_BIAS})
     has_reversible_class = False
 
     def __post_init__(self) -> None:

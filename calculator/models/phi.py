@@ -15,7 +15,6 @@ from calculator.layers.basic import LayerNorm
 from calculator.layers.grouped import Held
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN
-from calculator.models.measured import Technique
 from calculator.models.partial import ALIKE, FeedForward, PartialAttention, PartialDecoder
 
 
@@ -44,9 +43,6 @@ class Phi(PartialDecoder):
     title = "Phi"
     counted = "PhiForCausalLM"
     lora_targets = ("q_proj", "v_proj", "fc1", "fc2")
-    measured = frozenset(
-        {Technique.ACTIVATION_OFFLOAD, Technique.GRADIENT_SCALER, Technique.LORA_BIAS}
-    )
     turned = ("partial_rotary_factor", 0.5)
     dropouts = ("resid_pdrop", "embd_pdrop", "attention_dropout")
     activation = ("hidden_act", "gelu_new")

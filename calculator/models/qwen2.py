@@ -11,7 +11,7 @@ from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -22,11 +22,8 @@ class Qwen2(Decoder):
     counted = "Qwen2ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
     whole_mask = True
-    measured = (
-        SAVING
-        | SHARDED
-        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
-        | {Technique.LORA_BIAS, Technique.LORA_MODULES}
+    measured = frozenset(
+        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
     )
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,

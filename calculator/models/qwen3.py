@@ -12,7 +12,7 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
-from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.models.measured import Technique
 from calculator.models.qwen2 import Qwen2
 
 
@@ -23,9 +23,7 @@ class Qwen3(Qwen2):
     title = "Qwen 3"
     counted = "Qwen3ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = (
-        SAVING | SHARDED | {Technique.CONTEXT_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
-    )
+    measured = frozenset({Technique.CONTEXT_PARALLEL, Technique.PIPELINE})
     defaults: ClassVar[dict[str, int]] = Qwen2.defaults | {"head_dim": 128}
 
     @classmethod

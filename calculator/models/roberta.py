@@ -16,7 +16,6 @@ from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.stack import Stack
 from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
-from calculator.models.measured import Technique
 
 UNUSED = 2  # the first positions, up to that of padding
 POSITIONS = at_least(size("positions"), plus(SEQUENCE, UNUSED))
@@ -57,7 +56,6 @@ class Roberta(Bert):
     title = "RoBERTa"
     counted = "RobertaForMaskedLM"
     lora_targets = ("query", "value")
-    measured = frozenset({Technique.LORA_BIAS})
     kind = "roberta"
     words = 50_265
     transform = "lm_head.dense"

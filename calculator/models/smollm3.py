@@ -14,7 +14,7 @@ from calculator.errors import InputError
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
-from calculator.models.measured import SAVING, Technique
+from calculator.models.measured import Technique
 
 NO_PLACES = "no_rope"
 
@@ -42,10 +42,8 @@ class SmolLM3(Llama):
 
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
-    measured = (
-        SAVING
-        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
-        | {Technique.PIPELINE, Technique.LORA_MODULES}
+    measured = frozenset(
+        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
     )
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {

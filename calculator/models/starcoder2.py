@@ -19,7 +19,6 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import positions_of
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.measured import SAVING, SHARDED, Technique
 
 
 @dataclass(eq=False)
@@ -55,7 +54,6 @@ class Starcoder2(Decoder):
 
     title = "StarCoder 2"
     counted = "Starcoder2ForCausalLM"
-    measured = SAVING | SHARDED | {Technique.LORA_BIAS}
     tied_by_default = True
     activation = ("hidden_act", "gelu_pytorch_tanh")
     defaults: ClassVar[dict[str, int]] = {

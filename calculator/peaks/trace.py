@@ -9,7 +9,7 @@ from typing import Any
 
 from calculator.allocator import round_block
 from calculator.autograd.dtypes import DType
-from calculator.autograd.mode import watched
+from calculator.autograd.mode import check_carried_out, watched
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.peaks.chunks import Trace, chunked
 from calculator.peaks.passes import Passes, in_turn, record_passes, stages_of
@@ -30,6 +30,7 @@ def record(step: Step) -> Trace:
             begun, asked = _begun.pop(step) if step in _begun else _begin(step)
             trace = chunked(finish(begun).ledger, step)
         _note(step, asked, trace)
+        check_carried_out(step.mode, asked)
     return trace
 
 
@@ -41,6 +42,7 @@ def _passes(stage: Step) -> Passes:
         with _no_collection():
             passes = record_passes(replace(stage, mode=mode))
         _note(stage, asked, passes)
+        check_carried_out(stage.mode, asked)
     return passes
 
 
@@ -98,6 +100,7 @@ def _recorded(step: Step) -> Any:
     """The trace or passes of a step whose mode differs in nothing that was asked for, or None."""
     for asked, found in _known(step.structure, step.runs, step.turns):
         if all(getattr(step.mode, name) == value for name, value in asked.items()):
+            check_carried_out(step.mode, asked)
             return found
     return None
 

@@ -35,6 +35,11 @@ def measured(technique: Technique) -> Callable[[Architecture], bool]:
     return lambda architecture: technique in type_of(architecture).measured
 
 
+def has_class(architecture: Architecture) -> bool:
+    """True for models that transformers has a class of."""
+    return bool(type_of(architecture).counted)
+
+
 def _all(_: Architecture) -> bool:
     return True
 

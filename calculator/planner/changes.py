@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Final
 
 from calculator.architecture import USUAL_LENGTH, Architecture
-from calculator.models.measured import Technique
 from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
@@ -25,7 +24,7 @@ from calculator.planner.change import (
     Change,
     Cost,
     accumulated,
-    measured,
+    has_class,
     setting,
 )
 from calculator.planner.division import DIVISIONS
@@ -117,11 +116,6 @@ def _computes_attention(architecture: Architecture) -> bool:
     return type_of(architecture).has_attention_core
 
 
-def _has_class(architecture: Architecture) -> bool:
-    """True if transformers has a class of the model, whose layers were measured."""
-    return bool(type_of(architecture).counted)
-
-
 def _update_in_backward(plan: Plan) -> Plan | None:
     """Each update in the backward pass, where no other pass or GPU adds to the gradient.
 
@@ -180,7 +174,7 @@ SHARDS_IN_RAM: Final = Change(
     "Moves weights and gradients over the bus in each step; the CPU computes the update.",
     _shards_in_ram,
     "shards in RAM",
-    is_for=measured(Technique.FSDP),
+    is_for=has_class,
 )
 CHANGES: Final = (
     Change(
@@ -228,7 +222,7 @@ CHANGES: Final = (
         _costly_results,
         "checkpointing by operation",
         about=CHECKPOINTS,
-        is_for=_has_class,
+        is_for=has_class,
     ),
     Change(
         "Recompute each layer in the backward pass",
@@ -245,7 +239,6 @@ CHANGES: Final = (
         "Moves the input of each layer over the bus and back in each step.",
         _inputs_in_ram,
         "inputs in RAM",
-        is_for=measured(Technique.ACTIVATION_OFFLOAD),
     ),
     Change(
         "Keep the optimizer in RAM",
@@ -284,7 +277,6 @@ CHANGES: Final = (
         "Gives the same loss; a GPU computes smaller products less efficiently.",
         _chunked_loss,
         "loss in chunks",
-        is_for=measured(Technique.CHUNKED_LOSS),
     ),
     Change(
         "Use Adafactor",
@@ -301,7 +293,7 @@ CHANGES: Final = (
         "Stores the frozen weights more coarsely, and unpacks them for each product.",
         _four_bits,
         "QLoRA",
-        is_for=measured(Technique.QUANTIZATION),
+        is_for=has_class,
     ),
     Change(
         "Make the layers reversible",

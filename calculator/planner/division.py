@@ -10,7 +10,16 @@ from typing import Final
 
 from calculator.models.measured import Technique
 from calculator.plan import ContextRotation, DataParallel, PipelineSchedule, Plan, Precision
-from calculator.planner.change import DIVISION, LENGTH, Change, Cost, accumulated, measured, setting
+from calculator.planner.change import (
+    DIVISION,
+    LENGTH,
+    Change,
+    Cost,
+    accumulated,
+    has_class,
+    measured,
+    setting,
+)
 from calculator.techniques.context_parallel import MOST_TURNS
 
 # more GPUs rarely have links that are fast enough for sums in every layer
@@ -167,7 +176,7 @@ SHARDED: Final = Change(
     "FSDP",
     (GATHERED_ONCE,),
     about=DIVISION,
-    is_for=measured(Technique.FSDP),
+    is_for=has_class,
 )
 DIVISIONS: Final = (
     Change(

@@ -8,7 +8,6 @@ from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.catalog import Gpu
 from calculator.errors import InputError
 from calculator.estimate import Totals, totals_within
-from calculator.models.measured import Technique
 from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
@@ -73,7 +72,7 @@ def fewest_with_ram_in_steps(
 def _fewest(
     architecture: Architecture, plan: Plan, gpu: Gpu, already: tuple[str, ...]
 ) -> Iterator[Several | None]:
-    if Technique.FSDP not in type_of(architecture).measured:
+    if not type_of(architecture).counted:
         return
     for whole, changes in _tries(architecture, plan, already):
         for gpus in _worlds(plan):

@@ -17,12 +17,11 @@ from collections.abc import Iterable, Sequence
 from calculator.allocator import round_pinned
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured, type_of
+from calculator.models.registry import type_of
 from calculator.peaks.chunks import bytes_in_order
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.trace import record
-from calculator.plan import ActivationOffload, Attention, Checkpointing, Offload, Plan
+from calculator.plan import ActivationOffload, Attention, Checkpointing, Plan
 
 
 def moved_inputs(prepared: Prepared, plan: Plan) -> Sequence[int]:
@@ -58,12 +57,6 @@ def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
         rule = "is counted with full checkpointing only"
     elif plan.reversible:
         rule = "has nothing to move from reversible layers, which keep no inputs"
-    elif plan.offload is not Offload.NONE:
-        rule = "was not measured with offload of the optimizer"
-    elif plan.checkpoint_every > 1:
-        rule = "was measured with every layer checkpointed only"
-    elif unmeasured := not_measured(Technique.ACTIVATION_OFFLOAD, architecture.family):
-        rule = f"was {unmeasured}"
     elif type_of(architecture).layers_get_mask and plan.attention is Attention.EAGER:
         rule = f"of {architecture.family} would move eager attention's mask too, not counted"
     if rule:

@@ -17,8 +17,6 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.layers.chunked_loss import tokens_of_chunk
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured
 from calculator.plan import Plan, Precision
 from calculator.units import format_count
 
@@ -32,14 +30,6 @@ def check_chunked_loss(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     value = plan.chunked_loss
-    if rule := not_measured(Technique.CHUNKED_LOSS, architecture.family):
-        raise InputError("chunked_loss", value, f"was {rule}: must be none")
-    if plan.lora_modules:
-        rule = "was not measured with a trained copy of the embeddings or the output layer"
-        raise InputError("chunked_loss", value, f"{rule}: must be none")
-    if architecture.vocabulary_size < architecture.hidden_size:
-        rule = "was not measured for a vocabulary smaller than the hidden size"
-        raise InputError("chunked_loss", value, f"{rule}: must be none")
     if plan.batch_size * plan.sequence_length < FEWEST_TOKENS:
         rule = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens"
         raise InputError("chunked_loss", value, f"{rule}: must be none")

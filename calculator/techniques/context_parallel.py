@@ -18,7 +18,7 @@ from calculator.errors import InputError
 from calculator.layers.ring import place_of
 from calculator.models.measured import Technique
 from calculator.models.registry import not_measured, type_of
-from calculator.plan import Attention, BaseBits, Checkpointing, DataParallel, Plan, Precision
+from calculator.plan import Attention, Plan, Precision
 from calculator.techniques.beside import refuse_beside
 
 KERNELS = (Attention.SDPA, Attention.FLASH)
@@ -62,11 +62,8 @@ def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
 def _check_beside(plan: Plan) -> None:
     """Refuse options that were not measured with it; those of one GPU alone are refused before."""
     left_out = {
-        "checkpointing": plan.checkpointing is Checkpointing.OPERATIONS,
-        "data_parallel": plan.data_parallel is DataParallel.ZERO1,
         "tensor_parallel": plan.tensor_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,
-        "quantization": plan.quantization is not BaseBits.NONE,
     }
     refuse_beside(plan, "context_parallel", left_out)
 

@@ -16,13 +16,7 @@ from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.models.registry import type_of
 from calculator.plan import (
-    ActivationOffload,
-    BaseBits,
-    ChunkedLoss,
     DataParallel,
-    LoraBias,
-    Offload,
-    Optimizer,
     Plan,
 )
 
@@ -87,24 +81,9 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
             "measured: must be 1 with ddp-view"
         )
         raise InputError("accumulation", plan.accumulation, rule)
-    reversible: bool | None = plan.reversible
-    groups: int | None = plan.sharing_groups or architecture.sharing_groups
-    left_out = {
-        "reversible": architecture.reversible if reversible is None else reversible,
-        "sharing_groups": (groups or architecture.shared_layers) < architecture.shared_layers,
-        "offload": plan.offload is not Offload.NONE,
-        "quantization": plan.quantization is not BaseBits.NONE and not plan.is_sharded,
-        "update_in_backward": plan.update_in_backward,
-        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
-        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
-        "lora_bias": plan.lora_bias is not LoraBias.NONE,
-        "lora_modules": bool(plan.lora_modules),
-        "muon": plan.optimizer is Optimizer.MUON,
-    }
-    for name, used in left_out.items():
-        if used:
-            rule = f"steps with {name} were measured on one GPU only: must be 1"
-            raise InputError("gpus", plan.gpus, rule)
+    if plan.update_in_backward:
+        rule = "several GPUs average gradients that it frees before: must be false"
+        raise InputError("update_in_backward", True, rule)
     tied: bool | None = plan.tied_embeddings
     untied = not (architecture.tied_embeddings if tied is None else tied)
     if type_of(architecture).has_unused_bias and untied and not plan.lora:

@@ -32,9 +32,7 @@ from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.errors import InputError
-from calculator.models.measured import Technique
 from calculator.models.model import Model
-from calculator.models.registry import not_measured
 from calculator.plan import BaseBits, Optimizer, Plan, Precision
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
@@ -91,16 +89,12 @@ def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[i
     return (-(-shape[0] // gpus), *shape[1:])
 
 
-def check_fsdp(plan: Plan, family: str) -> None:
+def check_fsdp(plan: Plan) -> None:
     """Refuse what was not measured, or what PyTorch cannot do.
 
     Raises:
         InputError: naming the option and the rule.
     """
-    if rule := not_measured(Technique.FSDP, family):
-        raise InputError("data_parallel", plan.data_parallel, f"shards were {rule}: must be ddp")
-    if plan.lora and (rule := not_measured(Technique.FSDP_LORA, family)):
-        raise InputError("lora", plan.lora, f"with shards it was {rule}: must be 0")
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         raise InputError("precision", plan.precision, rule)

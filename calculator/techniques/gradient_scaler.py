@@ -13,14 +13,8 @@ from typing import Final
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.errors import InputError
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured
 from calculator.plan import (
-    BaseBits,
-    ChunkedLoss,
     HalfFormat,
-    Offload,
-    Optimizer,
     Plan,
     Update,
 )
@@ -66,18 +60,11 @@ def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
         rule = "gradients of bf16 need no scale: must be false, or the format fp16"
         raise InputError("gradient_scaler", True, rule)
     beside = {
-        "optimizer": plan.optimizer is Optimizer.MUON,
-        "offload": plan.offload is not Offload.NONE,
         "update_in_backward": plan.update_in_backward,
-        "quantization": plan.quantization is not BaseBits.NONE,
-        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
-        "reversible": plan.reversible,
         "tensor_parallel": plan.tensor_parallel > 1,
         "expert_parallel": plan.expert_parallel > 1,
         "data_parallel": plan.shares_states,
     }
-    if unmeasured := not_measured(Technique.GRADIENT_SCALER, architecture.family):
-        rule = f"was {unmeasured}"
     for name, used in beside.items():
         if used:
             rule = f"was not measured with {name} = {getattr(plan, name)}"

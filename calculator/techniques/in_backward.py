@@ -29,7 +29,7 @@ def temporaries(plan: Plan) -> int:
             assert_never(other)
 
 
-def check_in_backward(plan: Plan, reversible: bool) -> None:
+def check_in_backward(plan: Plan) -> None:
     """Refuse what needs all gradients at once, and what was not measured.
 
     Raises:
@@ -39,10 +39,6 @@ def check_in_backward(plan: Plan, reversible: bool) -> None:
         "gradient accumulation needs the gradients that this frees": plan.accumulation > 1,
         "offload updates all weights at the end": plan.offload is not Offload.NONE,
         "fp32 master weights are updated at the end": plan.has_master_weights,
-        "reversible layers were not measured with it": reversible,
-        "Adafactor was not measured with it": plan.optimizer is Optimizer.ADAFACTOR,
-        "16-bit states of these weights were not measured with it": plan.optimizer_bits == 16
-        and plan.own_bits != 16,
     }
     for rule, broken in rules.items():
         if broken:

@@ -29,10 +29,8 @@ from calculator.errors import InputError
 from calculator.layers.basic import Adapter, Embedding, Projection
 from calculator.layers.convolution import Convolution
 from calculator.layers.layer import Layer
-from calculator.models.measured import Technique
 from calculator.models.model import CausalModel, Model
-from calculator.models.registry import not_measured
-from calculator.plan import BaseBits, LoraBias, Offload, Optimizer, Plan
+from calculator.plan import LoraBias, Plan
 
 RANK: Final = size("lora_rank")
 ALL_LINEAR: Final = "all-linear"
@@ -118,34 +116,15 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
     return ",".join(targets)
 
 
-def check_trained(plan: Plan, family: str) -> None:
-    """Refuse biases and whole modules that were not measured.
+def check_trained(plan: Plan) -> None:
+    """Refuse modules that are no copies of a table.
 
     Raises:
         InputError: naming the option and the rule.
     """
-    if plan.lora_bias is not LoraBias.NONE:
-        _check_measured("lora_bias", plan.lora_bias, plan, family, Technique.LORA_BIAS)
-    if plan.lora_modules:
-        _check_measured("lora_modules", plan.lora_modules, plan, family, Technique.LORA_MODULES)
-        for name in split(plan.lora_modules):
-            if name not in (EMBEDDINGS, HEAD):
-                rule = f"must be of: {EMBEDDINGS}, {HEAD}; others were not measured"
-                raise InputError("lora_modules", name, rule)
-
-
-def _check_measured(field: str, value: str, plan: Plan, family: str, technique: Technique) -> None:
-    rule = ""
-    if unmeasured := not_measured(technique, family):
-        rule = f"was {unmeasured}"
-    elif plan.quantization is not BaseBits.NONE:
-        rule = "was not measured with weights in 4 bits"
-    elif plan.offload is not Offload.NONE:
-        rule = "was not measured with offload"
-    elif plan.optimizer is Optimizer.ADAFACTOR:
-        rule = "was not measured with Adafactor"
-    if rule:
-        raise InputError(field, value, f"{rule}: leave it out")
+    for name in split(plan.lora_modules or ""):
+        if name not in (EMBEDDINGS, HEAD):
+            raise InputError("lora_modules", name, f"must be of: {EMBEDDINGS}, {HEAD}")
 
 
 def split(targets: str) -> tuple[str, ...]:

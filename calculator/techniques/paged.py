@@ -48,9 +48,7 @@ def check_paged(plan: Plan) -> None:
         "offload keeps and updates all states in RAM": plan.offload is not Offload.NONE,
         "bitsandbytes does not update shards": plan.is_sharded,
         "was not measured with zero1": plan.shares_states,
-        "was not measured with layers divided among GPUs": plan.divides_layers,
-        "was not measured with a pipeline": plan.pipeline_parallel > 1,
-        "was not measured with divided sequences": plan.context_parallel > 1,
+        "bitsandbytes does not update DTensors": plan.divides_layers,
     }
     for rule, broken in rules.items():
         if broken:

@@ -15,8 +15,6 @@ from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.layer import Layer
 from calculator.layers.packed import BLOCK, OUTER_BLOCK, Packed
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured
 
 # bitsandbytes' own table of 256 values for scales in 8 bits, of which each layer has a copy
 SHARED_BYTES: Final = 256 * 4
@@ -57,14 +55,12 @@ def packed_bytes(elements: int, *, double: bool) -> int:
     return elements // 2 + (scales + 4 * -(-scales // OUTER_BLOCK) if double else 4 * scales)
 
 
-def check_quantization(value: str, rank: int, family: str) -> None:
+def check_quantization(value: str, rank: int) -> None:
     """Refuse what is not counted.
 
     Raises:
-        InputError: without adapters, and for types that were not measured.
+        InputError: without adapters.
     """
     if not rank:
         rule = "4-bit weights cannot be trained: must be none without a LoRA rank"
         raise InputError("quantization", value, rule)
-    if rule := not_measured(Technique.QUANTIZATION, family):
-        raise InputError("quantization", value, f"was {rule}: must be none")
