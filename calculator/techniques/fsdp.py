@@ -98,12 +98,6 @@ def check_fsdp(plan: Plan) -> None:
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         raise InputError("precision", plan.precision, rule)
-    if plan.precision is Precision.AMP:
-        rule = (
-            "autocast would keep a 16-bit copy of every gathered weight; with shards it must be "
-            "mixed (32-bit shards, gathered in 16 bits), half or fp32"
-        )
-        raise InputError("precision", plan.precision, rule)
     if plan.optimizer not in OPTIMIZERS:
         rule = f"with shards it was measured for: {', '.join(OPTIMIZERS)}"
         raise InputError("optimizer", plan.optimizer, rule)
