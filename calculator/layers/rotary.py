@@ -50,13 +50,11 @@ class Rotary(Layer):
 
 
 def positions_of(t: Recorder) -> Tensor:
-    """The places of a sequence's tokens, (1, length)."""
-    return t.empty((ONE, SEQUENCE), INT64)
+    """The places of a sequence's tokens, (1, length).
 
-
-def given_positions(t: Recorder) -> Tensor:
-    """The same as an input of the step, which is counted with the others."""
-    return t.constant((ONE, SEQUENCE), INT64)
+    Those of a sequence that GPUs divide are an input, which is counted with the others.
+    """
+    return (t.empty if t.mode.context == 1 else t.constant)((ONE, SEQUENCE), INT64)
 
 
 def rotated(x: Tensor, tables: Tables, part: Size | None = None) -> Tensor:

@@ -113,6 +113,7 @@ class Bloom(CausalModel):
     title = "BLOOM"
     counted = "BloomForCausalLM"
     lora_targets = ("query_key_value",)
+    before = ("words", "first_norm")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_reversible_class = False
@@ -166,12 +167,12 @@ class Bloom(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; the embeddings and what stands for distances are held."""
         t = ids.tape
-        embedded = self.words(ids)
-        x = self.first_norm(embedded)
+        embedded = self.begun(self.words, ids)
+        x = self.begun(self.first_norm, embedded)
         slopes = t.empty((HEADS,), FLOAT32)
         distances = t.empty((t.mode.batch, HEADS, ONE, SEQUENCE), x.dtype)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
         x, probabilities = self.layers.after(x, distances, mask)
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del slopes, probabilities
         return x

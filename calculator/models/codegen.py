@@ -117,11 +117,11 @@ class CodeGen(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places and mask are held to the end."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.begun(self.tokens, ids)
         places = t.empty((ONE, SEQUENCE), INT64)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        x = op.dropout(embedded)
+        x = self.begun(op.dropout, embedded)
         x, probabilities = self.layers.after(x, mask, places)
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del embedded, probabilities
         return x

@@ -22,7 +22,7 @@ from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Shared
 from calculator.layers.layer import Unary
-from calculator.layers.rotary import Rotary, Tables, given_positions, positions_of
+from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
 from calculator.models.model import CausalModel, heads_fit
 
@@ -240,7 +240,7 @@ class Decoder(CausalModel):
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
         embedded = self.embedded(ids) if self.is_first else self.received(ids)
-        positions = positions_of(t) if t.mode.context == 1 else given_positions(t)
+        positions = positions_of(t)
         masks = self.masks(t, embedded.dtype)
         tables = self.tables(t, positions, embedded.dtype)
         x = self.layers(embedded, Shared(positions, tables, masks))

@@ -225,13 +225,13 @@ class Falcon(Decoder):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, mask and tables are held to the end."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.begun(self.tokens, ids)
         positions = positions_of(t)
         eager = t.mode.attention is Attention.EAGER
         batch, dtype = (t.mode.batch, embedded.dtype) if eager else (ONE, BOOL)
         mask = t.empty((batch, ONE, SEQUENCE, SEQUENCE), dtype)
         tables = self.rotary(t, positions, embedded.dtype)
         x, probabilities = self.layers.after(embedded, Held(positions, tables, mask))
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del embedded, positions, probabilities  # held until here
         return x

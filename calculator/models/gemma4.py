@@ -417,7 +417,7 @@ class Gemma4(Gemma2):
         tables = self.tables(t, positions, embedded.dtype)
         shared = Together(positions, tables, masks, inputs, {})
         x = self.layers(embedded, shared)
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del embedded, positions, inputs, shared  # held until here
         return x
 

@@ -227,11 +227,11 @@ class GPTJ(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; positions are only held, as in the class's own code."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.begun(self.tokens, ids)
         positions = t.empty((ONE, SEQUENCE), INT64)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        x = op.dropout(embedded)
+        x = self.begun(op.dropout, embedded)
         x, probabilities = self.layers.after(x, mask, positions)
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del embedded, positions, probabilities  # held until here
         return x

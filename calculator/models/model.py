@@ -1,7 +1,7 @@
 """Models: a tree of layers with inputs and a loss, and the abilities of its class."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -210,6 +210,14 @@ class CausalModel(Model, ABC):
     @abstractmethod
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states."""
+
+    def begun(self, embed: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
+        """A step before the first layer, which later stages of a pipeline leave out."""
+        return embed(given) if self.is_first else given
+
+    def ended(self, norm: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """The step after the last layer, which earlier stages leave out."""
+        return norm(x) if self.is_last else x
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The output layer's product; what a type does to it belongs to the loss."""

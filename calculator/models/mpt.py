@@ -122,11 +122,11 @@ class Mpt(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, distances and mask are held to the end."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.begun(self.tokens, ids)
         distances = t.empty((HEADS, ONE, DISTANCES), FLOAT32)
         mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), BOOL)
         x, probabilities = self.layers.after(embedded, distances, mask)
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del embedded, probabilities
         return x
 

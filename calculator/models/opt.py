@@ -92,6 +92,7 @@ class OPT(CausalModel):
     title = "OPT"
     counted = "OPTForCausalLM"
     lora_targets = ("q_proj", "v_proj")
+    before = ("words", "positions", "inward")
     has_reversible_class = False
 
     def __post_init__(self) -> None:
@@ -155,19 +156,19 @@ class OPT(CausalModel):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; what the embeddings are made of is held, as in the class."""
         t = ids.tape
-        embedded = self.words(ids)
+        embedded = self.begun(self.words, ids)
         ones = t.empty(ids.shape, FLOAT32)
         places = t.empty(ids.shape, INT64)
         mask = None
         if t.mode.attention is Attention.EAGER:
             mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        placed = self.positions(t.like(places))
+        placed = self.positions(t.like(places)) if self.is_first else t.empty((), t.mode.weights)
         if self.inward is not None:
-            embedded = self.inward(embedded)
+            embedded = self.begun(self.inward, embedded)
         x = op.add(embedded, placed)
         x = self.layers(x, mask, places)
         if self.norm is not None:
-            x = self.norm(x)
+            x = self.ended(self.norm, x)
         if self.outward is not None:
             x = self.outward(x)
         del ones, embedded, placed

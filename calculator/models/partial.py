@@ -208,11 +208,11 @@ class PartialDecoder(Decoder):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.begun(self.tokens, ids)
         positions = positions_of(t)
         masks = self.masks(t, embedded.dtype)
-        x = op.dropout(embedded)
+        x = self.begun(op.dropout, embedded)
         tables = self.rotary(t, positions, x.dtype)
         x = self.layers(x, Held(positions, tables, masks[False]))
         del embedded, positions  # held until here
-        return self.norm(x)
+        return self.ended(self.norm, x)

@@ -100,12 +100,12 @@ class Starcoder2(Decoder):
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
-        embedded = self.tokens(ids)
+        embedded = self.begun(self.tokens, ids)
         positions = positions_of(t)
         masks = self.masks(t, embedded.dtype)
         x = op.dropout(embedded)
         tables = self.tables(t, positions, x.dtype)
         x = self.layers(x, Shared(positions, tables, masks))
-        x = self.norm(x)
+        x = self.ended(self.norm, x)
         del embedded, positions  # held until here
         return x

@@ -16,8 +16,7 @@ Source: context_parallel, torch (distributed/tensor/experimental/_context_parall
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.layers.ring import place_of
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured, type_of
+from calculator.models.registry import type_of
 from calculator.plan import Attention, Plan, Precision
 from calculator.techniques.beside import refuse_beside
 
@@ -37,8 +36,6 @@ def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     parts = plan.context_parallel
-    if rule := not_measured(Technique.CONTEXT_PARALLEL, architecture.family):
-        raise InputError("context_parallel", parts, f"was {rule}: must be 1")
     if plan.gpus % parts:
         rule = f"must divide the {plan.gpus:,} GPUs; set gpus to {parts:,}, or a multiple"
         raise InputError("context_parallel", parts, rule)

@@ -25,13 +25,7 @@ from calculator.errors import InputError
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer
 from calculator.layers.routes import own_experts, routed
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured
 from calculator.plan import (
-    ActivationOffload,
-    Checkpointing,
-    ChunkedLoss,
-    Offload,
     Optimizer,
     Plan,
     Update,
@@ -85,8 +79,6 @@ def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     gpus = plan.expert_parallel
-    if rule := not_measured(Technique.EXPERT_PARALLEL, architecture.family):
-        raise InputError("expert_parallel", gpus, f"was {rule}: must be 1")
     parts = {
         "experts of a layer": architecture.numbers["experts"],
         "tokens of a micro-batch": _tokens(plan),
@@ -103,14 +95,7 @@ def _check_beside(plan: Plan) -> None:
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,
-        "lora": bool(plan.lora),
-        "checkpointing": plan.checkpointing is Checkpointing.OPERATIONS,
-        "offload": plan.offload is not Offload.NONE,
         "update_in_backward": plan.update_in_backward,
-        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
-        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
-        "reversible": plan.reversible,
-        "gradient_scaler": plan.gradient_scaler,
         # transformers finds no module for the output layer's weight
         "tied_embeddings": plan.tied_embeddings,
         "optimizer": plan.optimizer not in OPTIMIZERS,

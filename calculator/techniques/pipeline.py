@@ -32,15 +32,8 @@ from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.layers.layer import Layer
 from calculator.models.decoder import in_turn
-from calculator.models.measured import Technique
 from calculator.models.model import CausalModel
-from calculator.models.registry import not_measured
 from calculator.plan import (
-    ActivationOffload,
-    BaseBits,
-    ChunkedLoss,
-    LoraBias,
-    Offload,
     Optimizer,
     PipelineSchedule,
     Plan,
@@ -148,8 +141,6 @@ def check_pipeline(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     gpus, count = plan.pipeline_parallel, plan.accumulation
-    if rule := not_measured(Technique.PIPELINE, architecture.family):
-        raise InputError("pipeline_parallel", gpus, f"was {rule}: must be 1")
     _check_stages(plan, architecture)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
@@ -204,18 +195,8 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,
         "expert_parallel": plan.expert_parallel > 1,
-        "lora_bias": plan.lora_bias is not LoraBias.NONE,
-        "lora_modules": bool(plan.lora_modules),
         "optimizer": plan.optimizer is Optimizer.MUON,
-        "quantization": plan.quantization is not BaseBits.NONE,
-        "offload": plan.offload is not Offload.NONE,
         "update_in_backward": plan.update_in_backward,
-        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
-        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
-        "reversible": plan.reversible,
-        "gradient_scaler": plan.gradient_scaler,
-        "checkpoint_every": plan.checkpoint_every > 1,
-        "sharing_groups": plan.sharing_groups < architecture.shared_layers,
     }
     refuse_beside(plan, "pipeline_parallel", left_out)
 

@@ -29,12 +29,7 @@ from calculator.layers.basic import Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import Decoder
-from calculator.models.measured import Technique
-from calculator.models.registry import not_measured
 from calculator.plan import (
-    ActivationOffload,
-    ChunkedLoss,
-    Offload,
     Optimizer,
     Plan,
     Update,
@@ -97,8 +92,6 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
     if gpus == 1:
         rule = "one GPU has all tokens: must be false, or tensor_parallel at least 2"
         raise InputError("sequence_parallel", True, rule)
-    if rule := not_measured(Technique.TENSOR_PARALLEL, architecture.family):
-        raise InputError("tensor_parallel", gpus, f"was {rule}: must be 1")
     parts = {
         "heads": architecture.heads,
         "heads of keys and values": architecture.numbers[KEYS],
@@ -117,12 +110,7 @@ def _check_beside(plan: Plan) -> None:
     """Refuse options that were not measured with it."""
     left_out = {
         "gpus": plan.gpus > 1,
-        "lora": bool(plan.lora),
-        "offload": plan.offload is not Offload.NONE,
         "update_in_backward": plan.update_in_backward,
-        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
-        "chunked_loss": plan.chunked_loss is not ChunkedLoss.NONE,
-        "reversible": plan.reversible,
         "optimizer": plan.optimizer not in OPTIMIZERS,
         "optimizer_bits": plan.optimizer_bits != plan.own_bits,
         # PyTorch has no fused SGD of DTensors
