@@ -16,7 +16,6 @@ from calculator.layers.latent import ComplexAttention, ComplexRotary, LatentAtte
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import FEED, HIDDEN
 from calculator.models.deepseek_v3 import TURNED, DeepseekV3
-from calculator.models.measured import Technique
 from calculator.models.sparse import CHOICE, GROUPS, groups_of
 
 
@@ -26,7 +25,6 @@ class DeepseekV2(DeepseekV3):
 
     title = "DeepSeek V2"
     counted = "DeepseekV2ForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     dense = 0
     latent: ClassVar[type[LatentAttention]] = ComplexAttention
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 102_400}

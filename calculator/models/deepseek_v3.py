@@ -18,7 +18,6 @@ from calculator.layers.grouped import Heads
 from calculator.layers.latent import LatentAttention, Widths
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import HEAD, HIDDEN
-from calculator.models.measured import Technique
 from calculator.models.sparse import (
     CHOICE,
     GROUPS,
@@ -39,7 +38,6 @@ class DeepseekV3(SparseDecoder):
 
     title = "DeepSeek V3"
     counted = "DeepseekV3ForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     kernels: ClassVar[tuple[Attention, ...]] = (
         *(Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH),
     )

@@ -23,7 +23,6 @@ from calculator.models.decoder import (
     part_turned,
     turned_of,
 )
-from calculator.models.measured import Technique
 from calculator.models.sparse import (
     CHOICE,
     GROUPS,
@@ -54,7 +53,6 @@ class Glm4Moe(SparseDecoder):
 
     title = "GLM 4 MoE"
     counted = "Glm4MoeForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     turns_part = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_552,

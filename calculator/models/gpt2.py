@@ -20,7 +20,6 @@ from calculator.layers.basic import Conv1D, Embedding, LayerNorm
 from calculator.layers.layer import Layer, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
-from calculator.models.measured import Technique
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED = (
@@ -118,7 +117,6 @@ class GPT2(CausalModel):
     counted = "GPT2LMHeadModel"
     layers_get_mask = True
     lora_targets = ("c_attn",)
-    measured = frozenset({Technique.PIPELINE})
     before = ("tokens", "positions")
     has_positions = True
     names_inside = ("transformer", "wte", "h", "ln_f")

@@ -25,7 +25,6 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma2 import EagerAttention
-from calculator.models.measured import Technique
 from calculator.models.sparse import CHOICE, SparseDecoder
 
 
@@ -165,7 +164,6 @@ class GptOss(SparseDecoder):
 
     title = "gpt-oss"
     counted = "GptOssForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     fused_experts = ()
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     both_masks = True

@@ -14,7 +14,6 @@ from calculator.layers.basic import RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.models.decoder import HIDDEN
 from calculator.models.llama import Llama
-from calculator.models.measured import Technique
 from calculator.parts import Phase
 
 
@@ -25,7 +24,6 @@ class Granite(Llama):
     title = "Granite"
     counted = "GraniteForCausalLM"
     has_multipliers = True
-    measured = frozenset({Technique.TENSOR_PARALLEL, Technique.PIPELINE})
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -11,7 +11,6 @@ from calculator.configuration import Configuration
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
-from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -21,9 +20,6 @@ class Llama(Decoder):
     title = "Llama"
     counted = "LlamaForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = frozenset(
-        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -14,7 +14,6 @@ from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.models.decoder import HIDDEN, SLIDING, heads_of
-from calculator.models.measured import Technique
 from calculator.models.mistral import Mistral
 
 
@@ -36,9 +35,6 @@ class Ministral3(Mistral):
     title = "Ministral 3"
     counted = "Ministral3ForCausalLM"
     is_inner = True
-    measured = frozenset(
-        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
-    )
     default_window: ClassVar[int] = 0
     defaults: ClassVar[dict[str, int]] = Mistral.defaults | {
         "vocab_size": 131_072,

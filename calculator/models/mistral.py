@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.models.decoder import FULL, SLIDING, Decoder
-from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -19,7 +18,6 @@ class Mistral(Decoder):
     title = "Mistral"
     counted = "MistralForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = frozenset({Technique.TENSOR_PARALLEL, Technique.PIPELINE})
     default_window: ClassVar[int] = 4096
     defaults: ClassVar[dict[str, int]] = {
         "intermediate_size": 14_336,

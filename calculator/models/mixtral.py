@@ -11,7 +11,6 @@ from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.models.decoder import FEED, HIDDEN
-from calculator.models.measured import Technique
 from calculator.models.mistral import Mistral
 from calculator.models.sparse import CHOICE, SparseDecoder
 
@@ -24,7 +23,6 @@ class Mixtral(Mistral, SparseDecoder):
     counted = "MixtralForCausalLM"
     fused_experts = ("gate", "w1", "w2", "w3")
     lora_targets = ("q_proj", "v_proj")
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     default_window: ClassVar[int] = 0
     expert_keys = (
         ("num_local_experts", 8, ("num_experts",)),

@@ -23,7 +23,6 @@ from calculator.layers.chunked_loss import chunked_loss
 from calculator.layers.layer import Counted, Layer, walk
 from calculator.layers.loss import causal_loss, masked_loss
 from calculator.layers.stack import Stack
-from calculator.models.measured import Technique
 
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
 
@@ -52,7 +51,6 @@ class Model(Layer, ABC):
             of each adapter's two matrices to them, which is not counted; they are those of the
             modules before transformers 5.
         lora_targets: the layers that peft adapts where it is given none; not inherited.
-        measured: the techniques that its steps were measured with; not inherited.
     """
 
     title: ClassVar[str] = ""
@@ -70,14 +68,12 @@ class Model(Layer, ABC):
     is_inner: ClassVar[bool] = False
     fused_experts: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[tuple[str, ...]] = ()
-    measured: ClassVar[frozenset[Technique]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        """Forget what is known of another type alone: a measurement, or peft's table."""
+        """Forget what peft's table says of another type alone."""
         super().__init_subclass__()
-        for name in ("lora_targets", "measured"):
-            if name not in vars(cls):
-                setattr(cls, name, getattr(Model, name))
+        if "lora_targets" not in vars(cls):
+            cls.lora_targets = Model.lora_targets
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

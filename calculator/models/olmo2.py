@@ -19,7 +19,6 @@ from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.models.decoder import HIDDEN, Decoder, heads_of
-from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -56,7 +55,6 @@ class Olmo2(Decoder):
 
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
-    measured = frozenset({Technique.PIPELINE})
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 
     @classmethod

@@ -26,7 +26,6 @@ from calculator.models.decoder import (
     part_turned,
     rope_of,
 )
-from calculator.models.measured import Technique
 from calculator.models.mistral import Mistral
 
 TURNED = size("rotary_size")
@@ -82,7 +81,6 @@ class Phi3(Mistral):
 
     title = "Phi 3"
     counted = "Phi3ForCausalLM"
-    measured = frozenset({Technique.CONTEXT_PARALLEL, Technique.PIPELINE})
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)

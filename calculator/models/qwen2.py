@@ -11,7 +11,6 @@ from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.measured import Technique
 
 
 @dataclass(eq=False)
@@ -22,9 +21,6 @@ class Qwen2(Decoder):
     counted = "Qwen2ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
     whole_mask = True
-    measured = frozenset(
-        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
-    )
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,
         "intermediate_size": 22_016,

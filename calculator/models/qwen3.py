@@ -12,7 +12,6 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
-from calculator.models.measured import Technique
 from calculator.models.qwen2 import Qwen2
 
 
@@ -23,7 +22,6 @@ class Qwen3(Qwen2):
     title = "Qwen 3"
     counted = "Qwen3ForCausalLM"
     lora_targets = ("q_proj", "v_proj")
-    measured = frozenset({Technique.CONTEXT_PARALLEL, Technique.PIPELINE})
     defaults: ClassVar[dict[str, int]] = Qwen2.defaults | {"head_dim": 128}
 
     @classmethod

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from calculator.configuration import Configuration
 from calculator.models.decoder import in_turn
-from calculator.models.measured import Technique
 from calculator.models.qwen3_5 import Qwen3_5
 from calculator.models.qwen3_next import Qwen3Next
 
@@ -20,7 +19,6 @@ class Qwen3_5Moe(Qwen3Next):  # noqa: N801
 
     title = "Qwen 3.5 MoE"
     counted = "Qwen3_5MoeForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     is_inner = True
     apart = True
     defaults: ClassVar[dict[str, int]] = Qwen3Next.defaults | {

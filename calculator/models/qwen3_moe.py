@@ -11,7 +11,6 @@ from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.models.decoder import HIDDEN, in_turn
-from calculator.models.measured import Technique
 from calculator.models.qwen3 import Qwen3
 from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder, dense_places
 
@@ -22,7 +21,6 @@ class Qwen3Moe(SparseDecoder, Qwen3):
 
     title = "Qwen 3 MoE"
     counted = "Qwen3MoeForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,
         "hidden_size": 2048,

@@ -18,7 +18,6 @@ from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, in_turn
 from calculator.models.hybrid import HybridDecoder
-from calculator.models.measured import Technique
 from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder, dense_places
 
 
@@ -47,7 +46,6 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
 
     title = "Qwen 3 Next"
     counted = "Qwen3NextForCausalLM"
-    measured = frozenset({Technique.EXPERT_PARALLEL})
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 151_936,
         "hidden_size": 2048,

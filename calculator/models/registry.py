@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.models.measured import Technique
 from calculator.models.model import Model
 
 # Each name's module in this folder, and the class in it.
@@ -107,14 +106,6 @@ TYPES: Final = Types(PLACES)
 def type_of(architecture: Architecture) -> type[Model]:
     """The class of an architecture's model."""
     return TYPES[architecture.family]
-
-
-def not_measured(technique: Technique, family: str) -> str:
-    """Words for a refusal: the types that a technique was measured for, if this one is none."""
-    if technique in TYPES[family].measured:
-        return ""
-    names = [name for name, kind in TYPES.items() if technique in kind.measured]
-    return f"measured for {', '.join(names)}, not for {family}"
 
 
 @lru_cache(maxsize=512)

@@ -14,7 +14,6 @@ from calculator.errors import InputError
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
-from calculator.models.measured import Technique
 
 NO_PLACES = "no_rope"
 
@@ -42,9 +41,6 @@ class SmolLM3(Llama):
 
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
-    measured = frozenset(
-        {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL, Technique.PIPELINE}
-    )
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 128_256,

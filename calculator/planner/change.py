@@ -6,7 +6,6 @@ from enum import IntEnum
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.models.measured import Technique
 from calculator.models.registry import type_of
 from calculator.plan import LARGEST_BATCH, Plan
 
@@ -30,14 +29,14 @@ class Cost(IntEnum):
     OTHER_MODEL = 9
 
 
-def measured(technique: Technique) -> Callable[[Architecture], bool]:
-    """True for models whose type was measured with a technique."""
-    return lambda architecture: technique in type_of(architecture).measured
-
-
 def has_class(architecture: Architecture) -> bool:
     """True for models that transformers has a class of."""
     return bool(type_of(architecture).counted)
+
+
+def has_experts(architecture: Architecture) -> bool:
+    """True for models with experts."""
+    return architecture.has("experts")
 
 
 def _all(_: Architecture) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from math import gcd
 from typing import Final
 
-from calculator.models.measured import Technique
 from calculator.plan import ContextRotation, DataParallel, PipelineSchedule, Plan, Precision
 from calculator.planner.change import (
     DIVISION,
@@ -17,7 +16,7 @@ from calculator.planner.change import (
     Cost,
     accumulated,
     has_class,
-    measured,
+    has_experts,
     setting,
 )
 from calculator.techniques.context_parallel import MOST_TURNS
@@ -157,7 +156,7 @@ def _sequences(apply: Callable[[Plan], Plan | None], lesser: tuple[Change, ...] 
         "context parallel",
         lesser,
         about=LENGTH,
-        is_for=measured(Technique.CONTEXT_PARALLEL),
+        is_for=has_class,
     )
 
 
@@ -233,7 +232,7 @@ DIVISIONS: Final = (
         _experts,
         "expert parallel",
         about=DIVISION,
-        is_for=measured(Technique.EXPERT_PARALLEL),
+        is_for=has_experts,
     ),
     Change(
         "Divide each layer among the {tensor_parallel:,} GPUs (tensor parallel)",
@@ -243,7 +242,7 @@ DIVISIONS: Final = (
         _layers,
         "tensor parallel",
         about=DIVISION,
-        is_for=measured(Technique.TENSOR_PARALLEL),
+        is_for=has_class,
     ),
     Change(
         "Divide the layers among the {pipeline_parallel:,} GPUs (pipeline, 1F1B)",
@@ -252,7 +251,7 @@ DIVISIONS: Final = (
         _stages,
         "pipeline",
         about=DIVISION,
-        is_for=measured(Technique.PIPELINE),
+        is_for=has_class,
         is_slow=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Options that were measured one at a time, but not together."""
+"""Options that are counted one at a time, but not together."""
 
 from collections.abc import Mapping
 
@@ -15,5 +15,5 @@ def refuse_beside(plan: Plan, name: str, others: Mapping[str, bool]) -> None:
     for other, used in others.items():
         if used:
             beside = f"{other} = {getattr(plan, other)}"
-            rule = f"must be 1 beside {beside}: the two were not measured together"
+            rule = f"must be 1 beside {beside}: the two are not counted together"
             raise InputError(name, getattr(plan, name), rule)

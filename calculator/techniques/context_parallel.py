@@ -47,6 +47,9 @@ def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
             f"{chunks_of(plan):,}"
         )
         raise InputError("sequence_length", plan.sequence_length, rule)
+    if type_of(architecture).has_chunks:
+        rule = "linear attention needs the state of the tokens before it: must be 1"
+        raise InputError("context_parallel", parts, rule)
     if type_of(architecture).windowed(architecture, plan.sequence_length):
         rule = "knows no windows of attention shorter than the sequence: must be 1"
         raise InputError("context_parallel", parts, rule)

@@ -34,6 +34,7 @@ from calculator.layers.layer import Layer
 from calculator.models.decoder import in_turn
 from calculator.models.model import CausalModel
 from calculator.plan import (
+    ActivationOffload,
     Optimizer,
     PipelineSchedule,
     Plan,
@@ -140,7 +141,7 @@ def check_pipeline(plan: Plan, architecture: Architecture) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    gpus, count = plan.pipeline_parallel, plan.accumulation
+    count = plan.accumulation
     _check_stages(plan, architecture)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
@@ -197,6 +198,8 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
         "expert_parallel": plan.expert_parallel > 1,
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
+        "sharing_groups": plan.sharing_groups < architecture.shared_layers,
+        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
     }
     refuse_beside(plan, "pipeline_parallel", left_out)
 

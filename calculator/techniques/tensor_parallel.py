@@ -29,12 +29,14 @@ from calculator.layers.basic import Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import Decoder
+from calculator.models.registry import build, type_of
 from calculator.plan import (
     Optimizer,
     Plan,
     Update,
 )
 from calculator.techniques.beside import refuse_beside
+from calculator.techniques.lora import HEAD, linear_names
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 KEYS: Final = "key_value_heads"
@@ -92,6 +94,9 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
     if gpus == 1:
         rule = "one GPU has all tokens: must be false, or tensor_parallel at least 2"
         raise InputError("sequence_parallel", True, rule)
+    if others := _undivided(architecture):
+        rule = f"no side is counted for the projections {', '.join(others)}: must be 1"
+        raise InputError("tensor_parallel", gpus, rule)
     parts = {
         "heads": architecture.heads,
         "heads of keys and values": architecture.numbers[KEYS],
@@ -104,6 +109,15 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
         rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
         raise InputError("sequence_parallel", True, rule)
     _check_beside(plan)
+
+
+def _undivided(architecture: Architecture) -> list[str]:
+    """Products of the layers that are not divided here, experts among them."""
+    if not issubclass(type_of(architecture), Decoder):
+        return ["of this type"]
+    model = build(architecture, True)
+    names = {name for name in linear_names(model) if name not in (*COLUMNS, *ROWS, HEAD)}
+    return sorted(names | ({"experts"} if architecture.has("experts") else set()))
 
 
 def _check_beside(plan: Plan) -> None:
