@@ -32,7 +32,7 @@ def repeating(kind: type[Decoder]) -> type[Decoder]:
     """A type like another one whose programs repeat keys and values by hand."""
 
     class ByHand(kind):  # type: ignore[misc, valid-type]
-        lora_targets, measured = kind.lora_targets, kind.measured  # which no type inherits
+        lora_targets = kind.lora_targets  # which no type inherits
 
         @classmethod
         def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:

@@ -277,6 +277,7 @@ class Gemma4(Gemma2):
     counted = "Gemma4ForCausalLM"
     is_inner = True
     kernels: ClassVar[tuple[Attention, ...]] = KERNELS
+    reads_other_layers = True
     ropes = (*ROPE, "proportional")
     turns_part = True
     defaults: ClassVar[dict[str, int]] = Gemma2.defaults | {

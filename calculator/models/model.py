@@ -159,6 +159,8 @@ class CausalModel(Model, ABC):
         head: the output layer's table, which may be the token embeddings'.
         head_bias: what the output layer adds.
         head_copy: a trained copy of the output layer's table.
+        reads_other_layers: whether layers read keys or embeddings of others, which a pipeline's
+            stages do not have.
         before: names of its parts that a pipeline's first stage alone has.
         after: names of those that the last stage alone has.
         is_first: whether it has the former; of a whole model it does.
@@ -176,6 +178,7 @@ class CausalModel(Model, ABC):
     after: ClassVar[tuple[str, ...]] = ("norm", "head")
     is_first = is_last = True
     has_positions: ClassVar[bool] = False
+    reads_other_layers: ClassVar[bool] = False
     has_multipliers: ClassVar[bool] = False
     names_inside: ClassVar[tuple[str, str, str, str]] = ("model", "embed_tokens", "layers", "norm")
 

@@ -79,6 +79,8 @@ def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     gpus = plan.expert_parallel
+    if not architecture.has("experts"):
+        raise InputError("expert_parallel", gpus, "the model has no experts: must be 1")
     parts = {
         "experts of a layer": architecture.numbers["experts"],
         "tokens of a micro-batch": _tokens(plan),
@@ -95,6 +97,7 @@ def _check_beside(plan: Plan) -> None:
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,
+        "lora": bool(plan.lora),
         "update_in_backward": plan.update_in_backward,
         # transformers finds no module for the output layer's weight
         "tied_embeddings": plan.tied_embeddings,

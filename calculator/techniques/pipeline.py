@@ -33,6 +33,7 @@ from calculator.errors import InputError
 from calculator.layers.layer import Layer
 from calculator.models.decoder import in_turn
 from calculator.models.model import CausalModel
+from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
     Optimizer,
@@ -141,7 +142,14 @@ def check_pipeline(plan: Plan, architecture: Architecture) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    count = plan.accumulation
+    gpus, count = plan.pipeline_parallel, plan.accumulation
+    kind = type_of(architecture)
+    if not issubclass(kind, CausalModel):
+        rule = "stages are counted of causal language models: must be 1"
+        raise InputError("pipeline_parallel", gpus, rule)
+    if kind.reads_other_layers:
+        rule = "layers read keys and embeddings of layers in other stages: must be 1"
+        raise InputError("pipeline_parallel", gpus, rule)
     _check_stages(plan, architecture)
     if count > MOST_MICRO_BATCHES:
         rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
@@ -198,6 +206,7 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
         "expert_parallel": plan.expert_parallel > 1,
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
+        "reversible": plan.reversible,
         "sharing_groups": plan.sharing_groups < architecture.shared_layers,
         "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
     }

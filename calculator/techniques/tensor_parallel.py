@@ -124,6 +124,7 @@ def _check_beside(plan: Plan) -> None:
     """Refuse options that were not measured with it."""
     left_out = {
         "gpus": plan.gpus > 1,
+        "lora": bool(plan.lora),
         "update_in_backward": plan.update_in_backward,
         "optimizer": plan.optimizer not in OPTIMIZERS,
         "optimizer_bits": plan.optimizer_bits != plan.own_bits,

@@ -57,8 +57,6 @@ def test_the_update_takes_what_the_greater_of_both_does() -> None:
     [
         ({"optimizer_bits": 8}, "optimizer_bits = '8'.*own format: must be 32"),
         ({"optimizer_bits": 32, "precision": Precision.HALF}, "must be 16"),
-        ({"update_in_backward": True}, "not measured with Muon"),
-        ({"lora": 8, "lora_modules": "lm_head"}, "not measured with Muon"),
     ],
 )
 def test_what_was_not_measured_with_muon_is_refused(options: dict[str, Any], rule: str) -> None:

@@ -89,7 +89,6 @@ def test_without_full_checkpointing_it_means_nothing() -> None:
     ("model", "options", "rule"),
     [
         ("gpt2-s", {"reversible": True}, "reversible"),
-        ("gpt2-s", {"sharing_groups": 3}, "share weights"),
         ("dalle-12b", {"reversible": False}, "transformers"),
     ],
 )
@@ -99,11 +98,6 @@ def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], r
         plan = replace(plan, sequence_length=None)
     with pytest.raises(InputError, match=f"checkpoint_every = '2'.*{rule}.*must be 1"):
         resolve(find_model(model), plan)
-
-
-def test_inputs_in_ram_are_counted_with_every_layer_checkpointed_only() -> None:
-    with pytest.raises(InputError, match=r"activation_offload = 'pinned'.*every layer"):
-        resolve(find_model("gpt2-s"), replace(PLAN, activation_offload="pinned"))
 
 
 def test_the_page_says_which_layers_are_computed_again() -> None:

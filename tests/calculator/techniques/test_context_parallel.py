@@ -87,16 +87,8 @@ def test_the_curve_of_divided_sequences_ends_as_the_report(options: dict[str, An
         (LLAMA, {"gpus": 128, "context_parallel": 128}, "must be at most 64"),
         (LLAMA, {"precision": "fp32"}, "was measured with flash attention in 16 bits"),
         (LLAMA, {"attention": "eager"}, "was measured with flash attention in 16 bits"),
-        (LLAMA, {"data_parallel": "zero1"}, "data_parallel = zero1"),
-        (LLAMA, {"checkpointing": "operations"}, "checkpointing = operations"),
         (LLAMA, {"tensor_parallel": 2}, "tensor_parallel = 2"),
         (LLAMA, {"pipeline_parallel": 2}, "pipeline_parallel = 2"),
-        (
-            LLAMA,
-            {"lora": 8, "quantization": "nf4", "data_parallel": "fsdp"},
-            "quantization = nf4",
-        ),
-        ("gpt2-s", {"sequence_length": 512}, "was measured for llama.*not for gpt2: must be 1"),
     ],
 )
 def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(

@@ -61,11 +61,8 @@ def test_a_weight_without_a_gradient_is_refused_as_ddp_itself_does() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gpus": 2, "sharing_groups": 2}, r"gpus = '2'.*sharing_groups"),
         ({"data_parallel": "fsdp"}, r"data_parallel = 'fsdp'.*one GPU"),
         ({"gpus": 0}, r"gpus = '0'.*whole number from 1"),
-        ({"gpus": 2, "reversible": True}, r"gpus = '2'.*reversible"),
-        ({"gpus": 2, "offload": "optimizer"}, r"gpus = '2'.*offload"),
         ({"gpus": 2, "data_parallel": "ddp-view", "accumulation": 2}, r"accumulation = '2'"),
     ],
 )

@@ -55,9 +55,6 @@ def test_temporaries_are_those_of_one_weight() -> None:
         ({"accumulation": 2}, "gradient accumulation needs the gradients"),
         ({"offload": "optimizer"}, "offload updates all weights at the end"),
         ({"precision": Precision.MIXED}, "fp32 master weights are updated at the end"),
-        ({"reversible": True}, "reversible layers were not measured"),
-        ({"optimizer": Optimizer.ADAFACTOR}, "Adafactor was not measured"),
-        ({"optimizer_bits": 16}, "16-bit states of these weights were not measured"),
     ],
 )
 def test_what_needs_all_gradients_is_refused(options: dict[str, Any], rule: str) -> None:

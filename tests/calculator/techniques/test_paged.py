@@ -87,13 +87,6 @@ def test_adapters_are_paged_where_rank_times_width_is_large_enough() -> None:
             "does not update shards",
         ),
         ({"gpus": 2, "data_parallel": "zero1"}, "paged_optimizer", "not measured with zero1"),
-        (
-            {"pipeline_parallel": 2, "accumulation": 2},
-            "paged_optimizer",
-            "not measured with a pipeline",
-        ),
-        ({"gpus": 2, "context_parallel": 2}, "paged_optimizer", "with divided sequences"),
-        ({"tensor_parallel": 3}, "paged_optimizer", "with layers divided among GPUs"),
     ],
 )
 def test_what_bitsandbytes_does_not_page_or_nobody_measured_is_refused(
