@@ -194,7 +194,7 @@ def check_carried_out(mode: Mode, asked: Iterable[str]) -> None:
         value = object.__getattribute__(mode, name)
         if value != plain:
             rule = "no part of this model's step carries it out: leave it out"
-            raise InputError(option, value, rule)
+            raise InputError(option, "torch" if name == "chunked_loss" else value, rule)
 
 
 def _settings(mode: Mode) -> dict[str, Any]:

@@ -96,3 +96,11 @@ def test_the_page_names_what_it_saves() -> None:
         for each in ("none", "torch")
     ]
     assert row["gpu"] == peaks[0] - peaks[1] > 0
+
+
+@pytest.mark.parametrize("model", ["bert-base", "t5-small", "dalle-together"])
+def test_a_step_that_leaves_a_setting_out_is_not_counted_as_one_without(model: str) -> None:
+    plain = Plan(batch_size=2)
+    estimate(find_model(model), plain)  # its recorded step must not answer for the other
+    with pytest.raises(InputError, match=r"chunked_loss = 'torch'.*carries it out"):
+        estimate(find_model(model), replace(plain, chunked_loss=ChunkedLoss.TORCH))
