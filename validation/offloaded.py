@@ -28,12 +28,13 @@ class Moved:
 
 
 def offload_inputs(model: nn.Module, plan: Plan) -> None:
-    """Put each layer into PyTorch's wrapper; called after gradient checkpointing is enabled."""
+    """Put checkpointed layers into PyTorch's wrapper; called after checkpointing is enabled."""
     if plan.activation_offload is ActivationOffload.NONE:
         return
     for layers in layer_lists(model):
         for place, layer in enumerate(layers):
-            layers[place] = offload_wrapper(layer)
+            if layer.gradient_checkpointing:
+                layers[place] = offload_wrapper(layer)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from validation.scaled import finite
 from validation.spread import exchanged_evenly
 from validation.steps import Outputs, Watcher, autocast_for, enable_checkpointing, kernels, run_step
 from validation.storage import Part, Phase
-from validation.together import check_together
+from validation.together import check_together, check_windows
 
 
 class Unwatched:
@@ -209,3 +209,4 @@ def check(configuration: Configuration) -> None:
     optimizer_for(plan)
     check_model(configuration)
     check_together(plan)
+    check_windows(configuration)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from calculator.errors import InputError
+from calculator.models.registry import type_of
 from calculator.plan import (
     ActivationOffload,
     Checkpointing,
@@ -13,6 +14,7 @@ from calculator.plan import (
     Optimizer,
     Plan,
 )
+from validation.configuration import Configuration
 from validation.mesh import axes_of, is_sharded
 
 BITSANDBYTES: Final = "bitsandbytes has no rule for DTensors, which shards are"
@@ -71,3 +73,17 @@ def check_together(plan: Plan) -> None:
         for rule, holds in reasons.items():
             if holds and value and value is not absent.get(name):
                 raise InputError(name, value, rule)
+
+
+def check_windows(configuration: Configuration) -> None:
+    """Refuse a ring of a model whose windows it would forget.
+
+    Raises:
+        InputError: naming the rule.
+    """
+    plan, found = configuration.asked, configuration.subject.counted
+    if plan.context_parallel == 1 or isinstance(found, InputError):
+        return
+    if type_of(found).windowed(found, plan.sequence_length):
+        rule = "context_parallel knows no windows of attention shorter than the sequence"
+        raise InputError("context_parallel", plan.context_parallel, rule)
