@@ -13,7 +13,7 @@ from validation.audit import audit
 from validation.configuration import add_options, from_arguments
 from validation.sample import options as add_sample_options
 
-COUNTLESS: Final = ("compare", "real", "audit")  # need no counting device
+COUNTLESS: Final = ("compare", "real", "seconds", "audit")  # need no counting device
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
     compare.add_argument("--worst", type=int, default=20, help="number of rows to list")
     commands.add_parser("real", help="compare the calculator with figures from real cards")
+    commands.add_parser("seconds", help="compare the clock with published seconds")
     sources = commands.add_parser("audit", help="list allocations in kernels that no table names")
     sources.add_argument("checkout", type=Path, help="sources of PyTorch, or installed packages")
     measure.add_argument("--json", action="store_true", help="print one object")
@@ -148,6 +149,12 @@ def _real(_: argparse.Namespace) -> None:
     print("\n".join(summary()))
 
 
+def _seconds(_: argparse.Namespace) -> None:
+    from validation.seconds import summary
+
+    print("\n".join(summary()))
+
+
 def _audit(arguments: argparse.Namespace) -> None:
     sys.stdout.writelines(f"{line}\n" for line in audit(arguments.checkout))
 
@@ -168,6 +175,7 @@ COMMANDS: Final = {
     "sample": _sample,
     "compare": _compare,
     "real": _real,
+    "seconds": _seconds,
     "audit": _audit,
 }
 

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import Ledger, Storage
+from calculator.autograd.ledger import Kind, Ledger, Storage
 from calculator.autograd.mode import Costly, Mode
-from calculator.autograd.sizes import Shape, Size, elements_of
+from calculator.autograd.sizes import Shape, Size, divided, elements_of
 from calculator.parts import Part
 
 T = TypeVar("T")
@@ -270,7 +270,8 @@ class Node:
     autocast is on in the backward pass. The last input may be a bias that is added to every row:
     its gradient is the output's, `summed` by the engine. A kernel makes its gradients as a `whole`,
     those that nobody needs too. `special` replaces all that. `before` is called when its turn
-    comes. `name` is for a tape that names its operations. A tensor of many GPUs `is_apart`: to a
+    comes. `name` is for a tape that names its operations, and `flops` are those
+    of the products of matrices in the forward pass. A tensor of many GPUs `is_apart`: to a
     gradient of it nothing is added in place.
     """
 
@@ -278,6 +279,7 @@ class Node:
         "before",
         "edges",
         "factors",
+        "flops",
         "is_apart",
         "layer",
         "name",
@@ -317,6 +319,7 @@ class Node:
         self.special = special
         self.saved: list[Saved] = []
         self.name: object = None
+        self.flops: Size | None = None
         self.before: Callable[[], None] | None = None
         self.outputs = 1
         self.is_apart = False
@@ -329,6 +332,8 @@ class Node:
 
     def run(self, tape: Recorder, gradients: Gradients) -> Gradients:
         """The inputs' gradients."""
+        if self.flops is not None:
+            self._compute(tape, self.flops)
         if self.special is not None:
             return self.special(gradients)
         if self.factors and tape.lowers_backward:
@@ -348,6 +353,23 @@ class Node:
         scratch = [tape.empty(*shape) for shape in self.scratch]
         del scratch, unneeded  # die here
         return results
+
+    def _compute(self, tape: Recorder, flops: Size) -> None:
+        """Note the products of matrices: one for each factor's gradient, or a kernel's five.
+
+        Source: flash_attention (backward recomputes the scores: 5 products for the forward's 2)
+        """
+        rule = self.rules[0]
+        assert rule is not None
+        if self.whole:
+            tape.ledger.compute(flops, rule.dtype, Kind.ATTENTION)
+            tape.ledger.compute(flops, rule.dtype, Kind.ATTENTION)
+            tape.ledger.compute(divided(flops, 2), rule.dtype, Kind.ATTENTION)
+            return
+        dtype = tape.mode.autocast if self.factors and tape.lowers_backward else None
+        for edge in self.edges[:2]:
+            if edge is not None:
+                tape.ledger.compute(flops, dtype or rule.dtype)
 
     def _unneeded(self, tape: Recorder, rules: Sequence[Rule]) -> list[Tensor]:
         """Gradients that a kernel makes with the others, and nobody needs."""

@@ -1,6 +1,7 @@
 """Births and deaths of bytes on the GPU, with sizes as values, and the purpose of the bytes."""
 
 from collections.abc import Sequence
+from enum import Enum
 from operator import itemgetter
 from typing import Final
 
@@ -12,6 +13,18 @@ Mark = tuple[str, int, bool]  # stack, position of the layer, in the backward pa
 Move = tuple[int, Part, Part, int]
 # a change of a part's bytes: after how many events, the part, and a signed id
 PartEvent = tuple[int, Part, int]
+
+
+class Kind(Enum):
+    """The code that makes a product of matrices: a plain one, attention's, or one that unpacks."""
+
+    PLAIN = "plain"
+    ATTENTION = "attention"
+    PACKED = "packed"
+
+
+# after how many events, FLOPs, the format of the factors, and the code that makes it
+Product = tuple[int, Size, DType, Kind]
 
 # as names of the module: an enumeration finds its members by a slower way
 TEMPORARIES: Final = Part.TEMPORARIES
@@ -36,8 +49,9 @@ class Ledger:
     after how many events, from which part to which, and the id. `arrivals` are the weights'
     gradients in the order in which they are complete. `moved` are tensors that go to RAM, and come
     back in the backward pass. `exchanged` are those that several GPUs sum, gather or scatter, by
-    the name of the collective. `outputs` are what the model hands to the training loop. Where the
-    loop may hold it, its death is followed by the birth of as many bytes, times `HELD`.
+    the name of the collective. `products` are those of matrices. `outputs` are what the model hands
+    to the training loop. Where the loop may hold it, its death is followed by the birth of as many
+    bytes, times `HELD`.
     """
 
     def __init__(self) -> None:
@@ -51,6 +65,7 @@ class Ledger:
         self.arrivals: list[tuple[int, Size, DType]] = []
         self.moved: list[tuple[int, Size, DType]] = []
         self.exchanged: dict[str, list[tuple[int, Size, DType]]] = {}
+        self.products: list[Product] = []
         self.outputs: list[tuple[int, Size, DType]] = []
         self._handed: list[Storage] = []
         self._held: list[tuple[int, int]] = []  # ids that stand for outputs, and their births
@@ -85,6 +100,10 @@ class Ledger:
     def exchange(self, collective: str, elements: Size, dtype: DType) -> None:
         """Several GPUs make a whole tensor of so many elements of their parts, or the reverse."""
         self.exchanged.setdefault(collective, []).append((len(self.events), elements, dtype))
+
+    def compute(self, flops: Size, dtype: DType, kind: Kind = Kind.PLAIN) -> None:
+        """Products of matrices of so many FLOPs, of factors in a format."""
+        self.products.append((len(self.events), flops, dtype, kind))
 
     def hand_out(self, storage: "Storage") -> None:
         """The training loop gets these bytes as an output of the model."""

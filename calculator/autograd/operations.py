@@ -249,6 +249,7 @@ def _product(x: Tensor, w: Tensor, b: Tensor | None, outputs: Size, transposed: 
         rules=rules,
         summed=b is not None,
         costly=Costly.PRODUCT,
+        flops=2 * elements_of(x.shape) * outputs,
     )
 
 
@@ -281,6 +282,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
         rules=rules,
         factors=wide,
         costly=Costly.PRODUCT if len(b.shape) == 2 else None,
+        flops=2 * elements_of(shape) * a.shape[-1],
     )
 
 
@@ -293,7 +295,9 @@ def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
     b, a, bias = lower(b), lower(a), lower(bias)
     shape = (*a.shape[:-1], b.shape[-1])
     scratch = [Made(a.shape, a.dtype)]
-    return a.tape.operation([a, b], shape, a.dtype, saves=factors(a, b), scratch=scratch)
+    flops = 2 * elements_of(shape) * a.shape[-1]
+    kept = factors(a, b)
+    return a.tape.operation([a, b], shape, a.dtype, saves=kept, scratch=scratch, flops=flops)
 
 
 def convolution(x: Tensor, weight: Weight, bias: Weight, places: Size, turned: bool) -> Tensor:
@@ -540,6 +544,7 @@ def flash_attention(q: Tensor, k: Tensor, v: Tensor, copied: int = 0) -> Tensor:
         scratch=scratch,
         whole=True,
         costly=Costly.ATTENTION,
+        flops=4 * elements_of(q.shape) * k.shape[2],
     )
 
 
@@ -575,6 +580,7 @@ def efficient_attention(
         scratch=[Made((tiles,), BOOL)],
         whole=True,
         costly=Costly.ATTENTION,
+        flops=4 * elements_of(q.shape) * k.shape[2],
     )
     del made  # held while the kernel runs
     return out

@@ -24,11 +24,11 @@ from calculator.autograd.graph import (
     Tensor,
     Weight,
 )
-from calculator.autograd.ledger import PREVIOUS, TEMPORARIES, Ledger, Storage
+from calculator.autograd.ledger import PREVIOUS, TEMPORARIES, Kind, Ledger, Storage
 from calculator.autograd.mode import Checkpointing, Costly, Mode
 from calculator.autograd.results import Results
 from calculator.autograd.sharding import Sharder
-from calculator.autograd.sizes import Shape, ShapeError, elements_of
+from calculator.autograd.sizes import Shape, ShapeError, Size, elements_of
 from calculator.parts import Part
 
 T = TypeVar("T")
@@ -261,6 +261,7 @@ class Tape:
         keeps: bool = False,
         beside: Sequence[Made] = (),
         costly: Costly | None = None,
+        flops: Size | None = None,
         **node: Any,
     ) -> Tensor:
         """One differentiable operation; by default each input's gradient is new bytes.
@@ -273,13 +274,19 @@ class Tape:
             keeps: true if the formula also needs the output.
             beside: tensors that the formula needs and that are made along with the output.
             costly: the kind of an operation whose results some checkpoints keep.
+            flops: those of its products of matrices, of which backward repeats its share.
             node: `rules`, `scratch`, `product` and the others of `graph.Node`.
         """
         made = self.record(inputs, saves=saves, **node)
+        if made:
+            made.flops = flops
         results = None if costly is None else self._keeping(costly)
         if results is not None and self._recomputing is not None:
             output, *others = results.handed(self, (Made(shape, dtype), *beside))
         else:
+            if flops is not None:
+                kind = Kind.ATTENTION if costly is Costly.ATTENTION else Kind.PLAIN
+                self.ledger.compute(flops, inputs[0].dtype, kind)
             output = self.empty(shape, dtype)
             others = [self.empty(*each) for each in beside]
             if results is not None:

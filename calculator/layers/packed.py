@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, UINT8, DType
 from calculator.autograd.graph import Gradients, Parameter, Recorder, Tensor
-from calculator.autograd.sizes import Size, constant, divided, rounded_up
+from calculator.autograd.ledger import Kind
+from calculator.autograd.sizes import Size, constant, divided, elements_of, rounded_up
 from calculator.layers.layer import Buffer, Layer
 
 BLOCK, OUTER_BLOCK = 64, 256  # numbers that share a scale, and scales that share one of theirs
@@ -54,14 +55,17 @@ class Packed(Layer):
     def product(self, x: Tensor) -> Tensor:
         """The product, of which nothing is kept: its gradient needs the weight alone."""
         t, shape, dtype = x.tape, x.shape, x.dtype
+        flops = 2 * elements_of(shape) * self.outputs
 
         def backward(_: Gradients) -> Gradients:
+            t.ledger.compute(flops, dtype, Kind.PACKED)
             whole = self.unpacked(t, dtype)
             gradient = t.empty(shape, dtype)
             del whole  # dies here
             return [gradient]
 
         node = t.record([x], special=backward)
+        t.ledger.compute(flops, dtype, Kind.PACKED)
         wide = [t.empty((self.scales,), FLOAT32) for _ in range(2)] if self.double else []
         whole = t.empty((self.outputs, self.inputs), dtype)
         out = t.empty((*shape[:-1], self.outputs), dtype)
