@@ -50,6 +50,8 @@ class Architecture:
     note: str = ""
     pattern: tuple[str, ...] = ()
     more: tuple[tuple[str, int], ...] = ()
+    task: str = "lm"  # that of the class which its config.json names
+    labels: int = 2
 
     def __hash__(self) -> int:
         """Of what tells most models apart: caches ask for it several times for each estimate."""

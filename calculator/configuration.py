@@ -198,3 +198,13 @@ def parse(text: str, name: str) -> dict[str, Any]:
     if "model_type" not in values and (found := describe_file(values)):
         raise InputError("model", name, f"must be a config.json: {found}")
     return values
+
+
+def labels_of(c: Configuration) -> int:
+    """Number of classes: as many as the configuration names, or two."""
+    named = c.value("id2label")
+    if named is None:
+        return c.size("num_labels", 2)
+    if not isinstance(named, dict) or not named:
+        raise InputError("id2label", named, "must be an object with a name for each class")
+    return len(named)

@@ -248,6 +248,9 @@ SMALLEST_NOTED: Final = 0.001
 STATIC_OPTIONS: Final = (
     "sequence_length",
     "target_length",
+    "task",
+    "labels",
+    "freeze",
     "precision",
     "gradient_scaler",
     "optimizer",

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.configuration import Configuration
+from calculator.configuration import Configuration, labels_of
 from calculator.errors import InputError, one_line
 from calculator.models.registry import ALIKE, TYPES
 from calculator.packing import packing_note
+from calculator.task import Task, class_for, task_named
 
 # Beginnings of keys about what a model of pictures and text has beside its text model.
 _BESIDE_TEXT: Final = ("vision_", "image_", "video_", "audio_")
@@ -36,11 +37,27 @@ def from_config(config: Mapping[str, object], name: str, title: str = "") -> Arc
     values.only("output_attentions", False)
     values.only("output_hidden_states", False)
     values.only("chunk_size_feed_forward", 0)
-    architecture = TYPES[kind].read(values, name)
+    architecture = _with_task(TYPES[kind].read(values, name), values)
     values.check_all_understood()
-    counted = TYPES[kind].counted
+    counted = class_for(Task(architecture.task), TYPES[kind].counted)
     note = _class_note(values, counted) if text is config else _inner_note(config, counted)
     return _described(architecture, title or name, f"{note} {packing_note(packed)}")
+
+
+def _with_task(architecture: Architecture, values: Configuration) -> Architecture:
+    """The architecture with the task and the labels of the class that a config names."""
+    classes = values.value("architectures")
+    names = [one for one in classes if isinstance(one, str)] if isinstance(classes, list) else []
+    task = task_named(names)
+    kind = TYPES[architecture.family]
+    labels = 2 if kind.own_task is Task.IMAGE else labels_of(values)
+    if task is None or task not in kind.heads:
+        return replace(architecture, labels=labels)
+    own = "Counted with the masked-language-model head"
+    note = "" if architecture.note.startswith(own) else architecture.note
+    counted = class_for(task, kind.counted)
+    words = f"Its config.json names {counted}, which is counted: choose another task under Task."
+    return replace(architecture, task=task.value, labels=labels, note=f"{note} {words}".strip())
 
 
 def text_model(config: Mapping[str, object]) -> Mapping[str, object]:

@@ -136,7 +136,9 @@ class Option:
 
     def _parse_names(self, text: str) -> str:
         names = [name for name in text.replace(" ", ",").split(",") if name]
-        plain = all(part.replace("-", "").isidentifier() for n in names for part in n.split("."))
+        plain = all(
+            f"_{part}".replace("-", "").isidentifier() for n in names for part in n.split(".")
+        )
         if not names or not plain or len(text) > self.maximum:
             raise InputError(self.field, text, "must be names with commas between them")
         return ",".join(names)

@@ -17,11 +17,13 @@ from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.elsewhere import in_our_words
 from calculator.errors import unknown_name
 from calculator.options import Option, choice, flag, integer, names, number, options_of
+from calculator.task import Task as Task
 
 LARGEST_BATCH: Final = 65_536
 LARGEST_RANK: Final = 4096
 LONGEST_NAMES: Final = 400
 MOST_GPUS: Final = 16_384
+LARGEST_LABELS: Final = 1_000_000
 
 
 class Precision(Choice):
@@ -508,6 +510,32 @@ class Plan:
         "Stages per GPU",
         "Stages of each GPU in an interleaved pipeline, each of consecutive layers: 2 unless set.",
         MOST_LAYERS,
+    )
+    task: Task = choice(
+        None,
+        "Task",
+        "The head and loss that you train the model with. By default that of the class that its "
+        "config.json names; for models of the catalog, their language model.",
+        {
+            Task.LANGUAGE: "lm: language model",
+            Task.SEQUENCE: "sequence: a class per sequence",
+            Task.TOKENS: "tokens: a class per token",
+            Task.QUESTIONS: "questions: the span of an answer",
+            Task.IMAGE: "image: a class per image",
+        },
+    )
+    labels: int = integer(
+        None,
+        "Labels",
+        "Classes of a sequence or token classifier. By default those of config.json, or 2.",
+        LARGEST_LABELS,
+    )
+    freeze: str = names(
+        None,
+        "Frozen parts",
+        "Parts that are not trained: embeddings, layers such as 0-11, or body (all but the head), "
+        "with commas between them.",
+        LONGEST_NAMES,
     )
     card: Card = field(default=TODAY, hash=False)
 

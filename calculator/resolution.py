@@ -18,6 +18,7 @@ from calculator.plan import (
     Optimizer,
     Plan,
     Precision,
+    Task,
     Update,
     techniques,
 )
@@ -35,6 +36,7 @@ from calculator.techniques.lora import check_trained, find_targets
 from calculator.techniques.paged import check_paged
 from calculator.techniques.pipeline import check_pipeline
 from calculator.techniques.quantization import check_quantization
+from calculator.techniques.task import check_task
 from calculator.techniques.tensor_parallel import check_tensor_parallel
 from calculator.techniques.zero import check_zero
 
@@ -61,6 +63,8 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     own = {
         "sequence_length": default_length(architecture),
         "target_length": architecture.target_length,
+        "task": own_task(architecture),
+        "labels": architecture.labels,
         "format": _half_format(plan),
         "optimizer_bits": plan.own_bits,
         "pipeline_stages": plan.own_stages,
@@ -80,6 +84,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     adapted["checkpoint_every"] = _every(plan)
     adapted["gradient_scaler"] = plan.gradient_scaler and plan.precision is Precision.AMP
     found = plan.but(sharing_groups=groups, **left_open, **adapted)
+    check_task(found, architecture)
     check_checkpoints(found, architecture)
     if found.optimizer is Optimizer.MUON:
         check_muon(found)
@@ -98,6 +103,12 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         raise InputError("loop", found.loop, rule)
     _check_split(found, architecture)
     return found
+
+
+def own_task(architecture: Architecture) -> Task:
+    """The task of the class that the configuration names, else of the one that is counted."""
+    kind, named = type_of(architecture), Task(architecture.task)
+    return named if named in kind.heads else kind.own_task
 
 
 def _half_format(plan: Plan) -> HalfFormat:

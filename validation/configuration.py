@@ -9,7 +9,7 @@ from calculator.architecture import Architecture
 from calculator.cards import CARDS, TODAY, Card, find_card
 from calculator.errors import InputError
 from calculator.plan import HalfFormat, Plan, Precision
-from calculator.resolution import default_length, resolve
+from calculator.resolution import default_length, own_task, resolve
 from validation.subject import Subject, find_subject
 
 # the card whose kernels the simulated GPU has, unless another is named
@@ -121,6 +121,8 @@ def completed(architecture: Architecture, plan: Plan) -> Plan:
         "sequence_length": default_length(architecture),
         "target_length": architecture.target_length,
         "format": narrow,
+        "task": own_task(architecture),
+        "labels": architecture.labels,
         "optimizer_bits": plan.own_bits,
         "pipeline_stages": plan.own_stages,
         "reversible": architecture.reversible,

@@ -20,6 +20,7 @@ from validation import text_to_image
 from validation.configuration import Configuration
 from validation.reversible import make_reversible
 from validation.subject import Subject
+from validation.tasks import freeze, head_of, labels_of, set_task, task_class
 
 LAYERS: Final = (GradientCheckpointingLayer, OffloadWrapper)
 OnLogits = Callable[[torch.Tensor], None]
@@ -48,12 +49,14 @@ def build_task(configuration: Configuration, device: str) -> Task:
     """The real class at its real size with random inputs on the device."""
     subject, plan = configuration.subject, configuration.asked
     weight_type = _weight_type(configuration)
+    given = configuration.plan.but(task=plan.task, labels=plan.labels)
     with torch.device(device):
         if subject.is_ours:
             return _text_to_image(configuration, weight_type)
-        model = _build_model(subject, configuration.plan, weight_type)
+        model = _build_model(subject, given, weight_type)
         inputs = _inputs(model, plan, weight_type, configuration.padding)
     _share(plan, model)
+    freeze(model, plan, layer_lists(model))
     if plan.reversible:
         make_reversible(model)
     model.train()
@@ -114,7 +117,9 @@ def _build_model(subject: Subject, plan: Plan, weight_type: torch.dtype) -> Any:
             setattr(config, key, plan.dropout)
     if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
         config.decoder_start_token_id = config.pad_token_id = 0
-    real = _class_of(subject, config)
+    if known is not None:
+        set_task(config, plan, plan.task is known.own_task)
+    real = _class_of(subject, config, plan)
     eager = plan.attention is Attention.EAGER or not real._supports_sdpa
     config._attn_implementation = "eager" if eager else "sdpa"
     model = real._from_config(config)
@@ -148,11 +153,11 @@ def _is_dropout(key: str, value: object) -> bool:
     return "drop" in key and key != "classifier_dropout" and isinstance(value, float)
 
 
-def _class_of(subject: Subject, config: Any) -> Any:
+def _class_of(subject: Subject, config: Any, plan: Plan) -> Any:
     """The class that the calculator counts, else the one that people train."""
     known = TYPES.get(subject.kind)
     if known is not None:
-        return getattr(transformers, known.counted)
+        return task_class(subject, plan)
     for mapping in TRAINED:
         if type(config) in mapping:
             return mapping[type(config)]
@@ -175,7 +180,7 @@ def layer_lists(model: nn.Module) -> list[nn.ModuleList]:
 
 def watcher_of(model: Any) -> Watch:
     """A hook that runs when the last module before the loss has made the logits."""
-    return partial(watch, model.get_output_embeddings() or model.classifier)
+    return partial(watch, head_of(model))
 
 
 @contextmanager
@@ -210,6 +215,4 @@ def _inputs(
             inputs = {"input_ids": torch.randint(0, config.vocab_size, size)}
             if padding:
                 inputs["attention_mask"] = torch.ones(size, dtype=torch.int64)
-    labels = (batch, plan.target_length or plan.sequence_length)
-    inputs["labels"] = torch.randint(0, config.vocab_size, labels)
-    return inputs
+    return inputs | labels_of(config, plan)

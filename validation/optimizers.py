@@ -307,7 +307,7 @@ def by_mesh(parameters: Sequence[torch.Tensor]) -> Any:
 def make_updater(model: torch.nn.Module, plan: Plan, mesh: Mesh, host: str = "cpu") -> Updater:
     """The updater of this plan and model; `host` is the device that stands for RAM."""
     parameters = list(model.parameters())
-    if plan.lora:
+    if plan.lora or plan.freeze:
         parameters = [parameter for parameter in parameters if parameter.requires_grad]
     make = _maker(model, parameters, plan)
     if mesh.axes.replicas > 1 and plan.data_parallel is DataParallel.ZERO1:

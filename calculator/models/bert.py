@@ -17,11 +17,13 @@ from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuratio
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.loss import masked_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
+from calculator.task import Task
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
     size(name)
@@ -178,6 +180,13 @@ class Bert(Model):
     counted = "BertForMaskedLM"
     has_unused_bias = True
     lora_targets = ("query", "value")
+    measured = frozenset({Technique.LORA_BIAS})
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: lambda _: FirstToken(Pooled()),
+        Task.TOKENS: lambda _: EachToken(),
+        Task.QUESTIONS: lambda _: Span(),
+    }
+    language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
 
@@ -205,6 +214,8 @@ class Bert(Model):
         """The loss of one micro-batch."""
         x = self.embeddings(ids)
         x = self.layers(x)
+        if self.task_head is not None:
+            return self.task_loss(ids, x, labels)
         with ids.tape.in_layer("head", 0):
             logits = self.predict(x)
         return masked_loss(logits, labels)

@@ -220,6 +220,7 @@ class Dalle(Model):
     layers: Streams
     norm: LayerNorm
 
+    can_freeze = False
     title = "DALL-E"
     kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
     can_untie = False

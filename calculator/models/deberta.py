@@ -6,6 +6,7 @@ Source: transformers (models/deberta_v2/modeling_deberta_v2.py).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -16,10 +17,12 @@ from calculator.autograd.sizes import ONE, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
+from calculator.task import Task
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY, BUCKETS, POSITIONS = (
     size(name)
@@ -178,6 +181,12 @@ class Deberta(Model):
 
     title = "DeBERTa"
     counted = "DebertaV2ForMaskedLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: lambda _: FirstToken(Pooled(activation="gelu")),
+        Task.TOKENS: lambda _: EachToken(),
+        Task.QUESTIONS: lambda _: Span(),
+    }
+    language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_unused_bias = True
     lora_targets = ("query_proj", "value_proj")
     kernels = (Attention.EAGER, Attention.SDPA)
@@ -241,6 +250,8 @@ class Deberta(Model):
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
         x = self.hidden(ids)
+        if self.task_head is not None:
+            return self.task_loss(ids, x, labels)
         with ids.tape.in_layer("head", 0):
             h = self.dense(x)
             h = op.gelu(h)

@@ -4,6 +4,7 @@ Source: transformers (models/distilbert/modeling_distilbert.py).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -14,11 +15,13 @@ from calculator.autograd.sizes import ONE
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
 from calculator.models.bert import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
 from calculator.models.model import Model
+from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -88,6 +91,12 @@ class DistilBert(Model):
     title = "DistilBERT"
     counted = "DistilBertForMaskedLM"
     has_reversible_class = False
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: lambda _: FirstToken(DroppedPooled()),
+        Task.TOKENS: lambda _: EachToken(),
+        Task.QUESTIONS: lambda _: Span(dropped=True),
+    }
+    language_head = ("dense", "norm", "bias", "decoder")
 
     def __post_init__(self) -> None:
         self.dense = Linear(HIDDEN, HIDDEN, name="vocab_transform")
@@ -130,6 +139,8 @@ class DistilBert(Model):
         """The loss of one micro-batch."""
         x = self.embeddings(ids)
         x = self.layers(x)
+        if self.task_head is not None:
+            return self.task_loss(ids, x, labels)
         with ids.tape.in_layer("head", 0):
             h = self.dense(x)
             h = op.gelu(h)

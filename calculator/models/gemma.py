@@ -16,6 +16,7 @@ from calculator.layers.basic import RMSNorm, inverse_root
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import Activation, GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
+from calculator.layers.heads import CLASSIFIERS, Heads
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
@@ -45,6 +46,7 @@ class Gemma(Decoder):
 
     title = "Gemma"
     counted = "GemmaForCausalLM"
+    heads: ClassVar[Heads] = CLASSIFIERS
     lora_targets = ("q_proj", "v_proj")
     tied_by_default = True
     activation: ClassVar[tuple[str, ...]] = ("hidden_act", "gelu_pytorch_tanh", "gelu")

@@ -14,6 +14,7 @@ from calculator.autograd.mode import Attention, Mode
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention
+from calculator.layers.heads import CLASSIFIERS, Heads
 from calculator.layers.stack import Block
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma import Gemma, GemmaNorm
@@ -44,6 +45,7 @@ class Gemma2(Gemma):
 
     title = "Gemma 2"
     counted = "Gemma2ForCausalLM"
+    heads: ClassVar[Heads] = CLASSIFIERS
     lora_targets = ("q_proj", "v_proj")
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     activation: ClassVar[tuple[str, ...]] = ("hidden_activation", "gelu_pytorch_tanh")

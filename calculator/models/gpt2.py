@@ -6,7 +6,7 @@ Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -17,10 +17,12 @@ from calculator.autograd.sizes import ONE, at_least, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm
+from calculator.layers.heads import EachToken, Heads, last_token, span
 from calculator.layers.layer import Layer, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import CausalModel
+from calculator.task import Task
 
 HIDDEN, HEADS, HEAD, FEED = (
     size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size")
@@ -115,6 +117,11 @@ class GPT2(CausalModel):
 
     title = "GPT-2"
     counted = "GPT2LMHeadModel"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: last_token,
+        Task.TOKENS: lambda _: EachToken(dropped=True),
+        Task.QUESTIONS: span,
+    }
     layers_get_mask = True
     lora_targets = ("c_attn",)
     before = ("tokens", "positions")

@@ -5,12 +5,16 @@ Source: transformers (models/llama/modeling_llama.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
+from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
+from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -19,6 +23,11 @@ class Llama(Decoder):
 
     title = "Llama"
     counted = "LlamaForCausalLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: last_token,
+        Task.TOKENS: each_token,
+        Task.QUESTIONS: span,
+    }
     lora_targets = ("q_proj", "v_proj")
 
     @classmethod

@@ -13,8 +13,10 @@ from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import HIDDEN, SLIDING, heads_of
 from calculator.models.mistral import Mistral
+from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -34,6 +36,11 @@ class Ministral3(Mistral):
 
     title = "Ministral 3"
     counted = "Ministral3ForCausalLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: last_token,
+        Task.TOKENS: each_token,
+        Task.QUESTIONS: span,
+    }
     is_inner = True
     default_window: ClassVar[int] = 0
     defaults: ClassVar[dict[str, int]] = Mistral.defaults | {

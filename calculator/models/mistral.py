@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FULL, SLIDING, Decoder
+from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -17,6 +20,11 @@ class Mistral(Decoder):
 
     title = "Mistral"
     counted = "MistralForCausalLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: last_token,
+        Task.TOKENS: each_token,
+        Task.QUESTIONS: span,
+    }
     lora_targets = ("q_proj", "v_proj")
     default_window: ClassVar[int] = 4096
     defaults: ClassVar[dict[str, int]] = {

@@ -20,9 +20,12 @@ from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding
 from calculator.layers.chunked_loss import chunked_loss
+from calculator.layers.heads import Heads, TaskHead
 from calculator.layers.layer import Counted, Layer, walk
 from calculator.layers.loss import causal_loss, masked_loss
 from calculator.layers.stack import Stack
+from calculator.models.measured import Technique
+from calculator.task import Task
 
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
 
@@ -51,6 +54,13 @@ class Model(Layer, ABC):
             of each adapter's two matrices to them, which is not counted; they are those of the
             modules before transformers 5.
         lora_targets: the layers that peft adapts where it is given none; not inherited.
+        own_task: the task of the class that is counted.
+        heads: its heads for other tasks, each with its maker; not inherited.
+        language_head: names of the parts that another task's head replaces.
+        embedding_parts: names of those that its class has in its embeddings.
+        can_freeze: whether frozen parts of it are counted.
+        task_head: the head of another task, put there by a change.
+        measured: the techniques that its steps were measured with; not inherited.
     """
 
     title: ClassVar[str] = ""
@@ -68,12 +78,22 @@ class Model(Layer, ABC):
     is_inner: ClassVar[bool] = False
     fused_experts: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[tuple[str, ...]] = ()
+    measured: ClassVar[frozenset[Technique]] = frozenset()
+    own_task: ClassVar[Task] = Task.LANGUAGE
+    heads: ClassVar[Heads] = {}
+    language_head: ClassVar[tuple[str, ...]] = ()
+    embedding_parts: ClassVar[tuple[str, ...]] = (
+        *("embeddings", "tokens", "words", "positions", "word_norm"),
+    )
+    can_freeze: ClassVar[bool] = True
+    task_head: ClassVar[TaskHead | None] = None  # set where a model is trained for another task
 
     def __init_subclass__(cls) -> None:
         """Forget what peft's table says of another type alone."""
         super().__init_subclass__()
-        if "lora_targets" not in vars(cls):
-            cls.lora_targets = Model.lora_targets
+        for name in ("lora_targets", "measured", "heads"):
+            if name not in vars(cls):
+                setattr(cls, name, getattr(Model, name))
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -121,14 +141,21 @@ class Model(Layer, ABC):
             InputError: naming the lengths that it can.
         """
 
-    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+    def inputs(self, mode: Mode) -> tuple[Shape, ...]:
         """Shapes of token ids and labels, or what a model reads in their place."""
-        return (mode.batch, SEQUENCE), (mode.batch, SEQUENCE)
+        head = self.task_head
+        return (mode.batch, SEQUENCE), *(
+            [(mode.batch, SEQUENCE)] if head is None else head.targets(mode)
+        )
 
-    def formats(self, mode: Mode) -> tuple[DType, DType]:
-        """The formats of both."""
-        del mode
-        return INT64, INT64
+    def formats(self, mode: Mode) -> tuple[DType, ...]:
+        """The formats of all."""
+        return (INT64,) * len(self.inputs(mode))
+
+    def task_loss(self, ids: Tensor, hidden: Tensor, labels: Tensor) -> Tensor:
+        """The loss of another task's head; the last hidden states are held to its end."""
+        assert self.task_head is not None
+        return self.task_head(ids, hidden, labels)
 
     @abstractmethod
     def forward(self, ids: Tensor, labels: Tensor, /) -> Tensor:
@@ -174,6 +201,7 @@ class CausalModel(Model, ABC):
     head: Embedding
     head_bias: Parameter | None = None
     head_copy: Parameter | None = None
+    language_head = ("head", "head_bias", "head_copy")
     before: ClassVar[tuple[str, ...]] = ("tokens",)
     after: ClassVar[tuple[str, ...]] = ("norm", "head")
     is_first = is_last = True
@@ -193,6 +221,8 @@ class CausalModel(Model, ABC):
         """The loss of one micro-batch."""
         hidden = self.hidden(ids)
         t = hidden.tape
+        if self.task_head is not None:
+            return self.task_loss(ids, hidden, labels)
         if t.mode.chunked_loss:
             return chunked_loss(hidden, t.weight(self.head.weight), labels)
         logits = self.logits(hidden)
@@ -203,6 +233,8 @@ class CausalModel(Model, ABC):
 
     def least(self, mode: Mode) -> tuple[Made, ...]:
         """The logits in 32 bits and the logarithms of their softmax."""
+        if self.task_head is not None:
+            return ()
         logits = Made((mode.batch, SEQUENCE, self.head.rows), FLOAT32)
         return () if mode.chunked_loss else (logits, logits)
 

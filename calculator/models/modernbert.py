@@ -5,6 +5,7 @@ Source: transformers (models/modernbert/modeling_modernbert.py, masking_utils.py
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -25,12 +26,14 @@ from calculator.layers.attention import (
 )
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.grouped import MASK_MULTIPLE, Held, Shared, additive
+from calculator.layers.heads import EachToken, FirstToken, Heads, Predicted, Span
 from calculator.layers.layer import Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
 from calculator.models.model import Model
+from calculator.task import Task
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
     size(name)
@@ -148,6 +151,12 @@ class ModernBert(Model):
 
     title = "ModernBERT"
     counted = "ModernBertForMaskedLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: lambda model: FirstToken(model.predicted()),
+        Task.TOKENS: lambda model: EachToken(model.predicted()),
+        Task.QUESTIONS: lambda model: Span(model.predicted()),
+    }
+    language_head = ("dense", "norm", "bias", "decoder")
     has_reversible_class = False
 
     def __post_init__(self) -> None:
@@ -237,9 +246,15 @@ class ModernBert(Model):
         local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
         return local and architecture.numbers["window"] <= length
 
+    def predicted(self) -> Predicted:
+        """The layers that its classifiers have, too, before their own."""
+        return Predicted(self.dense_biased, self.norm_biased)
+
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch, of logits in 32 bits."""
         x = self.hidden(ids)
+        if self.task_head is not None:
+            return self.task_loss(ids, x, labels)
         with ids.tape.in_layer("head", 0):
             h = self.norm(op.gelu(self.dense(x)))
             logits = self.decoder.unembed(h, self.bias)

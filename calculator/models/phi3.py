@@ -15,6 +15,7 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import Linear, RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.heads import CLASSIFIERS, Heads
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import (
@@ -81,6 +82,10 @@ class Phi3(Mistral):
 
     title = "Phi 3"
     counted = "Phi3ForCausalLM"
+    heads: ClassVar[Heads] = CLASSIFIERS
+    measured = (
+        SAVING | SHARDED | {Technique.CONTEXT_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)

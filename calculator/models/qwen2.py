@@ -10,7 +10,10 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
+from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.measured import SAVING, SHARDED, Technique
+from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -19,6 +22,11 @@ class Qwen2(Decoder):
 
     title = "Qwen 2"
     counted = "Qwen2ForCausalLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: last_token,
+        Task.TOKENS: each_token,
+        Task.QUESTIONS: span,
+    }
     lora_targets = ("q_proj", "v_proj")
     whole_mask = True
     defaults: ClassVar[dict[str, int]] = {

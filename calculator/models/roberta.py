@@ -4,6 +4,7 @@ Source: transformers (models/roberta/modeling_roberta.py).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -13,9 +14,12 @@ from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE, at_least, plus, size
 from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm
+from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.stack import Stack
 from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
+from calculator.models.measured import Technique
+from calculator.task import Task
 
 UNUSED = 2  # the first positions, up to that of padding
 POSITIONS = at_least(size("positions"), plus(SEQUENCE, UNUSED))
@@ -56,6 +60,12 @@ class Roberta(Bert):
     title = "RoBERTa"
     counted = "RobertaForMaskedLM"
     lora_targets = ("query", "value")
+    measured = frozenset({Technique.LORA_BIAS})
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: lambda _: FirstToken(Pooled(before=True)),
+        Task.TOKENS: lambda _: EachToken(),
+        Task.QUESTIONS: lambda _: Span(),
+    }
     kind = "roberta"
     words = 50_265
     transform = "lm_head.dense"
@@ -79,5 +89,6 @@ class XLMRoberta(Roberta):
     title = "XLM-RoBERTa"
     counted = "XLMRobertaForMaskedLM"
     lora_targets = ("query", "value")
+    heads = Roberta.heads
     kind = "xlm-roberta"
     words = 30_522

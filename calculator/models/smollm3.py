@@ -12,8 +12,11 @@ from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
+from calculator.models.measured import SAVING, Technique
+from calculator.task import Task
 
 NO_PLACES = "no_rope"
 
@@ -41,6 +44,16 @@ class SmolLM3(Llama):
 
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
+    heads: ClassVar[Heads] = {
+        Task.SEQUENCE: last_token,
+        Task.TOKENS: each_token,
+        Task.QUESTIONS: span,
+    }
+    measured = (
+        SAVING
+        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
+        | {Technique.PIPELINE, Technique.LORA_MODULES}
+    )
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 128_256,

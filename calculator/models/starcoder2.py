@@ -15,6 +15,7 @@ from calculator.layers.attention import Attended
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held, Shared
+from calculator.layers.heads import CLASSIFIERS, Heads
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import positions_of
 from calculator.layers.stack import Block
@@ -54,6 +55,8 @@ class Starcoder2(Decoder):
 
     title = "StarCoder 2"
     counted = "Starcoder2ForCausalLM"
+    heads: ClassVar[Heads] = CLASSIFIERS
+    measured = SAVING | SHARDED | {Technique.LORA_BIAS}
     tied_by_default = True
     activation = ("hidden_act", "gelu_pytorch_tanh")
     defaults: ClassVar[dict[str, int]] = {

@@ -329,6 +329,7 @@ class T5(Model):
     decoder: T5Stack
     scaled: bool
 
+    can_freeze = False
     title = "T5"
     counted = "T5ForConditionalGeneration"
     lora_targets = ("q", "v")

@@ -12,7 +12,7 @@ from calculator.autograd.dtypes import INT64, DType
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sizes import ONE, Shape, size, without
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration, labels_of
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import LayerNorm, Linear
@@ -21,6 +21,7 @@ from calculator.layers.layer import Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
+from calculator.task import Task
 
 HIDDEN, HEADS, HEAD, FEED, CLASSES, CHANNELS, SIDE, PATCH = (
     size(name)
@@ -107,6 +108,8 @@ class ViT(Model):
     title = "ViT"
     counted = "ViTForImageClassification"
     can_untie = False
+    own_task = Task.IMAGE
+    language_head = ("head",)
     has_fixed_length = True
     has_reversible_class = False
 
@@ -140,7 +143,7 @@ class ViT(Model):
             heads=heads,
             head_size=c.head_size(hidden, heads),
             feed_forward_size=c.size("intermediate_size", 3072),
-            vocabulary_size=_classes(c),
+            vocabulary_size=labels_of(c),
             positions=0,
             sequence_length=(side // patch) ** 2 + 1,
             dropout=c.dropout("hidden_dropout_prob", 0.0, "attention_probs_dropout_prob"),
@@ -183,13 +186,3 @@ class ViT(Model):
         with x.tape.in_layer("head", 0):
             logits = self.head(op.part(x, pixels.shape[0], HIDDEN))
         return masked_loss(logits, labels)
-
-
-def _classes(c: Configuration) -> int:
-    """Number of classes: as many as the configuration names, or two."""
-    named = c.value("id2label")
-    if named is None:
-        return c.size("num_labels", 2)
-    if not isinstance(named, dict) or not named:
-        raise InputError("id2label", named, "must be an object with a name for each class")
-    return len(named)

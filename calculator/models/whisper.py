@@ -205,6 +205,7 @@ class Whisper(Model):
     decoder: Decoder
     tied: bool
 
+    can_freeze = False
     title = "Whisper"
     counted = "WhisperForConditionalGeneration"
     has_fixed_length = True

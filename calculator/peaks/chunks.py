@@ -231,7 +231,10 @@ def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int
     """Start and end of the unit that stands for a run's left-out units, in both directions."""
     for one in windows(step):
         yield marks[one.stack, one.first, False], marks[one.stack, one.end, False], one.run
-        yield marks[one.stack, one.end - 1, True], marks[one.stack, one.first - 1, True], one.run
+        begin = marks[one.stack, one.end - 1, True]
+        end = marks[one.stack, one.first - 1, True]
+        if begin < end:  # no gradient goes through frozen layers below all that is trained
+            yield begin, end, one.run
 
 
 def _unit_starts(ledger: Ledger, step: Step) -> Iterator[int]:

@@ -89,7 +89,7 @@ def recording_of(step: Step) -> Recording:
     outside = bytearray(b"\1") * len(ledger.events)
     for start, end in (
         *layer_spans(marks),
-        *((at, order[bisect_right(order, at)]) for at in first),
+        *((at, _after(order, at)) for at in first),
     ):
         outside[start:end] = bytes(end - start)
     backward = [at for at, (_, _, is_backward) in ledger.marks if is_backward]
@@ -103,6 +103,11 @@ def recording_of(step: Step) -> Recording:
         min(backward),
         tuple(ledger.products),
     )
+
+
+def _after(order: Sequence[int], at: int) -> int:
+    """The next of some places after one; the last has none."""
+    return order[min(bisect_right(order, at), len(order) - 1)]
 
 
 def _spans(ledger: Ledger, step: Step) -> Iterator[Span]:
@@ -122,7 +127,7 @@ def _spans(ledger: Ledger, step: Step) -> Iterator[Span]:
                     if begin not in marks:
                         continue
                     start = marks[begin]
-                    last = marks.get(stop, order[bisect_right(order, start)])
+                    last = marks.get(stop, _after(order, start))
                     yield Span(stack, number, unit, run.repeated, is_backward, start, last)
             position = end
 

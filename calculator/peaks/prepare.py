@@ -80,6 +80,7 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
         "sequence": plan.sequence_length // plan.context_parallel,
         "target": plan.target_length or 0,
         "lora_rank": plan.lora,
+        "labels": plan.labels,
         "gpus": plan.gpus,
         "tensor_parallel": plan.tensor_parallel,
         "expert_parallel": plan.expert_parallel,

@@ -110,7 +110,7 @@ def begin(step: Step, tape: Tape | None = None) -> Begun:
     """Forward and loss, of a step without turns."""
     t = tape or Tape(step.mode)
     t.ledger.begin(Phase.FORWARD)
-    ids, labels = _given(t, step)
+    ids, labels, *_ = _given(t, step)
     root = None if t.sharder is None else t.sharder.begin(step.model.outside())
     previous = t.previous_outputs()
     loss = step.model.forward(ids, labels)
@@ -142,8 +142,18 @@ def finish(begun: Begun) -> Tape:
     engine.backward([scaled], [gradient])
     if t.sharder is not None and root is not None:
         t.sharder.end(root)
+    _mark_frozen(begun.step, t)
     t.ledger.let_go()
     return t
+
+
+def _mark_frozen(step: Step, t: Tape) -> None:
+    """Let the backward pass of layers that none goes through begin, and end, where it ends."""
+    passed = {mark for _, mark in t.ledger.marks}
+    for _, stack in [*step.model.stacks()][::-1]:
+        for position in reversed(range(stack.layers)):
+            if (stack.name, position, True) not in passed:
+                t.ledger.mark(stack.name, position, backward=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,16 @@ from calculator.techniques.expert_parallel import ExpertParallel
 from calculator.techniques.lora import ALL_LINEAR, Lora, split
 from calculator.techniques.pipeline import RANK, STAGE, Stage, stages_in
 from calculator.techniques.quantization import Quantization
+from calculator.techniques.task import task_changes
 from calculator.techniques.tensor_parallel import TensorParallel, share_of
 
 
-def changes_of(plan: Plan) -> tuple[Change, ...]:
+def changes_of(architecture: Architecture, plan: Plan) -> tuple[Change, ...]:
     """Changes that a resolved plan makes to its model's layers, in order."""
+    return (*task_changes(architecture, plan), *_changes_of_layers(plan))
+
+
+def _changes_of_layers(plan: Plan) -> tuple[Change, ...]:
     if plan.tensor_parallel > 1:
         return (TensorParallel(plan.sequence_parallel),)
     if plan.expert_parallel > 1:
@@ -37,7 +42,9 @@ def changes_of(plan: Plan) -> tuple[Change, ...]:
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:
     """The model of a resolved plan as a tree of layers; of several GPUs', one's share of it."""
-    return _changed(share_of(architecture, plan), plan.tied_embeddings, changes_of(plan))
+    return _changed(
+        share_of(architecture, plan), plan.tied_embeddings, changes_of(architecture, plan)
+    )
 
 
 def stage_models(architecture: Architecture, plan: Plan) -> tuple[Model, ...]:
@@ -53,7 +60,9 @@ def stage_models(architecture: Architecture, plan: Plan) -> tuple[Model, ...]:
 def _stage_model(stage: Architecture, plan: Plan) -> Model:
     place = stage.numbers[STAGE]
     ends = Stage(place == 0, place == plan.all_stages - 1)
-    return _changed(stage, False, (*changes_of(plan), ends))  # each end has a table of its own
+    return _changed(
+        stage, False, (*changes_of(stage, plan), ends)
+    )  # each end has a table of its own
 
 
 @lru_cache(maxsize=512)

@@ -1,0 +1,240 @@
+"""Heads of tasks beside language modeling: layers and a loss on a model's last hidden states.
+
+Source: transformers (modeling_layers.py, loss/loss_utils.py, models/bert/modeling_bert.py,
+models/roberta/modeling_roberta.py, models/distilbert/modeling_distilbert.py,
+models/deberta_v2/modeling_deberta_v2.py, models/modernbert/modeling_modernbert.py)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import BOOL, FLOAT32, INT32, INT64
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE, Mode
+from calculator.autograd.sizes import ONE, Shape, constant, size
+from calculator.layers.basic import LayerNorm, Linear
+from calculator.layers.layer import Layer, Unary
+from calculator.parts import Phase
+from calculator.task import Task
+
+HIDDEN: Final = size("hidden_size")
+LABELS: Final = size("labels")
+
+
+@dataclass(eq=False)
+class TaskHead(Layer, ABC):
+    """The part of a model that one task has, and its loss."""
+
+    @abstractmethod
+    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """The product that the loss is made of, and its input, which the class holds to the end."""
+
+    def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of logits that are handed out."""
+        del ids
+        logits.tape.hand_out(logits)
+        return op.cross_entropy(logits, labels)
+
+    def targets(self, mode: Mode) -> Sequence[Shape]:
+        """Shapes of the labels, all of them whole numbers."""
+        return [(mode.batch,)]
+
+    def __call__(self, ids: Tensor, hidden: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch; the class holds the logits to its end."""
+        with ids.tape.in_layer("head", 0):
+            logits, given = self.logits(ids, hidden)
+        ids.tape.ledger.begin(Phase.LOSS)
+        loss = self.loss(ids, logits, labels)
+        del given  # held until here
+        return loss
+
+
+@dataclass(eq=False)
+class Pooled(Unary):
+    """A dense layer and an activation between two dropouts, of the first token."""
+
+    before: bool = False
+    after: bool = True
+    activation: str = "tanh"
+
+    def __post_init__(self) -> None:
+        self.dense = Linear(HIDDEN, HIDDEN, name="head.pooler")
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, hidden) -> the same."""
+        x = op.dropout(x) if self.before else x
+        x = _ACTIVATIONS[self.activation](self.dense(x))
+        return op.dropout(x) if self.after else x
+
+
+@dataclass(eq=False)
+class DroppedPooled(Pooled):
+    """DistilBERT's, whose dropout has a probability of its own."""
+
+    activation: str = "relu"
+    after: bool = False
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, hidden) -> the same."""
+        return op.dropout(super().__call__(x))
+
+
+_ACTIVATIONS: Final = {"tanh": op.tanh, "relu": op.relu, "gelu": op.gelu}
+
+
+@dataclass(eq=False)
+class Predicted(Unary):
+    """ModernBERT's prediction head: dense, GELU and norm."""
+
+    dense_biased: bool
+    norm_biased: bool
+
+    def __post_init__(self) -> None:
+        self.dense = Linear(HIDDEN, HIDDEN, self.dense_biased, name="head.dense")
+        self.norm = LayerNorm(HIDDEN, self.norm_biased)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., hidden) -> the same."""
+        return self.norm(op.gelu(self.dense(x)))
+
+
+@dataclass(eq=False)
+class FirstToken(TaskHead):
+    """A class for each sequence, from its first token."""
+
+    pooler: Unary
+
+    def __post_init__(self) -> None:
+        self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
+
+    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """(batch, labels)."""
+        first = op.part(hidden, ids.shape[0], HIDDEN)
+        pooled = self.pooler(first)
+        del first  # the pooler's own name for it
+        return self.classifier(pooled), pooled
+
+
+@dataclass(eq=False)
+class LastToken(TaskHead):
+    """A class for each sequence, from its last token; the logits of all tokens are made."""
+
+    def __post_init__(self) -> None:
+        self.score = Linear(HIDDEN, LABELS, biased=False, name="head.score")
+
+    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """(batch, length, labels)."""
+        return self.score(hidden), hidden
+
+    def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy of the last tokens that are no padding, which are looked for."""
+        t, batch = logits.tape, ids.shape[0]
+        kept = t.empty(ids.shape, BOOL)
+        mask = t.empty(ids.shape, INT32)
+        del kept
+        places = t.empty((SEQUENCE,), INT32)
+        product = t.empty(ids.shape, INT32)
+        last = t.empty((batch,), INT64)
+        del product
+        rows = t.empty((batch,), INT64)
+        pooled = t.operation([logits], (batch, LABELS), logits.dtype, saves=[rows, last])
+        del rows
+        t.hand_out(pooled)
+        loss = op.cross_entropy(pooled, labels)
+        del mask, places, last  # held until here
+        return loss
+
+
+@dataclass(eq=False)
+class EachToken(TaskHead):
+    """A class for each token, from what a class does to all of them first.
+
+    `dropped` is a dropout that the class has whatever its configuration says, and `wide` that it
+    widens the logits.
+    """
+
+    first: Unary | None = None
+    dropped: bool = False
+    wide: bool = False
+
+    def __post_init__(self) -> None:
+        self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
+
+    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """(batch, length, labels)."""
+        x = hidden if self.first is None else self.first(hidden)
+        if self.dropped:
+            x = op.always_dropout(x)
+        elif self.first is None:  # ModernBERT's classifiers drop nothing out by default
+            x = op.dropout(x)
+        return self.classifier(x), x
+
+    def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy of all tokens."""
+        logits.tape.hand_out(logits)
+        return op.cross_entropy(op.cast(logits, FLOAT32) if self.wide else logits, labels)
+
+    def targets(self, mode: Mode) -> Sequence[Shape]:
+        """A label for each token."""
+        return [(mode.batch, SEQUENCE)]
+
+
+@dataclass(eq=False)
+class Span(TaskHead):
+    """Where an answer begins and where it ends: two numbers for each token."""
+
+    first: Unary | None = None
+    dropped: bool = False
+    ENDS: ClassVar = constant(2)
+
+    def __post_init__(self) -> None:
+        self.outputs = Linear(HIDDEN, self.ENDS, name="head.outputs")
+
+    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """(batch, length, 2)."""
+        x = hidden if self.first is None else self.first(hidden)
+        x = op.dropout(x) if self.dropped else x
+        return self.outputs(x), x
+
+    def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """The mean of two cross-entropies over the places of a sequence."""
+        t = logits.tape
+        views = op.split(logits, ONE, ONE)
+        ends = [op.copy(op.view(view, *ids.shape)) for view in views]
+        del views
+        t.hand_out(*ends)
+        clamped = [t.empty(labels.shape, INT64) for _ in ends]
+        losses = [op.cross_entropy(end, place) for end, place in zip(ends, clamped, strict=True)]
+        total = op.scale(op.add(*losses))
+        del clamped, losses, ends  # held until here
+        return total
+
+    def targets(self, mode: Mode) -> Sequence[Shape]:
+        """A beginning and an end."""
+        return [(mode.batch,), (mode.batch,)]
+
+
+# heads of a type for tasks beside its own, each made for a model
+Heads = Mapping[Task, Callable[[Any], TaskHead]]
+
+
+def last_token(_: object) -> TaskHead:
+    """The classifier of causal models."""
+    return LastToken()
+
+
+def each_token(_: object) -> TaskHead:
+    """Their classifier of tokens, which drops out a tenth unless told otherwise."""
+    return EachToken(dropped=True, wide=True)
+
+
+def span(_: object) -> TaskHead:
+    """Their answers' ends."""
+    return Span()
+
+
+CLASSIFIERS: Final[Heads] = {Task.SEQUENCE: last_token, Task.TOKENS: each_token}
+EVERY_HEAD: Final[Heads] = {**CLASSIFIERS, Task.QUESTIONS: span}
