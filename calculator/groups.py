@@ -22,7 +22,17 @@ class Group:
 
 PIPELINE: Final = ("pipeline_parallel", "pipeline_schedule", "pipeline_stages")
 GROUPS: Final = (
-    Group("Model", ("attention", "dropout", "tied_embeddings", "sharing_groups", "reversible")),
+    Group(
+        "Model",
+        (
+            *("task", "labels", "freeze"),
+            "attention",
+            "dropout",
+            "tied_embeddings",
+            "sharing_groups",
+            "reversible",
+        ),
+    ),
     Group("Batch", ("batch_size", "sequence_length", "target_length", "accumulation", "loop")),
     Group("Precision", ("precision", "gradient_scaler", "format")),
     Group(

@@ -136,9 +136,8 @@ class Option:
 
     def _parse_names(self, text: str) -> str:
         names = [name for name in text.replace(" ", ",").split(",") if name]
-        plain = all(
-            f"_{part}".replace("-", "").isidentifier() for n in names for part in n.split(".")
-        )
+        parts = [part for name in names for part in name.split(".")]
+        plain = all(map(_is_name, parts))
         if not names or not plain or len(text) > self.maximum:
             raise InputError(self.field, text, "must be names with commas between them")
         return ",".join(names)
@@ -206,6 +205,11 @@ def names(default: str | None, label: str, text: str, most: int, **more: Any) ->
 def counts(default: str | None, label: str, text: str, values: Mapping[str, str], most: int) -> Any:
     """A field that takes some names, each with a number from 1 to `most`, as in ``t4:5,l4:2``."""
     return _field(default, Option(label, text, "counts", tuple(values.items()), maximum=most))
+
+
+def _is_name(part: str) -> bool:
+    """True for a name, which may have dashes, and for numbers such as 3 or 0-11."""
+    return part.replace("-", "").isidentifier() or all(n.isdecimal() for n in part.split("-"))
 
 
 def counts_in(text: str) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,8 @@ RARE: Final = (
     *("pipeline_schedule", "pipeline_stages", "context_rotation", "sequence_parallel"),
     *("lora_bias", "lora_modules", "lora_dropout", "lora_targets"),
 )
+# tasks have rows of their own, see `task_rows.py`
+TASKS: Final = ("task", "labels", "freeze")
 SIZES: Final = ("batch_size", "sequence_length", "target_length", "gpus")
 INTEGERS: Final[Mapping[str, tuple[int, ...]]] = {
     "checkpoint_every": (2, 3),
@@ -83,7 +85,7 @@ def _plans(draw: random.Random) -> Iterator[Configuration]:
     while True:
         name = draw.choice(names)
         values: dict[str, Any] = {}
-        without = {*SIZES, *meaningless(name)}
+        without = {*SIZES, *TASKS, *meaningless(name)}
         weights = [0 if each in without else 1 if each in RARE else 3 for each in options]
         for _ in range(draw.choice(COUNTS)):
             (field,) = draw.choices([*options], weights)

@@ -19,10 +19,12 @@ from validation.drawn import (
     NAMES,
     OLDER,
     SIZES,
+    TASKS,
     meaningless,
     models,
     sized,
 )
+from validation.task_rows import task_rows
 
 SEED: Final = 2021
 TOGETHER: Final = 3  # options of a row, and types of a pair
@@ -49,7 +51,7 @@ def grid() -> list[Configuration]:
         found.setdefault(each.command, each)
     configurations = [*found.values()]
     draw.shuffle(configurations)
-    return configurations
+    return [*configurations, *task_rows()]
 
 
 def choices(without: set[str]) -> list[Choice]:
@@ -58,7 +60,7 @@ def choices(without: set[str]) -> list[Choice]:
     found: list[Choice] = []
     for name, option in Plan.options().items():
         match option.kind:
-            case _ if name in without or name in SIZES:
+            case _ if name in without or name in (*SIZES, *TASKS):
                 values: tuple[Any, ...] = ()
             case "choice":
                 values = tuple(value for value, _ in option.values)

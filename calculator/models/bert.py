@@ -180,7 +180,6 @@ class Bert(Model):
     counted = "BertForMaskedLM"
     has_unused_bias = True
     lora_targets = ("query", "value")
-    measured = frozenset({Technique.LORA_BIAS})
     heads: ClassVar[Heads] = {
         Task.SEQUENCE: lambda _: FirstToken(Pooled()),
         Task.TOKENS: lambda _: EachToken(),

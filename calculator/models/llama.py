@@ -13,7 +13,6 @@ from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
 from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
-from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.task import Task
 
 

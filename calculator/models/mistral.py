@@ -10,7 +10,6 @@ from typing import ClassVar
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FULL, SLIDING, Decoder
-from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.task import Task
 
 

@@ -24,7 +24,6 @@ from calculator.layers.heads import Heads, TaskHead
 from calculator.layers.layer import Counted, Layer, walk
 from calculator.layers.loss import causal_loss, masked_loss
 from calculator.layers.stack import Stack
-from calculator.models.measured import Technique
 from calculator.task import Task
 
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
@@ -60,7 +59,6 @@ class Model(Layer, ABC):
         embedding_parts: names of those that its class has in its embeddings.
         can_freeze: whether frozen parts of it are counted.
         task_head: the head of another task, put there by a change.
-        measured: the techniques that its steps were measured with; not inherited.
     """
 
     title: ClassVar[str] = ""
@@ -78,7 +76,6 @@ class Model(Layer, ABC):
     is_inner: ClassVar[bool] = False
     fused_experts: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[tuple[str, ...]] = ()
-    measured: ClassVar[frozenset[Technique]] = frozenset()
     own_task: ClassVar[Task] = Task.LANGUAGE
     heads: ClassVar[Heads] = {}
     language_head: ClassVar[tuple[str, ...]] = ()
@@ -89,9 +86,9 @@ class Model(Layer, ABC):
     task_head: ClassVar[TaskHead | None] = None  # set where a model is trained for another task
 
     def __init_subclass__(cls) -> None:
-        """Forget what peft's table says of another type alone."""
+        """Forget what is known of another type alone: peft's table, and heads."""
         super().__init_subclass__()
-        for name in ("lora_targets", "measured", "heads"):
+        for name in ("lora_targets", "heads"):
             if name not in vars(cls):
                 setattr(cls, name, getattr(Model, name))
 

@@ -20,7 +20,6 @@ from calculator.layers.heads import Heads, last_token
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.models.decoder import HIDDEN, Decoder, heads_of
-from calculator.models.measured import SAVING, Technique
 from calculator.task import Task
 
 
@@ -59,7 +58,6 @@ class Olmo2(Decoder):
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
     heads: ClassVar[Heads] = {Task.SEQUENCE: last_token}
-    measured = SAVING | {Technique.PIPELINE, Technique.LORA_MODULES}
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 
     @classmethod

@@ -83,9 +83,6 @@ class Phi3(Mistral):
     title = "Phi 3"
     counted = "Phi3ForCausalLM"
     heads: ClassVar[Heads] = CLASSIFIERS
-    measured = (
-        SAVING | SHARDED | {Technique.CONTEXT_PARALLEL, Technique.PIPELINE, Technique.LORA_MODULES}
-    )
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)

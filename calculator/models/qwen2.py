@@ -12,7 +12,6 @@ from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
 from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.measured import SAVING, SHARDED, Technique
 from calculator.task import Task
 
 

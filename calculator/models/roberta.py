@@ -18,7 +18,6 @@ from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.stack import Stack
 from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
-from calculator.models.measured import Technique
 from calculator.task import Task
 
 UNUSED = 2  # the first positions, up to that of padding
@@ -60,7 +59,6 @@ class Roberta(Bert):
     title = "RoBERTa"
     counted = "RobertaForMaskedLM"
     lora_targets = ("query", "value")
-    measured = frozenset({Technique.LORA_BIAS})
     heads: ClassVar[Heads] = {
         Task.SEQUENCE: lambda _: FirstToken(Pooled(before=True)),
         Task.TOKENS: lambda _: EachToken(),

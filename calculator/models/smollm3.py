@@ -15,7 +15,6 @@ from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.heads import Heads, each_token, last_token, span
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
-from calculator.models.measured import SAVING, Technique
 from calculator.task import Task
 
 NO_PLACES = "no_rope"
@@ -49,11 +48,6 @@ class SmolLM3(Llama):
         Task.TOKENS: each_token,
         Task.QUESTIONS: span,
     }
-    measured = (
-        SAVING
-        | {Technique.TENSOR_PARALLEL, Technique.CONTEXT_PARALLEL}
-        | {Technique.PIPELINE, Technique.LORA_MODULES}
-    )
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 128_256,

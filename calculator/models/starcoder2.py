@@ -56,7 +56,6 @@ class Starcoder2(Decoder):
     title = "StarCoder 2"
     counted = "Starcoder2ForCausalLM"
     heads: ClassVar[Heads] = CLASSIFIERS
-    measured = SAVING | SHARDED | {Technique.LORA_BIAS}
     tied_by_default = True
     activation = ("hidden_act", "gelu_pytorch_tanh")
     defaults: ClassVar[dict[str, int]] = {

@@ -13,9 +13,17 @@ NOTE: Final = "# Random {}: replace them with your data."
 
 def make_batch(architecture: Architecture, plan: Plan, device: str = CUDA) -> Piece:
     """One micro-batch of what the class reads, with labels; without a `device` in RAM."""
-    match automatic_class(architecture):
+    match automatic_class(architecture, plan):
         case "AutoModelForImageClassification":
             made = _images(plan)
+        case "AutoModelForSequenceClassification":
+            labels = {"labels": _classes(f"({plan.batch_size},)")}
+            made = _batch("tokens", {**_ids(architecture, plan), **labels})
+        case "AutoModelForTokenClassification":
+            labels = {"labels": _classes(f"({plan.batch_size}, {plan.sequence_length})")}
+            made = _batch("tokens", {**_ids(architecture, plan), **labels})
+        case "AutoModelForQuestionAnswering":
+            made = _batch("tokens", {**_ids(architecture, plan), **_ends(plan)})
         case "AutoModelForSpeechSeq2Seq":
             made = _sounds(architecture, plan)
         case _:
@@ -28,6 +36,19 @@ def _tokens(architecture: Architecture, plan: Plan) -> Piece:
     tokens = _random(architecture, plan, plan.sequence_length)
     labels = _random(architecture, plan, plan.target_length or plan.sequence_length)
     return _batch("tokens", {"input_ids": tokens, "labels": labels})
+
+
+def _ids(architecture: Architecture, plan: Plan) -> dict[str, str]:
+    return {"input_ids": _random(architecture, plan, plan.sequence_length)}
+
+
+def _classes(shape: str) -> str:
+    return f"torch.randint(model.config.num_labels, {shape}{CUDA})"
+
+
+def _ends(plan: Plan) -> dict[str, str]:
+    place = f"torch.randint({plan.sequence_length}, ({plan.batch_size},){CUDA})"
+    return dict.fromkeys(("start_positions", "end_positions"), place)
 
 
 def _random(architecture: Architecture, plan: Plan, length: int) -> str:

@@ -4,7 +4,8 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.autograd.mode import Attention, Checkpointing
-from calculator.models.registry import type_of
+from calculator.models.model import CausalModel
+from calculator.models.registry import build, type_of
 from calculator.plan import BaseBits, DataParallel, HalfFormat, LoraBias, Plan, Precision
 from calculator.program.origin import Origin
 from calculator.program.saving import (
@@ -13,7 +14,9 @@ from calculator.program.saving import (
     keep_inputs_in_ram,
 )
 from calculator.program.text import TORCH, Import, Piece, call, indented, joined, keywords, quoted
+from calculator.task import Task, class_for
 from calculator.techniques.lora import ALL_LINEAR, split
+from calculator.techniques.task import BODY, EMBEDDINGS, layers_in, parts_of
 
 TRANSFORMERS: Final = "transformers"
 # transformers' automatic class by the end of the name of the class that is counted
@@ -22,6 +25,9 @@ AUTOMATIC: Final = {
     "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
     "ForMaskedLM": "AutoModelForMaskedLM",
     "ForImageClassification": "AutoModelForImageClassification",
+    "ForSequenceClassification": "AutoModelForSequenceClassification",
+    "ForTokenClassification": "AutoModelForTokenClassification",
+    "ForQuestionAnswering": "AutoModelForQuestionAnswering",
     "ForCausalLM": "AutoModelForCausalLM",
     "LMHeadModel": "AutoModelForCausalLM",
 }
@@ -32,9 +38,9 @@ WITH_CACHE: Final = (
 WEIGHTS_BESIDE: Final = "# The folder with this config.json and the pretrained weights."
 
 
-def automatic_class(architecture: Architecture) -> str:
+def automatic_class(architecture: Architecture, plan: Plan) -> str:
     """The automatic class whose model is the one that is counted."""
-    counted = type_of(architecture).counted
+    counted = class_for(plan.task, type_of(architecture).counted)
     return next(name for ending, name in AUTOMATIC.items() if counted.endswith(ending))
 
 
@@ -77,6 +83,8 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     pieces = [_made(origin, plan) if _is_new(origin, plan) else _loaded(origin, plan)]
     if shares_layers(architecture, plan):
         pieces.append(_share(plan))
+    if plan.freeze:
+        pieces.append(_freeze(plan))
     moves_later = trainer or plan.is_sharded or plan.all_gpus > plan.gpus
     if not moves_later and plan.quantization is BaseBits.NONE:
         pieces.append(Piece(('model.to("cuda")',)))
@@ -111,8 +119,10 @@ def _changes(origin: Origin, plan: Plan) -> dict[str, str]:
     """Keys of the model's configuration that the plan changes, with their values as text."""
     architecture = origin.architecture
     found = {}
-    if automatic_class(architecture) in WITH_CACHE:
+    if automatic_class(architecture, plan) in WITH_CACHE:
         found["use_cache"] = "False"
+    if _has_other_head(architecture, plan):
+        found |= _labels(architecture, plan)
     if plan.dropout != architecture.dropout:
         found |= dict.fromkeys(origin.dropouts, quoted(plan.dropout))
     if plan.tied_embeddings != architecture.tied_embeddings:
@@ -120,14 +130,52 @@ def _changes(origin: Origin, plan: Plan) -> dict[str, str]:
     return found
 
 
-def _own_class(origin: Origin) -> str:
+def _has_other_head(architecture: Architecture, plan: Plan) -> bool:
+    return plan.task is not type_of(architecture).own_task
+
+
+def _labels(architecture: Architecture, plan: Plan) -> dict[str, str]:
+    """The number of labels; causal classes look for the last token that is no padding."""
+    found = {}
+    if plan.task is not Task.QUESTIONS:
+        found["num_labels"] = quoted(plan.labels)
+    if isinstance(build(architecture, architecture.tied_embeddings), CausalModel):
+        found["pad_token_id"] = "0"
+    return found
+
+
+def _freeze(plan: Plan) -> Piece:
+    """No gradients for the parts that are not trained."""
+    parts = parts_of(plan)
+    lines = ["frozen = [model.base_model]" if BODY in parts else "frozen = []"]
+    if EMBEDDINGS in parts:
+        lines += [
+            'embeddings = getattr(model.base_model, "embeddings", model.get_input_embeddings())',
+            "frozen.append(embeddings)",
+            'for name in ("wpe", "embed_positions"):',
+            "    if hasattr(model.base_model, name):",
+            "        frozen.append(getattr(model.base_model, name))",
+        ]
+    numbers = layers_in(parts)
+    if numbers:
+        lines.append("layers = [layer for layers in stacks for layer in layers]")
+        lines.append(f"frozen += [layers[number] for number in {numbers}]")
+    lines += ["for part in frozen:", "    part.requires_grad_(False)"]
+    return (LAYERS if numbers else Piece()) + Piece(tuple(lines))
+
+
+def _own_class(origin: Origin, plan: Plan) -> str:
     """The class by which pretrained weights are loaded."""
     kind = type_of(origin.architecture)
-    return kind.counted if kind.is_inner else automatic_class(origin.architecture)
+    return (
+        class_for(plan.task, kind.counted)
+        if kind.is_inner
+        else automatic_class(origin.architecture, plan)
+    )
 
 
 def _loaded(origin: Origin, plan: Plan) -> Piece:
-    name = _own_class(origin)
+    name = _own_class(origin, plan)
     lines = [] if origin.hub else [WEIGHTS_BESIDE]
     imports: list[Import] = [TORCH, (TRANSFORMERS, name)]
     arguments = {
@@ -158,12 +206,12 @@ def _pack(plan: Plan) -> list[str]:
 
 def _made(origin: Origin, plan: Plan) -> Piece:
     """A model with random weights, from its configuration."""
-    name = automatic_class(origin.architecture)
+    name = automatic_class(origin.architecture, plan)
     changes = keywords(_changes(origin, plan))
     imports: list[Import] = [TORCH, (TRANSFORMERS, name)]
-    if (origin.hub or origin.path) and _own_class(origin) != name:
-        source = f"{_own_class(origin)}.config_class.from_pretrained"
-        imports.append((TRANSFORMERS, _own_class(origin)))
+    if (origin.hub or origin.path) and _own_class(origin, plan) != name:
+        source = f"{_own_class(origin, plan)}.config_class.from_pretrained"
+        imports.append((TRANSFORMERS, _own_class(origin, plan)))
         words = [quoted(origin.hub or origin.path)]
     else:
         imports.append((TRANSFORMERS, "AutoConfig"))

@@ -173,6 +173,7 @@ def test_a_resolved_plan_has_nothing_open_but_what_the_model_lacks(case: Case) -
         "lora_targets",
         "lora_dropout",
         "lora_modules",
+        "freeze",
     }  # of adapters that it lacks too
     for name, value in case.plan.changed().items():
         if name != "sharing_groups":  # a last layer of its own is left alone

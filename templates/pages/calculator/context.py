@@ -65,7 +65,17 @@ GROUPS = (
     ),
     Group(
         "More options",
-        ("attention", "update", "dropout", "accumulation", "loop", "tied_embeddings"),
+        (
+            "task",
+            "labels",
+            "freeze",
+            "attention",
+            "update",
+            "dropout",
+            "accumulation",
+            "loop",
+            "tied_embeddings",
+        ),
         folded=True,
     ),
 )

@@ -1,0 +1,50 @@
+"""Rows of tasks beside language modeling, and of frozen parts."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from calculator.models.registry import TYPES
+from validation.configuration import Configuration, parse
+
+# types whose heads are code of their own: each with eight plans
+OWN: Final = ("roberta", "distilbert", "deberta-v2", "modernbert", "llama")
+OLDER: Final = {"bert": "bert-base --layers 5", "gpt2": "gpt2-s --layers 5"}
+# those that have the same heads as Llama: with two
+ALIKE: Final = (
+    *("mistral", "ministral3", "qwen2", "qwen3", "smollm3", "phi3", "gemma", "gemma2"),
+    *("starcoder2", "olmo2"),
+)
+PLANS: Final = (
+    "--batch-size 3 --labels 3",
+    "--batch-size 2 --freeze embeddings,0 --labels 5",
+    "--batch-size 4 --precision half --optimizer sgd",
+    "--batch-size 2 --precision fp32 --dropout 0 --attention eager --labels 3",
+    "--batch-size 3 --precision mixed --checkpointing full --accumulation 2",
+    "--batch-size 3 --freeze body --precision half --optimizer-bits 8 --labels 7",
+    "--batch-size 8 --freeze embeddings,0-1 --checkpointing full",
+    "--batch-size 2 --freeze 0-1 --precision mixed --update fused",
+)
+# frozen parts of models with their own task
+FROZEN: Final = (
+    "validation/configs/vit.json --batch-size 2 --freeze embeddings,0-1",
+    "validation/configs/vit.json --batch-size 3 --freeze body --precision half",
+    "validation/configs/bart.json --batch-size 2 --sequence-length 64 --freeze embeddings,0",
+    "validation/configs/llama.json --batch-size 2 --sequence-length 64 --freeze body",
+    "gpt2-s --batch-size 3 --sequence-length 72 --freeze embeddings,2-9",
+    "gpt2-s --batch-size 3 --sequence-length 72 --freeze embeddings,0-5 --accumulation 2",
+    "bert-base --batch-size 4 --sequence-length 72 --freeze embeddings,0-7",
+    "bert-base --batch-size 4 --sequence-length 72 --freeze 6-11 --checkpointing full",
+)
+
+
+def task_rows() -> Iterator[Configuration]:
+    """Eight plans for each head of each type that has its own, two for the others."""
+    models = {kind: f"validation/configs/{kind}.json" for kind in (*OWN, *ALIKE)} | OLDER
+    for kind, model in models.items():
+        plans = PLANS[:2] if kind in ALIKE else PLANS
+        for task in TYPES[kind].heads:
+            for number, plan in enumerate(plans):
+                length = 48 + 12 * number
+                yield parse(f"{model} --sequence-length {length} --task {task} {plan}".split())
+    for words in FROZEN:
+        yield parse(words.split())
