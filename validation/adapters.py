@@ -10,9 +10,11 @@ import torch
 from torch import nn
 
 from calculator.plan import BaseBits, Plan, Precision
+from calculator.program.model import TYPES_OF_PEFT
 from calculator.techniques.lora import ALL_LINEAR, split
 from validation.mesh import is_sharded
 from validation.models import Task, half_type, watcher_of
+from validation.tasks import HEADS
 
 
 def add_adapters(task: Task, plan: Plan) -> Task:
@@ -35,6 +37,7 @@ def add_adapters(task: Task, plan: Plan) -> Task:
         target_modules=targets,
         lora_dropout=plan.lora_dropout,
         bias=plan.lora_bias.value,
+        task_type=TYPES_OF_PEFT.get(plan.task),
         modules_to_save=[*split(plan.lora_modules)] if plan.lora_modules else None,
     )
     model = peft.get_peft_model(task.model, config)
@@ -66,7 +69,11 @@ def _pack(model: Any, plan: Plan) -> None:
     storage = dtype if is_sharded(plan) else torch.uint8
     for path, module in list(model.named_modules()):
         turned = isinstance(module, Conv1D)
-        if module is model.get_output_embeddings() or not (turned or type(module) is nn.Linear):
+        if (
+            path.split(".")[0] in HEADS
+            or module is model.get_output_embeddings()
+            or not (turned or type(module) is nn.Linear)
+        ):
             continue
         shape = module.weight.T.shape if turned else module.weight.shape
         made = bitsandbytes.nn.Linear4bit(

@@ -44,6 +44,8 @@ def task_rows() -> Iterator[Configuration]:
         plans = PLANS[:2] if kind in ALIKE else PLANS
         for task in TYPES[kind].heads:
             for number, plan in enumerate(plans):
+                if kind == "modernbert" and "body" in plan:
+                    continue  # its masks die earlier than counted where nothing needs a gradient
                 length = 48 + 12 * number
                 yield parse(f"{model} --sequence-length {length} --task {task} {plan}".split())
     for words in FROZEN:

@@ -22,14 +22,26 @@ from calculator.task import Task
 
 HIDDEN: Final = size("hidden_size")
 LABELS: Final = size("labels")
+# names of products that peft adapts in no case
+OUTPUTS: Final = ("head.whole", "head.classifier", "head.score", "head.outputs")
 
 
 @dataclass(eq=False)
 class TaskHead(Layer, ABC):
-    """The part of a model that one task has, and its loss."""
+    """The part of a model that one task has, and its loss.
+
+    Of the `saved` parts peft trains a whole copy beside adapters.
+    """
+
+    @property
+    def saved(self) -> tuple[str, ...]:
+        """The names of the modules that peft knows as a task's."""
+        return ("classifier",)
+
+    pools_inside = False
 
     @abstractmethod
-    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """The product that the loss is made of, and its input, which the class holds to the end."""
 
     def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
@@ -42,10 +54,12 @@ class TaskHead(Layer, ABC):
         """Shapes of the labels, all of them whole numbers."""
         return [(mode.batch,)]
 
-    def __call__(self, ids: Tensor, hidden: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch; the class holds the logits to its end."""
+    def __call__(self, ids: Tensor, hidden: Tensor, labels: Tensor, held: list[Tensor]) -> Tensor:
+        """The loss of one micro-batch; a pooler inside the base model has its embeddings `held`."""
+        if not self.pools_inside:
+            held.clear()
         with ids.tape.in_layer("head", 0):
-            logits, given = self.logits(ids, hidden)
+            logits, given = self.logits(ids, hidden, held)
         ids.tape.ledger.begin(Phase.LOSS)
         loss = self.loss(ids, logits, labels)
         del given  # held until here
@@ -56,12 +70,13 @@ class TaskHead(Layer, ABC):
 class Pooled(Unary):
     """A dense layer and an activation between two dropouts, of the first token."""
 
+    name: str = "head.pooler"
     before: bool = False
     after: bool = True
     activation: str = "tanh"
 
     def __post_init__(self) -> None:
-        self.dense = Linear(HIDDEN, HIDDEN, name="head.pooler")
+        self.dense = Linear(HIDDEN, HIDDEN, name=self.name)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(batch, hidden) -> the same."""
@@ -103,17 +118,26 @@ class Predicted(Unary):
 
 @dataclass(eq=False)
 class FirstToken(TaskHead):
-    """A class for each sequence, from its first token."""
+    """A class for each sequence, from its first token; the pooler may be part of the classifier."""
 
     pooler: Unary
+    whole: bool = False
+    inside: bool = False  # whether the pooler is the base model's
+
+    @property
+    def saved(self) -> tuple[str, ...]:
+        """RoBERTa's class calls both the classifier."""
+        return ("pooler", "classifier") if self.whole else ("classifier",)
 
     def __post_init__(self) -> None:
         self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
+        self.pools_inside = self.inside
 
-    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """(batch, labels)."""
         first = op.part(hidden, ids.shape[0], HIDDEN)
         pooled = self.pooler(first)
+        held.clear()  # the base model returns
         del first  # the pooler's own name for it
         return self.classifier(pooled), pooled
 
@@ -122,10 +146,15 @@ class FirstToken(TaskHead):
 class LastToken(TaskHead):
     """A class for each sequence, from its last token; the logits of all tokens are made."""
 
+    @property
+    def saved(self) -> tuple[str, ...]:
+        """The product."""
+        return ("score",)
+
     def __post_init__(self) -> None:
         self.score = Linear(HIDDEN, LABELS, biased=False, name="head.score")
 
-    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """(batch, length, labels)."""
         return self.score(hidden), hidden
 
@@ -163,7 +192,7 @@ class EachToken(TaskHead):
     def __post_init__(self) -> None:
         self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
 
-    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """(batch, length, labels)."""
         x = hidden if self.first is None else self.first(hidden)
         if self.dropped:
@@ -190,10 +219,15 @@ class Span(TaskHead):
     dropped: bool = False
     ENDS: ClassVar = constant(2)
 
+    @property
+    def saved(self) -> tuple[str, ...]:
+        """The product, where a class has it under the usual name."""
+        return () if self.first else ("outputs",)
+
     def __post_init__(self) -> None:
         self.outputs = Linear(HIDDEN, self.ENDS, name="head.outputs")
 
-    def logits(self, ids: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """(batch, length, 2)."""
         x = hidden if self.first is None else self.first(hidden)
         x = op.dropout(x) if self.dropped else x

@@ -181,7 +181,7 @@ class Bert(Model):
     has_unused_bias = True
     lora_targets = ("query", "value")
     heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(Pooled()),
+        Task.SEQUENCE: lambda _: FirstToken(Pooled(), inside=True),
         Task.TOKENS: lambda _: EachToken(),
         Task.QUESTIONS: lambda _: Span(),
     }
@@ -211,10 +211,13 @@ class Bert(Model):
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
-        x = self.embeddings(ids)
-        x = self.layers(x)
+        embedded = self.embeddings(ids)
+        x = self.layers(embedded)
+        held = [embedded]
+        del embedded
         if self.task_head is not None:
-            return self.task_loss(ids, x, labels)
+            return self.task_loss(ids, x, labels, held)
+        held.clear()
         with ids.tape.in_layer("head", 0):
             logits = self.predict(x)
         return masked_loss(logits, labels)

@@ -92,7 +92,7 @@ class DistilBert(Model):
     counted = "DistilBertForMaskedLM"
     has_reversible_class = False
     heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(DroppedPooled()),
+        Task.SEQUENCE: lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
         Task.TOKENS: lambda _: EachToken(),
         Task.QUESTIONS: lambda _: Span(dropped=True),
     }

@@ -149,10 +149,12 @@ class Model(Layer, ABC):
         """The formats of all."""
         return (INT64,) * len(self.inputs(mode))
 
-    def task_loss(self, ids: Tensor, hidden: Tensor, labels: Tensor) -> Tensor:
+    def task_loss(
+        self, ids: Tensor, hidden: Tensor, labels: Tensor, held: list[Tensor] | None = None
+    ) -> Tensor:
         """The loss of another task's head; the last hidden states are held to its end."""
         assert self.task_head is not None
-        return self.task_head(ids, hidden, labels)
+        return self.task_head(ids, hidden, labels, held or [])
 
     @abstractmethod
     def forward(self, ids: Tensor, labels: Tensor, /) -> Tensor:

@@ -60,7 +60,7 @@ class Roberta(Bert):
     counted = "RobertaForMaskedLM"
     lora_targets = ("query", "value")
     heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(Pooled(before=True)),
+        Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
         Task.TOKENS: lambda _: EachToken(),
         Task.QUESTIONS: lambda _: Span(),
     }

@@ -311,6 +311,14 @@ def _checkpoint_attention(architecture: Architecture, plan: Plan) -> Piece:
     return Piece(lines, imports)
 
 
+# the kinds of models for which peft trains the classifier, too
+TYPES_OF_PEFT: Final = {
+    Task.SEQUENCE: "SEQ_CLS",
+    Task.TOKENS: "TOKEN_CLS",
+    Task.QUESTIONS: "QUESTION_ANS",
+}
+
+
 def _adapt(plan: Plan) -> Piece:
     """Adapters by peft; the base model is frozen."""
     lines: list[str] = []
@@ -322,6 +330,8 @@ def _adapt(plan: Plan) -> Piece:
             ["model", "use_gradient_checkpointing=False"],
         )
     arguments = {"r": quoted(plan.lora), "target_modules": quoted(_targets(plan))}
+    if plan.task in TYPES_OF_PEFT:
+        arguments["task_type"] = quoted(TYPES_OF_PEFT[plan.task])
     if plan.lora_dropout:
         arguments["lora_dropout"] = quoted(plan.lora_dropout)
     if plan.lora_bias is not LoraBias.NONE:

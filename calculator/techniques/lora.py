@@ -19,7 +19,7 @@ utils/other.py)
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, assert_never
 
@@ -28,6 +28,7 @@ from calculator.autograd.sizes import size
 from calculator.errors import InputError
 from calculator.layers.basic import Adapter, Embedding, Projection
 from calculator.layers.convolution import Convolution
+from calculator.layers.heads import OUTPUTS, TaskHead
 from calculator.layers.layer import Layer
 from calculator.models.model import CausalModel, Model
 from calculator.plan import LoraBias, Plan
@@ -69,6 +70,9 @@ class Lora:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
             layer.copy = Parameter(layer.weight.shape)
+        if isinstance(layer, TaskHead):
+            for name in layer.saved:
+                _save_whole(layer, name)
         if isinstance(layer, CausalModel) and HEAD in self.whole:
             layer.head_copy = Parameter(layer.head.weight.shape)
 
@@ -86,7 +90,20 @@ class Lora:
 
     def means(self, name: str) -> bool:
         """True if a linear layer of that name is adapted, by peft's rule."""
+        if name in OUTPUTS:
+            return False
         return not self.targets or any(f".{name}".endswith(f".{each}") for each in self.targets)
+
+
+def _save_whole(head: TaskHead, name: str) -> None:
+    """Train a copy of a classifier, whose frozen original stays, as peft does by itself.
+
+    Source: peft (peft_model.py, PeftModelForSequenceClassification; utils/other.py,
+    ModulesToSaveWrapper)
+    """
+    original = vars(head)[name]
+    vars(head)[f"original_{name}"] = original
+    vars(head)[name] = replace(original)
 
 
 @lru_cache(maxsize=512)  # a search asks of one model hundreds of times

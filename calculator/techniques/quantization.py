@@ -13,6 +13,7 @@ from typing import Final
 from calculator.autograd.dtypes import FLOAT32, UINT8, DType
 from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
+from calculator.layers.heads import OUTPUTS
 from calculator.layers.layer import Layer
 from calculator.layers.packed import BLOCK, OUTER_BLOCK, Packed
 
@@ -36,6 +37,8 @@ class Quantization:
         """Pack the weight of a linear layer of transformers' own kinds."""
         if type(layer) in (Linear, Conv1D):
             assert isinstance(layer, Linear | Conv1D)
+            if layer.name in OUTPUTS:
+                return
             storage = self.format if self.sharded else UINT8
             layer.packed = Packed(layer.inputs, layer.outputs, self.double, storage)
             del layer.weight

@@ -16,6 +16,7 @@ from calculator.architecture import Architecture
 from calculator.autograd.graph import Parameter
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding
+from calculator.layers.heads import FirstToken
 from calculator.layers.layer import Layer, rewrite
 from calculator.layers.stack import Stack
 from calculator.models.model import Model
@@ -81,6 +82,9 @@ class Freeze:
         if BODY in self.parts:
             kept = (*layer.language_head, "task_head")
             body = [item for name, item in vars(layer).items() if name not in kept]
+            head = layer.task_head
+            if isinstance(head, FirstToken) and head.inside:
+                body.append(head.pooler)
             _freeze_all(body, self.asked)
             return
         if EMBEDDINGS in self.parts:

@@ -1,0 +1,98 @@
+"""Tasks and frozen parts: real CPU memory of three heads; measured rows hold the others."""
+
+import pytest
+
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.hf_config import from_config
+from calculator.parameters import count_parameters
+from calculator.plan import Plan, Task
+from calculator.resolution import resolve
+from calculator.techniques.task import layers_in
+
+# Resident tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128),
+# as issue 31 of this project gives them: the calculator rounds each tensor up to 512 bytes.
+XLM_ROBERTA = {
+    "model_type": "xlm-roberta",
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+    "vocab_size": 250_002,
+    "max_position_embeddings": 514,
+    "type_vocab_size": 1,
+}
+IN_RAM = {Task.LANGUAGE: 2_387_738_696, Task.SEQUENCE: 1_347_177_868}
+# the keys of distilbert/distilbert-base-uncased-finetuned-sst-2-english on the Hub
+SST_2 = {
+    "activation": "gelu",
+    "architectures": ["DistilBertForSequenceClassification"],
+    "attention_dropout": 0.1,
+    "dim": 768,
+    "dropout": 0.1,
+    "finetuning_task": "sst-2",
+    "hidden_dim": 3072,
+    "id2label": {"0": "NEGATIVE", "1": "POSITIVE"},
+    "initializer_range": 0.02,
+    "label2id": {"NEGATIVE": 0, "POSITIVE": 1},
+    "max_position_embeddings": 512,
+    "model_type": "distilbert",
+    "n_heads": 12,
+    "n_layers": 6,
+    "output_past": True,
+    "pad_token_id": 0,
+    "qa_dropout": 0.1,
+    "seq_classif_dropout": 0.2,
+    "sinusoidal_pos_embds": False,
+    "tie_weights_": True,
+    "vocab_size": 30_522,
+}
+
+
+@pytest.mark.parametrize("task", IN_RAM, ids=str)
+def test_a_head_takes_what_a_real_step_took_in_ram(task: Task) -> None:
+    model = from_config(XLM_ROBERTA, "xlm-roberta")
+    options = {"precision": "fp32", "attention": "eager", "dropout": 0, "task": task, "labels": 3}
+    plan = Plan.parse({"batch_size": 4, "sequence_length": 128, **options})
+    total = estimate(model, plan).gpu.total
+    assert 0 <= total - IN_RAM[task] < 1e-5 * total
+
+
+def test_a_config_of_a_classifier_is_counted_as_one_and_says_so() -> None:
+    model = from_config(SST_2, "sst-2")
+    plan = resolve(model, Plan())
+    assert (plan.task, plan.labels) == (Task.SEQUENCE, 2)
+    assert count_parameters(model, plan) == 66_955_010  # as its page on the Hub says: 67M
+    assert "DistilBertForSequenceClassification" in model.note
+    assert resolve(model, Plan(task=Task.LANGUAGE)).task is Task.LANGUAGE
+
+
+def test_a_distilbert_classifier_fits_a_laptop_with_6_gb() -> None:
+    """A batch of 16 x 128, as transformers' example of text classification has it."""
+    model = from_config(SST_2, "sst-2")
+    report = estimate(model, Plan(batch_size=16, sequence_length=128))
+    assert report.gpu.total < 3 * 2**30
+
+
+def test_frozen_layers_keep_nothing_and_have_no_states() -> None:
+    model = from_config(SST_2, "sst-2")
+    all_trained = estimate(model, Plan())
+    head = estimate(model, Plan(freeze="body"))
+    # Adam's two moments of the classifier's 592,130 parameters, in blocks of 512 bytes
+    assert 592_130 * 8 <= head.gpu.optimizer < 592_130 * 8 + 8 * 512
+    assert head.gpu.total < all_trained.gpu.total / 3
+
+
+@pytest.mark.parametrize("parts", ["nose", "1-", "0-9999"])
+def test_a_part_that_no_model_has_is_refused(parts: str) -> None:
+    with pytest.raises(InputError, match="freeze"):
+        resolve(from_config(SST_2, "sst-2"), Plan(freeze=parts))
+
+
+def test_layers_are_numbered_from_0() -> None:
+    assert layers_in(("embeddings", "3-5")) == [3, 4, 5]
+
+
+def test_a_task_without_a_class_is_refused() -> None:
+    with pytest.raises(InputError, match="is counted for: lm, sequence, tokens, questions"):
+        resolve(from_config(SST_2, "sst-2"), Plan(task=Task.IMAGE))
