@@ -10,8 +10,8 @@ from calculator.plan import Plan, Task
 from calculator.resolution import resolve
 from calculator.techniques.task import layers_in
 
-# Resident tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128),
-# as issue 31 of this project gives them: the calculator rounds each tensor up to 512 bytes.
+# Tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128), as
+# issue 31 gives them; the calculator rounds each tensor up to 512 bytes.
 XLM_ROBERTA = {
     "model_type": "xlm-roberta",
     "hidden_size": 256,
