@@ -52,7 +52,7 @@ def head_of(model: Any) -> nn.Module:
 
 
 def labels_of(config: Any, plan: Plan) -> dict[str, torch.Tensor]:
-    """What the class of a task is trained to say."""
+    """The labels that the class of a task is trained with."""
     batch, length = plan.batch_size, plan.sequence_length
     match plan.task:
         case Task.QUESTIONS:

@@ -213,7 +213,7 @@ class EachToken(TaskHead):
 
 @dataclass(eq=False)
 class Span(TaskHead):
-    """Where an answer begins and where it ends: two numbers for each token."""
+    """The beginning and the end of an answer: two numbers for each token."""
 
     first: Unary | None = None
     dropped: bool = False
