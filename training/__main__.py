@@ -75,7 +75,8 @@ def make_parser() -> argparse.ArgumentParser:
     rehearse.add_argument("--peers", type=int, help=f"volunteers; else {PEERS}")
     rehearse.add_argument(
         "--recipe",
-        help="their recipe; default: 'rehearsal'. With 'sparse' volunteers make local steps and "
+        help="their recipe, a name or a TOML file; default: 'rehearsal'. With 'sparse' volunteers "
+        "make local steps and "
         "exchange small signed files through the monitor, which leaves out those that harm",
     )
     rehearse.add_argument("--folder", type=Path, help="for results; default: a new one here")

@@ -26,7 +26,7 @@ from training.data import streaming
 from training.pictures import generate
 from training.run import atomic, status, supervisor
 from training.run.live import LiveFolder
-from training.run.recipes import find_recipe
+from training.run.recipes import describe, find_recipe
 from training.run.runfile import RunFile
 from training.run.status import Percentages
 from training.run.supervisor import COMMAND, Worker
@@ -49,7 +49,7 @@ class RehearsalOptions:
     Attributes:
         minutes: of training, from the first step on; a fast machine makes all steps in less.
         peers: volunteers at the start.
-        recipe: what they train.
+        recipe: what they train: a recipe's name, or a TOML file that describes one.
         folder: where everything goes; it must not hold another rehearsal.
         incidents: whether a volunteer is killed and another one joins late.
     """
@@ -131,9 +131,11 @@ class Rehearsal:
 
     def run(self) -> None:
         """Start everybody and look on until the monitor ends the run."""
+        recipe, changes = describe(self.options.recipe)
         run = RunFile(
             name="rehearsal",
-            recipe=self.options.recipe,
+            recipe=recipe,
+            changes=changes,
             title="Rehearsal on one machine",
             steps=self.steps,
             live=str(self.live.path),

@@ -1,12 +1,24 @@
-"""Every number of a run, in one place: `RECIPES` has the 2021 run's, a rehearsal's and the tests'.
+"""Every number of a run, as data: `training/recipes/` has a file for each recipe in `RECIPES`.
+
+A run file names one of them, or has a table `[recipe]` with a `base` and what differs.
 
 Importing this module is cheap: it loads neither torch nor transformers.
 """
 
-from dataclasses import dataclass, field, replace
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from calculator.errors import InputError, unknown_name
 from calculator.swarm.aggregation import Aggregation
+from training.run import tables
+
+
+def _require_positive(settings: object, *names: str) -> None:
+    for name in names:
+        if not getattr(settings, name) > 0:
+            raise InputError(name, getattr(settings, name), "must be more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,11 @@ class SwarmSettings:
     clip_radius: float = 1.0
     clip_iterations: int = 3
 
+    def __post_init__(self) -> None:
+        names = ("target_batch_size", "micro_batch_size", "checkpoint_every", "backup_every")
+        times = ("matchmaking_seconds", "allreduce_timeout", "averaging_timeout", "poll_seconds")
+        _require_positive(self, *names, *times, "average_state_every", "state_download_timeout")
+
 
 @dataclass(frozen=True, slots=True)
 class SparseSettings:
@@ -130,9 +147,8 @@ class SparseSettings:
     judged: int = 32
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "learning_rate", "largest_norm", "poll_seconds", "judged"):
-            if not getattr(self, name) > 0:
-                raise InputError(name, getattr(self, name), "must be more than 0")
+        names = ("seconds", "learning_rate", "largest_norm", "poll_seconds", "judged")
+        _require_positive(self, *names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,179 +227,77 @@ class Recipe:
             raise InputError("state_bits", self.optimizer.state_bits, "must be 8 or 32")
 
 
-PAPER = Recipe(
-    name="paper",
-    model=ModelSettings(
-        text_vocabulary_size=32_100,
-        text_length=256,
-        image_vocabulary_size=8192,
-        image_side=32,
-        hidden_size=1024,
-        num_hidden_layers=64,
-        num_attention_heads=16,
-        head_size=64,
-        sharing_groups=4,
-    ),
-    optimizer=OptimizerSettings(learning_rate=2.5e-3),
-    schedule=ScheduleSettings(total_steps=31_250, warmup_steps=3_125),
-    swarm=SwarmSettings(
-        target_batch_size=4096, micro_batch_size=8, aggregation=Aggregation.CENTERED_CLIP
-    ),
-    # The 2021 data set has been withdrawn, so a run file must name its own.
-    data=DataSettings(source=None, tokenizer="google-t5/t5-small", codes=None, image_pixels=256),
-    generation=GenerationSettings(
-        top_k=256,
-        images_per_prompt=128,
-        keep=4,
-        scorer="openai/clip-vit-base-patch32",
-    ),
-)
+SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "tiny", "tiny-sparse")
+_FOLDER = Path(__file__).parents[1] / "recipes"
 
-_SHAPES = DataSettings(
-    source="shapes",
-    tokenizer="shapes",
-    codes="shapes",
-    image_pixels=32,
-    shuffle_buffer=1024,
-    allowed_labels=("UNLIKELY",),
-)
 
-_SHAPES_DRAWN = GenerationSettings(
-    temperature=0.5,
-    images_per_prompt=4,
-    scorer="shapes",
-    prompts=(
-        "a red circle",
-        "a blue square",
-        "a green triangle",
-        "a red circle above a blue square",
-        "a yellow triangle left of a green circle",
-        "a blue circle right of a red square",
-    ),
-)
+def _read_table(name: str) -> dict[str, Any]:
+    """The table of a recipe that comes with us, with what its base says."""
+    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    base = table.pop("base", None)
+    return tables.merge(_read_table(base), table) if base else table
 
-REHEARSAL = Recipe(
-    name="rehearsal",
-    model=ModelSettings(
-        text_vocabulary_size=32,
-        text_length=10,
-        image_vocabulary_size=128,
-        image_side=8,
-        hidden_size=96,
-        num_hidden_layers=4,
-        num_attention_heads=3,
-        head_size=32,
-        sharing_groups=2,
-        layer_scale=0.5,
-    ),
-    # Few global steps fit into minutes, so each goes far: a high rate, a short warm-up.
-    optimizer=OptimizerSettings(learning_rate=5e-2),
-    schedule=ScheduleSettings(total_steps=300, warmup_steps=10),
-    swarm=SwarmSettings(
-        target_batch_size=128,
-        micro_batch_size=32,
-        delayed_step=False,  # at so high a rate old gradients cost more than waiting does
-        matchmaking_seconds=2.0,
-        allreduce_timeout=20.0,
-        averaging_timeout=30.0,
-        average_state_every=5,
-        progress_refresh=(0.25, 2.0),
-        state_download_timeout=60.0,
-        checkpoint_every=25,
-        poll_seconds=2.0,
-    ),
-    data=_SHAPES,
-    generation=_SHAPES_DRAWN,
-)
 
-# The rehearsal's, averaged as strangers must be: a liar among them must not decide the weights.
-CHAOS = replace(
-    REHEARSAL,
-    name="chaos",
-    swarm=replace(REHEARSAL.swarm, aggregation=Aggregation.CENTERED_CLIP),
-)
-
-# The rehearsal's model and data with local steps and sparse updates in place of averaging.
-SPARSE = replace(
-    REHEARSAL,
-    name="sparse",
-    schedule=ScheduleSettings(total_steps=200, warmup_steps=10),
-    sparse=SparseSettings(
-        seconds=1.0,
-        learning_rate=8e-3,
-        outer_learning_rate=2.0,
-        quorum=2,
-        grace=2.0,
-        longest=15.0,
-        largest_norm=50.0,
-        poll_seconds=0.1,
-    ),
-)
-
-TINY = Recipe(
-    name="tiny",
-    model=ModelSettings(
-        text_vocabulary_size=32,
-        text_length=10,
-        image_vocabulary_size=128,
-        image_side=8,
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        head_size=16,
-        sharing_groups=2,
-        convolution_kernel=3,
-    ),
-    optimizer=OptimizerSettings(
-        learning_rate=2e-2, smallest_quantised=2**10, block_size=256, chunk_size=2**12
-    ),
-    schedule=ScheduleSettings(total_steps=200, warmup_steps=5),
-    swarm=SwarmSettings(
-        target_batch_size=64,
-        micro_batch_size=16,
-        matchmaking_seconds=1.5,
-        allreduce_timeout=15.0,
-        averaging_timeout=20.0,
-        average_state_every=5,
-        compression_threshold=2**10,
-        progress_refresh=(0.2, 1.0),
-        state_download_timeout=30.0,
-        backup_every=2,
-        checkpoint_every=2,
-        poll_seconds=0.5,
-    ),
-    data=_SHAPES,
-    generation=_SHAPES_DRAWN,
-)
-
-# The same for local steps.
-TINY_SPARSE = replace(
-    TINY,
-    name="tiny-sparse",
-    swarm=replace(TINY.swarm, checkpoint_every=20),
-    sparse=SparseSettings(
-        seconds=0.5,
-        learning_rate=8e-3,
-        outer_learning_rate=2.0,
-        quorum=2,
-        grace=2.0,
-        longest=10.0,
-        largest_norm=50.0,
-        poll_seconds=0.1,
-    ),
-)
-
+_TABLES = {name: _read_table(name) for name in SHIPPED}
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (PAPER, REHEARSAL, CHAOS, SPARSE, TINY, TINY_SPARSE)
+    name: tables.read(Recipe, table | {"name": name}) for name, table in _TABLES.items()
 }
+PAPER, REHEARSAL, CHAOS, SPARSE, TINY, TINY_SPARSE = (RECIPES[name] for name in SHIPPED)
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of that name.
+    """The recipe of that name, or the one that a TOML file describes (see `describe`).
 
     Raises:
         InputError: there is none; the message names those there are.
     """
-    if name not in RECIPES:
-        raise unknown_name("recipe", name, RECIPES)
-    return RECIPES[name]
+    return derive(*describe(name))
+
+
+def describe(name: str) -> tuple[str, dict[str, Any]]:
+    """The base of a recipe, and what differs: of a name, or of a file, which may be a run file.
+
+    Raises:
+        InputError: the file is not there, or is no TOML of a recipe.
+    """
+    if not name.endswith(".toml"):
+        return name, {}
+    try:
+        values = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+    except (OSError, RecursionError, ValueError) as error:
+        rule = f"must be the name of a recipe, or a TOML file that describes one ({error})"
+        raise InputError("recipe", name, rule) from error
+    return split(values.get("recipe", values))
+
+
+def split(value: object) -> tuple[str, dict[str, Any]]:
+    """The base and what differs, of a recipe's name or its table.
+
+    Raises:
+        InputError: it is neither, or the table names no base.
+    """
+    if isinstance(value, str):
+        return value, {}
+    if not isinstance(value, dict):
+        raise InputError("recipe", value, "must be a name in quotes, or a table")
+    if not isinstance(value.get("base"), str):
+        raise InputError("recipe.base", value.get("base", ""), "must be the name of a recipe")
+    return value["base"], {key: one for key, one in value.items() if key != "base"}
+
+
+def derive(base: str, changes: dict[str, Any]) -> Recipe:
+    """The recipe `base` with what differs; it keeps the name.
+
+    Raises:
+        InputError: there is no such recipe, or a value is not as it must be.
+    """
+    known = _TABLES if changes else RECIPES
+    if base not in known:
+        raise unknown_name("recipe", base, known)
+    if not changes:
+        return RECIPES[base]
+    if "name" in changes:
+        raise InputError("recipe.name", changes["name"], "must not be given: it is the base's")
+    table = tables.merge(_TABLES[base], changes)
+    recipe: Recipe = tables.read(Recipe, table | {"name": base}, "recipe")
+    return recipe

@@ -20,8 +20,9 @@ from urllib.parse import urlparse
 from urllib.request import urlopen
 
 from calculator.errors import InputError, unknown_name
-from training.run import download
-from training.run.recipes import RECIPES, Recipe, ScheduleSettings
+from training.run import download, recipes, tables
+from training.run.recipes import Recipe, ScheduleSettings
+from training.run.tables import quote
 
 MAX_BYTES = 64 * 1024  # a run file is a dozen lines; whatever is longer is something else
 MAX_STEPS = 10**9
@@ -44,6 +45,7 @@ class RunFile:
     Attributes:
         name: the run's identifier: it is the prefix of everything the peers publish.
         recipe: a key of `training.run.recipes.RECIPES`: the model, data and schedule.
+        changes: where the run's recipe differs from that one; the file has both in `[recipe]`.
         initial_peers: multiaddresses of entry points, each ending in ``/p2p/`` and an identity;
             empty for the one that starts a run.
         title: what people read.
@@ -81,11 +83,11 @@ class RunFile:
     license: str = ""
     steps: int | None = None
     links: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _require(_NAME.fullmatch(self.name), "name", self.name, "1 to 40 of a-z, 0-9 and -")
-        if self.recipe not in RECIPES:
-            raise unknown_name("recipe", self.recipe, RECIPES)
+        recipes.derive(self.recipe, self.changes)
         for name in _TEXTS:
             _require(_is_plain(getattr(self, name)), name, getattr(self, name), PLAIN)
         for name, (is_right, rule) in _RULES.items():
@@ -119,7 +121,7 @@ class RunFile:
             rule = "an https address, or http on this machine: weights come from there"
             _require(_is_private(self.exchange), "exchange", self.exchange, rule)
             rule = f"must not be given: volunteers of the recipe {self.recipe} average themselves"
-            _require(RECIPES[self.recipe].sparse, "exchange", self.exchange, rule)
+            _require(self.get_recipe().sparse, "exchange", self.exchange, rule)
         if self.store:
             rule = "https://HOST/FOLDER, or http on this machine, without anything after the folder"
             _require(_is_folder(self.store), "store", self.store, rule)
@@ -128,7 +130,7 @@ class RunFile:
 
     def get_recipe(self) -> Recipe:
         """The recipe of this run, with its number of steps."""
-        recipe = RECIPES[self.recipe]
+        recipe = recipes.derive(self.recipe, self.changes)
         if self.steps is None:
             return recipe
         warmup = min(recipe.schedule.warmup_steps, self.steps // 2)
@@ -136,12 +138,18 @@ class RunFile:
 
     def to_toml(self) -> str:
         """The file's text; `parse` reads it back."""
-        lines = [f"{key} = {_toml(getattr(self, key))}" for key in _TEXTS if getattr(self, key)]
-        lines.append(f"initial_peers = [{', '.join(_toml(peer) for peer in self.initial_peers)}]")
+        texts = {key: getattr(self, key) for key in _TEXTS if getattr(self, key)}
+        if self.changes:
+            del texts["recipe"]
+        lines = [f"{key} = {quote(text)}" for key, text in texts.items()]
+        peers = ", ".join(map(quote, self.initial_peers))
+        lines.append(f"initial_peers = [{peers}]")
         if self.steps is not None:
             lines.append(f"steps = {self.steps}")
         if self.links:
-            lines += ["", "[links]", *(f"{_toml(k)} = {_toml(v)}" for k, v in self.links.items())]
+            lines += ["", "[links]", *(f"{quote(k)} = {quote(v)}" for k, v in self.links.items())]
+        if self.changes:
+            lines += tables.write({"base": self.recipe} | self.changes, "recipe")
         return "\n".join(lines) + "\n"
 
 
@@ -186,7 +194,9 @@ def parse(text: str, source: str = "run file") -> RunFile:
             raise unknown_name("field", key, readers)
     for required in ("name", "recipe"):
         _require(required in values, required, "", "must be in the run file")
-    return RunFile(**{key: readers[key](key, value) for key, value in values.items()})
+    base, changes = recipes.split(values.pop("recipe"))
+    fields = {key: readers[key](key, value) for key, value in values.items()}
+    return RunFile(**fields, recipe=base, changes=changes)
 
 
 def _read(source: str) -> str:
@@ -283,8 +293,3 @@ def _whole_number(name: str, value: Any) -> int:
 def _links(name: str, value: Any) -> dict[str, str]:
     _require(isinstance(value, dict), name, value, "must be a table of names and addresses")
     return {str(key): _text(f"{name}.{key}", item) for key, item in value.items()}
-
-
-def _toml(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

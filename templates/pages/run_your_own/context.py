@@ -34,7 +34,11 @@ CHECKPOINTS_KEPT: Final = 3  # as `training.model.checkpoint.KEPT`, which needs 
 
 FIELDS: Final = (
     ("name", "the run's name in the network; it never changes"),
-    ("recipe", f"one of {', '.join(f'<code>{name}</code>' for name in RECIPES)}"),
+    (
+        "recipe",
+        f"one of {', '.join(f'<code>{name}</code>' for name in RECIPES)}; or a table "
+        "<code>[recipe]</code> with one of them as its <code>base</code> and what differs",
+    ),
     ("initial_peers", "the entry points for newcomers, as the monitor prints them when it starts"),
     ("data", "the encoded pictures: a data set on the Hub, or a folder"),
     ("live", "the address of the monitor's folder of live data"),

@@ -158,6 +158,7 @@ def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
         license="apache-2.0",
         steps=7,
         links={"the paper": "https://arxiv.org/abs/2207.03481"},
+        changes={"seed": 7, "model": {"hidden_size": 64}},
     )
     empty = RunFile(name="x", recipe="tiny")
     assert all(

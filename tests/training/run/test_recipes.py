@@ -1,0 +1,84 @@
+"""Recipes as data: what a file may say, and what it may not."""
+
+from pathlib import Path
+
+import pytest
+
+from calculator.errors import InputError
+from calculator.swarm.aggregation import Aggregation
+from training.run.recipes import PAPER, TINY, find_recipe
+from training.run.runfile import parse
+
+NARROW = """\
+name = "our-run"
+
+[recipe]
+base = "paper"
+
+[recipe.model]
+hidden_size = 512
+sharing_groups = "none"
+
+[recipe.swarm]
+aggregation = "mean"
+progress_refresh = [1, 2.5]
+"""
+
+
+def test_a_run_says_only_what_differs_from_its_base() -> None:
+    recipe = parse(NARROW).get_recipe()
+    assert (recipe.model.hidden_size, recipe.model.sharing_groups) == (512, None)
+    assert recipe.swarm.aggregation is Aggregation.MEAN
+    assert recipe.swarm.progress_refresh == (1.0, 2.5)
+    assert recipe.swarm.target_batch_size == 4096  # the paper's
+    assert (recipe.data, recipe.optimizer) == (PAPER.data, PAPER.optimizer)
+
+
+def test_a_run_file_with_a_recipe_is_read_back_as_it_was() -> None:
+    run = parse(NARROW)
+    assert parse(run.to_toml()) == run
+    quotes = '[recipe]\nbase = "tiny"\n[recipe.generation]\nprompts = ["a \\"red\\" circle"]\n'
+    run = parse(f'name = "our-run"\n{quotes}')
+    assert parse(run.to_toml()).get_recipe().generation.prompts == ('a "red" circle',)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("[recipe]\n", "recipe.base"),
+        ('[recipe]\nbase = "papre"\nseed = 1\n', "recipe"),
+        ('[recipe]\nbase = "tiny"\nname = "mine"\n', "recipe.name"),
+        ('[recipe]\nbase = "tiny"\nmodle = 1\n', "recipe.modle"),
+        ('[recipe]\nbase = "tiny"\nmodel = 1\n', "recipe.model"),
+        (
+            '[recipe]\nbase = "tiny"\n[recipe.model]\nhidden_size = 1.5\n',
+            "recipe.model.hidden_size",
+        ),
+        ('[recipe]\nbase = "tiny"\n[recipe.model]\ntoken_shift = 1\n', "recipe.model.token_shift"),
+        (
+            '[recipe]\nbase = "tiny"\n[recipe.optimizer]\nlearning_rate = nan\n',
+            "recipe.optimizer.learning_rate",
+        ),
+        ('[recipe]\nbase = "tiny"\n[recipe.optimizer]\nbetas = [0.9]\n', "recipe.optimizer.betas"),
+        (
+            '[recipe]\nbase = "tiny"\n[recipe.swarm]\naggregation = "sum"\n',
+            "recipe.swarm.aggregation",
+        ),
+        ('[recipe]\nbase = "tiny"\n[recipe.swarm]\npoll_seconds = 0\n', "poll_seconds"),
+        ('[recipe]\nbase = "tiny"\n[recipe.sparse]\nseconds = 1\n', "recipe.sparse.learning_rate"),
+    ],
+)
+def test_what_a_recipe_cannot_say_is_refused_with_its_place(text: str, field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(f'name = "our-run"\n{text}')
+    assert caught.value.field == field
+
+
+def test_a_file_describes_a_recipe_with_and_without_a_run(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(NARROW)
+    assert find_recipe(str(tmp_path / "run.toml")).model.hidden_size == 512
+    (tmp_path / "own.toml").write_text('base = "tiny"\n[schedule]\ntotal_steps = 9\n')
+    own = find_recipe(str(tmp_path / "own.toml"))
+    assert (own.schedule.total_steps, own.model) == (9, TINY.model)
+    with pytest.raises(InputError, match="no-such"):
+        find_recipe(str(tmp_path / "no-such.toml"))
