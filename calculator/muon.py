@@ -55,7 +55,7 @@ def _one(item: ParameterTensor, number: int) -> int:
 
 
 def check_muon(plan: Plan) -> None:
-    """Refuse what was not measured with Muon; `plan` has its optimizer bits.
+    """Refuse what is not counted with Muon; `plan` has its optimizer bits.
 
     Raises:
         InputError: naming the option and the rule.

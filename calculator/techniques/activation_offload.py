@@ -47,7 +47,7 @@ def ram_of(sizes: Iterable[int], plan: Plan) -> int:
 
 
 def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what was not measured.
+    """Refuse what is not counted.
 
     Raises:
         InputError: naming the option and the rule; `plan` says whether layers are reversible.
@@ -55,6 +55,8 @@ def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
     rule = ""
     if plan.checkpointing is not Checkpointing.FULL:
         rule = "is counted with full checkpointing only"
+    elif plan.checkpoint_every > 1:
+        rule = "is counted with every layer checkpointed only"
     elif plan.reversible:
         rule = "has nothing to move from reversible layers, which keep no inputs"
     elif type_of(architecture).layers_get_mask and plan.attention is Attention.EAGER:

@@ -39,7 +39,7 @@ def keeping_of(layers: int, every: int, before: int) -> tuple[bool, ...]:
 
 
 def check_checkpoints(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what was not measured; `plan` is filled in.
+    """Refuse what is not counted; `plan` is filled in.
 
     Raises:
         InputError: naming the option and the rule.
@@ -64,7 +64,7 @@ def _check_operations(plan: Plan, architecture: Architecture) -> None:
     model = type_of(architecture)
     shared = plan.sharing_groups < architecture.shared_layers
     rules = {
-        f"was not measured with {architecture.name}": not model.counted,
+        f"is not counted with {architecture.name}": not model.counted,
         "keeps results, which reversible layers do not": plan.reversible,
         "fails in PyTorch where layers share autocast's copies of weights": (
             shared and plan.precision is Precision.AMP

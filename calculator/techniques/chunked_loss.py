@@ -24,7 +24,7 @@ FEWEST_TOKENS: Final = 3
 
 
 def check_chunked_loss(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what was not measured; `plan` has its length.
+    """Refuse what is not counted; `plan` has its length.
 
     Raises:
         InputError: naming the option and the rule.

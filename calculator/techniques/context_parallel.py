@@ -30,7 +30,7 @@ def chunks_of(plan: Plan) -> int:
 
 
 def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what does not divide evenly, what PyTorch refuses, or was not measured.
+    """Refuse what does not divide evenly, what PyTorch refuses, or is not counted.
 
     Raises:
         InputError: naming the option and the rule.
@@ -54,13 +54,13 @@ def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
         rule = "knows no windows of attention shorter than the sequence: must be 1"
         raise InputError("context_parallel", parts, rule)
     if plan.precision is Precision.FP32 or plan.attention not in KERNELS:
-        rule = "was measured with flash attention in 16 bits (sdpa or flash): must be 1"
+        rule = "is counted with flash attention in 16 bits (sdpa or flash): must be 1"
         raise InputError("context_parallel", parts, rule)
     _check_beside(plan)
 
 
 def _check_beside(plan: Plan) -> None:
-    """Refuse options that were not measured with it; those of one GPU alone are refused before."""
+    """Refuse options that are not counted with it; those of one GPU alone are refused before."""
     left_out = {
         "tensor_parallel": plan.tensor_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,

@@ -65,7 +65,7 @@ def buckets(gradients: Iterable[int]) -> tuple[int, ...]:
 
 
 def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what several GPUs cannot do, or what was not measured on them.
+    """Refuse what several GPUs cannot do, or what is not counted on them.
 
     Raises:
         InputError: naming the option and the rule.
@@ -93,5 +93,5 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
         )
         raise InputError("gpus", plan.gpus, rule)
     if not type_of(architecture).counted:
-        rule = f"{architecture.name} was measured on one GPU only: must be 1"
+        rule = f"{architecture.name} is counted on one GPU only: must be 1"
         raise InputError("gpus", plan.gpus, rule)

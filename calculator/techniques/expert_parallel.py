@@ -73,7 +73,7 @@ def _tokens(plan: Plan) -> int:
 
 
 def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what does not divide evenly, or was not measured; `plan` is filled in.
+    """Refuse what does not divide evenly, or is not counted; `plan` is filled in.
 
     Raises:
         InputError: naming the option and the rule.
@@ -92,7 +92,7 @@ def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
 
 
 def _check_beside(plan: Plan) -> None:
-    """Refuse options that were not measured with it."""
+    """Refuse options that are not counted with it."""
     left_out = {
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,

@@ -90,7 +90,7 @@ def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[i
 
 
 def check_fsdp(plan: Plan) -> None:
-    """Refuse what was not measured, or what PyTorch cannot do.
+    """Refuse what is not counted, or what PyTorch cannot do.
 
     Raises:
         InputError: naming the option and the rule.
@@ -99,7 +99,7 @@ def check_fsdp(plan: Plan) -> None:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         raise InputError("precision", plan.precision, rule)
     if plan.optimizer not in OPTIMIZERS:
-        rule = f"with shards it was measured for: {', '.join(OPTIMIZERS)}"
+        rule = f"with shards it is counted for: {', '.join(OPTIMIZERS)}"
         raise InputError("optimizer", plan.optimizer, rule)
     if plan.optimizer_bits not in (None, plan.own_bits):
         rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with them"

@@ -50,7 +50,7 @@ def update_beside(update: int, plan: Plan, from_torch: bool) -> int:
 
 
 def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what was not measured; `plan` is filled in.
+    """Refuse what is not counted; `plan` is filled in.
 
     Raises:
         InputError: naming the option and the rule.
@@ -67,7 +67,7 @@ def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
     }
     for name, used in beside.items():
         if used:
-            rule = f"was not measured with {name} = {getattr(plan, name)}"
+            rule = f"is not counted beside {name} = {getattr(plan, name)}"
     if rule:
         raise InputError("gradient_scaler", True, f"{rule}: must be false")
 

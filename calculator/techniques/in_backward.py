@@ -30,7 +30,7 @@ def temporaries(plan: Plan) -> int:
 
 
 def check_in_backward(plan: Plan) -> None:
-    """Refuse what needs all gradients at once, and what was not measured.
+    """Refuse what needs all gradients at once, and what is not counted.
 
     Raises:
         InputError: naming the rule; `plan` has its optimizer bits.

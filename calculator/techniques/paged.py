@@ -34,7 +34,7 @@ def is_paged(elements: int, plan: Plan) -> bool:
 
 
 def check_paged(plan: Plan) -> None:
-    """Refuse what bitsandbytes does not page, and what was not measured; `plan` is filled in.
+    """Refuse what bitsandbytes does not page, and what is not counted; `plan` is filled in.
 
     Raises:
         InputError: naming the option and the rule.
@@ -47,7 +47,7 @@ def check_paged(plan: Plan) -> None:
         not in (Optimizer.ADAM, Optimizer.LION),
         "offload keeps and updates all states in RAM": plan.offload is not Offload.NONE,
         "bitsandbytes does not update shards": plan.is_sharded,
-        "was not measured with zero1": plan.shares_states,
+        "is not counted with zero1": plan.shares_states,
         "bitsandbytes does not update DTensors": plan.divides_layers,
     }
     for rule, broken in rules.items():

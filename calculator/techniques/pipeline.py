@@ -137,7 +137,7 @@ def parts_of(architecture: Architecture, plan: Plan) -> Iterator[Architecture]:
 
 
 def check_pipeline(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what cannot be divided, what PyTorch refuses, and what was not measured.
+    """Refuse what cannot be divided, what PyTorch refuses, and what is not counted.
 
     Raises:
         InputError: naming the option and the rule.
@@ -199,7 +199,7 @@ def _check_count(plan: Plan) -> None:
 
 
 def _check_beside(plan: Plan, architecture: Architecture) -> None:
-    """Refuse options that were not measured with it."""
+    """Refuse options that are not counted with it."""
     left_out = {
         "gpus": plan.gpus > 1,
         "tensor_parallel": plan.tensor_parallel > 1,
@@ -207,6 +207,7 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
         "reversible": plan.reversible,
+        "checkpoint_every": plan.checkpoint_every > 1,
         "sharing_groups": plan.sharing_groups < architecture.shared_layers,
         "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
     }

@@ -85,7 +85,7 @@ def share_of(architecture: Architecture, plan: Plan) -> Architecture:
 
 
 def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what does not divide evenly, or was not measured; `plan` is filled in.
+    """Refuse what does not divide evenly, or is not counted; `plan` is filled in.
 
     Raises:
         InputError: naming the option and the rule.
@@ -121,7 +121,7 @@ def _undivided(architecture: Architecture) -> list[str]:
 
 
 def _check_beside(plan: Plan) -> None:
-    """Refuse options that were not measured with it."""
+    """Refuse options that are not counted with it."""
     left_out = {
         "gpus": plan.gpus > 1,
         "lora": bool(plan.lora),

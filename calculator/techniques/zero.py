@@ -44,7 +44,7 @@ def fullest_rank(parts: Sequence[Sequence[ParameterTensor]]) -> int:
 
 
 def check_zero(plan: Plan) -> None:
-    """Refuse what was not measured.
+    """Refuse what is not counted.
 
     Raises:
         InputError: naming the option and the rule.
@@ -56,8 +56,8 @@ def check_zero(plan: Plan) -> None:
         )
         raise InputError("precision", plan.precision, rule)
     if plan.optimizer not in OPTIMIZERS:
-        rule = f"with zero1 it was measured for: {', '.join(OPTIMIZERS)}"
+        rule = f"with zero1 it is counted for: {', '.join(OPTIMIZERS)}"
         raise InputError("optimizer", plan.optimizer, rule)
     if plan.optimizer_bits not in (None, plan.own_bits):
-        rule = f"with zero1 it was measured for torch.optim's own: must be {plan.own_bits}"
+        rule = f"with zero1 it is counted for torch.optim's own: must be {plan.own_bits}"
         raise InputError("optimizer_bits", plan.optimizer_bits, rule)

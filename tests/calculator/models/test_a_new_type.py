@@ -101,8 +101,8 @@ def test_layers_in_turn_may_share_weights(groups: int) -> None:
     ("options", "refused"),
     [
         ({"lora": 8}, "lora.*needs a model that transformers has a class of"),
-        ({"gpus": 2}, "gpus.*x was measured on one GPU only: must be 1"),
-        ({"gpus": 2, "data_parallel": "fsdp"}, "gpus.*x was measured on one GPU only: must be 1"),
+        ({"gpus": 2}, "gpus.*x is counted on one GPU only: must be 1"),
+        ({"gpus": 2, "data_parallel": "fsdp"}, "gpus.*x is counted on one GPU only: must be 1"),
     ],
 )
 def test_it_is_refused_for_what_was_not_measured(options: dict[str, object], refused: str) -> None:

@@ -130,7 +130,7 @@ def test_each_micro_batch_in_flight_keeps_its_own_results() -> None:
         ("gpt2-s", {"reversible": True}, "reversible"),
         ("gpt2-s", {"activation_offload": "pinned"}, "full checkpointing only"),
         ("gpt2-s", {"sharing_groups": 2, "precision": "amp"}, "autocast's copies"),
-        ("dalle-together", {"sequence_length": None}, "not measured with dalle-together"),
+        ("dalle-together", {"sequence_length": None}, "not counted with dalle-together"),
     ],
 )
 def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
