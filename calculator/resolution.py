@@ -53,6 +53,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     Raises:
         InputError: if the model does not support a value.
     """
+    plan = _apart(plan)
     _check_lengths(architecture, plan)
     _check_attention(architecture, plan)
     _check_checkpointing(architecture, plan)
@@ -109,6 +110,23 @@ def own_task(architecture: Architecture) -> Task:
     """The task of the class that the configuration names, else of the one that is counted."""
     kind, named = type_of(architecture), Task(architecture.task)
     return named if named in kind.heads else kind.own_task
+
+
+def _apart(plan: Plan) -> Plan:
+    """The plan with its GPUs less those that divide each step, where all are given.
+
+    Raises:
+        InputError: for a number of GPUs that is no multiple of those.
+    """
+    dividing = plan.all_gpus // plan.gpus
+    if plan.gpus == 1 or dividing == 1:
+        return plan
+    if plan.gpus % dividing:
+        rule = (
+            f"{dividing:,} GPUs divide the model: must be a multiple of {dividing:,}, or left out"
+        )
+        raise InputError("gpus", plan.gpus, rule)
+    return plan.but(gpus=plan.gpus // dividing)
 
 
 def _half_format(plan: Plan) -> HalfFormat:

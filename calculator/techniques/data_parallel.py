@@ -82,7 +82,8 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
         )
         raise InputError("accumulation", plan.accumulation, rule)
     if plan.update_in_backward:
-        rule = "several GPUs average gradients that it frees before: must be false"
+        rule = "DDP's buckets keep the gradients that this frees; of shards it is not counted"
+        rule = f"{rule}: must be false"
         raise InputError("update_in_backward", True, rule)
     tied: bool | None = plan.tied_embeddings
     untied = not (architecture.tied_embeddings if tied is None else tied)

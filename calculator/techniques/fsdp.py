@@ -98,6 +98,9 @@ def check_fsdp(plan: Plan) -> None:
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         raise InputError("precision", plan.precision, rule)
+    if plan.lora_modules:
+        rule = "copies of whole modules in shards are not counted: leave it out"
+        raise InputError("lora_modules", plan.lora_modules, rule)
     if plan.optimizer not in OPTIMIZERS:
         rule = f"with shards it is counted for: {', '.join(OPTIMIZERS)}"
         raise InputError("optimizer", plan.optimizer, rule)

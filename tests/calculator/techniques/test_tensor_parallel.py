@@ -66,7 +66,7 @@ def test_one_of_two_heads_of_keys_is_seen_by_all_and_not_copied() -> None:
     [
         (LLAMA, {"tensor_parallel": 3}, "must divide the 32 heads and the 8 heads of keys"),
         (LLAMA, {"tensor_parallel": 16}, "must divide the 8 heads of keys and values$"),
-        (LLAMA, {"gpus": 2}, "gpus = 2"),
+        (LLAMA, {"gpus": 8}, "gpus = 2"),
         (LLAMA, {"optimizer": "lion"}, "optimizer = lion"),
         (LLAMA, {"optimizer_bits": 8}, "optimizer_bits = 8"),
         (LLAMA, {"optimizer": "sgd", "update": "fused"}, "update = fused"),
@@ -129,3 +129,14 @@ def test_the_curve_of_split_tokens_ends_as_the_report() -> None:
 def test_tokens_that_cannot_be_split_are_refused(options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError, match=f"sequence_parallel = .*{rule}"):
         resolve(find_model(LLAMA), replace(IN_PARTS, **options))
+
+
+def test_all_gpus_of_a_run_are_the_product_of_what_divides_it() -> None:
+    model = find_model("meta-llama/Llama-3.1-8B")
+    left_out, all_given = (
+        estimate(model, Plan(tensor_parallel=4, gpus=gpus, precision=Precision.HALF)).gpu.total
+        for gpus in (1, 4)
+    )
+    assert left_out == all_given
+    with pytest.raises(InputError, match=r"gpus = '6': 4 GPUs divide the model.*multiple of 4"):
+        resolve(model, Plan(tensor_parallel=4, gpus=6))
