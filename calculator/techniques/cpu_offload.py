@@ -65,4 +65,5 @@ def in_ram(
 
 def _pinned(shards: Sequence[ParameterTensor], plan: Plan) -> Iterator[int]:
     for each in shards:
-        yield each.copies * round_pinned(each.elements * (each.width or plan.weight_bytes))
+        whole = each.elements * (each.width or plan.weight_bytes)
+        yield each.copies * round_pinned(-(-whole // each.packed))

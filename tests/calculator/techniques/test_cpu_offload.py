@@ -9,7 +9,7 @@ from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.answer import answer
-from calculator.plan import Plan
+from calculator.plan import BaseBits, Plan
 from calculator.report import Phase, Report
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -79,3 +79,19 @@ def test_the_page_names_what_it_saves_and_costs() -> None:
     assert rows["cpu_offload"]["gpu"] > 0
     assert rows["cpu_offload"]["ram"] == -value["report"]["ram"]["peak"] < 0
     assert "--cpu-offload" in value["command"]
+
+
+def test_packed_weights_take_a_quarter_of_the_ram_of_whole_ones() -> None:
+    # Llama 2 70B's config.json on 8 GPUs, shards in 16 bits, rounded up to powers of two: q and o
+    # (8,192 x 8,192) 16 MiB each, k and v (1,024 x 8,192) 2 MiB, the three of the feed-forward
+    # layer (28,672 x 8,192) 64 MiB; in 4 bits a quarter of each, in 80 layers
+    model = find_model("meta-llama/Llama-2-70b-hf")
+    plan = Plan.parse(
+        {"gpus": 8, "data_parallel": "fsdp", "cpu_offload": True, "lora": 8, "precision": "half"}
+        | {"lora_targets": "all-linear"}
+    )
+    whole, packed = (
+        estimate(model, plan.but(quantization=bits)).ram.weights
+        for bits in (BaseBits.NONE, BaseBits.NF4)
+    )
+    assert whole - packed == 80 * (2 * 16 + 2 * 2 + 3 * 64) * MIB * 3 // 4
