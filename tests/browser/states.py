@@ -14,8 +14,9 @@ SEVERAL_GPUS = (
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
 )
 # options that go with few of the others: rarely drawn, or in states of their own
-RARE = ("lora", "quanti", "update_in", "paged")
+RARE = ("lora", "quanti", "update_in", "paged", "task", "labels", "freeze")
 OWN_STATES = (
+    {"model": "bert-base", "task": "sequence", "labels": "3", "freeze": "embeddings"},
     {"model": "gpt2-s", "batch_size": "4", "chunked_loss": "torch"},
     {"model": "gpt2-m", "checkpointing": "full", "activation_offload": "pinned"},
     {"model": "gpt2-m", "checkpointing": "full", "checkpoint_every": "3"},
