@@ -119,7 +119,8 @@ def _apart(plan: Plan) -> Plan:
         InputError: for a number of GPUs that is no multiple of those.
     """
     dividing = plan.all_gpus // plan.gpus
-    if plan.gpus == 1 or dividing == 1:
+    # experts are counted on GPUs that read one micro-batch, not on those that read their own
+    if plan.gpus == 1 or dividing == 1 or plan.expert_parallel > 1:
         return plan
     if plan.gpus % dividing:
         rule = (

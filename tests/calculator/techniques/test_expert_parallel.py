@@ -90,7 +90,7 @@ def test_the_curve_and_the_totals_of_a_search_end_as_the_report() -> None:
             {"sequence_length": 65, "expert_parallel": 3},
             "must divide the 8 experts of a layer and the 65 tokens of a micro-batch$",
         ),
-        (MIXTRAL, {"gpus": 8}, "must be 1 beside gpus = 2"),
+        (MIXTRAL, {"gpus": 2}, "must be 1 beside gpus = 2"),
         (MIXTRAL, {"tied_embeddings": True}, "must be 1 beside tied_embeddings = True"),
         (MIXTRAL, {"optimizer": "lion"}, "must be 1 beside optimizer = lion"),
         (MIXTRAL, {"optimizer": "sgd", "update": "fused"}, "must be 1 beside update = fused"),
