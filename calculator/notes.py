@@ -81,8 +81,8 @@ def _experts_note(architecture: Architecture, plan: Plan) -> str:
     packed = packed_bytes(elements, double=plan.quantization.is_double)
     return (
         "bitsandbytes packs linear layers, which transformers 5 no longer makes of experts: they "
-        f"are counted whole, {format_bytes(whole)}. In transformers 4 they are linear layers, and "
-        f"take {format_bytes(packed)} in 4 bits."
+        f"are counted whole, {format_bytes(whole)}. As linear layers, which transformers 4 made of "
+        f"Mixtral's, they would take {format_bytes(packed)} in 4 bits."
     )
 
 

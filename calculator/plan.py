@@ -412,8 +412,7 @@ class Plan:
     gpus: int = integer(
         1,
         "GPUs",
-        "GPUs that train together, each with a micro-batch of its own; figures are those of the "
-        "GPU that holds the most.",
+        "All GPUs of the run. Figures are those of the GPU that holds the most.",
         MOST_GPUS,
     )
     data_parallel: DataParallel = choice(

@@ -113,7 +113,7 @@ def own_task(architecture: Architecture) -> Task:
 
 
 def _apart(plan: Plan) -> Plan:
-    """The plan with its GPUs less those that divide each step, where all are given.
+    """The plan with the number of replicas as its GPUs, where the number of all GPUs is given.
 
     Raises:
         InputError: for a number of GPUs that is no multiple of those.
@@ -124,7 +124,8 @@ def _apart(plan: Plan) -> Plan:
         return plan
     if plan.gpus % dividing:
         rule = (
-            f"{dividing:,} GPUs divide the model: must be a multiple of {dividing:,}, or left out"
+            f"{dividing:,} GPUs share the model: must be a multiple of {dividing:,}; without it, "
+            "it is their product"
         )
         raise InputError("gpus", plan.gpus, rule)
     return plan.but(gpus=plan.gpus // dividing)

@@ -153,12 +153,12 @@ class Mode:
         return Attention.MATH if grouped or not self.heads_fit else Attention.EFFICIENT
 
 
-# settings that change nothing unless something asks for them while a step is recorded, their value
-# where no plan does, and the plan's option for them
-GUARDED: Final[Mapping[str, tuple[object, str]]] = {
-    "chunked_loss": (False, "chunked_loss"),
-    "moves_inputs": (False, "activation_offload"),
-    "context": (1, "context_parallel"),
+# settings that change nothing unless something asks for them while a step is recorded; of each, its
+# value where no plan has it, the plan's option, and a value of that option
+GUARDED: Final[Mapping[str, tuple[object, str, str]]] = {
+    "chunked_loss": (False, "chunked_loss", "torch"),
+    "moves_inputs": (False, "activation_offload", "pinned"),
+    "context": (1, "context_parallel", "2"),
 }
 _SETTINGS: Final = frozenset(item.name for item in fields(Mode))
 
@@ -184,17 +184,16 @@ def watched(mode: Mode) -> tuple[Mode, set[str]]:
 
 
 def check_carried_out(mode: Mode, asked: Iterable[str]) -> None:
-    """Refuse a step that left out a setting: it would be counted as one without.
+    """Refuse a step that did not use a setting: it would be counted as a step without it.
 
     Raises:
         InputError: naming the option.
     """
     for name in GUARDED.keys() - asked:
-        plain, option = GUARDED[name]
-        value = object.__getattribute__(mode, name)
-        if value != plain:
+        unset, option, value = GUARDED[name]
+        if object.__getattribute__(mode, name) != unset:
             rule = "no part of this model's step carries it out: leave it out"
-            raise InputError(option, "torch" if name == "chunked_loss" else value, rule)
+            raise InputError(option, value, rule)
 
 
 def _settings(mode: Mode) -> dict[str, Any]:

@@ -138,5 +138,5 @@ def test_all_gpus_of_a_run_are_the_product_of_what_divides_it() -> None:
         for gpus in (1, 4)
     )
     assert left_out == all_given
-    with pytest.raises(InputError, match=r"gpus = '6': 4 GPUs divide the model.*multiple of 4"):
+    with pytest.raises(InputError, match=r"gpus = '6': 4 GPUs share the model.*multiple of 4"):
         resolve(model, Plan(tensor_parallel=4, gpus=6))
