@@ -14,7 +14,7 @@ export default [
     languageOptions: { ...ours, globals: globals.browser },
   },
   {
-    files: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "tests/benchmarks/pages/*.js"],
+    files: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "benchmarks/pages/*.js"],
     languageOptions: { ...ours, globals: globals.worker },
   },
   { files: ["docs/assets/service-worker.js"], languageOptions: { ...ours, globals: globals.serviceworker } },

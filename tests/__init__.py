@@ -1,1 +1,1 @@
-"""Tests, in folders that mirror the packages; benchmarks beside them."""
+"""Tests, in folders that mirror the packages."""

@@ -1,12 +1,12 @@
-"""tests/benchmarks/figures.py: how measured figures are summed up and shown."""
+"""benchmarks/figures.py: how measured figures are summed up and shown."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.figures import Figure, Table, percentile, write_json
-from tests.benchmarks.lighthouse import request_count
+from benchmarks.figures import Figure, Table, percentile, write_json
+from benchmarks.lighthouse import request_count
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
         case "bench":
             _ensure_everything()
             _build()
-            return _in_venv("-m", "tools.chromium") or _in_venv("-m", "tests.benchmarks", *rest)
+            return _in_venv("-m", "tools.chromium") or _in_venv("-m", "benchmarks", *rest)
         case "lock":
             ensure([Group.CHECK])
             return _in_venv("-m", "tools.lock")

@@ -174,7 +174,7 @@ def test_what_the_page_says_of_judging_is_the_codes(page: str) -> None:
 
 
 def test_what_a_sample_does_is_on_the_page_as_recorded(page: str) -> None:
-    from tests.benchmarks.sampled import WAYS
+    from benchmarks.sampled import WAYS
 
     found = judging.read_sampled()
     assert found is not None
@@ -188,7 +188,7 @@ def test_what_a_sample_does_is_on_the_page_as_recorded(page: str) -> None:
 
 
 def test_what_the_page_says_of_a_sample_is_the_codes(page: str) -> None:
-    from tests.benchmarks.sampled import BAD, HONEST_ROUNDS, PEERS
+    from benchmarks.sampled import BAD, HONEST_ROUNDS, PEERS
     from training.sparse.judging import FIRST_ROUNDS, SAMPLE
 
     assert (FIRST_ROUNDS, SAMPLE, PEERS, BAD, HONEST_ROUNDS) == (10, 0.25, 100, 20, 12)

@@ -8,7 +8,7 @@ from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 
 PATH: Final = ROOT / "benchmarks" / "long-rounds.json"
-# synchronous steps of a round, and one file for all, as tests/benchmarks/long_rounds.py has them
+# synchronous steps of a round, and one file for all, as benchmarks/long_rounds.py has them
 WAYS: Final = ((1, False), (8, False), (1, True), (2, True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.benchmarks import gradient
+from benchmarks import gradient
 from training.averaging.wire import WireCompression, WireFormat
 
 # hivemind 1.1.12 reads and quantizes in ways that NumPy and PyTorch deprecate

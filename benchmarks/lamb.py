@@ -1,0 +1,60 @@
+"""LAMB's states and time of one update in 8 and 32 bits, for the parameters of the 2021 run."""
+
+import math
+import time
+from dataclasses import replace
+from unittest import mock
+
+import torch
+
+from benchmarks.figures import Figure, Table
+from training.model.configuration import config_of
+from training.model.transformer import TextToImageTransformer
+from training.optimizer import quantisation
+from training.optimizer.lamb import Lamb
+from training.run.recipes import RECIPES
+
+_STEPS = 3  # the fastest counts: what else the machine does only ever adds time
+
+
+def run(quick: bool) -> Table:
+    """Update all parameters of the paper's recipe, or with `quick` every eighth tensor."""
+    parameters = _parameters(8 if quick else 1)
+    count = sum(parameter.numel() for parameter in parameters)
+    figures = [Figure("parameters", count, "")]
+    for name, bits, has_library in (
+        ("32 bits", 32, True),
+        ("8 bits, bitsandbytes", 8, True),
+        ("8 bits, plain torch", 8, False),
+    ):
+        with mock.patch.object(quantisation, "has_bitsandbytes", lambda has=has_library: has):
+            state_bytes, seconds = _measure(parameters, bits)
+        figures.append(Figure(f"{name}: states", state_bytes / count, "B per parameter"))
+        figures.append(Figure(f"{name}: one update", seconds, "s"))
+    title = f"LAMB on the CPU, {torch.get_num_threads()} threads (the fastest of {_STEPS} updates)"
+    return Table(title, figures)
+
+
+def _parameters(every: int) -> list[torch.nn.Parameter]:
+    with torch.device("meta"):
+        model = TextToImageTransformer(config_of(RECIPES["paper"]))
+    chosen = list(model.parameters())[::every]
+    return [torch.nn.Parameter(torch.randn(parameter.shape) * 0.02) for parameter in chosen]
+
+
+def _measure(parameters: list[torch.nn.Parameter], bits: int) -> tuple[int, float]:
+    """Bytes of all states, and the seconds of the fastest update."""
+    optimizer = Lamb(parameters, replace(RECIPES["paper"].optimizer, state_bits=bits))
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter) * 1e-3
+    fastest = math.inf
+    for _ in range(_STEPS):
+        began = time.perf_counter()
+        optimizer.step()
+        fastest = min(fastest, time.perf_counter() - began)
+    state_bytes = sum(
+        tensor.numel() * tensor.element_size()
+        for parameter in parameters
+        for tensor in optimizer.state[parameter].values()
+    )
+    return state_bytes, fastest
