@@ -11,6 +11,7 @@ from calculator.cards import TODAY, Card
 from calculator.catalog import find_gpu, groups
 from calculator.commandline import add_plan_options, given_options, plan_from
 from calculator.curve import curve
+from calculator.doors.check import add_check, check
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.estimate import estimate
 from calculator.explaining import describe_message, read_text
@@ -97,6 +98,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_plan_options(why)
     why.add_argument("--gpu", help="the card; default: one with the memory of the message")
+    brought = commands.add_parser(
+        "check",
+        help="files that configure a training: what it needs, and a patch where it does not fit",
+        description="The files of one run, or of several. The status is 0 where each run fits, 1 "
+        "where one does not, 2 where we cannot say.",
+    )
+    add_check(brought)
     table = commands.add_parser("models", help="the models known by name")
     table.add_argument("--json", action="store_true", help="print a JSON list")
     add_planner_commands(commands)
@@ -139,6 +147,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print_program(arguments)
         elif arguments.command == "explain":
             _print_explanation(arguments)
+        elif arguments.command == "check":
+            text, status = check(arguments)
+            print(text)
         else:
             status = _print_estimate(arguments)
         sys.stdout.flush()

@@ -17,9 +17,10 @@ FINDER = TOOLS / "packed.py"
 LOADER = TOOLS / "package_loader.py"
 LOOP = TOOLS / "event_loop.py"
 CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py", TOOLS / "exercise.py")
-# Modules that only the command line needs.
+# Modules, and a folder, that only the command line needs.
 COMMAND_LINE = (
     *("__main__.py", "commandline.py", "config_file.py", "explaining.py", "hub.py", "named.py"),
+    "doors",
 )
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 # The oldest date a zip can hold: the same bytes at every build.
@@ -90,7 +91,7 @@ def _packed_calculator(pyodide: Path, node: Node) -> Path:
 def browser_modules() -> list[Path]:
     """The modules of `calculator` that pages can use."""
     found = (ROOT / "calculator").rglob("*.py")
-    return sorted(path for path in found if path.name not in COMMAND_LINE)
+    return sorted(path for path in found if not {path.name, path.parent.name} & {*COMMAND_LINE})
 
 
 def _compiled(

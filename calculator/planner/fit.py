@@ -106,11 +106,12 @@ def proposals_in_steps(
     memory: int,
     most: int = MOST_CHANGES,
     enough: int | None = None,
+    allowed: Callable[[Plan], bool] | None = None,
 ) -> Iterator[list[Proposal]]:
     """After each estimate, what `proposals` has found so far; the same list until there is more.
 
     The search may end when the first proposals are found that are `enough`: then those behind them
-    are not all there.
+    are not all there. Only plans are tried that are `allowed`.
 
     Raises:
         InputError: if the model does not support the plan.
@@ -128,11 +129,17 @@ def proposals_in_steps(
         # changes that are enough alone are in no pair
         alone = {one.changes for one in found}
         among = [change for change in changes_for(architecture) if (change,) not in alone]
-        tries = _changed(architecture, plan, among, together)
+        tries = _allowed(_changed(architecture, plan, among, together), allowed)
         found = yield from _fitting(tries, propose, found, enough)
     if most == MOST_CHANGES and not found:
-        found = yield from _fitting(_shortened(architecture, plan), propose, found, enough)
+        tries = _allowed(_shortened(architecture, plan), allowed)
+        found = yield from _fitting(tries, propose, found, enough)
     yield found
+
+
+def _allowed(tries: Iterator[Try], allowed: Callable[[Plan], bool] | None) -> Iterator[Try]:
+    """The tries whose plan is allowed, or all."""
+    return tries if allowed is None else (one for one in tries if allowed(one[1]))
 
 
 def _fitting(

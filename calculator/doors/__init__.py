@@ -1,0 +1,1 @@
+"""Files of other libraries that people bring, and the answer to them: ``check``."""

@@ -1,0 +1,115 @@
+"""The cheapest change that makes a run fit, in the keys of its own files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from calculator.architecture import Architecture
+from calculator.catalog import Gpu
+from calculator.doors.file import File, parse_file
+from calculator.doors.formats import read
+from calculator.doors.patch import diff, edited
+from calculator.doors.settle import Understood, settle
+from calculator.doors.table import Reading, Table
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.fit import Proposal, proposals_in_steps
+from calculator.planner.need import Need, need_of
+from calculator.reserved import simulated
+from calculator.resolution import resolve
+
+MOST_TRIED: Final = 12
+# shares of the memory for which changes are searched: the search does not simulate the allocator
+MARGINS: Final = (1, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A proposal, what the step needs after it, and the unified diff that carries it out."""
+
+    proposal: Proposal
+    need: Need
+    patch: str
+
+
+def repair(
+    architecture: Architecture, run: Understood, gpu: Gpu, given: Mapping[str, object]
+) -> Repair | None:
+    """The first proposal that the files' keys can say, and that fits once they are read again."""
+    before = run.plan.on(gpu)
+    own = resolve(architecture, before).sequence_length
+
+    def can(after: Plan) -> bool:
+        wanted = _wanted(before, after, own)
+        return any(_keys(reading.table, reading.file, wanted) for reading in run.readings)
+
+    for share in MARGINS:
+        limit = round(gpu.memory * share)
+        *_, found = proposals_in_steps(architecture, before, limit, enough=MOST_TRIED, allowed=can)
+        for proposal in found[:MOST_TRIED]:
+            wanted = _wanted(before, proposal.plan, own)
+            for reading in run.readings:
+                text = _patched(reading, wanted)
+                need = text and _need(architecture, run, reading, text, gpu, given)
+                if text and need and need.fits(gpu.memory):
+                    return Repair(proposal, need, diff(reading.file, text))
+    return None
+
+
+def _wanted(before: Plan, after: Plan, length: int) -> dict[str, object]:
+    """The options that differ, with their values after."""
+    old, new = ({**vars(plan)} for plan in (before, after))
+    old["sequence_length"] = old["sequence_length"] or length
+    new["sequence_length"] = new["sequence_length"] or length
+    return {name: new[name] for name in Plan.options() if old[name] != new[name]}
+
+
+def _keys(table: Table, file: File, wanted: Mapping[str, object]) -> dict[str, object] | None:
+    """Keys and values that say some options; None where one cannot be said."""
+    direct = dict(reversed([*_direct(table)]))
+    present = {meaning: key for meaning, key in _direct(table) if key in file.values}
+    found: dict[str, object] = {}
+    for name, value in wanted.items():
+        plain = value if isinstance(value, bool | int | float) else str(value)
+        edit = table.edits.get(f"{name}={str(plain).lower()}")
+        key = present.get(name) or direct.get(name)
+        if edit:
+            found.update(edit)
+        elif key:
+            found[key] = plain
+            found.update(table.edits.get(name, {}))
+        else:
+            return None
+    return found
+
+
+def _direct(table: Table) -> Iterator[tuple[str, str]]:
+    """Facts that keys have as they are, with the keys; of several the first is the usual one."""
+    return ((name, key) for key, name in table.keys.items() if isinstance(name, str))
+
+
+def _patched(reading: Reading, wanted: Mapping[str, object]) -> str | None:
+    keys = _keys(reading.table, reading.file, wanted)
+    return edited(reading.file, keys) if keys else None
+
+
+def _need(
+    architecture: Architecture,
+    run: Understood,
+    changed: Reading,
+    text: str,
+    gpu: Gpu,
+    given: Mapping[str, object],
+) -> Need | None:
+    """The need with another text of one of the files; None if that cannot be said."""
+    try:
+        again = read(parse_file(changed.file.name, text))
+        readings: Sequence[Reading] = [again if one is changed else one for one in run.readings]
+        after = settle(readings, given, run.model)
+        if after.model != run.model or len(after.notes) > len(run.notes) + 1:
+            return None
+        report = estimate(architecture, after.plan.on(gpu))
+        return need_of(simulated(architecture, report))
+    except InputError:  # another choice of the file excludes it
+        return None

@@ -1,0 +1,220 @@
+"""The answer of ``check``: the plan, what is not counted, the verdict, and a patch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from calculator.architecture import Architecture
+from calculator.catalog import Gpu
+from calculator.command import command_for
+from calculator.doors.advise import Repair, repair
+from calculator.doors.settle import Understood
+from calculator.doors.table import Note, Way
+from calculator.errors import InputError, one_line
+from calculator.estimate import estimate
+from calculator.planner.need import Need, need_of
+from calculator.planner.verdict import describe_verdict, verdict_as_json
+from calculator.reserved import simulated
+from calculator.resolution import resolve
+from calculator.units import format_bytes
+
+FITS, FITS_NOT, UNKNOWN = 0, 1, 2
+Find = Callable[[str], Architecture]
+
+
+# what a run is counted without where a model or another choice excludes it, and what it takes then
+_RELAXED: Final[Mapping[str, Way]] = {
+    "attention": "",
+    "chunked_loss": "less",
+    "optimizer_bits": "less",
+    "paged_optimizer": "less",
+    "activation_offload": "less",
+    "lora_targets": "either",
+    "update_in_backward": "less",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A run's files, what they say, and what the card says to it.
+
+    Attributes:
+        architecture: None where the model or the plan cannot be counted, for the `reason`.
+        repair: a change that makes it fit, if it does not and there is one.
+    """
+
+    run: Understood
+    gpu: Gpu
+    architecture: Architecture | None = None
+    need: Need | None = None
+    repair: Repair | None = None
+    reason: str = ""
+
+    @property
+    def status(self) -> int:
+        """0 where it fits, 1 where it does not, 2 where what is not counted may change that."""
+        if self.need is None:
+            return UNKNOWN
+        ways = {note.way for note in self.run.notes}
+        fits = self.need.fits(self.gpu.memory)
+        if "either" in ways or ("more" if fits else "less") in ways:
+            return UNKNOWN
+        return FITS if fits else FITS_NOT
+
+    @property
+    def names(self) -> str:
+        """The files of the run."""
+        return ", ".join(reading.file.name for reading in self.run.readings)
+
+    @property
+    def titles(self) -> str:
+        """The libraries whose keys they have."""
+        return ", ".join(dict.fromkeys(reading.table.title for reading in self.run.readings))
+
+    @property
+    def command(self) -> str:
+        """The command that makes the same estimate; empty without a plan."""
+        if self.architecture is None:
+            return ""
+        return command_for(self.architecture, self.run.plan.on(self.gpu))
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, and why it is none where it is none."""
+        if self.need is None:
+            return f"Could not say: {self.reason}"
+        words = describe_verdict(self.need, self.gpu)
+        if self.status == UNKNOWN:
+            return f"Could not say for certain; what is counted: {words}"
+        return words
+
+
+def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -> Answer:
+    """The answer for a run; `find` is the architecture of a name."""
+    if not run.model:
+        return Answer(
+            run, gpu, reason=str(InputError("model", "", "no file names it: give --model"))
+        )
+    try:
+        architecture = find(run.model)
+        run = _relaxed(architecture, run, given)
+        need = need_of(simulated(architecture, estimate(architecture, run.plan.on(gpu))))
+    except InputError as error:
+        return Answer(run, gpu, reason=str(error))
+    fits = need.fits(gpu.memory)
+    return Answer(
+        run, gpu, architecture, need, None if fits else repair(architecture, run, gpu, given)
+    )
+
+
+def _relaxed(
+    architecture: Architecture, run: Understood, given: Mapping[str, object]
+) -> Understood:
+    """The run without choices that the calculator has not for this model, and notes that say so."""
+    for _ in _RELAXED:
+        try:
+            resolve(architecture, run.plan)
+        except InputError as error:
+            if error.field not in _RELAXED or error.field in given:
+                raise
+            way: Way = _RELAXED[error.field]
+            words = f"is not counted here, and left out: {error.rule}"
+            note = Note("", error.field, error.value, words, way)
+            left = {name: value for name, value in run.options.items() if name != error.field}
+            run = replace(run, options=left, notes=(*run.notes, note))
+    return run
+
+
+def describe(found: Answer) -> str:
+    """The answer for a terminal."""
+    lines = [f"{one_line(found.names)}: {found.titles}"]
+    lines += [f"Plan: {found.command or _options(found.run)}"]
+    if found.run.assumed:
+        words = ", ".join(f"{name} {value}" for name, value in found.run.assumed)
+        lines.append(f"Assumed, for no file says it: {words}")
+    for note in found.run.notes:
+        lines.append(f"  {_note(note)}")
+    lines.append(found.verdict)
+    if found.repair:
+        proposal = found.repair.proposal
+        lines.append(
+            f"The cheapest change that makes it fit: {proposal.words}: needs "
+            f"{format_bytes(found.repair.need.typical)}. {proposal.price}"
+        )
+        lines.append(found.repair.patch.rstrip())
+    elif found.need is not None and not found.need.fits(found.gpu.memory):
+        lines.append("No change of these files alone makes it fit; see `fit` for others.")
+    return "\n".join(lines)
+
+
+def _options(run: Understood) -> str:
+    return ", ".join(f"{name} {value}" for name, value in run.options.items()) or "none"
+
+
+def _note(note: Note) -> str:
+    extra = {"more": " (takes more)", "less": " (takes less)", "either": " (not counted)", "": ""}
+    return f"{one_line(note.key)} = {one_line(note.value)}: {note.words}{extra[note.way]}"
+
+
+def as_json(found: Answer) -> dict[str, Any]:
+    """The answer as an object; sizes are integers of bytes."""
+    need, change = found.need, found.repair
+    return {
+        "files": [reading.file.name for reading in found.run.readings],
+        "formats": [reading.table.title for reading in found.run.readings],
+        "status": found.status,
+        "model": found.run.model,
+        "plan": {name: _plain(value) for name, value in found.run.options.items()},
+        "command": found.command,
+        "assumed": {name: _plain(value) for name, value in found.run.assumed},
+        "notes": [
+            {
+                "file": note.file,
+                "key": note.key,
+                "value": one_line(note.value),
+                "words": note.words,
+                "way": note.way,
+            }
+            for note in found.run.notes
+        ],
+        "reason": found.reason,
+        "fit": verdict_as_json(need, found.gpu) if need else None,
+        "change": None
+        if change is None
+        else {
+            "words": change.proposal.words,
+            "cost": change.proposal.price,
+            "typical": change.need.typical,
+            "patch": change.patch,
+        },
+    }
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | float) else str(value)
+
+
+def as_markdown(answers: list[Answer]) -> str:
+    """A table for a pull request, with the patches below it."""
+    rows = ["| File | Model | Needs | GPU | Verdict |", "| --- | --- | ---: | --- | --- |"]
+    for found in answers:
+        needs = "" if found.need is None else format_bytes(found.need.typical)
+        words = found.reason or "could not say for certain"
+        if found.need is not None and found.status != UNKNOWN:
+            words = found.need.verdict(found.gpu.memory).value
+        cells = (found.names, found.run.model, needs, found.gpu.title, words)
+        rows.append(f"| {' | '.join(one_line(cell, 200).replace('|', '/') for cell in cells)} |")
+    for found in answers:
+        if found.run.notes:
+            rows += ["", f"Not counted as it is in {one_line(found.names)}:", ""]
+            rows += [f"- {_note(note)}".replace("<", "&lt;") for note in found.run.notes]
+        if found.repair:
+            rows += ["", f"{found.repair.proposal.words}:", "", "```diff"]
+            rows += [found.repair.patch.rstrip(), "```"]
+    return "\n".join(rows)
+
+
+def worst(answers: list[Answer]) -> int:
+    """The status of several runs: one that does not fit goes before one of which none can say."""
+    statuses = [found.status for found in answers]
+    return FITS_NOT if FITS_NOT in statuses else max(statuses)

@@ -1,0 +1,80 @@
+"""``check``: hand over the files that were going to run."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from calculator.cards import TODAY, find_card
+from calculator.commandline import add_plan_options, given_options
+from calculator.doors.answer import Answer, answer, as_json, as_markdown, describe, worst
+from calculator.doors.file import read_file
+from calculator.doors.formats import read
+from calculator.doors.settle import group_runs, settle
+from calculator.doors.table import Named, Note, Reading
+from calculator.named import architecture_named
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments; options of a plan go before what the files say."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="YAML, JSON, TOML or Python")
+    parser.add_argument("--model", help="the model, where no file names one that is counted")
+    parser.add_argument("--gpu", help=f"the card; default: {TODAY.title}")
+    parser.add_argument(
+        "--offline", action="store_true", help="read no config.json from the Hub that is not kept"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
+    form.add_argument("--markdown", action="store_true", help="print a table for a pull request")
+    add_plan_options(parser)
+
+
+def check(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The text that the command prints, and its status.
+
+    Raises:
+        InputError: for a file that cannot be read or configures no training.
+    """
+    answers = answers_for(arguments)
+    status = worst(answers)
+    if arguments.json:
+        runs = [as_json(found) for found in answers]
+        return json.dumps({"version": 1, "status": status, "runs": runs}), status
+    if arguments.markdown:
+        return as_markdown(answers), status
+    return "\n\n".join(map(describe, answers)), status
+
+
+def answers_for(arguments: argparse.Namespace) -> list[Answer]:
+    """An answer for each run that the files configure."""
+    gpu = TODAY if arguments.gpu is None else find_card(arguments.gpu)
+    given = given_options(arguments)
+    readings = [read(read_file(path)) for path in arguments.files]
+    found = []
+    for files in group_runs(readings):
+        run = settle(_with_parts(files), given, arguments.model or "")
+        found.append(
+            answer(run, lambda name: architecture_named(name, arguments.offline), gpu, given)
+        )
+    return found
+
+
+def _with_parts(readings: Sequence[Reading]) -> list[Reading]:
+    """The files, with one that they name, such as DeepSpeed's, if it is there."""
+    found = list(readings)
+    for reading in readings:
+        part = reading.facts.get("part")
+        if not isinstance(part, str) or any(one.table.title == "DeepSpeed" for one in found):
+            continue
+        places = (Path(reading.file.name).parent / part, Path(part))
+        path = next((place for place in places if place.is_file()), None)
+        if path is not None:
+            found.insert(0, read(read_file(str(path))))
+            continue
+        words = Named("hand over this file too").words
+        note = Note(reading.file.name, "deepspeed", part, words, "either")
+        changed = Reading(
+            reading.file, reading.table, reading.facts, (*reading.notes, note), reading.unknown
+        )
+        found[found.index(reading)] = changed
+    return found

@@ -1,0 +1,118 @@
+"""Keys of a configuration of DeepSpeed.
+
+Source: DeepSpeed (docs/_pages/config-json.md, runtime/config.py, runtime/zero/config.py)
+"""
+
+from typing import Final
+
+from calculator.doors.table import Facts, Named, Reader, Table, flag, in_words, is_off
+from calculator.elsewhere import VALUES
+
+_ADAM: Final = {"optimizer": "adam", "update": "fused"}
+_MORE: Final = "holds buffers beside what is counted"
+_STAGES: Final = (
+    "is counted as PyTorch's shards; DeepSpeed's buckets and prefetched weights come on top"
+)
+
+
+def _number(name: str) -> Reader:
+    def read(value: object) -> Facts:
+        return {} if in_words(value) == "auto" else {name: value}
+
+    return read
+
+
+def _in_ram(name: str) -> Reader:
+    def read(value: object) -> Facts | Named:
+        if in_words(value) == "nvme":
+            return Named("counted as RAM, whose staging buffers it shares", "", {name: True})
+        return {} if is_off(value) else {name: True}
+
+    return read
+
+
+def _optimizer(value: object) -> Facts | Named:
+    name = in_words(value)
+    if name in ("adam", "adamw", "fusedadam"):
+        return _ADAM
+    if name in ("lamb", "fusedlamb", "lion", "sgd", "adagrad", "muon"):
+        return {"optimizer": name} if name != "fusedlamb" else {"optimizer": "lamb"}
+    if name in ("onebitadam", "zerooneadam", "onebitlamb"):
+        facts = {"optimizer": "lamb"} if "lamb" in name else _ADAM
+        return Named("its compressed gradients and their errors are not counted", "more", facts)
+    return VALUES["optimizer"].get(name, Named("this optimizer is not counted; AdamW is"))
+
+
+TABLE: Final = Table(
+    title="DeepSpeed",
+    marks=(
+        "zero_optimization.stage",
+        "train_micro_batch_size_per_gpu",
+        "zero_allow_untested_optimizer",
+        "train_batch_size+optimizer.type",
+    ),
+    keys={
+        "train_micro_batch_size_per_gpu": _number("batch_size"),
+        "train_batch_size": _number("update_batch"),
+        "gradient_accumulation_steps": _number("accumulation"),
+        "zero_optimization.stage": {
+            "auto": {},
+            "0": {"zero": 0},
+            "1": Named(_STAGES, "", {"zero": 1}),
+            "2": Named(_STAGES, "", {"zero": 2}),
+            "3": Named(_STAGES, "", {"zero": 3}),
+        },
+        "zero_optimization.offload_optimizer.device": _in_ram("offload_states"),
+        "zero_optimization.offload_param.device": _in_ram("offload_weights"),
+        "zero_optimization.cpu_offload": flag(offload_states=True),
+        "bf16.enabled": flag(autocast="bf16"),
+        "fp16.enabled": flag(autocast="fp16"),
+        "optimizer.type": _optimizer,
+        "tensor_parallel.autotp_size": "tensor_parallel",
+        "activation_checkpointing.partition_activations": Named(_MORE, "less"),
+        "activation_checkpointing.cpu_checkpointing": flag(activation_offload="pinned"),
+    },
+    harmless="""
+    steps_per_print wall_clock_breakdown dump_state gradient_clipping _comment*
+    prescale_gradients gradient_predivide_factor sparse_gradients optimizer.params.* scheduler.*
+    optimizer.legacy_fusion fp16.* bf16.* amp.* train_steps zero_allow_untested_optimizer
+    zero_force_ds_cpu_optimizer comms_config.* comms_logger.* monitor_config.* tensorboard.*
+    wandb.* csv_monitor.* flops_profiler.* autotuning.* compile.* cuda_visible_devices
+    elasticity.* aio.* checkpoint.* data_types.* seq_parallel_communication_data_type
+    communication_data_type disable_allgather activation_checkpointing.*
+    gradient_accumulation_dtype seed zero_optimization.contiguous_gradients
+    zero_optimization.reduce_scatter zero_optimization.overlap_comm
+    zero_optimization.allgather_partitions zero_optimization.*bucket_size
+    zero_optimization.sub_group_size zero_optimization.*max_live_parameters
+    zero_optimization.*max_reuse_distance zero_optimization.*param_persistence_threshold
+    zero_optimization.*gather_16bit_weights* zero_optimization.*gather_fp16_weights*
+    zero_optimization.round_robin_gradients zero_optimization.ignore_unused_parameters
+    zero_optimization.elastic_checkpoint zero_optimization.load_from_fp32_weights
+    zero_optimization.offload_*.* zero_optimization.zero_quantized_nontrainable_weights
+    data_efficiency.seed zero_optimization.log_trace_cache_warnings
+    zero_optimization.leaf_module.*
+    """,
+    named={
+        "zero_optimization.zero_hpz_partition_size": Named("keeps a second shard", "more"),
+        "zero_optimization.zero_quantized_*": Named("sends 8 bits, in buffers", "more"),
+        "zero_optimization.mics_*": Named("shards over some of the GPUs alone", "more"),
+        "zero_optimization.zenflow.*": Named("keeps gradients of both devices", "more"),
+        "compression_training.*": Named("trains masks or other formats beside weights", "more"),
+        "data_efficiency.*": Named("drops tokens in the middle layers", "less"),
+        "progressive_layer_drop.*": Named("drops layers in some steps", ""),
+        "curriculum_learning.*": Named("begins with shorter sequences", ""),
+        "sparse_attention.*": Named("is another attention", "either"),
+        "pipeline.*": Named("pipelines need the program: give --pipeline-parallel", "either"),
+        "moe.*": Named("experts need the program", "either"),
+        "*sequence_parallel*": Named("Ulysses divides tokens: give --context-parallel", "less"),
+    },
+    defaults={},
+    edits={
+        "cpu_offload=true": {
+            "zero_optimization.offload_optimizer": {"device": "cpu"},
+            "zero_optimization.offload_param": {"device": "cpu"},
+        },
+        "data_parallel=fsdp": {"zero_optimization.stage": 3},
+    },
+    is_run=False,
+)

@@ -1,0 +1,119 @@
+"""A file that someone brings: its text, and its keys with dots between their parts."""
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from calculator.doors.call import read_calls
+from calculator.errors import InputError, one_line
+from calculator.nesting import is_too_deep
+from calculator.wrong_files import describe_text
+
+FIELD: Final = "file"
+LARGEST: Final = 1_000_000
+# a text may stand for far more keys than it has, by YAML's aliases
+MOST_KEYS: Final = 20_000
+DEEPEST: Final = 20
+KINDS: Final = {".json": "JSON", ".toml": "TOML", ".py": "Python", ".yml": "YAML", ".yaml": "YAML"}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as its text and its values; those of lists of objects share a key with ``[]``."""
+
+    name: str
+    text: str
+    kind: str
+    values: Mapping[str, object]
+
+
+def read_file(path: str) -> File:
+    """The file at a path.
+
+    Raises:
+        InputError: when it cannot be read, or is no file of training.
+    """
+    try:
+        with Path(path).open("rb") as opened:
+            content = opened.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(FIELD, path, f"cannot be read: {reason}") from None
+    if len(content) > LARGEST:
+        rule = f"must have at most {LARGEST:,} bytes: give the file that configures the training"
+        raise InputError(FIELD, path, rule)
+    try:
+        text = content.decode("utf-8-sig")
+    except ValueError:
+        raise InputError(FIELD, path, "must be text in UTF-8") from None
+    return parse_file(path, text)
+
+
+def parse_file(name: str, text: str) -> File:
+    """A file from its text; the name's end says how to read it.
+
+    Raises:
+        InputError: for a text that is not of that kind, or has no keys.
+    """
+    kind = KINDS.get(Path(name).suffix.lower())
+    if kind is None:
+        raise InputError(FIELD, name, f"must end in {', '.join(KINDS)}")
+    if "\0" in text:
+        raise InputError(FIELD, name, "must be text, and is binary")
+    if not text.strip() or text.lstrip().startswith("<"):
+        raise InputError(FIELD, name, describe_text(text))
+    try:
+        values = _READERS[kind](text)
+    except (ValueError, SyntaxError, RecursionError) as error:
+        raise InputError(FIELD, name, f"is no {kind}: {one_line(error, 200)}") from None
+    if not isinstance(values, dict) or not values:
+        raise InputError(FIELD, name, f"has no keys: must be {kind} that configures a training")
+    found: dict[str, object] = {}
+    for key, value in _flat(values, "", name, 0):
+        found.setdefault(key, value)
+        if len(found) > MOST_KEYS:
+            raise InputError(FIELD, name, f"must have at most {MOST_KEYS:,} keys")
+    return File(name, text, kind, found)
+
+
+def _flat(value: object, key: str, name: str, depth: int) -> Iterator[tuple[str, object]]:
+    """Every value that is no object, with its key."""
+    if depth > DEEPEST:
+        raise InputError(FIELD, name, f"must not nest more than {DEEPEST} objects and lists")
+    if isinstance(value, dict) and value:
+        for part, inner in value.items():
+            yield from _flat(inner, f"{key}.{part}" if key else str(part), name, depth + 1)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for item in value:
+            yield from _flat(item, f"{key}[]", name, depth + 1)
+    else:
+        yield key, value
+
+
+def _read_json(text: str) -> Any:
+    if is_too_deep(text):
+        raise ValueError("nests too deep")
+    return json.loads(text)
+
+
+def _read_yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        rule = "YAML is read with PyYAML: pip install pyyaml"
+        raise InputError(FIELD, "YAML", rule) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "JSON": _read_json,
+    "TOML": tomllib.loads,
+    "YAML": _read_yaml,
+    "Python": read_calls,
+}

@@ -1,0 +1,62 @@
+"""The formats, and which of them a file has."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+from calculator.doors import (
+    accelerate,
+    axolotl,
+    deepspeed,
+    llamafactory,
+    torchtitan,
+    torchtune,
+    trainer,
+)
+from calculator.doors.file import FIELD, File
+from calculator.doors.table import Reading, in_words, read_keys
+from calculator.errors import InputError
+from calculator.wrong_files import describe_file
+
+# in this order: a file of the first may have keys of a later one
+TABLES: Final = (
+    torchtitan.TABLE,
+    torchtune.TABLE,
+    accelerate.TABLE,
+    deepspeed.TABLE,
+    axolotl.TABLE,
+    llamafactory.TABLE,
+    trainer.TRL,
+    trainer.TABLE,
+)
+
+
+def read(file: File) -> Reading:
+    """A file by the table of its format.
+
+    Raises:
+        InputError: for a file of none; it says what it is, where that is known.
+    """
+    for table in TABLES:
+        if any(_has(file, mark) for mark in table.marks):
+            return read_keys(file, table)
+    titles = ", ".join(table.title for table in TABLES)
+    rule = describe_file(file.values) or f"configures no training of {titles}"
+    if "model_type" in file.values:
+        rule = "is a model's config.json: give it as --model"
+    raise InputError(FIELD, file.name, rule)
+
+
+def _has(file: File, mark: str) -> bool:
+    """True if a file has all keys that a mark joins by ``+``, each with the text after ``=``."""
+    return all(any(_fits(file, key, part) for key in file.values) for part in mark.split("+"))
+
+
+def _fits(file: File, key: str, part: str) -> bool:
+    pattern, _, text = part.partition("=")
+    return fnmatchcase(key, pattern) and text.lower() in in_words(file.values[key])
+
+
+def table_titles() -> Iterator[str]:
+    """The formats' titles."""
+    return (table.title for table in TABLES)

@@ -1,0 +1,227 @@
+"""Keys of another library: what each means for a plan, or that it changes no memory.
+
+A table gives *facts*: options of `Plan`, and what only several keys together make an option of (see
+`settle`): ``model``, ``weights`` and ``autocast`` (formats), ``adapter``, ``four_bits``, ``zero``
+and its ``offload_...``, ``processes``, ``update_batch``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+from calculator.doors.call import COMPUTED
+from calculator.doors.file import File
+from calculator.elsewhere import VALUES
+from calculator.plan import Optimizer
+
+Facts = Mapping[str, object]
+Way = Literal["more", "less", "either", ""]
+# a value that leaves a technique out
+_OFF: Final = ("", "none", "false", "no", "0", "0.0", "1", "null", "[]", "{}", "disabled")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A key that changes memory, and is not counted as it is.
+
+    Attributes:
+        words: what it does, or what is counted in its place.
+        way: the memory that the step takes beside what is counted; empty if it hardly differs.
+        facts: what is counted in its place.
+    """
+
+    words: str
+    way: Way = "either"
+    facts: Facts = field(default_factory=dict)
+
+
+Reader = Callable[[object], "Facts | Named"]
+Meaning = str | Named | Mapping[str, "Facts | Named"] | Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All that we know of the keys of one library.
+
+    Attributes:
+        title: the library.
+        marks: a file that has one of these keys, or all of those joined by ``+``, is one of it.
+        keys: what a key means: the fact whose value it has, the facts of each of its values, or why
+            it is not counted.
+        harmless: keys without influence on memory, with ``*`` for any text.
+        named: keys that change memory and are not counted, by pattern.
+        defaults: facts where no key says otherwise.
+        edits: keys that make an option of a plan, by the option and ``=`` and its value.
+        is_run: false for files that configure a part of a run alone.
+    """
+
+    title: str
+    marks: tuple[str, ...]
+    keys: Mapping[str, Meaning]
+    harmless: str
+    named: Mapping[str, Named]
+    defaults: Facts
+    edits: Mapping[str, Mapping[str, object]]
+    is_run: bool = True
+    finish: Callable[[dict[str, object]], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A key, its value and what is to be said of it; `way` is empty if the verdict stands."""
+
+    file: str
+    key: str
+    value: object
+    words: str
+    way: Way
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one file says: facts, keys that are not counted as they are, and unknown ones."""
+
+    file: File
+    table: Table
+    facts: Facts
+    notes: tuple[Note, ...]
+    unknown: tuple[Note, ...]
+
+
+def read_keys(file: File, table: Table) -> Reading:
+    """Every key of a file by a library's table."""
+    facts: dict[str, object] = {}
+    notes: list[Note] = []
+    unknown: list[Note] = []
+    for key, value in file.values.items():
+        meaning = _meaning(table, key, value)
+        if meaning is None:
+            unknown.append(Note(file.name, key, value, "is not known here", "either"))
+            continue
+        facts.update(meaning.facts)
+        if meaning.words:
+            notes.append(Note(file.name, key, value, meaning.words, meaning.way))
+    if table.finish:
+        table.finish(facts)
+    return Reading(file, table, facts, tuple(notes), tuple(unknown))
+
+
+def _meaning(table: Table, key: str, value: object) -> Named | None:
+    """The meaning of a key; without words where it is counted or harmless, None where it is unknown."""
+    known = table.keys.get(key)
+    if value is None and (known is not None or _named(table, key)):
+        return Named("", "")
+    if known is None:
+        if any(fnmatchcase(key, pattern) for pattern in table.harmless.split()):
+            return Named("", "")
+        named = _named(table, key)
+        return named and (Named("", "") if is_off(value) else named)
+    if value == COMPUTED:
+        return Named("is computed in the program: give it as an option", "either")
+    return _known(known, value)
+
+
+def _known(known: Meaning, value: object) -> Named:
+    if isinstance(known, Named):
+        return Named("", "") if is_off(value) else known
+    if isinstance(known, str):
+        return Named("", "", {known: _names(value)})
+    if callable(known):
+        found = known(value)
+    else:
+        found = known.get(in_words(value), Named("this value is not known here"))
+    return found if isinstance(found, Named) else Named("", "", found)
+
+
+def _named(table: Table, key: str) -> Named | None:
+    return next((it for pattern, it in table.named.items() if fnmatchcase(key, pattern)), None)
+
+
+def _names(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def in_words(value: object) -> str:
+    """A value as its table writes it.
+
+    >>> in_words(True), in_words("FULL_SHARD"), in_words(["full_shard", "auto_wrap"])
+    ('true', 'full_shard', 'full_shard,auto_wrap')
+    """
+    return str(_names(value)).strip().lower()
+
+
+def is_off(value: object) -> bool:
+    """True for a value that leaves a technique out."""
+    return value is None or in_words(value) in _OFF or value in ([], {}, ())
+
+
+def flag(**facts: object) -> "Mapping[str, Facts | Named]":
+    """A switch: these facts where it is on."""
+    return {"true": facts, "false": {}, "none": {}, "auto": {}}
+
+
+def either(on: Facts, off: Facts) -> "Mapping[str, Facts | Named]":
+    """A switch with facts for both sides."""
+    return {"true": on, "false": off, "none": off}
+
+
+_EIGHT: Final = {"optimizer": "adam", "optimizer_bits": 8}
+_ONE_STATE: Final = Named("is counted as SGD with momentum", "", {"optimizer": "momentum"})
+_UNCOUNTED: Final = {
+    "adamw_torch_8bit": Named("is counted as bitsandbytes' 8 bits", "", _EIGHT),
+    "adamw_torch_4bit": Named("is counted as bitsandbytes' 8 bits", "less", _EIGHT),
+    "ao_adamw_fp8": Named("is counted as bitsandbytes' 8 bits", "", _EIGHT),
+    "rmsprop": _ONE_STATE,
+    "adagrad": _ONE_STATE,
+    "lion_pytorch": Named("is counted as Lion in 32 bits", "", {"optimizer": "lion"}),
+}
+
+
+def optimizer(value: object) -> Facts | Named:
+    """The facts of an optimizer's name, as transformers has it."""
+    name = in_words(value)
+    if name in VALUES["optimizer"]:
+        return {"update": "foreach", **VALUES["optimizer"][name]}
+    if name in [str(item) for item in Optimizer]:
+        return {"update": "foreach", "optimizer": name}
+    return _UNCOUNTED.get(name, Named("this optimizer is not counted; AdamW is"))
+
+
+def facts_of(readings: list[Reading]) -> Iterator[tuple[str, object]]:
+    """The facts of several files; those of a later one go before an earlier one's."""
+    for reading in readings:
+        yield from reading.facts.items()
+
+
+def targets(value: object) -> Facts | Named:
+    """Layers with adapters; a pattern stands for all of them."""
+    name = str(_names(value))
+    if name in ("all", "all-linear"):
+        return {"lora_targets": "all-linear"}
+    if any(sign in name for sign in "\\(*^[|"):
+        words = "is a pattern: counted is every linear layer"
+        return Named(words, "", {"lora_targets": "all-linear"})
+    return {"lora_targets": name}
+
+
+def attention(value: object) -> Facts | Named:
+    """The kernel of attention by transformers' name, or another library's."""
+    name = in_words(value)
+    if name in ("auto", "none", "false", "disabled"):
+        return {"attention": "eager"} if name == "disabled" else {}
+    if name in ("sdpa", "eager"):
+        return {"attention": name}
+    if "flash" in name or name == "fa2":
+        exact = name in ("flash_attention_2", "flash_attention", "fa2")
+        words = "" if exact else "is counted as FlashAttention 2"
+        return Named(words, "", {"attention": "flash"})
+    return Named("is counted as sdpa", "", {"attention": "sdpa"})
+
+
+def shards(value: object) -> Facts:
+    """FSDP by a list of words, as transformers and axolotl have it."""
+    words = in_words(value)
+    if is_off(value):
+        return {}
+    return {"data_parallel": "zero2" if "grad_op" in words else "fsdp"}

@@ -1,0 +1,3 @@
+"""Files that `check` reads are no modules of ours."""
+
+collect_ignore_glob = ["files/*"]

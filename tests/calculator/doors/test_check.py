@@ -1,0 +1,285 @@
+"""`check` on files of our own making, in the shape that each library reads."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from calculator.__main__ import main
+from calculator.doors.file import parse_file, read_file
+from calculator.doors.formats import TABLES, read
+from calculator.doors.settle import settle
+from calculator.errors import InputError
+
+ROOT = Path(__file__).parents[3]
+FILES = Path(__file__).parent / "files"
+Captured = pytest.CaptureFixture[str]
+
+# what each library documents that these keys mean, and its defaults where a file is silent
+PLANS = {
+    "axolotl.yml": {
+        "batch_size": 8,
+        "sequence_length": 2048,
+        "accumulation": 2,
+        "precision": "half",
+        "optimizer_bits": 8,
+        "paged_optimizer": True,
+        "checkpointing": "full",
+        "attention": "flash",
+        "lora": 16,
+        "lora_targets": "all-linear",
+        "quantization": "nf4-double",
+    },
+    "llamafactory.yaml": {
+        "batch_size": 4,
+        "sequence_length": 1024,
+        "accumulation": 4,
+        "precision": "amp",  # it widens what it trains, unless pure_bf16
+        "checkpointing": "full",  # unless disable_gradient_checkpointing
+        "update": "fused",
+    },
+    "torchtune.yaml": {
+        "batch_size": 4,
+        "sequence_length": 1024,
+        "precision": "half",
+        "checkpointing": "full",
+        "chunked_loss": "torch",
+        "lora": 16,
+        "lora_targets": "q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
+    },
+    "torchtitan.toml": {
+        "batch_size": 2,
+        "sequence_length": 4096,
+        "precision": "mixed",  # fp32 shards, gathered in bf16
+        "checkpointing": "full",
+        "data_parallel": "fsdp",
+        "gpus": 8,
+    },
+    "trl.yaml": {
+        "batch_size": 2,
+        "sequence_length": 1024,
+        "accumulation": 8,
+        "precision": "amp",  # TRL loads in fp32 unless dtype is given
+        "checkpointing": "full",
+    },
+    "arguments.json": {
+        "batch_size": 16,
+        "precision": "amp",
+        "gradient_scaler": True,
+        "update": "fused",
+    },
+    "program.py": {
+        "batch_size": 8,
+        "sequence_length": 2048,
+        "precision": "half",
+        "checkpointing": "full",  # TRL's default
+        "lora": 16,
+        "lora_targets": "all-linear",
+        "quantization": "nf4",
+    },
+}
+
+
+def checked(captured: Captured, *words: str) -> tuple[int, str]:
+    status = main(["check", "--offline", *words])
+    out, err = captured.readouterr()
+    assert err == ""
+    return status, out
+
+
+def run_of(captured: Captured, *words: str) -> dict[str, object]:
+    (run,) = json.loads(checked(captured, *words, "--json")[1])["runs"]
+    assert isinstance(run, dict)
+    return run
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_file_says_the_plan_that_its_library_would_carry_out(name: str) -> None:
+    found = settle([read(read_file(str(FILES / name)))], {})
+    changed = {key: str(value) for key, value in found.plan.changed().items()}
+    wanted = {key: str(value) for key, value in PLANS[name].items()}
+    assert {key: str(getattr(found.plan, key)) for key in wanted} == wanted
+    assert {key for key in changed if key not in wanted} <= {"format", "lora_dropout", "update"}
+
+
+def test_files_of_one_run_go_together(capsys: Captured) -> None:
+    names = [str(FILES / name) for name in ("accelerate.yaml", "deepspeed.json", "trl.yaml")]
+    run = run_of(capsys, *names, "--gpu", "24GiB")
+    assert run["formats"] == ["accelerate", "DeepSpeed", "TRL"]
+    plan = run["plan"]
+    assert isinstance(plan, dict)
+    assert (plan["gpus"], plan["data_parallel"], plan["batch_size"]) == (4, "fsdp", 2)
+    assert plan["precision"] == "mixed"  # DeepSpeed keeps fp32 masters of 16-bit weights
+
+
+def test_two_trainings_are_two_runs(capsys: Captured) -> None:
+    names = [str(FILES / name) for name in ("trl.yaml", "llamafactory.yaml")]
+    answer = json.loads(checked(capsys, *names, "--gpu", "80GiB", "--json")[1])
+    assert [run["model"] for run in answer["runs"]] == ["Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-0.5B"]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [
+        ("axolotl.yml", "12GiB"),
+        ("llamafactory.yaml", "12GiB"),
+        ("torchtune.yaml", "4GiB"),
+        ("torchtitan.toml", "24GiB"),
+        ("trl.yaml", "16GiB"),
+        ("program.py", "12GiB"),
+    ],
+)
+def test_the_patch_makes_the_file_fit(
+    name: str, gpu: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_bytes((FILES / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    run = run_of(capsys, name, "--gpu", gpu)
+    assert run["status"] == 1
+    change = run["change"]
+    assert isinstance(change, dict)
+    subprocess.run(["git", "apply", "-"], input=change["patch"], text=True, check=True)
+    after = run_of(capsys, name, "--gpu", gpu)
+    assert after["status"] == 0
+    assert len(str(change["patch"]).splitlines()) < 40  # other lines and comments stay
+
+
+def test_what_is_not_counted_decides_what_can_be_said(tmp_path: Path, capsys: Captured) -> None:
+    text = (FILES / "trl.yaml").read_text("utf-8")
+    file = tmp_path / "run.yaml"
+    for key, small, large in (
+        ("use_liger_kernel: true", 2, 0),  # takes less than counted
+        ("beta: 0.1", 1, 2),  # a reference model takes more
+        ("our_own_key: 3", 2, 2),  # unknown
+    ):
+        file.write_text(f"{text}{key}\n", "utf-8")
+        assert checked(capsys, str(file), "--gpu", "8GiB")[0] == small, key
+        status, out = checked(capsys, str(file), "--gpu", "141GiB")
+        assert status == large, key
+        assert key.partition(":")[0] in out
+
+
+def test_options_go_before_what_files_say(capsys: Captured) -> None:
+    run = run_of(capsys, str(FILES / "deepspeed.json"), "--model", "gpt2-s", "--gpus", "2")
+    assert run["model"] == "gpt2-s"
+    plan = run["plan"]
+    assert isinstance(plan, dict)
+    assert plan["gpus"] == "2"
+
+
+def test_without_a_model_nothing_can_be_said(capsys: Captured) -> None:
+    status, out = checked(capsys, str(FILES / "deepspeed.json"))
+    assert status == 2
+    assert "give --model" in out
+
+
+def test_a_pull_request_gets_a_table_and_a_patch(capsys: Captured) -> None:
+    status, out = checked(capsys, str(FILES / "trl.yaml"), "--gpu", "16GiB", "--markdown")
+    assert status == 1
+    assert out.startswith("| File | Model | Needs | GPU | Verdict |\n| --- |")
+    assert "| does not fit |" in out
+    assert "```diff\n--- a/" in out
+
+
+BAD = {
+    "empty.yml": ("", "is empty"),
+    "broken.yml": ("a: [1, 2", "is no YAML"),
+    "broken.json": ("{'a': 1}", "is no JSON"),
+    "broken.toml": ("a = ", "is no TOML"),
+    "broken.py": ("def f(:", "is no Python"),
+    "other.py": ("print(1)", "has no keys"),
+    "other.yml": ("a: 1", "configures no training"),
+    "list.yml": ("- 1", "has no keys"),
+    "page.yml": ("<!doctype html>", "web page"),
+    "config.json": ('{"model_type": "gpt2"}', "give it as --model"),
+    "binary.yml": ("a\0b", "binary"),
+    "run.txt": ("a: 1", "must end in"),
+    "large.yml": ("a: 1\n" * 1_000_000, "must have at most"),
+    "deep.json": ("[" * 100_000, "nests too deep"),
+    "aliases.yml": (
+        "a: &a {x: 1, y: 2, z: 3}\n"
+        + "".join(
+            f"{new}: &{new} {{x: *{old}, y: *{old}, z: *{old}}}\n"
+            for old, new in zip("abcdefghij", "bcdefghijk", strict=True)
+        ),
+        "at most",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_one_line_of_field_value_rule_and_status_2(
+    name: str, tmp_path: Path, capsys: Captured
+) -> None:
+    text, rule = BAD[name]
+    (tmp_path / name).write_text(text, "utf-8")
+    assert main(["check", str(tmp_path / name)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: file = ")
+    assert err.count("\n") == 1
+    assert rule in err
+
+
+def test_a_missing_file_and_bytes_that_are_no_text_are_said(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "bytes.yml").write_bytes(b"\xff\xfe\x00")
+    for name, rule in (("missing.yml", "cannot be read"), ("bytes.yml", "UTF-8")):
+        assert main(["check", str(tmp_path / name)]) == 2
+        assert rule in capsys.readouterr().err
+
+
+def test_a_model_that_is_not_counted_cannot_be_said(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "run.yml"
+    file.write_text("base_model: nobody/nothing\nmicro_batch_size: 1\n", "utf-8")
+    status, out = checked(capsys, str(file))
+    assert status == 2
+    assert "model = 'nobody/nothing'" in out
+
+
+def test_without_pyyaml_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InputError, match="pip install pyyaml"):
+        parse_file("run.yml", "a: 1")
+    assert parse_file("run.toml", "a = 1").values == {"a": 1}  # which needs the library alone
+
+
+def test_a_process_prints_and_ends_as_main_does(capsys: Captured) -> None:
+    words = ["check", str(FILES / "trl.yaml"), "--gpu", "16GiB", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "calculator", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert main(words) == done.returncode == 1
+    assert done.stdout == capsys.readouterr().out
+
+
+def test_every_edit_is_a_key_that_its_table_knows() -> None:
+    for table in TABLES:
+        for edit in table.edits.values():
+            for key in edit:
+                inner = f"{key}.device"
+                assert {key, inner} & table.keys.keys(), (table.title, key)
+
+
+@pytest.mark.oracle
+def test_every_argument_of_trainer_peft_and_bitsandbytes_is_known() -> None:
+    import dataclasses
+
+    import peft
+    import transformers
+
+    arguments = [field.name for field in dataclasses.fields(transformers.TrainingArguments)]
+    adapters = [field.name for field in dataclasses.fields(peft.LoraConfig)]
+    bits = ["load_in_8bit", "load_in_4bit", "bnb_4bit_quant_type", "llm_int8_threshold"]
+    text = json.dumps(dict.fromkeys((*arguments, *bits, "class"), 2))
+    assert [note.key for note in read(parse_file("a.json", text)).unknown] == []
+    call = ", ".join(f"{name}=2" for name in adapters)
+    unknown = read(parse_file("a.py", f"LoraConfig({call})")).unknown
+    assert [note.key for note in unknown] == []
