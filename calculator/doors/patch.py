@@ -67,7 +67,7 @@ def _replaced(kind: str, text: str, key: str, value: object) -> str | None:
 
 
 def _find(kind: str, text: str, key: str) -> tuple[int, int, int] | None:
-    """Where a key begins, and where its value begins and ends."""
+    """The start of a key, and the start and end of its value."""
     *parents, name = key.split(".") if kind != "Python" else [key]
     place = 0
     if kind == "TOML" and parents:

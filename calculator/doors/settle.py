@@ -1,4 +1,4 @@
-"""What several files say together, as a plan of ours."""
+"""Several files together, as a plan of ours."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

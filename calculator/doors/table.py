@@ -80,7 +80,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one file says: facts, keys that are not counted as they are, and unknown ones."""
+    """One file: facts, keys that are not counted as they are, and unknown ones."""
 
     file: File
     table: Table
@@ -108,7 +108,7 @@ def read_keys(file: File, table: Table) -> Reading:
 
 
 def _meaning(table: Table, key: str, value: object) -> Named | None:
-    """The meaning of a key; without words where it is counted or harmless, None where it is unknown."""
+    """The meaning of a key, without words where it needs none; None where it is unknown."""
     known = table.keys.get(key)
     if value is None and (known is not None or _named(table, key)):
         return Named("", "")

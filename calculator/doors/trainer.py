@@ -30,7 +30,7 @@ _CHECKPOINTS: Final = either({"checkpointing": "full"}, {"checkpointing": "none"
 
 
 def _class(value: object) -> Facts | Named:
-    """What the classes of a program say."""
+    """The facts of a program's classes."""
     names = in_words(value)
     facts = {"adapter": "lora"} if "loraconfig" in names else {}
     if any(name in names for name in ("dpoconfig", "dpotrainer", "rewardconfig", "orpoconfig")):
