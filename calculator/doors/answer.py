@@ -16,12 +16,14 @@ from calculator.planner.need import Need, need_of
 from calculator.planner.verdict import describe_verdict, verdict_as_json
 from calculator.reserved import simulated
 from calculator.resolution import resolve
+from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes
 
 FITS, FITS_NOT, UNKNOWN = 0, 1, 2
 Find = Callable[[str], Architecture]
 
 
+MOST_RELAXED: Final = 20
 # what a run is counted without where a model or another choice excludes it, and what it takes then
 _RELAXED: Final[Mapping[str, Way]] = {
     "attention": "",
@@ -29,7 +31,9 @@ _RELAXED: Final[Mapping[str, Way]] = {
     "optimizer_bits": "less",
     "paged_optimizer": "less",
     "activation_offload": "less",
-    "lora_targets": "either",
+    "lora_targets": "more",
+    "lora_modules": "more",
+    "optimizer": "less",
     "update_in_backward": "less",
 }
 
@@ -111,18 +115,25 @@ def _relaxed(
     architecture: Architecture, run: Understood, given: Mapping[str, object]
 ) -> Understood:
     """The run without choices that the calculator has not for this model, and notes that say so."""
-    for _ in _RELAXED:
+    for _ in range(MOST_RELAXED):
         try:
             resolve(architecture, run.plan)
         except InputError as error:
             if error.field not in _RELAXED or error.field in given:
                 raise
-            way: Way = _RELAXED[error.field]
             words = f"is not counted here, and left out: {error.rule}"
-            note = Note("", error.field, error.value, words, way)
-            left = {name: value for name, value in run.options.items() if name != error.field}
+            note = Note("", error.field, error.value, words, _RELAXED[error.field])
+            left = {**run.options, error.field: _without(run.options.get(error.field), error.value)}
             run = replace(run, options=left, notes=(*run.notes, note))
     return run
+
+
+def _without(value: object, refused: str) -> str | None:
+    """A list of names without one of them; any other value gives way to the default."""
+    names = str(value).split(",")
+    if not refused:  # peft has no default
+        return ALL_LINEAR
+    return ",".join(name for name in names if name != refused) if refused in names else None
 
 
 def describe(found: Answer) -> str:

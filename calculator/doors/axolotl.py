@@ -26,6 +26,7 @@ _CHUNKED: Final = {"chunked_loss": "torch"}
 _LOSS: Final = Named("is counted as PyTorch's loss in chunks", "", _CHUNKED)
 _FEWER: Final = Named("keeps fewer results than what is counted", "less")
 _REFERENCE: Final = Named("a pair is counted as two sequences", "more", {"pairs": True})
+_BESIDE: Final = Named("what this method holds beside the model is not counted", "more")
 _KERNEL: Final = Named("its kernels take other memory beside a layer", "either")
 _PICTURES: Final = Named("pictures and sounds are not counted", "more")
 
@@ -46,12 +47,28 @@ def _bf16(value: object) -> Facts:
     return {} if is_off(value) else _BF16
 
 
+# of these, other keys say what they do
+_PLUGINS: Final = (
+    "liger",
+    "spectrum",
+    "swanlab",
+    "kernels",
+    "expert_parallel",
+    "diffusion",
+    "lm_eval",
+)
+
+
 def _plugins(value: object) -> Facts | Named:
     names = in_words(value)
     if "cut_cross_entropy" in names:
         return _LOSS
-    others = [name for name in names.split(",") if "liger" not in name and "spectrum" not in name]
+    others = [name for name in names.split(",") if not any(known in name for known in _PLUGINS)]
     return Named("this plugin is not counted", "either") if others else {}
+
+
+def _method(value: object) -> Named:
+    return _REFERENCE if in_words(value) in ("dpo", "ipo", "orpo", "simpo") else _BESIDE
 
 
 def _shard(value: object) -> Facts:
@@ -124,10 +141,7 @@ TABLE: Final = Table(
         "liger_fused_linear_cross_entropy": Named(_LOSS.words, "", _CHUNKED),
         "model_type": _class,
         "num_labels": "labels",
-        "rl": {
-            **dict.fromkeys(("dpo", "ipo", "orpo", "simpo"), _REFERENCE),
-            "kto": Named("its reference model is not counted", "more"),
-        },
+        "rl": _method,
         "reward_model": {"true": Named(_REFERENCE.words, "", {"task": "sequence", "pairs": True})},
         "gpu_count": "processes",
     },
@@ -156,7 +170,6 @@ TABLE: Final = Table(
     token env
     """,
     named={
-        "rl": Named("what this method holds beside the model is not counted", "more"),
         "process_reward_model": Named("is counted as a language model", "less"),
         "load_in_8bit": Named("8-bit weights (LLM.int8) are counted as 16-bit ones", "less"),
         "gptq": Named("its packed weights are counted as 16-bit ones", "less"),
@@ -176,7 +189,7 @@ TABLE: Final = Table(
         "expert_parallel_size": Named("is not counted here: give --expert-parallel", "less"),
         "quantize_moe_experts": Named("experts are counted in 16 bits", "less"),
         "lora_target_parameters": Named("adapters of experts are not counted", "more"),
-        "model_quantization_config*": Named("is counted as the formats above", "either"),
+        "model_quantization_config*": Named("is counted as the formats above", "less"),
         "unfrozen_parameters": Named("all weights are counted as trained", "less"),
         "freeze_mm_modules": _PICTURES,
         "qat.*": Named("weights rounded on the way are not counted", "more"),
@@ -187,7 +200,7 @@ TABLE: Final = Table(
         "peft.*": Named("is counted as plain LoRA", ""),
         "peft_layers_*": Named("adapters are counted in every layer", "less"),
         "spectrum*": Named("all layers are counted as trained", "less"),
-        "diffusion.*": Named("what this objective keeps beside is not counted", "either"),
+        "diffusion.*": Named("is counted as a language model's loss", ""),
         "vllm.*": Named("what generates texts beside the step is not counted", "more"),
         "llmcompressor.*": Named("masks of weights are not counted", "more"),
         "kd_*": Named("the teacher's figures are not counted", "more"),

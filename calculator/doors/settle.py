@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from calculator.doors.table import Note, Reading, facts_of
@@ -69,7 +70,7 @@ def settle(readings: Sequence[Reading], given: Mapping[str, object], model: str 
         for name, value in open_facts.items()
         if name not in given and (name in options or name in ("weights", "autocast")) and value
     ]
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {name: value for name, value in options.items() if value not in (None, "")}
     return Understood(
         tuple(readings), str(facts.get("model") or ""), options, tuple(assumed), tuple(notes)
     )
@@ -121,13 +122,16 @@ def _division(facts: Facts, options: Facts, notes: list[Note]) -> None:
             options["data_parallel"] = "zero2"
             _say(notes, "zero_optimization.stage", 1, "its gradients are counted as shards", "more")
     sharded = options.get("data_parallel") in ("fsdp", "zero1", "zero2")
-    gpus = facts.get("processes") or (USUAL_GPUS if sharded else None)
+    layers = prod(_number(options.get(f"{axis}_parallel")) or 1 for axis in ("tensor", "pipeline"))
+    parts = layers * (_number(options.get("context_parallel")) or 1)
+    usual = USUAL_GPUS if USUAL_GPUS % parts == 0 else parts
+    gpus = facts.get("processes") or (usual if sharded or parts > 1 else None)
     if gpus is not None:
         options.setdefault("gpus", gpus)
-    if "processes" not in facts and sharded:
-        facts["gpus"] = USUAL_GPUS
+    if "processes" not in facts and gpus:
+        facts["gpus"] = gpus
     in_ram = facts.get("offload_states") or facts.get("offload_weights")
-    if str(options.get("gpus", 1)) == "1":
+    if _number(options.get("gpus", 1)) == layers:  # no two have the same layers
         options.pop("data_parallel", None)
         options.pop("cpu_offload", None)
         if in_ram:

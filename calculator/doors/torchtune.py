@@ -49,10 +49,9 @@ def _model(value: object) -> Facts | Named:
 
 def _named(name: str) -> str:
     family, _, size = name.removesuffix("_base").removesuffix("_instruct").rpartition("_")
-    size = re.sub(r"^(\d)_(\d+)b$", r"\1.\2b", size)
-    begun = re.fullmatch(r"(\w+)_(\d)", family)
-    if begun and begun.group(1) in _MODELS and size.startswith("5b"):
-        family, size = begun.group(1), f"{begun.group(2)}.{size}"
+    begun, _, whole = family.rpartition("_")
+    if family not in _MODELS and begun in _MODELS:  # 0_6b is 0.6 billion
+        family, size = begun, f"{whole}.{size}"
     if name in _OTHERS:
         return _OTHERS[name]
     return _MODELS[family].format(size.upper()) if family in _MODELS else ""
