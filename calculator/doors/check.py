@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from calculator.cards import TODAY, find_card
@@ -35,7 +35,10 @@ def check(arguments: argparse.Namespace) -> tuple[str, int]:
     Raises:
         InputError: for a file that cannot be read or configures no training.
     """
-    answers = answers_for(arguments)
+    given = given_options(arguments)
+    answers = check_files(
+        arguments.files, arguments.gpu, given, arguments.model or "", arguments.offline
+    )
     status = worst(answers)
     if arguments.json:
         runs = [as_json(found) for found in answers]
@@ -45,18 +48,37 @@ def check(arguments: argparse.Namespace) -> tuple[str, int]:
     return "\n\n".join(map(describe, answers)), status
 
 
-def answers_for(arguments: argparse.Namespace) -> list[Answer]:
-    """An answer for each run that the files configure."""
-    gpu = TODAY if arguments.gpu is None else find_card(arguments.gpu)
-    given = given_options(arguments)
-    readings = [read(read_file(path)) for path in arguments.files]
-    found = []
-    for files in group_runs(readings):
-        run = settle(_with_parts(files), given, arguments.model or "")
-        found.append(
-            answer(run, lambda name: architecture_named(name, arguments.offline), gpu, given)
+def check_files(
+    files: Sequence[str],
+    gpu: str | None = None,
+    given: Mapping[str, object] | None = None,
+    model: str = "",
+    offline: bool = False,
+) -> list[Answer]:
+    """An answer for each run that the files configure.
+
+    Args:
+        files: their paths.
+        gpu: a card by any name, or its memory, as in ``20GiB``; by default one of today.
+        given: options of `Plan`, which go before what the files say.
+        model: the model, where no file names one that is counted.
+        offline: read no config.json from the Hub that is not kept.
+
+    Raises:
+        InputError: for a file that cannot be read or configures no training.
+    """
+    card = TODAY if gpu is None else find_card(gpu)
+    options = given or {}
+    readings = [read(read_file(path)) for path in files]
+    return [
+        answer(
+            settle(_with_parts(of_one_run), options, model),
+            lambda name: architecture_named(name, offline),
+            card,
+            options,
         )
-    return found
+        for of_one_run in group_runs(readings)
+    ]
 
 
 def _with_parts(readings: Sequence[Reading]) -> list[Reading]:

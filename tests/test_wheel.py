@@ -1,0 +1,95 @@
+"""The wheel and the source archive, made by the build backend that pyproject.toml names."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.console import ROOT
+
+PACKAGES = ("calculator", "training", "validation")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+BACKEND = (
+    "import sys; from setuptools import build_meta; "
+    "print(getattr(build_meta, f'build_{sys.argv[1]}')(sys.argv[2]))"
+)
+
+
+def built(kind: str, source: Path, target: Path) -> Path:
+    target.mkdir(exist_ok=True)
+    command = [sys.executable, "-W", "ignore", "-c", BACKEND, kind, str(target)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=source)
+    return target / done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the source archive, as pip makes it from that."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copied = folder / "copied"
+    for name in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, copied / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, copied / name)
+    archive = built("sdist", copied, folder / "dist")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return built("wheel", folder / archive.name.removesuffix(".tar.gz"), folder / "dist")
+
+
+def test_the_wheel_has_every_module_and_nothing_of_tests_or_tools(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        names = {name for name in packed.namelist() if ".dist-info/" not in name}
+    modules = {
+        path.relative_to(ROOT).as_posix()
+        for name in PACKAGES
+        for path in (ROOT / name).rglob("*.py")
+    }
+    assert modules <= names
+    assert {name.partition("/")[0] for name in names} == {*PACKAGES}
+    recipes = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("training/recipes/*.toml")}
+    assert recipes
+    assert {*recipes, "calculator/models/README.md"} <= names
+
+
+def test_the_wheel_has_two_commands_and_no_dependencies(wheel: Path) -> None:
+    (folder,) = {
+        name.partition("/")[0]
+        for name in zipfile.ZipFile(wheel).namelist()
+        if ".dist-info/" in name
+    }
+    with zipfile.ZipFile(wheel) as packed:
+        commands = packed.read(f"{folder}/entry_points.txt").decode()
+        metadata = packed.read(f"{folder}/METADATA").decode()
+    for name, place in PROJECT["scripts"].items():
+        assert f"{name} = {place}" in commands
+    needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
+    assert all("extra ==" in line for line in needed)
+
+
+def test_the_calculator_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+    place, _, function = PROJECT["scripts"]["transformer-memory"].partition(":")
+    program = f"import sys; from {place} import {function}; sys.exit({function}())"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program, "estimate", "gpt2-s"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(wheel)},
+    )
+    assert "124,439,808 parameters" in done.stdout  # the paper's figure for GPT-2
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert (cited["version"], cited["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()
+    assert all("name" in author for author in cited["authors"])
