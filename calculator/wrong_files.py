@@ -7,6 +7,7 @@ from calculator.errors import one_line
 
 _BASE: Final = "give the config.json of its base model"
 _WEIGHTS: Final = "give the config.json beside it"
+_CHECK: Final = "choose the same in the plan, or hand it to the command line's `check`"
 # key, the file that has it, and the way out
 _FILES: Final = (
     ("peft_type", "an adapter_config.json", _BASE),
@@ -16,8 +17,8 @@ _FILES: Final = (
     ("added_tokens_decoder", "a tokenizer_config.json", _WEIGHTS),
     ("merges", "a tokenizer.json", _WEIGHTS),
     ("log_history", "a trainer_state.json", _WEIGHTS),
-    ("zero_optimization", "a configuration of DeepSpeed", "choose the same in the plan"),
-    ("per_device_train_batch_size", "a list of training arguments", "choose the same in the plan"),
+    ("zero_optimization", "a configuration of DeepSpeed", _CHECK),
+    ("per_device_train_batch_size", "a list of training arguments", _CHECK),
     ("transformers_version", "a generation_config.json", _WEIGHTS),
 )
 

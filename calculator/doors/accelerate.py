@@ -75,12 +75,13 @@ TABLE: Final = Table(
     parallelism_config.parallelism_config_cp_* parallelism_config.parallelism_config_sp_*
     megatron_lm_config.* gradient_accumulation_steps main_process_ip main_process_port
     """,
-    named={
-        "parallelism_config.parallelism_config_sp_size": Named(
-            "Ulysses divides tokens: give --context-parallel", "less"
+    named=(
+        (
+            Named("Ulysses divides tokens: give --context-parallel", "less"),
+            "parallelism_config.parallelism_config_sp_size",
         ),
-        "kt_*": Named("computes experts on the CPU", "less"),
-    },
+        (Named("computes experts on the CPU", "less"), "kt_*"),
+    ),
     defaults={},
     edits={"cpu_offload=true": {"fsdp_config.fsdp_offload_params": True}},
     is_run=False,

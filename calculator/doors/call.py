@@ -19,9 +19,10 @@ _RENAMED: Final = {
 
 
 def read_calls(text: str) -> dict[str, object]:
-    r"""The arguments of the calls that configure a training, by name; ``class`` names the classes.
+    """The arguments of the calls that configure a training, by name; ``class`` names the classes.
 
-    A name that the file gives one plain value stands for it; what is computed is `COMPUTED`.
+    A name that the file gives one plain value stands for it, and so does the default of an argument
+    of the program's own; what is computed is `COMPUTED`.
 
     >>> read_calls("args = SFTConfig('out', bf16=True); peft = LoraConfig(r=rank)")
     {'class': 'SFTConfig,LoraConfig', 'bf16': True, 'lora_r': '(computed)'}
@@ -65,10 +66,25 @@ def _title(call: ast.Call) -> str | None:
 
 
 def _plain_names(tree: ast.Module) -> Iterator[tuple[str, object]]:
+    """Names with a plain value; with a dot before them those of arguments and of fields."""
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)):
                 yield name, value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=value)):
+                yield f".{name}", value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Call(keywords=given)):
+                yield from _default(name, given)
+            case ast.Call(func=ast.Attribute(attr="add_argument"), args=flags, keywords=given):
+                for flag in flags:
+                    if isinstance(flag, ast.Constant):
+                        yield from _default(str(flag.value).lstrip("-").replace("-", "_"), given)
+
+
+def _default(name: str, given: list[ast.keyword]) -> Iterator[tuple[str, object]]:
+    for item in given:
+        if item.arg == "default" and isinstance(item.value, ast.Constant):
+            yield f".{name}", item.value.value
 
 
 def _value(node: ast.expr, names: dict[str, object]) -> object:
@@ -77,6 +93,8 @@ def _value(node: ast.expr, names: dict[str, object]) -> object:
             return names[name]
         case ast.Attribute(attr=attribute, value=ast.Name(id="torch")):
             return attribute
+        case ast.Attribute(attr=attribute) if f".{attribute}" in names:
+            return names[f".{attribute}"]
     try:
         return ast.literal_eval(node)
     except ValueError:

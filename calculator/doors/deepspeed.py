@@ -92,20 +92,20 @@ TABLE: Final = Table(
     data_efficiency.seed zero_optimization.log_trace_cache_warnings
     zero_optimization.leaf_module.*
     """,
-    named={
-        "zero_optimization.zero_hpz_partition_size": Named("keeps a second shard", "more"),
-        "zero_optimization.zero_quantized_*": Named("sends 8 bits, in buffers", "more"),
-        "zero_optimization.mics_*": Named("shards over some of the GPUs alone", "more"),
-        "zero_optimization.zenflow.*": Named("keeps gradients of both devices", "more"),
-        "compression_training.*": Named("trains masks or other formats beside weights", "more"),
-        "data_efficiency.*": Named("drops tokens in the middle layers", "less"),
-        "progressive_layer_drop.*": Named("drops layers in some steps", ""),
-        "curriculum_learning.*": Named("begins with shorter sequences", ""),
-        "sparse_attention.*": Named("is another attention", "either"),
-        "pipeline.*": Named("pipelines need the program: give --pipeline-parallel", "either"),
-        "moe.*": Named("experts need the program", "either"),
-        "*sequence_parallel*": Named("Ulysses divides tokens: give --context-parallel", "less"),
-    },
+    named=(
+        (Named("keeps a second shard", "more"), "zero_optimization.zero_hpz_partition_size"),
+        (Named("sends 8 bits, in buffers", "more"), "zero_optimization.zero_quantized_*"),
+        (Named("shards over some of the GPUs alone", "more"), "zero_optimization.mics_*"),
+        (Named("keeps gradients of both devices", "more"), "zero_optimization.zenflow.*"),
+        (Named("trains masks or other formats beside weights", "more"), "compression_training.*"),
+        (Named("drops tokens in the middle layers", "less"), "data_efficiency.*"),
+        (Named("drops layers in some steps", ""), "progressive_layer_drop.*"),
+        (Named("begins with shorter sequences", ""), "curriculum_learning.*"),
+        (Named("is another attention", "either"), "sparse_attention.*"),
+        (Named("pipelines need the program: give --pipeline-parallel", "either"), "pipeline.*"),
+        (Named("experts need the program", "either"), "moe.*"),
+        (Named("Ulysses divides tokens: give --context-parallel", "less"), "*sequence_parallel*"),
+    ),
     defaults={},
     edits={
         "cpu_offload=true": {

@@ -59,7 +59,12 @@ def settle(readings: Sequence[Reading], given: Mapping[str, object], model: str 
     facts = {**defaults, **said}
     if model:
         facts["model"] = model
-    notes = [note for one in ordered for note in (*one.notes, *one.unknown)]
+    notes = [
+        note
+        for one in ordered
+        for note in (*one.notes, *one.unknown)
+        if note.fact not in given and not (note.fact == "model" and model)
+    ]
     options = {name: value for name, value in facts.items() if name in Plan.options()}
     for step in (_adapters, _precision, _division, _batch, _several):
         step(facts, options, notes)

@@ -50,7 +50,7 @@ class Table:
         keys: what a key means: the fact whose value it has, the facts of each of its values, or why
             it is not counted.
         harmless: keys without influence on memory, with ``*`` for any text.
-        named: keys that change memory and are not counted, by pattern.
+        named: why keys that change memory are not counted, and these keys, as in `harmless`.
         defaults: facts where no key says otherwise.
         edits: keys that make an option of a plan, by the option and ``=`` and its value.
         is_run: false for files that configure a part of a run alone.
@@ -60,7 +60,7 @@ class Table:
     marks: tuple[str, ...]
     keys: Mapping[str, Meaning]
     harmless: str
-    named: Mapping[str, Named]
+    named: tuple[tuple[Named, str], ...]
     defaults: Facts
     edits: Mapping[str, Mapping[str, object]]
     is_run: bool = True
@@ -69,13 +69,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A key, its value and what is to be said of it; `way` is empty if the verdict stands."""
+    """A key, its value and what is to be said of it; `way` is empty if the verdict stands.
+
+    An option of ours that is the key's `fact` answers what the file leaves open.
+    """
 
     file: str
     key: str
     value: object
     words: str
     way: Way
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,9 @@ def read_keys(file: File, table: Table) -> Reading:
             continue
         facts.update(meaning.facts)
         if meaning.words:
-            notes.append(Note(file.name, key, value, meaning.words, meaning.way))
+            fact = table.keys.get(key)
+            name = fact if isinstance(fact, str) else ""
+            notes.append(Note(file.name, key, value, meaning.words, meaning.way, name))
     if table.finish:
         table.finish(facts)
     return Reading(file, table, facts, tuple(notes), tuple(unknown))
@@ -113,7 +119,7 @@ def _meaning(table: Table, key: str, value: object) -> Named | None:
     if value is None and (known is not None or _named(table, key)):
         return Named("", "")
     if known is None:
-        if any(fnmatchcase(key, pattern) for pattern in table.harmless.split()):
+        if _is_of(key, table.harmless):
             return Named("", "")
         named = _named(table, key)
         return named and (Named("", "") if is_off(value) else named)
@@ -135,7 +141,11 @@ def _known(known: Meaning, value: object) -> Named:
 
 
 def _named(table: Table, key: str) -> Named | None:
-    return next((it for pattern, it in table.named.items() if fnmatchcase(key, pattern)), None)
+    return next((why for why, patterns in table.named if _is_of(key, patterns)), None)
+
+
+def _is_of(key: str, patterns: str) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns.split())
 
 
 def _names(value: object) -> object:

@@ -145,29 +145,27 @@ TABLE: Final = Table(
     model.max_seq_len model.attn_dropout model.norm_eps kd_ratio stop_token_ids top_k
     temperature debug_* apply_chat_template keep_last* enable_async_checkpointing
     """,
-    named={
-        "model.apply_lora_to_output": Named("the output layer's adapter is not counted", "more"),
-        "model.use_dora": Named("DoRA keeps a norm of each weight, and more results", "more"),
-        "model.image_size": Named("pictures are not counted", "more"),
-        "model.*_trainable": Named("which parts are trained is not counted", "either"),
-        "model.*": Named("is of a model that is not counted", "either"),
-        "ac_mode": Named("is counted as full checkpointing", "more"),
-        "ac_option": Named("is counted as full checkpointing", "more"),
-        "optimizer.*": Named("this optimizer's option is not counted", "either"),
-        "quantizer._component_": Named("rounded weights beside the step are not counted", "more"),
-        "quantizer.*": Named("rounded weights beside the step are not counted", "more"),
-        "expert_parallel*": Named("is not counted with shards", "less"),
-        **dict.fromkeys(
-            (
-                *("teacher_*", "kd_loss.*", "ref_checkpointer.*", "ref_policy_*", "value_*"),
-                *("reward_*", "policy_model.*", "forward_batch_size", "max_generated_tokens"),
-                *("ppo_*", "grpo_*", "orchestration.*", "inference.*", "training.*"),
-                *("postprocessing.*", "whiten_*", "kl_coeff", "gamma", "lmbda", "min_response*"),
-                *("penalise*", "enable_kv_cache", "max_new_tokens"),
-            ),
-            _MORE,
+    named=(
+        (Named("the output layer's adapter is not counted", "more"), "model.apply_lora_to_output"),
+        (Named("DoRA keeps a norm of each weight, and more results", "more"), "model.use_dora"),
+        (Named("pictures are not counted", "more"), "model.image_size"),
+        (Named("which parts are trained is not counted", "either"), "model.*_trainable"),
+        (Named("is of a model that is not counted", "either"), "model.*"),
+        (Named("is counted as full checkpointing", "more"), "ac_mode ac_option"),
+        (Named("this optimizer's option is not counted", "either"), "optimizer.*"),
+        (
+            Named("rounded weights beside the step are not counted", "more"),
+            "quantizer._component_ quantizer.*",
         ),
-    },
+        (Named("is not counted with shards", "less"), "expert_parallel*"),
+        (
+            Named("what this method holds beside the model is not counted", "more"),
+            "teacher_* kd_loss.* ref_checkpointer.* ref_policy_* value_* reward_* "
+            "policy_model.* forward_batch_size max_generated_tokens ppo_* grpo_* "
+            "orchestration.* inference.* training.* postprocessing.* whiten_* kl_coeff gamma "
+            "lmbda min_response* penalise* enable_kv_cache max_new_tokens",
+        ),
+    ),
     defaults={"batch_size": 1, "accumulation": 1, "weights": "bf16", "lora": 8},
     edits={
         "checkpointing=full": {"enable_activation_checkpointing": True},

@@ -77,7 +77,8 @@ _TRL: Final = """
     llm_int8_* lora_alpha lora_task_type use_rslora task_type inference_mode fan_in_fan_out
     init_lora_weights peft_type num_proc args tools base_model_name_or_path lora_fan_in_fan_out
     disable_dropout center_rewards_coefficient layers_pattern alpha_pattern auto_mapping
-    peft_version megatron_* loss_type precompute_ref_batch_size
+    peft_version megatron_* num_completions_to_print label2id id2label is_trainable return_dict
+    subfolder max_memory temperature top_k top_p loss_type precompute_ref_batch_size
     """
 TABLE: Final = Table(
     title="transformers",
@@ -101,6 +102,8 @@ TABLE: Final = Table(
         "activation_offloading": flag(activation_offload="pinned"),
         "attn_implementation": attention,
         "model_init_kwargs.attn_implementation": attention,
+        "_attn_implementation": attention,
+        "use_flash_attention_2": flag(attention="flash"),
         "use_peft": flag(adapter="lora"),
         "lora_r": "lora",
         "lora_dropout": "lora_dropout",
@@ -119,32 +122,38 @@ TABLE: Final = Table(
         "torch_compile": Named("compiled operations keep fewer results", "less"),
     },
     harmless=ARGUMENTS + _TRL + "fsdp_config.* fsdp_min_num_params fsdp_transformer_*",
-    named={
-        "use_liger_kernel": _LIGER,
-        "load_in_8bit": Named("8-bit weights (LLM.int8) are counted as 16-bit ones", "less"),
-        "use_dora": Named("DoRA keeps a norm of each weight, and more results", "more"),
-        "lora_target_parameters": Named("adapters of experts are not counted", "more"),
-        "target_parameters": Named("adapters of experts are not counted", "more"),
-        "layers_to_transform": Named("adapters are counted in every layer", "less"),
-        "rank_pattern*": Named("every adapter is counted with one rank", "either"),
-        "trainable_token_indices": Named("trained tokens are not counted", "more"),
-        "loftq_config*": Named("changes the values of weights", ""),
-        "*_config": Named("this way to begin an adapter is not counted", "either"),
-        "*qalora*": Named("QALoRA is not counted", "either"),
-        "alora_invocation_tokens": Named("is counted as LoRA", ""),
-        "ensure_weight_tying": Named("is counted untied", "less"),
-        "use_bdlora": Named("is counted as LoRA", "either"),
-        "exclude_modules": Named("adapters are counted there too", "less"),
-        "layer_replication*": Named("more layers than the model has", "more"),
-        "auto_find_batch_size": Named("may halve the micro-batch", "less"),
-        "parallelism_config": Named("give the sizes of its axes as options", "either"),
-        "num_generations": _GENERATES,
-        "use_vllm": _GENERATES,
-        "vllm_*": _GENERATES,
-        "precompute_ref_log_probs": Named("needs no reference model in the step", ""),
-        "sync_ref_model": Named("keeps a reference model", "more"),
-        "quantization_config": Named("give --quantization", "less"),
-    },
+    named=(
+        (
+            Named("Liger's kernels keep fewer results than what is counted", "less"),
+            "use_liger_kernel",
+        ),
+        (Named("8-bit weights (LLM.int8) are counted as 16-bit ones", "less"), "load_in_8bit"),
+        (Named("DoRA keeps a norm of each weight, and more results", "more"), "use_dora"),
+        (
+            Named("adapters of experts are not counted", "more"),
+            "lora_target_parameters target_parameters",
+        ),
+        (Named("adapters are counted in every layer", "less"), "layers_to_transform"),
+        (Named("every adapter is counted with one rank", "either"), "rank_pattern*"),
+        (Named("trained tokens are not counted", "more"), "trainable_token_indices"),
+        (Named("changes the values of weights", ""), "loftq_config*"),
+        (Named("this way to begin an adapter is not counted", "either"), "*_config"),
+        (Named("QALoRA is not counted", "either"), "*qalora*"),
+        (Named("is counted as LoRA", ""), "alora_invocation_tokens"),
+        (Named("is counted untied", "less"), "ensure_weight_tying"),
+        (Named("is counted as LoRA", "either"), "use_bdlora"),
+        (Named("adapters are counted there too", "less"), "exclude_modules"),
+        (Named("more layers than the model has", "more"), "layer_replication*"),
+        (Named("may halve the micro-batch", "less"), "auto_find_batch_size"),
+        (Named("give the sizes of its axes as options", "either"), "parallelism_config"),
+        (
+            Named("what generates texts beside the step is not counted", "more"),
+            "num_generations use_vllm vllm_* steps_per_generation num_iterations",
+        ),
+        (Named("needs no reference model in the step", ""), "precompute_ref_log_probs"),
+        (Named("keeps a reference model", "more"), "sync_ref_model"),
+        (Named("give --quantization", "less"), "quantization_config"),
+    ),
     defaults={
         "batch_size": 8,
         "optimizer": "adam",

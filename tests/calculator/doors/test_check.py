@@ -283,3 +283,35 @@ def test_every_argument_of_trainer_peft_and_bitsandbytes_is_known() -> None:
     call = ", ".join(f"{name}=2" for name in adapters)
     unknown = read(parse_file("a.py", f"LoraConfig({call})")).unknown
     assert [note.key for note in unknown] == []
+
+
+PROGRAM = """
+from dataclasses import dataclass, field
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--micro-batch", type=int, default=4)
+options = parser.parse_args()
+
+@dataclass
+class Own:
+    model: str = field(default="Qwen/Qwen2.5-0.5B")
+
+own = Own()
+args = TrainingArguments(
+    "out", bf16=True, per_device_train_batch_size=options.micro_batch,
+    gradient_accumulation_steps=steps(), optim="adamw_torch",
+)
+model = AutoModelForCausalLM.from_pretrained(own.model)
+"""
+
+
+def test_a_program_s_own_arguments_have_their_defaults(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(PROGRAM, "utf-8")
+    run = run_of(capsys, str(file), "--gpu", "80GiB")
+    assert run["model"] == "Qwen/Qwen2.5-0.5B"
+    plan = run["plan"]
+    assert isinstance(plan, dict)
+    assert plan["batch_size"] == 4
+    assert run["status"] == 2  # what steps() gives is not known
+    assert run_of(capsys, str(file), "--gpu", "80GiB", "--accumulation", "2")["status"] == 0
