@@ -5,9 +5,8 @@ Source: accelerate (commands/config/config_args.py, utils/dataclasses.py)
 
 from typing import Final
 
-from calculator.doors.table import Facts, Named, Reader, Table, either, flag, in_words, is_off
-
-_SHARDS: Final = {"data_parallel": "fsdp"}
+from calculator.doors.table import SHARDS, Facts, Named, Reader, Table, either, in_words, is_off
+from calculator.doors.trainer import fsdp_keys
 
 
 def _kind(value: object) -> Facts | Named:
@@ -15,7 +14,7 @@ def _kind(value: object) -> Facts | Named:
         case "no":
             return {"processes": 1}
         case "fsdp":
-            return _SHARDS
+            return SHARDS
         case "deepspeed" | "multi_gpu":
             return {}
         case _:
@@ -27,18 +26,6 @@ def _in_ram(name: str) -> Reader:
         return {} if is_off(value) else {name: True}
 
     return read
-
-
-def _strategy(value: object) -> Facts | Named:
-    match in_words(value):
-        case "full_shard" | "1" | "true":
-            return _SHARDS
-        case "shard_grad_op" | "2" | "false":
-            return {"data_parallel": "zero2"}
-        case "no_shard" | "3":
-            return {"data_parallel": "ddp"}
-        case _:
-            return Named("shards within a machine: counted as over all GPUs", "more", _SHARDS)
 
 
 TABLE: Final = Table(
@@ -53,10 +40,7 @@ TABLE: Final = Table(
             "fp16": {"autocast": "fp16"},
             "fp8": Named("is counted as bf16", "either", {"autocast": "bf16"}),
         },
-        "fsdp_config.fsdp_sharding_strategy": _strategy,
-        "fsdp_config.fsdp_reshard_after_forward": _strategy,
-        "fsdp_config.fsdp_offload_params": flag(offload_states=True, offload_weights=True),
-        "fsdp_config.fsdp_activation_checkpointing": flag(checkpointing="full"),
+        **fsdp_keys("fsdp_config."),
         "deepspeed_config.zero_stage": {str(stage): {"zero": stage} for stage in range(4)},
         "deepspeed_config.offload_optimizer_device": _in_ram("offload_states"),
         "deepspeed_config.offload_param_device": _in_ram("offload_weights"),
@@ -64,7 +48,7 @@ TABLE: Final = Table(
         "deepspeed_config.deepspeed_config_file": "part",
         "parallelism_config.parallelism_config_tp_size": "tensor_parallel",
         "parallelism_config.parallelism_config_cp_size": "context_parallel",
-        "parallelism_config.parallelism_config_dp_shard_size": Named("", "", _SHARDS),
+        "parallelism_config.parallelism_config_dp_shard_size": Named("", "", SHARDS),
         "use_cpu": either({"processes": 1}, {}),
     },
     harmless="""

@@ -158,12 +158,12 @@ TABLE: Final = Table(
     skip_prepare_dataset loss_watchdog* early_stopping* trust_remote_code noisy_embedding_alpha
     resize_token_embeddings* mean_resizing* embeddings_skip_upcast model_config*
     overrides_of_model* rl_beta orpo_alpha kto_* center_rewards* dpo_* auto_resume*
-    max_packed_sequence_len torchdistx_path fsdp_version fsdp_config* fsdp_final* flash_attn_*
-    flash_optimum flex_attn* experimental_* jagged_* min_sample_len max_prompt_len
+    max_packed_sequence_len torchdistx_path fsdp_version fsdp_config* fsdp_final*
+     flex_attn* experimental_* jagged_* min_sample_len max_prompt_len
     excess_length* streaming* pretrain* hub_* debug device torch_dtype total_num_tokens
     world_size ddp save_safetensors use_ray ray_* gc_* gradio_* seed project_name provider gpu
     node_count branch secrets* volumes* memory* timeout* dockerfile* experts_implementation
-    trainer_cls dp_replicate_size conversation* dataloader* eaft_* use_eaft process_reward_model
+    trainer_cls dp_replicate_size conversation* dataloader* eaft_*
     eta_min lr group_by_length type reinit_weights llama4_linearized_experts bnb_config_kwargs.*
     test_value full_finetune model_type adam_beta* quantization.* low_cpu_mem* merge_* ebft.*
     trl.* expert_parallel_* heads_k_stride ring_attn_func s2_attention eval_* bench_* field_*
@@ -175,7 +175,8 @@ TABLE: Final = Table(
         (Named("its packed weights are counted as 16-bit ones", "less"), "gptq"),
         (
             Named("keeps fewer results than what is counted", "less"),
-            "liger_* lora_*_kernel fused_attn_kernel use_kernels tiled_mlp* torch_compile*",
+            "liger_* lora_*_kernel fused_attn_kernel use_kernels tiled_mlp* torch_compile "
+            "flash_attn_* flash_optimum",
         ),
         (
             Named("its kernels take other memory beside a layer", "either"),
@@ -198,6 +199,7 @@ TABLE: Final = Table(
         (Named("is counted as a language model's loss", ""), "diffusion.*"),
         (Named("what generates texts beside the step is not counted", "more"), "vllm.*"),
         (Named("masks of weights are not counted", "more"), "llmcompressor.*"),
+        (Named("its loss keeps more results than cross-entropy", "more"), "use_eaft"),
         (Named("the teacher's figures are not counted", "more"), "kd_*"),
         (Named("1-bit layers are counted as usual ones", "more"), "use_onebitllms"),
         (Named("layers are counted on the GPU", "less"), "layer_offloading*"),

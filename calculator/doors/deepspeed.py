@@ -68,6 +68,7 @@ TABLE: Final = Table(
         "bf16.enabled": flag(autocast="bf16"),
         "fp16.enabled": flag(autocast="fp16"),
         "optimizer.type": _optimizer,
+        "optimizer.params.torch_adam": flag(update="foreach"),
         "tensor_parallel.autotp_size": "tensor_parallel",
         "activation_checkpointing.partition_activations": Named(_MORE, "less"),
         "activation_checkpointing.cpu_checkpointing": flag(activation_offload="pinned"),

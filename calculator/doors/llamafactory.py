@@ -128,7 +128,7 @@ TABLE: Final = Table(
     use_reentrant_gc upcast_layernorm moe_aux_loss_coef quantization_method
     quantization_device_map model_class sample_backend max_new_tokens batching_strategy
     init_config* *_attn_dtype cp_mode quant_config.* optim_config.* kernel_config.*
-    peft_config.* do_sample temperature top_* cache_dir asft_alpha use_*_loss eaft_alpha
+    peft_config.* do_sample temperature top_* cache_dir asft_alpha  eaft_alpha
     bias_activation_fusion apply_rope_fusion overlap_* moe_token* moe_grouped_gemm
     use_packed_sequences export_* use_cache template_* freeze_trainable_* freeze_extra* oft_*
     fp8_* apollo_* galore_* badam_* use_mca use_megatron_bridge megatron_*
@@ -148,6 +148,7 @@ TABLE: Final = Table(
         ),
         (Named("all layers are counted as trained", "less"), "use_badam use_llama_pro"),
         (Named("keeps fewer states than AdamW", "less"), "use_adam_mini"),
+        (Named("its loss keeps more results than cross-entropy", "more"), "use_*_loss"),
         (Named("drops tokens in some layers", "less"), "mixture_of_depths"),
         (Named("DoRA keeps a norm of each weight, and more results", "more"), "use_dora"),
         (Named("logits in 32 bits are not counted", "more"), "upcast_lmhead_output"),

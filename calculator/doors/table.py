@@ -8,6 +8,7 @@ and its ``offload_...``, ``processes``, ``update_batch``.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import Final, Literal
 
 from calculator.doors.call import COMPUTED
@@ -36,6 +37,7 @@ class Named:
     facts: Facts = field(default_factory=dict)
 
 
+_SILENT: Final = Named("", "")
 Reader = Callable[[object], "Facts | Named"]
 Meaning = str | Named | Mapping[str, "Facts | Named"] | Reader
 
@@ -50,7 +52,8 @@ class Table:
         keys: what a key means: the fact whose value it has, the facts of each of its values, or why
             it is not counted.
         harmless: keys without influence on memory, with ``*`` for any text.
-        named: why keys that change memory are not counted, and these keys, as in `harmless`.
+        named: why keys that change memory are not counted, and these keys, as in `harmless`; of
+            several patterns the longest counts.
         defaults: facts where no key says otherwise.
         edits: keys that make an option of a plan, by the option and ``=`` and its value.
         is_run: false for files that configure a part of a run alone.
@@ -116,21 +119,31 @@ def read_keys(file: File, table: Table) -> Reading:
 def _meaning(table: Table, key: str, value: object) -> Named | None:
     """The meaning of a key, without words where it needs none; None where it is unknown."""
     known = table.keys.get(key)
-    if value is None and (known is not None or _named(table, key)):
-        return Named("", "")
     if known is None:
-        if _is_of(key, table.harmless):
-            return Named("", "")
-        named = _named(table, key)
-        return named and (Named("", "") if is_off(value) else named)
+        found = _by_pattern(table, key)
+        return _SILENT if found and is_off(value) else found
+    if value is None:
+        return _SILENT
     if value == COMPUTED:
         return Named("is computed in the program: give it as an option", "either")
     return _known(known, value)
 
 
+def _by_pattern(table: Table, key: str) -> Named | None:
+    """Why a key is not counted, or that it is harmless, by the longest pattern that it has."""
+    reasons = (*table.named, (_SILENT, table.harmless))
+    fitting = (
+        (len(pattern), why)
+        for why, patterns in reasons
+        for pattern in patterns.split()
+        if fnmatchcase(key, pattern)
+    )
+    return max(fitting, key=itemgetter(0), default=(0, None))[1]
+
+
 def _known(known: Meaning, value: object) -> Named:
     if isinstance(known, Named):
-        return Named("", "") if is_off(value) else known
+        return _SILENT if is_off(value) else known
     if isinstance(known, str):
         return Named("", "", {known: _names(value)})
     if callable(known):
@@ -138,14 +151,6 @@ def _known(known: Meaning, value: object) -> Named:
     else:
         found = known.get(in_words(value), Named("this value is not known here"))
     return found if isinstance(found, Named) else Named("", "", found)
-
-
-def _named(table: Table, key: str) -> Named | None:
-    return next((why for why, patterns in table.named if _is_of(key, patterns)), None)
-
-
-def _is_of(key: str, patterns: str) -> bool:
-    return any(fnmatchcase(key, pattern) for pattern in patterns.split())
 
 
 def _names(value: object) -> object:
@@ -229,9 +234,25 @@ def attention(value: object) -> Facts | Named:
     return Named("is counted as sdpa", "", {"attention": "sdpa"})
 
 
+SHARDS: Final = {"data_parallel": "fsdp"}
+
+
 def shards(value: object) -> Facts:
     """FSDP by a list of words, as transformers and axolotl have it."""
     words = in_words(value)
     if is_off(value):
         return {}
     return {"data_parallel": "zero2" if "grad_op" in words else "fsdp"}
+
+
+def strategy(value: object) -> Facts | Named:
+    """FSDP by its strategy, or by whether it gathers again for the backward pass."""
+    match in_words(value):
+        case "full_shard" | "1" | "true":
+            return SHARDS
+        case "shard_grad_op" | "2" | "false":
+            return {"data_parallel": "zero2"}
+        case "no_shard" | "3":
+            return {"data_parallel": "ddp"}
+        case _:
+            return Named("shards within a machine: counted as over all GPUs", "more", SHARDS)

@@ -76,9 +76,6 @@ TABLE: Final = Table(
             "gpipe": {"pipeline_schedule": "gpipe"},
             "interleaved1f1b": {"pipeline_schedule": "interleaved"},
         },
-        "parallelism.expert_parallel_degree": {
-            "1": {},
-        },
         "activation_checkpoint.mode": {
             "none": {"checkpointing": "none"},
             "full": {"checkpointing": "full"},

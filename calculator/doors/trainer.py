@@ -18,6 +18,7 @@ from calculator.doors.table import (
     in_words,
     optimizer,
     shards,
+    strategy,
     targets,
 )
 
@@ -44,10 +45,11 @@ def _format(value: object) -> Facts:
 
 def fsdp_keys(prefix: str) -> dict[str, Meaning]:
     """FSDP's configuration, whose keys have a prefix in some versions."""
-    names = {
+    names: dict[str, Meaning] = {
         "offload_params": flag(offload_states=True, offload_weights=True),
         "activation_checkpointing": flag(checkpointing="full"),
-        "reshard_after_forward": either({"data_parallel": "fsdp"}, {"data_parallel": "zero2"}),
+        "reshard_after_forward": strategy,
+        "sharding_strategy": strategy,
     }
     return {f"{prefix}{begun}{key}": it for begun in ("", "fsdp_") for key, it in names.items()}
 

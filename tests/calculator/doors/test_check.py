@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from calculator.__main__ import main
-from calculator.doors.file import parse_file, read_file
+from calculator.doors.file import File, parse_file, read_file
 from calculator.doors.formats import TABLES, read
 from calculator.doors.settle import settle
+from calculator.doors.table import read_keys
 from calculator.errors import InputError
 
 ROOT = Path(__file__).parents[3]
@@ -266,6 +267,15 @@ def test_every_edit_is_a_key_that_its_table_knows() -> None:
             for key in edit:
                 inner = f"{key}.device"
                 assert {key, inner} & table.keys.keys(), (table.title, key)
+
+
+def test_no_harmless_pattern_hides_a_key_that_changes_memory() -> None:
+    for table in TABLES:
+        for why, patterns in table.named:
+            for pattern in patterns.split():
+                key = pattern.replace("*", "x")
+                file = File("a.json", "", "JSON", {key: 2})
+                assert [note.words for note in read_keys(file, table).notes] == [why.words], key
 
 
 @pytest.mark.oracle
