@@ -72,15 +72,12 @@ def _keys(table: Table, file: File, wanted: Mapping[str, object]) -> dict[str, o
     found: dict[str, object] = {}
     for name, value in wanted.items():
         plain = value if isinstance(value, bool | int | float) else str(value)
-        edit = table.edits.get(f"{name}={str(plain).lower()}")
+        edit = table.edits.get(f"{name}={str(plain).lower()}") or table.edits.get(name)
         key = present.get(name) or direct.get(name)
-        if edit:
-            found.update(edit)
-        elif key:
-            found[key] = plain
-            found.update(table.edits.get(name, {}))
-        else:
+        if edit is None and key is None:
             return None
+        own = {key: plain} if key else {}
+        found |= own if edit is None else {k: plain if v is None else v for k, v in edit.items()}
     return found
 
 

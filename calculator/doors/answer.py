@@ -123,7 +123,9 @@ def _relaxed(
                 raise
             words = f"is not counted here, and left out: {error.rule}"
             note = Note("", error.field, error.value, words, _RELAXED[error.field])
-            left = {**run.options, error.field: _without(run.options.get(error.field), error.value)}
+            left = dict(run.options)
+            if (rest := _without(left.pop(error.field, ""), error.value)) is not None:
+                left[error.field] = rest
             run = replace(run, options=left, notes=(*run.notes, note))
     return run
 
@@ -133,7 +135,7 @@ def _without(value: object, refused: str) -> str | None:
     names = str(value).split(",")
     if not refused:  # peft has no default
         return ALL_LINEAR
-    return ",".join(name for name in names if name != refused) if refused in names else None
+    return ",".join(name for name in names if name != refused) or None
 
 
 def describe(found: Answer) -> str:

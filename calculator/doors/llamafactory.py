@@ -186,7 +186,7 @@ TABLE: Final = Table(
         "optimizer=adafactor": {"optim": "adafactor"},
         "attention=sdpa": {"flash_attn": "sdpa"},
         "precision=half": {"pure_bf16": True},
-        "lora": {"finetuning_type": "lora"},
+        "lora": {"finetuning_type": "lora", "lora_rank": None},
         "lora_targets=all-linear": {"lora_target": "all"},
         "quantization=nf4-double": {"quantization_bit": 4},
     },

@@ -163,7 +163,7 @@ def _batch(facts: Facts, options: Facts, _: list[Note]) -> None:
     if micro is None:
         options["batch_size"] = max(1, update // (gpus * (steps or 1)))
     elif steps is None:
-        options["accumulation"] = max(1, update // (gpus * micro))
+        options["accumulation"] = max(1, update // (gpus * (micro or 1)))
 
 
 def _several(facts: Facts, options: Facts, _: list[Note]) -> None:
@@ -176,7 +176,7 @@ def _several(facts: Facts, options: Facts, _: list[Note]) -> None:
 def _number(value: object) -> int | None:
     try:
         return None if value is None or isinstance(value, bool) else int(float(str(value)))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

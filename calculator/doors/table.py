@@ -55,7 +55,8 @@ class Table:
         named: why keys that change memory are not counted, and these keys, as in `harmless`; of
             several patterns the longest counts.
         defaults: facts where no key says otherwise.
-        edits: keys that make an option of a plan, by the option and ``=`` and its value.
+        edits: keys that make an option of a plan, by the option, with ``=`` and a value for that
+            value alone; None stands for the option's value.
         is_run: false for files that configure a part of a run alone.
     """
 

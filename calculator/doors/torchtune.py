@@ -173,6 +173,7 @@ TABLE: Final = Table(
         "optimizer_bits=8": {"optimizer._component_": "bitsandbytes.optim.AdamW8bit"},
         "update=fused": {"optimizer.fused": True},
         "update_in_backward=true": {"optimizer_in_bwd": True},
+        "quantization=nf4-double": {"model.quantize_base": True},
         "sequence_length": {"tokenizer.max_seq_len": None},
         "cpu_offload=true": {"fsdp_cpu_offload": True},
     },

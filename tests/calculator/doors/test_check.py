@@ -1,18 +1,26 @@
 """`check` on files of our own making, in the shape that each library reads."""
 
+import contextlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calculator.__main__ import main
+from calculator.cards import find_card
+from calculator.catalog import MODELS
+from calculator.doors.answer import answer
 from calculator.doors.file import File, parse_file, read_file
 from calculator.doors.formats import TABLES, read
+from calculator.doors.patch import edited
 from calculator.doors.settle import settle
-from calculator.doors.table import read_keys
+from calculator.doors.table import Table, read_keys
 from calculator.errors import InputError
+from tests.calculator.plans import examples
 
 ROOT = Path(__file__).parents[3]
 FILES = Path(__file__).parent / "files"
@@ -325,3 +333,53 @@ def test_a_program_s_own_arguments_have_their_defaults(tmp_path: Path, capsys: C
     assert plan["batch_size"] == 4
     assert run["status"] == 2  # what steps() gives is not known
     assert run_of(capsys, str(file), "--gpu", "80GiB", "--accumulation", "2")["status"] == 0
+
+
+@given(st.text(max_size=200), st.sampled_from([".yml", ".json", ".toml", ".py"]))
+@examples(60)
+def test_no_text_ends_in_anything_but_a_file_or_a_refusal(text: str, suffix: str) -> None:
+    with contextlib.suppress(InputError):
+        read(parse_file(f"run{suffix}", text))
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(allow_nan=False),
+    st.text(max_size=8),
+    st.lists(st.text(max_size=5), max_size=2),
+)
+
+
+@given(st.data(), st.sampled_from(TABLES))
+@examples(100)
+def test_any_values_of_known_keys_give_an_answer_or_a_reason(
+    data: st.DataObject, table: Table
+) -> None:
+    keys = data.draw(st.lists(st.sampled_from(sorted(table.keys)), max_size=8, unique=True))
+    values = {key: data.draw(VALUES) for key in keys}
+    reading = read_keys(File("run.json", "", "JSON", values), table)
+    found = answer(
+        settle([reading], {}, "gpt2-s"), lambda name: MODELS[name], find_card("8GiB"), {}
+    )
+    assert found.status in (0, 1, 2)
+    assert found.verdict
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_change_of_one_key_changes_no_other(name: str) -> None:
+    file = read_file(str(FILES / name))
+    table = read(file).table
+    for edit in table.edits.values():
+        changes = {key: 3 if value is None else value for key, value in edit.items()}
+        text = edited(file, changes)
+        if text is None:
+            continue
+        after = parse_file(name, text).values
+        touched = {key for key in file.values if any(key.startswith(each) for each in changes)}
+        assert {k: v for k, v in file.values.items() if k not in touched} == {
+            k: v for k, v in after.items() if not any(k.startswith(each) for each in changes)
+        }
+        for key, value in changes.items():
+            assert after.get(key, value) == value
