@@ -131,7 +131,7 @@ def _meaning(table: Table, key: str, value: object) -> Named | None:
 
 
 def _by_pattern(table: Table, key: str) -> Named | None:
-    """Why a key is not counted, or that it is harmless, by the longest pattern that it has."""
+    """The reason that a key is not counted, or that it is harmless, by its longest pattern."""
     reasons = (*table.named, (_SILENT, table.harmless))
     fitting = (
         (len(pattern), why)
