@@ -9,6 +9,7 @@ from calculator.catalog import Gpu
 from calculator.doors.file import File, parse_file
 from calculator.doors.formats import read
 from calculator.doors.patch import diff, edited
+from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood, settle
 from calculator.doors.table import Reading, Table
 from calculator.errors import InputError
@@ -103,7 +104,7 @@ def _need(
     try:
         again = read(parse_file(changed.file.name, text))
         readings: Sequence[Reading] = [again if one is changed else one for one in run.readings]
-        after = settle(readings, given, run.model)
+        after = relaxed(architecture, settle(readings, given, run.model), given)
         if after.model != run.model or len(after.notes) > len(run.notes) + 1:
             return None
         report = estimate(architecture, after.plan.on(gpu))

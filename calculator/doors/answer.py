@@ -1,41 +1,25 @@
 """The answer of ``check``: the plan, what is not counted, the verdict, and a patch."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
 from calculator.command import command_for
 from calculator.doors.advise import Repair, repair
+from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
-from calculator.doors.table import Note, Way
+from calculator.doors.table import Note
 from calculator.errors import InputError, one_line
 from calculator.estimate import estimate
 from calculator.planner.need import Need, need_of
 from calculator.planner.verdict import describe_verdict, verdict_as_json
 from calculator.reserved import simulated
-from calculator.resolution import resolve
-from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes
 
 FITS, FITS_NOT, UNKNOWN = 0, 1, 2
 Find = Callable[[str], Architecture]
-
-
-MOST_RELAXED: Final = 20
-# what a run is counted without where a model or another choice excludes it, and what it takes then
-_RELAXED: Final[Mapping[str, Way]] = {
-    "attention": "",
-    "chunked_loss": "less",
-    "optimizer_bits": "less",
-    "paged_optimizer": "less",
-    "activation_offload": "less",
-    "lora_targets": "more",
-    "lora_modules": "more",
-    "optimizer": "less",
-    "update_in_backward": "less",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +85,7 @@ def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -
         )
     try:
         architecture = find(run.model)
-        run = _relaxed(architecture, run, given)
+        run = relaxed(architecture, run, given)
         need = need_of(simulated(architecture, estimate(architecture, run.plan.on(gpu))))
     except InputError as error:
         return Answer(run, gpu, reason=str(error))
@@ -109,33 +93,6 @@ def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -
     return Answer(
         run, gpu, architecture, need, None if fits else repair(architecture, run, gpu, given)
     )
-
-
-def _relaxed(
-    architecture: Architecture, run: Understood, given: Mapping[str, object]
-) -> Understood:
-    """The run without choices that the calculator has not for this model, and notes that say so."""
-    for _ in range(MOST_RELAXED):
-        try:
-            resolve(architecture, run.plan)
-        except InputError as error:
-            if error.field not in _RELAXED or error.field in given:
-                raise
-            words = f"is not counted here, and left out: {error.rule}"
-            note = Note("", error.field, error.value, words, _RELAXED[error.field])
-            left = dict(run.options)
-            if (rest := _without(left.pop(error.field, ""), error.value)) is not None:
-                left[error.field] = rest
-            run = replace(run, options=left, notes=(*run.notes, note))
-    return run
-
-
-def _without(value: object, refused: str) -> str | None:
-    """A list of names without one of them; any other value gives way to the default."""
-    names = str(value).split(",")
-    if not refused:  # peft has no default
-        return ALL_LINEAR
-    return ",".join(name for name in names if name != refused) or None
 
 
 def describe(found: Answer) -> str:

@@ -158,16 +158,24 @@ TABLE: Final = Table(
     skip_prepare_dataset loss_watchdog* early_stopping* trust_remote_code noisy_embedding_alpha
     resize_token_embeddings* mean_resizing* embeddings_skip_upcast model_config*
     overrides_of_model* rl_beta orpo_alpha kto_* center_rewards* dpo_* auto_resume*
-    max_packed_sequence_len torchdistx_path fsdp_version fsdp_config* fsdp_final*
-     flex_attn* experimental_* jagged_* min_sample_len max_prompt_len
-    excess_length* streaming* pretrain* hub_* debug device torch_dtype total_num_tokens
-    world_size ddp save_safetensors use_ray ray_* gc_* gradio_* seed project_name provider gpu
-    node_count branch secrets* volumes* memory* timeout* dockerfile* experts_implementation
-    trainer_cls dp_replicate_size conversation* dataloader* eaft_*
-    eta_min lr group_by_length type reinit_weights llama4_linearized_experts bnb_config_kwargs.*
-    test_value full_finetune model_type adam_beta* quantization.* low_cpu_mem* merge_* ebft.*
-    trl.* expert_parallel_* heads_k_stride ring_attn_func s2_attention eval_* bench_* field_*
-    token env
+    max_packed_sequence_len torchdistx_path fsdp_version fsdp_config* fsdp_final* flex_attn*
+    experimental_* jagged_* min_sample_len max_prompt_len excess_length* streaming* pretrain*
+    hub_* debug device torch_dtype total_num_tokens world_size ddp save_safetensors use_ray
+    ray_* gc_* gradio_* seed project_name provider gpu node_count branch secrets* volumes*
+    memory* timeout* dockerfile* experts_implementation trainer_cls dp_replicate_size
+    conversation* dataloader* eaft_* eta_min lr group_by_length type reinit_weights
+    llama4_linearized_experts bnb_config_kwargs.* test_value full_finetune model_type adam_beta*
+    quantization.* low_cpu_mem* merge_* ebft.* trl.* expert_parallel_* heads_k_stride
+    ring_attn_func s2_attention eval_* bench_* field_* token env axolotl_config_path
+    capabilities env_capabilities chunked_cross_entropy_num_chunks cpo_alpha
+    default_system_message dion_* dynamic_checkpoint* embedding_lr_scale fix_untrained_tokens
+    generate_samples num_generation_samples gpu_memory_limit grokfast_lamb hf_mlflow*
+    is_preprocess lm_eval_* lora_alpha_pattern max_memory num_dataset_shards_to_save
+    peft_autocast* preprocess_iterable profiler_* qlora_sharded_model_loading
+    recompute_layer_types resources_per_worker rope_scaling rpo_alpha save scaling_softmax*
+    shrink_embeddings simpo_gamma total_supervised_tokens type_of_model use_pose pose_*
+    moe_dequant_chunk_size batch_flattening trl ebft quantization bnb_config_kwargs
+    precompute_ref_log_probs fp32_norm*
     """,
     named=(
         (Named("is counted as a language model", "less"), "process_reward_model"),
@@ -181,7 +189,8 @@ TABLE: Final = Table(
         (
             Named("its kernels take other memory beside a layer", "either"),
             "use_scattermoe use_sonicmoe use_dsv4_kernels use_glm_dsa_kernels dsv4_* gemma4_* "
-            "nvfp4_*",
+            "nvfp4_* moe_* "
+            "dense_mixer expert_backend nonexpert_quantization",
         ),
         (Named("is not counted here: give --expert-parallel", "less"), "expert_parallel_size"),
         (Named("experts are counted in 16 bits", "less"), "quantize_moe_experts"),
@@ -189,20 +198,29 @@ TABLE: Final = Table(
         (Named("is counted as the formats above", "less"), "model_quantization_config*"),
         (Named("all weights are counted as trained", "less"), "unfrozen_parameters"),
         (Named("pictures and sounds are not counted", "more"), "freeze_mm_modules image_*"),
-        (Named("weights rounded on the way are not counted", "more"), "qat.*"),
+        (Named("weights rounded on the way are not counted", "more"), "qat*"),
         (Named("is counted as bf16", "either"), "fp8*"),
         (Named("is counted as LoRA", ""), "relora*"),
         (Named("all layers are counted as trained", "less"), "lisa_* spectrum*"),
         (Named("DoRA keeps a norm of each weight, and more results", "more"), "peft_use_dora"),
-        (Named("is counted as plain LoRA", ""), "peft.*"),
+        (Named("is counted as plain LoRA", ""), "peft peft.*"),
         (Named("adapters are counted in every layer", "less"), "peft_layers_*"),
-        (Named("is counted as a language model's loss", ""), "diffusion.*"),
-        (Named("what generates texts beside the step is not counted", "more"), "vllm.*"),
-        (Named("masks of weights are not counted", "more"), "llmcompressor.*"),
+        (Named("is counted as a language model's loss", ""), "diffusion*"),
+        (Named("what generates texts beside the step is not counted", "more"), "vllm*"),
+        (Named("masks of weights are not counted", "more"), "llmcompressor* recipe"),
+        (Named("is counted as sdpa", ""), "flex_attention sage_attention sdpa_varlen large_head*"),
+        (Named("every adapter is counted with one rank", "either"), "lora_rank_pattern"),
+        (Named("trained tokens are not counted", "more"), "peft_trainable_token_indices"),
+        (Named("more layers than the model has", "more"), "peft_layer_replication"),
+        (Named("is counted untied", "less"), "peft_ensure_weight_tying"),
+        (Named("may halve the micro-batch", "less"), "auto_find_batch_size"),
+        (Named("keeps a copy of the gradients", "more"), "grokfast_alpha"),
+        (Named("is counted as bf16", "more"), "float32"),
+        (Named("DeepSpeed compiles the step", "either"), "deepcompile"),
         (Named("its loss keeps more results than cross-entropy", "more"), "use_eaft"),
         (Named("the teacher's figures are not counted", "more"), "kd_*"),
         (Named("1-bit layers are counted as usual ones", "more"), "use_onebitllms"),
-        (Named("layers are counted on the GPU", "less"), "layer_offloading*"),
+        (Named("layers are counted on the GPU", "less"), "layer_offloading* offload"),
         (Named("is counted as full checkpointing", "more"), "selective_checkpointing*"),
         (Named("this optimizer is not counted", "either"), "*galore*"),
         (Named("is misspelled in the file", "either"), "context_parapllel_size"),

@@ -65,7 +65,9 @@ TABLE: Final = Table(
         "zero_optimization.offload_optimizer.device": _in_ram("offload_states"),
         "zero_optimization.offload_param.device": _in_ram("offload_weights"),
         "zero_optimization.cpu_offload": flag(offload_states=True),
+        "zero_optimization.cpu_offload_param": flag(offload_weights=True),
         "bf16.enabled": flag(autocast="bf16"),
+        "bfloat16.enabled": flag(autocast="bf16"),
         "fp16.enabled": flag(autocast="fp16"),
         "optimizer.type": _optimizer,
         "optimizer.params.torch_adam": flag(update="foreach"),
@@ -91,9 +93,26 @@ TABLE: Final = Table(
     zero_optimization.elastic_checkpoint zero_optimization.load_from_fp32_weights
     zero_optimization.offload_*.* zero_optimization.zero_quantized_nontrainable_weights
     data_efficiency.seed zero_optimization.log_trace_cache_warnings
-    zero_optimization.leaf_module.*
+    zero_optimization.leaf_module.* zero_optimization.allgather_sequential
+    zero_optimization.cpu_offload_use_pin_memory zero_optimization.enable_sanity_checks
+    zero_optimization.leaf_module zero_optimization.legacy_stage1
+    zero_optimization.memory_efficient_linear zero_optimization.model_persistence_threshold
+    zero_optimization.module_granularity_threshold zero_optimization.offload_optimizer
+    zero_optimization.offload_param zero_optimization.override_module_apply
+    zero_optimization.pipeline_loading_checkpoint
+    zero_optimization.save_muon_momentum_buffer_in_memory
+    zero_optimization.use_all_reduce_for_fetch_params
+    zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.zenflow
+    zero_optimization.zeropp_loco_param dataloader_drop_last amp bf16 fp16 optimizer scheduler
+    checkpoint bfloat16.* use_data_before_expert*
     """,
     named=(
+        (
+            Named("16-bit masters are counted as 32-bit ones", "less"),
+            "bf16.bf16_master* bf16.bf16_optimizer_states fp16.fp16_master*",
+        ),
+        (Named("is counted as 32 bits", "less"), "torch_autocast.*"),
+        (Named("keeps a product with every weight", "more"), "eigenvalue.*"),
         (Named("keeps a second shard", "more"), "zero_optimization.zero_hpz_partition_size"),
         (Named("sends 8 bits, in buffers", "more"), "zero_optimization.zero_quantized_*"),
         (Named("shards over some of the GPUs alone", "more"), "zero_optimization.mics_*"),

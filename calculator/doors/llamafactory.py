@@ -128,12 +128,18 @@ TABLE: Final = Table(
     use_reentrant_gc upcast_layernorm moe_aux_loss_coef quantization_method
     quantization_device_map model_class sample_backend max_new_tokens batching_strategy
     init_config* *_attn_dtype cp_mode quant_config.* optim_config.* kernel_config.*
-    peft_config.* do_sample temperature top_* cache_dir asft_alpha  eaft_alpha
+    peft_config.* do_sample temperature top_* cache_dir asft_alpha eaft_alpha
     bias_activation_fusion apply_rope_fusion overlap_* moe_token* moe_grouped_gemm
     use_packed_sequences export_* use_cache template_* freeze_trainable_* freeze_extra* oft_*
     fp8_* apollo_* galore_* badam_* use_mca use_megatron_bridge megatron_*
     dist_config.ep_dispatcher calculate_per_token_loss use_swanlab swanlab_* profile*
-    enable_torch_profiler include_effective*
+    enable_torch_profiler include_effective* _kt_* account_for_* audio_sampling_rate
+    block_diag_attn compute_dtype crop_to_patches cross_entropy_loss_fusion
+    data_shared_file_system extra_config hyper_parallel_* ld_alpha length_penalty
+    masked_softmax_fusion master_* max_length model_max_length num_beams offload_folder
+    recompute_method recompute_num_layers repetition_penalty sglang_* skip_special_tokens
+    use_audio_in_video use_kv_cache vllm_* train_from_scratch ref_model_adapters
+    ref_model_quantization_bit module_dropout
     """,
     named=(
         (

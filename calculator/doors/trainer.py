@@ -81,6 +81,10 @@ _TRL: Final = """
     disable_dropout center_rewards_coefficient layers_pattern alpha_pattern auto_mapping
     peft_version megatron_* num_completions_to_print label2id id2label is_trainable return_dict
     subfolder max_memory temperature top_k top_p loss_type precompute_ref_batch_size
+    cache_implementation delta entropy_* epsilon* importance_sampling* mask_truncated* max_tool*
+    min_p multi_objective* num_generations_eval off_policy* ref_model_* repetition_penalty
+    reward_weights sapo_* scale_rewards top_entropy* use_adaptive_entropy use_bias_correction*
+    vespo_* use_transformers_*
     """
 TABLE: Final = Table(
     title="transformers",
@@ -154,6 +158,8 @@ TABLE: Final = Table(
         ),
         (Named("needs no reference model in the step", ""), "precompute_ref_log_probs"),
         (Named("keeps a reference model", "more"), "sync_ref_model"),
+        (Named("the output layer in 32 bits is not counted", "more"), "cast_lm_head_to_fp32"),
+        (Named("gathers every weight", "more"), "ds3_gather_for_generation"),
         (Named("give --quantization", "less"), "quantization_config"),
     ),
     defaults={

@@ -383,3 +383,19 @@ def test_a_change_of_one_key_changes_no_other(name: str) -> None:
         }
         for key, value in changes.items():
             assert after.get(key, value) == value
+
+
+def test_a_choice_that_the_calculator_lacks_is_left_out_and_named(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    text = (FILES / "axolotl.yml").read_text("utf-8")
+    file = tmp_path / "run.yml"
+    more = "lora_modules_to_save: [embed_tokens, lm_head]\nfsdp: [full_shard]\n"
+    file.write_text(text + more, "utf-8")
+    run = run_of(capsys, str(file), "--gpu", "80GiB")
+    notes = run["notes"]
+    assert isinstance(notes, list)
+    left = {note["key"] for note in notes if "left out" in note["words"]}
+    # copies of whole modules in shards, and bitsandbytes' states of shards, are not counted
+    assert left == {"lora_modules", "optimizer_bits", "paged_optimizer"}
+    assert run["status"] == 2
