@@ -11,7 +11,7 @@ from calculator.doors.advise import Repair, repair
 from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
 from calculator.doors.table import Note
-from calculator.errors import InputError, one_line
+from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.estimate import estimate
 from calculator.planner.need import Need, need_of
 from calculator.planner.verdict import describe_verdict, verdict_as_json
@@ -102,8 +102,9 @@ def describe(found: Answer) -> str:
     if found.run.assumed:
         words = ", ".join(f"{name} {value}" for name, value in found.run.assumed)
         lines.append(f"Assumed, for no file says it: {words}")
-    for note in found.run.notes:
-        lines.append(f"  {_note(note)}")
+    if found.architecture is not None and found.architecture.note:
+        lines.append(f"Note: {one_line(found.architecture.note, LONGEST_MESSAGE)}")
+    lines += [f"  {_note(note)}" for note in found.run.notes]
     lines.append(found.verdict)
     if found.repair:
         proposal = found.repair.proposal

@@ -51,6 +51,14 @@ def test_every_command_answers(line: str, capsys: pytest.CaptureFixture[str]) ->
     assert err == ""
 
 
+def test_the_first_command_prints_what_the_page_says(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "run.yml").write_text(block("yaml", "base_model"), "utf-8")
+    assert main(shlex.split(COMMANDS[0])[1:]) == 1
+    assert capsys.readouterr().out == block("diff", "--- a/run.yml")
+
+
 @pytest.mark.usefixtures("project")
 def test_the_program_prints_a_verdict_and_bytes() -> None:
     printed = io.StringIO()
