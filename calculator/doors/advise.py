@@ -1,7 +1,7 @@
 """The cheapest change that makes a run fit, in the keys of its own files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -15,12 +15,14 @@ from calculator.doors.table import Reading, Table
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
+from calculator.planner.change import accumulated
 from calculator.planner.fit import Proposal, proposals_in_steps
 from calculator.planner.need import Need, need_of
 from calculator.reserved import simulated
 from calculator.resolution import resolve
 
 MOST_TRIED: Final = 12
+SMALLER_BATCH: Final = "Gives the same update; a GPU computes smaller batches less efficiently."
 # shares of the memory for which changes are searched: the search does not simulate the allocator
 MARGINS: Final = (1, 0.9)
 
@@ -48,7 +50,7 @@ def repair(
     for share in MARGINS:
         limit = round(gpu.memory * share)
         *_, found = proposals_in_steps(architecture, before, limit, enough=MOST_TRIED, allowed=can)
-        for proposal in found[:MOST_TRIED]:
+        for proposal in (one for each in found[:MOST_TRIED] for one in _milder(each, before)):
             wanted = _wanted(before, proposal.plan, own)
             for reading in run.readings:
                 text = _patched(reading, wanted)
@@ -56,6 +58,20 @@ def repair(
                 if text and need and need.fits(gpu.memory):
                     return Repair(proposal, need, diff(reading.file, text))
     return None
+
+
+def _milder(proposal: Proposal, before: Plan) -> Iterator[Proposal]:
+    """The same, before it with larger micro-batches where it splits the batch and no more."""
+    options = [name for name in Plan.options() if vars(proposal.plan)[name] != vars(before)[name]]
+    if options == ["batch_size", "accumulation"]:
+        for size in range(before.batch_size // 2, 1, -1):
+            times, left = divmod(before.batch_size, size)
+            plan = None if left else accumulated(before, times, batch_size=size)
+            if plan is not None:
+                words = f"Use a micro-batch of {size} and {times} times as many per update"
+                change = replace(proposal.changes[0], words=words, price=SMALLER_BATCH)
+                yield replace(proposal, changes=(change,), plan=plan)
+    yield proposal
 
 
 def _wanted(before: Plan, after: Plan, length: int) -> dict[str, object]:
@@ -88,6 +104,11 @@ def _direct(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _patched(reading: Reading, wanted: Mapping[str, object]) -> str | None:
+    if reading.facts.get("pairs") and "batch_size" in wanted:  # counted as two sequences each
+        pairs, left = divmod(int(str(wanted["batch_size"])), 2)
+        if left:
+            return None
+        wanted = {**wanted, "batch_size": pairs}
     keys = _keys(reading.table, reading.file, wanted)
     return edited(reading.file, keys) if keys else None
 

@@ -399,3 +399,17 @@ def test_a_choice_that_the_calculator_lacks_is_left_out_and_named(
     # copies of whole modules in shards, and bitsandbytes' states of shards, are not counted
     assert left == {"lora_modules", "optimizer_bits", "paged_optimizer"}
     assert run["status"] == 2
+
+
+def test_pairs_are_split_into_pairs_and_the_update_stays(tmp_path: Path, capsys: Captured) -> None:
+    text = (FILES / "trl.yaml").read_text("utf-8").replace("batch_size: 2", "batch_size: 4")
+    file = tmp_path / "run.yaml"
+    file.write_text(f"{text}beta: 0.1\n", "utf-8")
+    run = run_of(capsys, str(file), "--gpu", "40GiB")
+    assert run["plan"]["batch_size"] == 8  # type: ignore[index]
+    patch = str(run["change"]["patch"])  # type: ignore[index]
+    batch, steps = (
+        int(patch.partition(f"+{key}: ")[2].split()[0])
+        for key in ("per_device_train_batch_size", "gradient_accumulation_steps")
+    )
+    assert batch * steps == 4 * 8
