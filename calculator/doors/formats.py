@@ -1,6 +1,5 @@
 """The formats, and which of them a file has."""
 
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -55,8 +54,3 @@ def _has(file: File, mark: str) -> bool:
 def _fits(file: File, key: str, part: str) -> bool:
     pattern, _, text = part.partition("=")
     return fnmatchcase(key, pattern) and text.lower() in in_words(file.values[key])
-
-
-def table_titles() -> Iterator[str]:
-    """The formats' titles."""
-    return (table.title for table in TABLES)

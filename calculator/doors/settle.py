@@ -1,6 +1,6 @@
 """Several files together, as a plan of ours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -11,9 +11,10 @@ from calculator.plan import Plan
 
 # GPUs of a run that shards its model where no file names their number: those of a usual machine
 USUAL_GPUS: Final = 8
-_FORMATS: Final = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float": "fp32"}
-_FORMATS_OR_SAME: Final = {"float32": "fp32", "auto": "bf16", "no": "", "none": "", "false": ""}
-# a gathered shard's master is in 32 bits; peft's adapters are too, beside weights of any format
+_FORMATS: Final = {
+    **{"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float": "fp32", "float32": "fp32"},
+    **{"auto": "bf16", "no": "", "none": "", "false": ""},
+}
 _ADAPTERS: Final = ("lora", "qlora")
 Facts = dict[str, object]
 
@@ -114,7 +115,7 @@ def _precision(facts: Facts, options: Facts, _: list[Note]) -> None:
 
 def _format(value: object) -> str:
     text = str(value if value is not None else "").lower().removeprefix("torch.")
-    return _FORMATS.get(text, _FORMATS_OR_SAME.get(text, text))
+    return _FORMATS.get(text, text)
 
 
 def _division(facts: Facts, options: Facts, notes: list[Note]) -> None:
@@ -125,7 +126,7 @@ def _division(facts: Facts, options: Facts, notes: list[Note]) -> None:
         options["data_parallel"] = kinds.get(str(stage), "fsdp")
         if options["data_parallel"] == "zero1" and options["precision"] == "mixed":
             options["data_parallel"] = "zero2"
-            _say(notes, "zero_optimization.stage", 1, "its gradients are counted as shards", "more")
+            _say(notes, "zero_optimization.stage", 1, "its gradients are counted as shards")
     sharded = options.get("data_parallel") in ("fsdp", "zero1", "zero2")
     layers = prod(_number(options.get(f"{axis}_parallel")) or 1 for axis in ("tensor", "pipeline"))
     parts = layers * (_number(options.get("context_parallel")) or 1)
@@ -145,12 +146,12 @@ def _division(facts: Facts, options: Facts, notes: list[Note]) -> None:
         options["cpu_offload"] = True
         if not facts.get("offload_weights"):
             words = "is counted with the shards of weights and gradients in RAM too"
-            _say(notes, "zero_optimization.offload_optimizer", "cpu", words, "more")
+            _say(notes, "zero_optimization.offload_optimizer", "cpu", words)
 
 
-def _say(notes: list[Note], key: str, value: object, words: str, way: str) -> None:
+def _say(notes: list[Note], key: str, value: object, words: str) -> None:
     file = next((note.file for note in notes if note.key == key), "")
-    notes.append(Note(file, key, value, words, "more" if way == "more" else "either"))
+    notes.append(Note(file, key, value, words, "more"))
 
 
 def _batch(facts: Facts, options: Facts, _: list[Note]) -> None:
@@ -178,9 +179,6 @@ def _number(value: object) -> int | None:
         return None if value is None or isinstance(value, bool) else int(float(str(value)))
     except (ValueError, OverflowError):
         return None
-
-
-Step = Callable[[Facts, Facts, list[Note]], None]
 
 
 def group_runs(readings: Sequence[Reading]) -> list[tuple[Reading, ...]]:
