@@ -12,8 +12,15 @@ from calculator.plan import Plan
 # GPUs of a run that shards its model where no file names their number: those of a usual machine
 USUAL_GPUS: Final = 8
 _FORMATS: Final = {
-    **{"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float": "fp32", "float32": "fp32"},
-    **{"auto": "bf16", "no": "", "none": "", "false": ""},
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float": "fp32",
+    "float32": "fp32",
+    "auto": "bf16",
+    "no": "",
+    "none": "",
+    "false": "",
 }
 _ADAPTERS: Final = ("lora", "qlora")
 Facts = dict[str, object]
