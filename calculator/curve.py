@@ -7,7 +7,7 @@ from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.estimate import fullest_part, static_of, static_parts, update_memory
-from calculator.parallel import bucket_bytes, collectives
+from calculator.parallel import bucket_bytes
 from calculator.parts import Part
 from calculator.peaks.curve import Held, Layer, Operation, curve_of
 from calculator.peaks.outputs import with_outputs
@@ -121,8 +121,7 @@ def curve(
     architecture = fullest_part(architecture, resolved)
     static, *_ = static_of(architecture, resolved)
     prepared = with_outputs(prepare(architecture, resolved), resolved)
-    exchanged = collectives(architecture, prepared, resolved)
-    static = replace(static, buckets=bucket_bytes(exchanged, resolved))
+    static = replace(static, buckets=bucket_bytes(prepared, resolved))
     step = (prepared.step, prepared.numbers, prepared.left_out)
     found = curve_of(*step, static_parts(static, resolved))
     operations = found.operations

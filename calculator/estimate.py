@@ -219,8 +219,7 @@ class _Counted:
 def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
     prepared = with_outputs(prepare(architecture, plan), plan)
     exchanged = collectives(architecture, prepared, plan)
-    if exchanged:
-        static = replace(static, buckets=bucket_bytes(exchanged, plan))
+    static = replace(static, buckets=bucket_bytes(prepared, plan))
     parts = _recorded_parts(prepared.step, tuple(prepared.numbers.items()), prepared.left_out)
     always, nothing = static_parts(static, plan), (0,) * len(Part)
     phases = {

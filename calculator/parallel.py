@@ -6,11 +6,11 @@ from itertools import chain
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
-from calculator.autograd.ledger import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from calculator.autograd.ledger import ALL_REDUCE, ARRIVED, COLLECTIVES
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
-from calculator.peaks.chunks import Trace, bytes_in_order
-from calculator.peaks.prepare import Prepared, mode_of, numbers_of
-from calculator.peaks.trace import record
+from calculator.peaks.chunks import noted_bytes
+from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
+from calculator.peaks.trace import backward_of_stages, record
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.context_parallel import context_note
@@ -19,7 +19,7 @@ from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.expert_parallel import expert_note
 from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
 from calculator.techniques.pipeline import part_note
-from calculator.techniques.registry import changed_model, stage_models
+from calculator.techniques.registry import stage_models
 from calculator.techniques.tensor_parallel import reads_of, split_note
 from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
@@ -32,43 +32,52 @@ def collectives(
     architecture: Architecture, prepared: Prepared, plan: Plan
 ) -> tuple[Collective, ...]:
     """The exchanges of a step between the GPUs: the whole tensor's bytes at each call."""
-    if plan.divides_layers:
-        return tuple(_of_layers(architecture, record(prepared.step), prepared, plan))
-    if plan.pipeline_parallel > 1:
-        return tuple(_sent_on(prepared, plan))
-    if plan.gpus == 1:
+    if plan.all_gpus == 1:
         return ()
-    if plan.context_parallel > 1:
-        alone = _of_gradients(architecture, prepared, plan)
-        return (*alone, *_of_layers(architecture, record(prepared.step), prepared, plan))
-    return _of_gradients(architecture, prepared, plan)
+    found: dict[str, tuple[int, ...]] = {}
+    for name, sizes in chain(
+        _sent_on(prepared, plan),
+        _of_gradients(architecture, prepared, plan),
+        _recorded(prepared, plan),
+        _summed(architecture, plan),
+    ):
+        if sizes:
+            found[name] = (*found.get(name, ()), *sizes)
+    return tuple(Collective(name, sizes) for name, sizes in found.items())
 
 
-def _of_gradients(
-    architecture: Architecture, prepared: Prepared, plan: Plan
-) -> tuple[Collective, ...]:
-    """Those of data parallelism: gradients, and what is in shards."""
-    if plan.is_sharded:
-        model = changed_model(architecture, plan)
-        return _gathered(flat_units(model, prepared.numbers, prepared.step.mode), plan)
-    reduced = Collective(ALL_REDUCE, buckets(_arrivals(record(prepared.step), prepared)))
-    if plan.shares_states:
-        return reduced, _sent(parameter_tensors(architecture, plan), plan)
-    return (reduced,)
+Exchanged = Iterator[tuple[str, tuple[int, ...]]]
 
 
-def _gathered(units: Sequence[Flat], plan: Plan) -> tuple[Collective, ...]:
-    """FSDP's: the weights of root and layers, the layers' perhaps twice, and the gradients."""
-    root, *layers = units
-    gathered = _gatherings(units, plan)
-    order = [*reversed(layers), root]
-    if plan.lora and not plan.checkpointing.is_of_layers:
-        order.append(order.pop(-2))  # the input of the first layer gets no gradient
-    reduced = [each.gradients for each in order if each.gradients]
-    return (
-        Collective(ALL_GATHER, tuple(each.weights for each in gathered) * plan.accumulation),
-        Collective(REDUCE_SCATTER, tuple(reduced) * plan.accumulation),
-    )
+def _of_gradients(architecture: Architecture, prepared: Prepared, plan: Plan) -> Exchanged:
+    """Those of replicas with whole models; of shards they are recorded."""
+    if plan.gpus > 1 and not plan.is_sharded:
+        yield ALL_REDUCE, _buckets(prepared)
+        if plan.shares_states:
+            yield BROADCAST, _sent(parameter_tensors(architecture, plan), plan)
+
+
+def _recorded(prepared: Prepared, plan: Plan) -> Exchanged:
+    """Those that the step itself makes, by kind."""
+    chunks = record(prepared.step).chunks
+    often = plan.accumulation if plan.pipeline_parallel == 1 else 1
+    for name in COLLECTIVES:
+        yield name, (*noted_bytes(chunks, name, prepared.numbers, prepared.left_out),) * often
+
+
+def _buckets(prepared: Prepared) -> tuple[int, ...]:
+    """Bytes of DDP's buckets, for each stage of a pipeline apart."""
+    found: tuple[int, ...] = ()
+    for chunks, left_out in backward_of_stages(prepared.step, prepared.left_out):
+        found += buckets(noted_bytes(chunks, ARRIVED, prepared.numbers, left_out))
+    return found
+
+
+def bucket_bytes(prepared: Prepared, plan: Plan) -> int:
+    """Bytes of DDP's buckets, which live from step to step."""
+    if plan.gpus == 1 or plan.is_sharded:
+        return 0
+    return sum(map(round_block, _buckets(prepared)))
 
 
 def _gatherings(units: Sequence[Flat], plan: Plan) -> tuple[Flat, ...]:
@@ -110,14 +119,13 @@ def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[Paramete
     return parts_of([item for item in tensors if item.trained or not plan.lora], plan.gpus)
 
 
-def _sent(tensors: Sequence[ParameterTensor], plan: Plan) -> Collective:
+def _sent(tensors: Sequence[ParameterTensor], plan: Plan) -> tuple[int, ...]:
     """Each weight from the GPU that updates it to all others, GPU by GPU."""
-    sizes = (
+    return tuple(
         item.elements * (item.width or plan.weight_bytes)
         for part in _parts(tensors, plan)
         for item in part
     )
-    return Collective(BROADCAST, tuple(sizes))
 
 
 def parallel_notes(
@@ -138,14 +146,14 @@ def parallel_notes(
         yield context_note(plan)
     if plan.pipeline_parallel > 1:
         yield part_note(architecture, part, plan, exchanged[0].sizes[0])
-    elif plan.tensor_parallel > 1:
+    if plan.tensor_parallel > 1:
         yield split_note(plan)
-    elif plan.expert_parallel > 1:
+    if plan.expert_parallel > 1:
         yield expert_note(architecture, plan, most)
-    elif plan.is_sharded:
+    if plan.is_sharded:
         yield from _shard_notes(architecture, plan)
-    else:
-        yield _replica_note(architecture, plan, exchanged)
+    elif plan.gpus > 1:
+        yield _replica_note(architecture, part, plan)
     said = [
         f"{each.name.replace('_', '-')} in {len(each.sizes):,} calls, {format_bytes(each.total)}"
         for each in exchanged
@@ -156,10 +164,12 @@ def parallel_notes(
     )
 
 
-def _replica_note(architecture: Architecture, plan: Plan, exchanged: tuple[Collective, ...]) -> str:
+def _replica_note(architecture: Architecture, part: Architecture, plan: Plan) -> str:
     """A note on DDP: who holds what."""
-    holds = f"Each of {plan.gpus:,} GPUs holds the whole model"
-    filled = f"{format_bytes(bucket_bytes(exchanged, plan))} of buckets for gradients"
+    what = "its share of the model" if plan.all_gpus > plan.gpus else "the whole model"
+    holds = f"Each of {plan.all_gpus:,} GPUs holds {what}"
+    size = format_bytes(bucket_bytes(prepare(part, plan), plan))
+    filled = f"{size} of buckets for gradients"
     if not plan.shares_states:
         return f"{holds} and its states, and {filled}. All need the same."
     parts = _parts(parameter_tensors(architecture, plan), plan)
@@ -212,38 +222,23 @@ def _uneven_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         )
 
 
-def bucket_bytes(found: tuple[Collective, ...], plan: Plan) -> int:
-    """Bytes of DDP's buckets, which live from step to step."""
-    if plan.gpus == 1:
-        return 0
-    return sum(map(round_block, next((one.sizes for one in found if one.name == ALL_REDUCE), ())))
-
-
-def _arrivals(trace: Trace, prepared: Prepared) -> list[int]:
-    """Bytes of every gradient in the order in which the backward pass completes them."""
-    return bytes_in_order(trace, trace.arrivals, prepared.numbers, prepared.left_out)
-
-
-def _of_layers(
-    architecture: Architecture, trace: Trace, prepared: Prepared, plan: Plan
-) -> Iterator[Collective]:
-    """Exchanges of the GPUs that have shares of the layers, in order."""
-    for name, noted in trace.exchanged:
-        sizes = bytes_in_order(trace, noted, prepared.numbers, prepared.left_out)
-        yield Collective(name, tuple(sizes) * plan.accumulation)
-    summed = [each for each in parameter_tensors(architecture, plan) if each.is_summed]
-    if summed:  # once for each operation of the update that reads a gradient
+def _summed(architecture: Architecture, plan: Plan) -> Exchanged:
+    """Gradients of split tokens' norms: summed once for each operation of the update that reads."""
+    if plan.sequence_parallel or plan.expert_parallel > 1:
+        summed = [each for each in parameter_tensors(architecture, plan) if each.is_summed]
         sizes = [each.elements * plan.trained_bytes for each in summed for _ in range(each.copies)]
-        yield Collective(ALL_REDUCE, tuple(sizes) * reads_of(plan))
+        yield ALL_REDUCE, tuple(sizes) * reads_of(plan)
 
 
-def _sent_on(prepared: Prepared, plan: Plan) -> Iterator[Collective]:
+def _sent_on(prepared: Prepared, plan: Plan) -> Exchanged:
     """Outputs and gradients that stages send to the ones beside them; tied tables' gradients."""
+    if plan.pipeline_parallel == 1:
+        return
     stages, mode = prepared.step.stages, prepared.step.mode
     tokens = plan.batch_size * plan.sequence_length
     each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
     sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
-    yield Collective(SEND, (each,) * plan.accumulation * sides)
+    yield SEND, (each,) * plan.accumulation * sides
     if plan.tied_embeddings and not plan.lora and (stages[0].is_first or stages[-1].is_last):
         table = prepared.numbers["vocabulary_size"] * prepared.numbers["hidden_size"]
-        yield Collective(ALL_REDUCE, (table * mode.weights.width,))
+        yield ALL_REDUCE, (table * mode.weights.width,)

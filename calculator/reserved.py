@@ -23,7 +23,7 @@ from calculator.bounds import range_of
 from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
 from calculator.overhead import handle_bytes, simulated_overhead
-from calculator.parallel import bucket_bytes, collectives
+from calculator.parallel import bucket_bytes
 from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
@@ -127,8 +127,7 @@ class Program:
         self.architecture, self.plan, self.workspaces = architecture, plan, workspaces
         self.prepared = with_outputs(prepare(architecture, plan), plan)
         self.weights = list(weights_of(architecture, plan))
-        found = collectives(architecture, self.prepared, plan)
-        self.buckets = bucket_bytes(found, plan)
+        self.buckets = bucket_bytes(self.prepared, plan)
         self.static: Statics = static_of(architecture, plan)[0]
         tensors = (one for one in parameter_tensors(architecture, plan) if one.trained)
         self.updated = [

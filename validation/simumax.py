@@ -43,13 +43,16 @@ REASONS: Final = {
         "Llama, tensor parallel on 2 or 4 GPUs, 4 or 2 copies",
         "Tensor parallelism beside data parallelism; states in shards",
         {"tensor_parallel": "2", "gpus": "4"},
-        "tensor_parallel",
+        "data_parallel",
     ),
     "pipeline-and-data": Reason(
         "Llama, pipeline of 2 stages, 4 copies",
-        "A pipeline beside data parallelism; states in shards",
-        {"pipeline_parallel": "2", "pipeline_schedule": "1f1b", "gpus": "4"},
-        "pipeline_parallel",
+        "States of 16-bit weights in shards, gradients not (ZeRO-1), beside a pipeline",
+        {
+            **{"pipeline_parallel": "2", "pipeline_schedule": "1f1b", "gpus": "4"},
+            "data_parallel": "zero1",
+        },
+        "precision",
     ),
     "experts-and-data": Reason(
         "DeepSeek V2 and V3, experts on 8 GPUs",

@@ -18,6 +18,7 @@ from validation.configuration import Configuration
 from validation.mesh import axes_of, is_sharded
 
 BITSANDBYTES: Final = "bitsandbytes has no rule for DTensors, which shards are"
+LOCALIZED: Final = "DDP makes new parameters of split weights, and the optimizer has the first ones"
 SHARED: Final = "ZeroRedundancyOptimizer updates the model's own weights, at the end of a step"
 
 
@@ -42,6 +43,7 @@ def check_together(plan: Plan) -> None:
         },
         "paged_optimizer": {"all states are in RAM already": in_ram or plan.cpu_offload},
         "data_parallel": {
+            LOCALIZED: plan.tensor_parallel > 1 and axes.replicas > 1 and not is_sharded(plan),
             SHARED: zero1 and (plan.gradient_scaler or masters or in_ram),
         },
         "optimizer": {

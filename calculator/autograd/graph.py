@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import Kind, Ledger, Storage
+from calculator.autograd.ledger import ARRIVED, Kind, Ledger, Storage
 from calculator.autograd.mode import Costly, Mode
 from calculator.autograd.sizes import Shape, Size, divided, elements_of
 from calculator.parts import Part
@@ -448,7 +448,7 @@ class Weight(Leaf):
 
     def accumulate(self, gradient: Tensor) -> None:
         """The same, and count it with the gradients."""
-        self.tape.ledger.arrive(self.elements, self.dtype)
+        self.tape.ledger.remark(ARRIVED, self.elements, self.dtype)
         super().accumulate(gradient)
         if self.gradient is not None and self.tape.mode.shards is None:
             self.gradient.storage.become(Part.GRADIENTS)

@@ -35,6 +35,14 @@ ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_sca
 ALL_TO_ALL = "all_to_all"
 # those of the GPUs among which a sequence is divided
 CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL = "context_all_gather", "context_all_to_all"
+COLLECTIVES: Final = (
+    *(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL),
+    *(CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL),
+)
+
+# what else is noted of a tensor: a weight's gradient is complete, it goes to RAM, and comes back in
+# the backward pass, or the training loop gets it as an output of the model
+ARRIVED, MOVED, HANDED = "arrived", "moved", "handed"
 
 # 1 where the training loop holds the model's outputs to the end of the step, and else 0
 HELD: Final = size("held")
@@ -46,12 +54,10 @@ class Ledger:
     """Births (+id) and deaths (-id) of storages in order; an id stands for (elements, format).
 
     `parts` has the part that each event belongs to, and `moves` when living bytes change theirs:
-    after how many events, from which part to which, and the id. `arrivals` are the weights'
-    gradients in the order in which they are complete. `moved` are tensors that go to RAM, and come
-    back in the backward pass. `exchanged` are those that several GPUs sum, gather or scatter, by
-    the name of the collective. `products` are those of matrices. `outputs` are what the model hands
-    to the training loop. Where the loop may hold it, its death is followed by the birth of as many
-    bytes, times `HELD`.
+    after how many events, from which part to which, and the id. `notes` are of tensors: after how
+    many events, what happens to it (one of those above, or the name of a collective), its elements
+    and format. `products` are those of matrices. Where the training loop may hold an output, its
+    death is followed by the birth of as many bytes, times `HELD`.
     """
 
     def __init__(self) -> None:
@@ -62,11 +68,8 @@ class Ledger:
         self.moves: list[Move] = []
         self.phases: list[tuple[int, Phase]] = []
         self.marks: list[tuple[int, Mark]] = []
-        self.arrivals: list[tuple[int, Size, DType]] = []
-        self.moved: list[tuple[int, Size, DType]] = []
-        self.exchanged: dict[str, list[tuple[int, Size, DType]]] = {}
+        self.notes: list[tuple[int, str, Size, DType]] = []
         self.products: list[Product] = []
-        self.outputs: list[tuple[int, Size, DType]] = []
         self._handed: list[Storage] = []
         self._held: list[tuple[int, int]] = []  # ids that stand for outputs, and their births
 
@@ -89,17 +92,9 @@ class Ledger:
         """The next phase of the step starts here."""
         self.phases.append((len(self.events), phase))
 
-    def arrive(self, elements: Size, dtype: DType) -> None:
-        """A weight's gradient is complete."""
-        self.arrivals.append((len(self.events), elements, dtype))
-
-    def move_out(self, elements: Size, dtype: DType) -> None:
-        """A tensor is copied to RAM."""
-        self.moved.append((len(self.events), elements, dtype))
-
-    def exchange(self, collective: str, elements: Size, dtype: DType) -> None:
-        """Several GPUs make a whole tensor of so many elements of their parts, or the reverse."""
-        self.exchanged.setdefault(collective, []).append((len(self.events), elements, dtype))
+    def remark(self, what: str, elements: Size, dtype: DType) -> None:
+        """Note what happens to a tensor; to a whole one that several GPUs make, by a collective."""
+        self.notes.append((len(self.events), what, elements, dtype))
 
     def compute(self, flops: Size, dtype: DType, kind: Kind = Kind.PLAIN) -> None:
         """Products of matrices of so many FLOPs, of factors in a format."""
@@ -108,7 +103,7 @@ class Ledger:
     def hand_out(self, storage: "Storage") -> None:
         """The training loop gets these bytes as an output of the model."""
         elements, dtype = list(self.sizes)[storage.size_id - 1]
-        self.outputs.append((len(self.events), elements, dtype))
+        self.remark(HANDED, elements, dtype)
         storage.held_id = self.size_id(elements * HELD, dtype)
         self._handed.append(storage)
 

@@ -326,7 +326,7 @@ def summed(x: Tensor) -> Tensor:
 
     Source: torch (distributed/tensor/placement_types.py, Partial._reduce_value)
     """
-    x.tape.ledger.exchange(ALL_REDUCE, x.elements, x.dtype)
+    x.tape.ledger.remark(ALL_REDUCE, x.elements, x.dtype)
     return copy(x)
 
 
@@ -338,7 +338,7 @@ def summed_back(x: Tensor) -> Tensor:
     out = x.tape.alias(x)
     node = x.tape.record([x])
     if node is not None:
-        node.before = partial(x.tape.ledger.exchange, ALL_REDUCE, x.elements, x.dtype)
+        node.before = partial(x.tape.ledger.remark, ALL_REDUCE, x.elements, x.dtype)
         out.node, out.index = node, 0
     return out
 
@@ -370,7 +370,7 @@ def scattered(x: Tensor, length: Size) -> Tensor:
     """
     t = x.tape
     part, whole = _part_and_whole(x, length)
-    t.ledger.exchange(REDUCE_SCATTER, x.elements, x.dtype)
+    t.ledger.remark(REDUCE_SCATTER, x.elements, x.dtype)
     turned = t.like(x)
     out = t.operation([x], part.shape, part.dtype, special=lambda _: _whole_gradient(t, whole))
     del turned  # dies here
@@ -393,7 +393,7 @@ def _part_and_whole(x: Tensor, length: Size) -> tuple[Made, Made]:
 
 def _gather(t: Recorder, whole: Made) -> Tensor | None:
     """The parts one after the other, of which several sequences have to be put together again."""
-    t.ledger.exchange(ALL_GATHER, elements_of(whole.shape), whole.dtype)
+    t.ledger.remark(ALL_GATHER, elements_of(whole.shape), whole.dtype)
     return None if t.mode.one_sequence else t.empty(*whole)
 
 
@@ -405,7 +405,7 @@ def _whole_gradient(t: Recorder, whole: Made) -> Gradients:
 
 
 def _scatter(t: Recorder, whole: Made, part: Made) -> Tensor:
-    t.ledger.exchange(REDUCE_SCATTER, elements_of(whole.shape), whole.dtype)
+    t.ledger.remark(REDUCE_SCATTER, elements_of(whole.shape), whole.dtype)
     turned = t.empty(*whole)
     made = t.empty(*part)
     del turned  # dies here

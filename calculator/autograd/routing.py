@@ -17,7 +17,7 @@ def own_rows(x: Tensor, *shape: Size) -> Tensor:
     whole = Made(x.shape, x.dtype)
 
     def gathered(_: Gradients) -> Gradients:
-        t.ledger.exchange(ALL_GATHER, elements_of(whole.shape), whole.dtype)
+        t.ledger.remark(ALL_GATHER, elements_of(whole.shape), whole.dtype)
         return [t.empty(*whole)]
 
     return t.operation([x], shape, x.dtype, special=gathered)
@@ -25,17 +25,17 @@ def own_rows(x: Tensor, *shape: Size) -> Tensor:
 
 def all_rows(x: Tensor, *shape: Size) -> Tensor:
     """The rows of all GPUs; each copies its share of the gradient, which all of them have."""
-    x.tape.ledger.exchange(ALL_GATHER, elements_of(shape), x.dtype)
+    x.tape.ledger.remark(ALL_GATHER, elements_of(shape), x.dtype)
     return x.tape.operation([x], shape, x.dtype)
 
 
 def exchanged(x: Tensor, *shape: Size) -> Tensor:
     """The rows that this GPU gets for those that it sends (`all_to_all_single`), and back."""
     t = x.tape
-    t.ledger.exchange(ALL_TO_ALL, x.elements, x.dtype)
+    t.ledger.remark(ALL_TO_ALL, x.elements, x.dtype)
     out = t.operation([x], shape, x.dtype)
     if out.node is not None:
-        out.node.before = partial(t.ledger.exchange, ALL_TO_ALL, elements_of(shape), x.dtype)
+        out.node.before = partial(t.ledger.remark, ALL_TO_ALL, elements_of(shape), x.dtype)
     return out
 
 

@@ -26,6 +26,7 @@ from typing import Final
 
 from calculator.autograd.dtypes import UINT8, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.ledger import ALL_GATHER, REDUCE_SCATTER
 from calculator.autograd.sizes import Size, derived, divided, elements_of, padded_to, size
 from calculator.parts import Part
 
@@ -151,6 +152,7 @@ class Sharder:
         if unit.gathered is not None or unit.whole:
             return
         own = self._own(unit)
+        self.tape.ledger.remark(ALL_GATHER, unit.flat, unit.dtype)
         unit.gathered = self.tape.empty((unit.flat,), unit.dtype)
         del own  # dies here
 
@@ -196,6 +198,7 @@ class Sharder:
             return
         dtype = unit.reduced_format(self.shards)
         flat = self.tape.empty((unit.summed,), dtype)
+        self.tape.ledger.remark(REDUCE_SCATTER, unit.summed, dtype)
         *others, last = unit.trained
         for item in others:
             self._let_go(item)

@@ -24,7 +24,7 @@ from calculator.autograd.graph import (
     Tensor,
     Weight,
 )
-from calculator.autograd.ledger import PREVIOUS, TEMPORARIES, Kind, Ledger, Storage
+from calculator.autograd.ledger import MOVED, PREVIOUS, TEMPORARIES, Kind, Ledger, Storage
 from calculator.autograd.mode import Checkpointing, Costly, Mode
 from calculator.autograd.results import Results
 from calculator.autograd.sharding import Sharder
@@ -239,7 +239,7 @@ class Tape:
 
     def moved(self, tensor: Tensor) -> Tensor:
         """The tensor in RAM: no bytes, and the same history."""
-        self.ledger.move_out(tensor.elements, tensor.dtype)
+        self.ledger.remark(MOVED, tensor.elements, tensor.dtype)
         return self._of(tensor, self._static)
 
     def brought(self, tensor: Tensor) -> Tensor:

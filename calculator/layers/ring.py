@@ -96,11 +96,11 @@ class _Rotater:
     def send(self, both: Tensor) -> None:
         """Begin to receive those of the others."""
         if not self.at_once:
-            self.t.ledger.exchange(CONTEXT_ALL_TO_ALL, elements_of(self.shape), self.dtype)
+            self.t.ledger.remark(CONTEXT_ALL_TO_ALL, elements_of(self.shape), self.dtype)
             self.sent, self.buffer = both, self.joined()
         elif self.buffer is None:
             whole = (constant(self.t.mode.context), *self.shape)
-            self.t.ledger.exchange(CONTEXT_ALL_GATHER, elements_of(whole), self.dtype)
+            self.t.ledger.remark(CONTEXT_ALL_GATHER, elements_of(whole), self.dtype)
             self.sent, self.buffer = both, self.t.empty(whole, self.dtype)
 
     def received(self) -> Tensor:

@@ -12,7 +12,7 @@ from itertools import compress, pairwise
 from operator import itemgetter
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import Ledger, Mark, Move, PartEvent, part_events
+from calculator.autograd.ledger import ARRIVED, Ledger, Mark, Move, PartEvent, part_events
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.parts import Part, Phase
 from calculator.peaks.step import Step, windows
@@ -28,6 +28,8 @@ class Bytes:
     run: int | None = None
 
 
+# what happens to a tensor, its elements and format
+Note = tuple[str, Size, DType]
 # for each part, the events before each of its changes, and the changes
 ByPart = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
@@ -40,8 +42,8 @@ class Chunk:
     how many of all events had happened at each. `part_events` has for each part the events before
     each of its changes, and the changes as signed numbers of sizes; `net` is what is left at the
     end, as (part, size, how often). `repeats` says that this chunk and some before it, so many
-    together, are there once more for each left-out layer of a run, and names the run. The same
-    chunk may stand in several places.
+    together, are there once more for each left-out layer of a run, and names the run. `notes` are
+    what the ledger has of tensors. The same chunk may stand in several places.
     """
 
     phase: Phase
@@ -50,31 +52,20 @@ class Chunk:
     part_events: ByPart
     net: tuple[tuple[int, int, int], ...]
     repeats: tuple[int, int] | None = None
+    notes: tuple[Note, ...] = ()
 
 
 # events, their parts, and moves between parts; all that a chunk keeps of them
 Placed = tuple[tuple[int, ...], tuple[Part, ...], tuple[Move, ...]]
 Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...]]
-# a chunk, and the elements and format of a tensor of which something is noted in it
-Noted = tuple[int, Size, DType]
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recorded step; sizes are numbered from 1.
-
-    `arrivals` are the weights' gradients in the order in which they are complete: the chunk, the
-    elements, and their format. `moved` are tensors that go to RAM, and `exchanged` those that
-    several GPUs exchange, by the name of the collective, named in the same way. `outputs` are
-    what the model hands to the training loop.
-    """
+    """A recorded step; sizes are numbered from 1."""
 
     sizes: tuple[Bytes, ...]
     chunks: tuple[Chunk, ...]
-    arrivals: tuple[Noted, ...] = ()
-    moved: tuple[Noted, ...] = ()
-    exchanged: tuple[tuple[str, tuple[Noted, ...]], ...] = ()
-    outputs: tuple[Noted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +100,8 @@ def layout_of(ledger: Ledger, step: Step) -> Layout:
 def chunked(ledger: Ledger, step: Step) -> Trace:
     """The trace of a recorded step."""
     layout = layout_of(ledger, step)
-    order, chunks = chunks_of(ledger, step, layout)
-    arrivals = ((bisect_left(order, at) - 1, size, dtype) for at, size, dtype in ledger.arrivals)
-
-    def placed_in_chunks(noted: Sequence[Noted]) -> tuple[Noted, ...]:
-        return tuple((bisect_right(order, at) - 1, size, dtype) for at, size, dtype in noted)
-
-    moved = placed_in_chunks(ledger.moved)
-    exchanged = tuple((name, placed_in_chunks(each)) for name, each in ledger.exchanged.items())
-    outputs = placed_in_chunks(ledger.outputs)
-    return Trace(tuple(layout.sizes), tuple(chunks), tuple(arrivals), moved, exchanged, outputs)
+    _, chunks = chunks_of(ledger, step, layout)
+    return Trace(tuple(layout.sizes), tuple(chunks))
 
 
 def chunks_of(
@@ -131,7 +114,8 @@ def chunks_of(
     shapes: dict[Placed, Shaped] = {}
     phase = Phase.FORWARD
     late = sorted(layout.late)
-    for start, end in pairwise(order):
+    notes = _notes(ledger, order)
+    for number, (start, end) in enumerate(pairwise(order)):
         phase = layout.phases.get(start, phase)
         repeated = layout.repeats.get(end)
         count = repeated and (place[end] - place[repeated[0]], repeated[2])
@@ -140,8 +124,17 @@ def chunks_of(
         shape = shapes.get(placed)
         if shape is None:  # layers that behave alike have equal events
             shape = shapes[placed] = _shaped(*placed)
-        chunks.append(Chunk(phase, *shape, count))
+        chunks.append(Chunk(phase, *shape, count, tuple(notes[number])))
     return order, chunks
+
+
+def _notes(ledger: Ledger, order: Sequence[int]) -> list[list[Note]]:
+    """The notes in each chunk; a gradient is complete before a layer ends."""
+    found: list[list[Note]] = [[] for _ in order]
+    for at, what, size, dtype in ledger.notes:
+        bisect = bisect_left if what == ARRIVED else bisect_right
+        found[bisect(order, at) - 1].append((what, size, dtype))
+    return found
 
 
 def chunk_of(phase: Phase, events: Sequence[int], parts: Sequence[Part]) -> Chunk:
@@ -155,15 +148,20 @@ def _shaped(events: Sequence[int], parts: Sequence[Part], moves: Sequence[Move])
     return peaks, origins, by_part, _net(by_part)
 
 
-def bytes_in_order(
-    trace: Trace, noted: Sequence[Noted], numbers: Numbers, left_out: Sequence[int]
+def noted_bytes(
+    chunks: Sequence[Chunk], what: str, numbers: Numbers, left_out: Sequence[int]
 ) -> list[int]:
-    """Bytes of each tensor that was noted, those of left-out layers too, in order."""
-    by_chunk: list[list[int]] = [[] for _ in trace.chunks]
-    for place, size, dtype in noted:
-        by_chunk[place].append(number_of(size, numbers) * dtype.width)
+    """Bytes of each tensor to which this happens, those of left-out layers too, in order."""
+    by_chunk = [
+        [
+            number_of(size, numbers) * dtype.width
+            for name, size, dtype in chunk.notes
+            if name == what
+        ]
+        for chunk in chunks
+    ]
     found: list[int] = []
-    for number, chunk in enumerate(trace.chunks):
+    for number, chunk in enumerate(chunks):
         found += by_chunk[number]
         if chunk.repeats is not None:
             count, run = chunk.repeats

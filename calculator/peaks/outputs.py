@@ -8,7 +8,8 @@ numbers of a plan, 0 where nothing is held.
 from dataclasses import replace
 
 from calculator.allocator import round_block
-from calculator.peaks.chunks import bytes_in_order
+from calculator.autograd.ledger import HANDED
+from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import Loop, Plan
@@ -18,8 +19,8 @@ def output_bytes(prepared: Prepared) -> int:
     """Bytes of the logits, and in encoder-decoder models of the encoder's output."""
     if prepared.step.turns:  # a pipeline's last stage hands its outputs to the schedule
         return 0
-    trace = record(prepared.step)
-    found = bytes_in_order(trace, trace.outputs, prepared.numbers, prepared.left_out)
+    chunks = record(prepared.step).chunks
+    found = noted_bytes(chunks, HANDED, prepared.numbers, prepared.left_out)
     return sum(map(round_block, found))
 
 

@@ -227,7 +227,7 @@ def _numbered(passes: Passes, sizes: int, runs: int) -> Passes:
             found = known[id(one.part_events)] = tuple(map(moved, one.events)), by_part, net
         events, by_part, net = found
         repeats = one.repeats and (one.repeats[0], one.repeats[1] + runs)
-        return Chunk(one.phase, events, one.origins, by_part, net, repeats)
+        return Chunk(one.phase, events, one.origins, by_part, net, repeats, one.notes)
 
     def chunks(several: Chunks) -> Chunks:
         return tuple(map(chunk, several))

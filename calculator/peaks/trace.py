@@ -11,7 +11,7 @@ from calculator.allocator import round_block
 from calculator.autograd.dtypes import DType
 from calculator.autograd.mode import check_carried_out, watched
 from calculator.autograd.sizes import Numbers, Size, number_of
-from calculator.peaks.chunks import Trace, chunked
+from calculator.peaks.chunks import Chunk, Trace, chunked
 from calculator.peaks.passes import Passes, in_turn, record_passes, stages_of
 from calculator.peaks.step import Begun, Step, begin, finish, living
 
@@ -32,6 +32,23 @@ def record(step: Step) -> Trace:
         _note(step, asked, trace)
         check_carried_out(step.mode, asked)
     return trace
+
+
+def backward_of_stages(
+    step: Step, left_out: tuple[int, ...]
+) -> Iterator[tuple[tuple[Chunk, ...], tuple[int, ...]]]:
+    """Chunks with the first backward pass of each stage of a step, and what its runs leave out.
+
+    Without a pipeline the step is one stage.
+    """
+    if not step.turns:
+        yield record(step).chunks, left_out
+        return
+    runs = 0
+    for stage in stages_of(step):
+        own = sum(len(each) for _, each in stage.runs)
+        yield _passes(stage).first, left_out[runs : runs + own]
+        runs += own
 
 
 def _passes(stage: Step) -> Passes:

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Sequence
 
 from calculator.allocator import round_pinned
 from calculator.architecture import Architecture
+from calculator.autograd.ledger import MOVED
 from calculator.errors import InputError
 from calculator.models.registry import type_of
-from calculator.peaks.chunks import bytes_in_order
+from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import ActivationOffload, Attention, Checkpointing, Plan
@@ -28,8 +29,8 @@ def moved_inputs(prepared: Prepared, plan: Plan) -> Sequence[int]:
     """Bytes of each tensor that a micro-batch moves to RAM, and back."""
     if plan.activation_offload is ActivationOffload.NONE:
         return ()
-    trace = record(prepared.step)
-    return bytes_in_order(trace, trace.moved, prepared.numbers, prepared.left_out)
+    chunks = record(prepared.step).chunks
+    return noted_bytes(chunks, MOVED, prepared.numbers, prepared.left_out)
 
 
 def ram_of(sizes: Iterable[int], plan: Plan) -> int:

@@ -201,8 +201,6 @@ def _check_count(plan: Plan) -> None:
 def _check_beside(plan: Plan, architecture: Architecture) -> None:
     """Refuse options that are not counted with it."""
     left_out = {
-        "gpus": plan.gpus > 1,
-        "tensor_parallel": plan.tensor_parallel > 1,
         "expert_parallel": plan.expert_parallel > 1,
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,

@@ -16,8 +16,10 @@ are DTensors, to whose gradients PyTorch adds none in place.
 What is split is a DTensor, and so are the norms of split tokens. PyTorch's foreach and fused
 updates take no DTensors beside plain tensors: the optimizer has a group of parameters for each.
 
+With FSDP every GPU has a shard of its share: `fully_shard` on the other axis of the mesh.
+
 Source: tensor_parallel, torch (distributed/tensor/parallel/style.py, distributed/tensor/_api.py,
-distributed/tensor/_redistribute.py)
+distributed/tensor/_redistribute.py, distributed/tensor/parallel/ddp.py)
 """
 
 from dataclasses import dataclass, replace
@@ -108,6 +110,12 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
     if plan.sequence_parallel and plan.sequence_length % gpus:
         rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
         raise InputError("sequence_parallel", True, rule)
+    if plan.gpus > 1 and not plan.is_sharded:
+        rule = (
+            "DistributedDataParallel makes new parameters of split weights in every forward pass, "
+            "and the optimizer has the first ones: must be fsdp or zero2 beside tensor_parallel"
+        )
+        raise InputError("data_parallel", plan.data_parallel, rule)
     _check_beside(plan)
 
 
@@ -123,7 +131,6 @@ def _undivided(architecture: Architecture) -> list[str]:
 def _check_beside(plan: Plan) -> None:
     """Refuse options that are not counted with it."""
     left_out = {
-        "gpus": plan.gpus > 1,
         "lora": bool(plan.lora),
         "update_in_backward": plan.update_in_backward,
         "optimizer": plan.optimizer not in OPTIMIZERS,

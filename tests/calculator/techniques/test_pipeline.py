@@ -181,8 +181,6 @@ def test_the_curve_ends_as_the_report() -> None:
     [
         (LLAMA, {"pipeline_parallel": 33, "accumulation": 40}, "must be at most 32"),
         (LLAMA, {"pipeline_parallel": 11, "pipeline_stages": 3, **SEVERAL}, "must be at most 10"),
-        (LLAMA, {"gpus": 8}, "gpus = 2"),
-        (LLAMA, {"tensor_parallel": 2}, "tensor_parallel = 2"),
         (LLAMA, {"optimizer": "muon"}, "optimizer = muon"),
         (LLAMA, {"sharing_groups": 4}, "sharing_groups = 4"),
     ],

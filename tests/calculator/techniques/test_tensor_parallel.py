@@ -66,7 +66,6 @@ def test_one_of_two_heads_of_keys_is_seen_by_all_and_not_copied() -> None:
     [
         (LLAMA, {"tensor_parallel": 3}, "must divide the 32 heads and the 8 heads of keys"),
         (LLAMA, {"tensor_parallel": 16}, "must divide the 8 heads of keys and values$"),
-        (LLAMA, {"gpus": 8}, "gpus = 2"),
         (LLAMA, {"optimizer": "lion"}, "optimizer = lion"),
         (LLAMA, {"optimizer_bits": 8}, "optimizer_bits = 8"),
         (LLAMA, {"optimizer": "sgd", "update": "fused"}, "update = fused"),
@@ -77,6 +76,13 @@ def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=f"tensor_parallel = .*{rule}"):
         resolve(find_model(model), replace(PLAN, **options))
+
+
+def test_copies_of_split_weights_are_refused_and_shards_are_the_way_out() -> None:
+    # distributed/tensor/parallel/ddp.py makes an nn.Parameter of each after every forward pass
+    with pytest.raises(InputError, match="data_parallel = 'ddp': .*must be fsdp or zero2"):
+        resolve(find_model(LLAMA), replace(PLAN, gpus=8))
+    assert resolve(find_model(LLAMA), replace(PLAN, gpus=8, data_parallel="fsdp")).gpus == 2
 
 
 def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
