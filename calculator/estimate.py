@@ -344,6 +344,6 @@ def update_memory(static: Statics, prepared: Prepared, plan: Plan) -> Memory:
     if plan.loop is not Loop.TRAINER:
         inputs += output_bytes(prepared)
     gradients = static.gradients + static.buckets
-    if plan.gpus > 1 and plan.data_parallel is DataParallel.DDP_VIEW:
+    if plan.replicas > 1 and plan.data_parallel is DataParallel.DDP_VIEW:
         gradients = static.buckets
     return Memory(static.weights, gradients, static.optimizer, inputs, static.update)

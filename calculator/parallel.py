@@ -51,7 +51,7 @@ Exchanged = Iterator[tuple[str, tuple[int, ...]]]
 
 def _of_gradients(architecture: Architecture, prepared: Prepared, plan: Plan) -> Exchanged:
     """Those of replicas with whole models; of shards they are recorded."""
-    if plan.gpus > 1 and not plan.is_sharded:
+    if plan.replicas > 1 and not plan.is_sharded:
         yield ALL_REDUCE, _buckets(prepared)
         if plan.shares_states:
             yield BROADCAST, _sent(parameter_tensors(architecture, plan), plan)
@@ -75,7 +75,7 @@ def _buckets(prepared: Prepared) -> tuple[int, ...]:
 
 def bucket_bytes(prepared: Prepared, plan: Plan) -> int:
     """Bytes of DDP's buckets, which live from step to step."""
-    if plan.gpus == 1 or plan.is_sharded:
+    if plan.replicas == 1 or plan.is_sharded:
         return 0
     return sum(map(round_block, _buckets(prepared)))
 
@@ -94,7 +94,8 @@ def shard_statics(
     The gradients of a unit are one flat tensor.
     """
     shards = [
-        replace(each, shape=sharded_shape(each.shape, plan.gpus, each.packed)) for each in tensors
+        replace(each, shape=sharded_shape(each.shape, plan.replicas, each.packed))
+        for each in tensors
     ]
     buffers = buffer_bytes(architecture, plan)
     static = statics(shards, buffers, plan)
@@ -103,7 +104,7 @@ def shard_statics(
     units = [unit for model in models for unit in flat_units(model, numbers, mode_of(plan))]
     if plan.cpu_offload:
         return in_ram(static, shards, buffers, _gatherings(units, plan), units, plan)
-    gradients = sum(round_block(each.gradients // plan.gpus) for each in units)
+    gradients = sum(round_block(each.gradients // plan.replicas) for each in units)
     return replace(static, gradients=gradients)
 
 
@@ -116,7 +117,7 @@ def share_of_states(static: Statics, tensors: Sequence[ParameterTensor], plan: P
 
 def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[ParameterTensor]]:
     """The tensors that each GPU updates: of all that the optimizer is given."""
-    return parts_of([item for item in tensors if item.trained or not plan.lora], plan.gpus)
+    return parts_of([item for item in tensors if item.trained or not plan.lora], plan.replicas)
 
 
 def _sent(tensors: Sequence[ParameterTensor], plan: Plan) -> tuple[int, ...]:
@@ -152,7 +153,7 @@ def parallel_notes(
         yield expert_note(architecture, plan, most)
     if plan.is_sharded:
         yield from _shard_notes(architecture, plan)
-    elif plan.gpus > 1:
+    elif plan.replicas > 1:
         yield _replica_note(architecture, part, plan)
     said = [
         f"{each.name.replace('_', '-')} in {len(each.sizes):,} calls, {format_bytes(each.total)}"
@@ -166,7 +167,7 @@ def parallel_notes(
 
 def _replica_note(architecture: Architecture, part: Architecture, plan: Plan) -> str:
     """A note on DDP: who holds what."""
-    what = "its share of the model" if plan.all_gpus > plan.gpus else "the whole model"
+    what = "its share of the model" if plan.all_gpus > plan.replicas else "the whole model"
     holds = f"Each of {plan.all_gpus:,} GPUs holds {what}"
     size = format_bytes(bucket_bytes(prepare(part, plan), plan))
     filled = f"{size} of buckets for gradients"
@@ -185,8 +186,8 @@ def _replica_note(architecture: Architecture, part: Architecture, plan: Plan) ->
 def _shard_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
     """Notes on FSDP: who holds what, and what does not divide evenly."""
     yield (
-        f"Each of {plan.gpus:,} GPUs holds a shard of every weight. fully_shard is counted on each "
-        "layer and on the model, with its defaults; figures are those of the first GPU."
+        f"Each of {plan.replicas:,} GPUs holds a shard of every weight. fully_shard is counted on "
+        "each layer and on the model, with its defaults; figures are those of the first GPU."
     )
     if plan.data_parallel is DataParallel.ZERO2:
         yield (
@@ -212,12 +213,12 @@ def _shard_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
 def _uneven_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
     """A note where GPUs do not divide the rows of some weights."""
     tensors = parameter_tensors(architecture, plan)
-    odd = [each for each in tensors if each.shape[0] % plan.gpus]
+    odd = [each for each in tensors if each.shape[0] % plan.replicas]
     if odd:
         example = odd[0].shape[0]
         yield (
             f"{sum(each.copies for each in odd):,} of {sum(each.copies for each in tensors):,} "
-            f"weights have rows that {plan.gpus:,} GPUs do not divide evenly (one has "
+            f"weights have rows that {plan.replicas:,} GPUs do not divide evenly (one has "
             f"{example:,}): the last GPUs hold fewer, and each shard is padded to the first's size."
         )
 

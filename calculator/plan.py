@@ -605,12 +605,12 @@ class Plan:
     @property
     def is_sharded(self) -> bool:
         """True if each GPU holds a shard of the weights, their gradients and states."""
-        return self.gpus > 1 and self.data_parallel in (DataParallel.FSDP, DataParallel.ZERO2)
+        return self.replicas > 1 and self.data_parallel in (DataParallel.FSDP, DataParallel.ZERO2)
 
     @property
     def shares_states(self) -> bool:
         """True if each GPU holds a copy of the weights, and the states of some of them."""
-        return self.gpus > 1 and self.data_parallel is DataParallel.ZERO1
+        return self.replicas > 1 and self.data_parallel is DataParallel.ZERO1
 
     @property
     def divides_layers(self) -> bool:
@@ -618,10 +618,22 @@ class Plan:
         return self.tensor_parallel > 1 or self.expert_parallel > 1
 
     @property
+    def sharing_gpus(self) -> int:
+        """GPUs among which a model is divided: by stages, shares of layers, and experts."""
+        return self.tensor_parallel * self.expert_parallel * self.pipeline_parallel
+
+    @property
+    def replicas(self) -> int:
+        """GPUs that each read sequences, or parts of some, of their own, with one part of a model.
+
+        The number of all GPUs is a multiple of those that share a model, or left out.
+        """
+        return max(1, self.gpus // self.sharing_gpus)
+
+    @property
     def all_gpus(self) -> int:
         """GPUs that train the model, each with one process."""
-        layers = self.tensor_parallel * self.expert_parallel * self.pipeline_parallel
-        return self.gpus * layers
+        return self.replicas * self.sharing_gpus
 
     @property
     def own_stages(self) -> int:

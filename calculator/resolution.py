@@ -53,7 +53,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     Raises:
         InputError: if the model does not support a value.
     """
-    plan = _apart(plan)
+    plan = _counted(plan)
     _check_lengths(architecture, plan)
     _check_attention(architecture, plan)
     _check_checkpointing(architecture, plan)
@@ -112,23 +112,23 @@ def own_task(architecture: Architecture) -> Task:
     return named if named in kind.heads else kind.own_task
 
 
-def _apart(plan: Plan) -> Plan:
-    """The plan with the number of replicas as its GPUs, where the number of all GPUs is given.
+def _counted(plan: Plan) -> Plan:
+    """The plan with the number of all its GPUs, which is the product of its axes where left out.
 
     Raises:
-        InputError: for a number of GPUs that is no multiple of those.
+        InputError: for a number of GPUs that is no multiple of those that share a model.
     """
-    dividing = plan.all_gpus // plan.gpus
-    # experts are counted on GPUs that read one micro-batch, not on those that read their own
-    if plan.gpus == 1 or dividing == 1 or plan.expert_parallel > 1:
+    if plan.expert_parallel > 1:  # counted on GPUs that read one micro-batch, not on their own
         return plan
-    if plan.gpus % dividing:
+    if plan.gpus == 1:
+        return plan.but(gpus=plan.sharing_gpus * plan.context_parallel)
+    if plan.gpus % plan.sharing_gpus:
         rule = (
-            f"{dividing:,} GPUs share the model: must be a multiple of {dividing:,}; without it, "
-            "it is their product"
+            f"{plan.sharing_gpus:,} GPUs share the model: must be a multiple of "
+            f"{plan.sharing_gpus:,}; without it, it is their product"
         )
         raise InputError("gpus", plan.gpus, rule)
-    return plan.but(gpus=plan.gpus // dividing)
+    return plan
 
 
 def _half_format(plan: Plan) -> HalfFormat:

@@ -195,7 +195,7 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
 def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     """Copies of the gradients that are summed over GPUs: of all, or of one tensor after another."""
-    summed = [each for each in tensors if each.is_summed]
+    summed = [each for each in tensors if each.is_summed and not plan.is_sharded]
     if plan.update is Update.LOOP:
         summed = [replace(each, copies=1) for each in summed[:1]]
     return tensors_bytes(summed, plan.trained_bytes)

@@ -49,7 +49,9 @@ REASONS: Final = {
         "Llama, pipeline of 2 stages, 4 copies",
         "States of 16-bit weights in shards, gradients not (ZeRO-1), beside a pipeline",
         {
-            **{"pipeline_parallel": "2", "pipeline_schedule": "1f1b", "gpus": "4"},
+            "pipeline_parallel": "2",
+            "pipeline_schedule": "1f1b",
+            "gpus": "4",
             "data_parallel": "zero1",
         },
         "precision",

@@ -135,7 +135,7 @@ def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
         case "sharing_groups":
             return plan.sharing_groups < architecture.shared_layers
         case "data_parallel":
-            return plan.gpus > 1 and plan.data_parallel is not DataParallel.DDP
+            return plan.replicas > 1 and plan.data_parallel is not DataParallel.DDP
         case "tensor_parallel" | "expert_parallel" | "context_parallel" | "pipeline_parallel":
             return int(getattr(plan, field)) > 1
         case (

@@ -71,7 +71,7 @@ class Pipelined(Generic[Sent]):
                 self.forward(each)
             else:
                 self.backward(each)
-        for stage in self.stages:
+        for stage in reversed(self.stages):  # in the order in which their last passes end
             stage.reduce()
 
     def forward(self, each: Pass) -> None:

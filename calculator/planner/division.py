@@ -40,14 +40,14 @@ def most_parts(gpus: int, length: int, most: int = MOST_TURNS) -> int:
 
 def _views(plan: Plan) -> Plan | None:
     """Gradients as views of their buckets, which PyTorch has after a single pass."""
-    if plan.gpus == 1 or plan.data_parallel is not DataParallel.DDP or plan.accumulation > 1:
+    if plan.replicas == 1 or plan.data_parallel is not DataParallel.DDP or plan.accumulation > 1:
         return None
     return plan.but(data_parallel=DataParallel.DDP_VIEW)
 
 
 def _shared_states(plan: Plan) -> Plan | None:
     """The states of some weights on each GPU, where each has a copy of all."""
-    if plan.gpus == 1 or plan.data_parallel not in COPIES:
+    if plan.replicas == 1 or plan.data_parallel not in COPIES:
         return None
     return plan.but(data_parallel=DataParallel.ZERO1)
 
@@ -56,7 +56,7 @@ def _shards(way: DataParallel) -> Callable[[Plan], Plan | None]:
     """Shards in the place of copies; FSDP has a mixed precision of its own for autocast."""
 
     def apply(plan: Plan) -> Plan | None:
-        if plan.gpus == 1 or plan.data_parallel is way:
+        if plan.replicas == 1 or plan.data_parallel is way:
             return None
         precision = Precision.MIXED if plan.precision is Precision.AMP else plan.precision
         return plan.but(data_parallel=way, precision=precision)
@@ -66,7 +66,7 @@ def _shards(way: DataParallel) -> Callable[[Plan], Plan | None]:
 
 def _parts(plan: Plan) -> Plan | None:
     """Sequences divided among as many GPUs as can."""
-    before, parts = plan.context_parallel, most_parts(plan.gpus, plan.sequence_length)
+    before, parts = plan.context_parallel, most_parts(plan.replicas, plan.sequence_length)
     if parts % before or parts == before:
         return None
     return accumulated(plan.but(context_parallel=parts), parts // before)
@@ -87,36 +87,36 @@ def _fewer_parts(share: int) -> Callable[[Plan], Plan | None]:
 
 def _has_copies(plan: Plan) -> bool:
     """True if each of several GPUs has a copy of the weights, and reads sequences of its own."""
-    return plan.gpus > 1 and plan.context_parallel == 1 and not plan.is_sharded
+    return plan.replicas > 1 and plan.context_parallel == 1 and not plan.is_sharded
 
 
 def _one_micro_batch(plan: Plan, **values: object) -> Plan | None:
     """All GPUs compute one micro-batch together, and as many more of them after one another."""
-    return accumulated(plan, plan.gpus, gpus=1, data_parallel=DataParallel.DDP, **values)
+    return accumulated(plan, plan.replicas, gpus=1, data_parallel=DataParallel.DDP, **values)
 
 
 def _layers(plan: Plan) -> Plan | None:
     """A share of every layer on each GPU, and of the tokens between the products if they divide."""
-    if not _has_copies(plan) or plan.gpus > MOST_IN_A_MACHINE:
+    if not _has_copies(plan) or plan.replicas > MOST_IN_A_MACHINE:
         return None
-    even = plan.sequence_length % plan.gpus == 0
-    return _one_micro_batch(plan, tensor_parallel=plan.gpus, sequence_parallel=even)
+    even = plan.sequence_length % plan.replicas == 0
+    return _one_micro_batch(plan, tensor_parallel=plan.replicas, sequence_parallel=even)
 
 
 def _experts(plan: Plan) -> Plan | None:
     """A share of the experts on each GPU."""
     if not _has_copies(plan):
         return None
-    return _one_micro_batch(plan, expert_parallel=plan.gpus)
+    return _one_micro_batch(plan, expert_parallel=plan.replicas)
 
 
 def _stages(plan: Plan) -> Plan | None:
     """Consecutive layers on each GPU."""
-    if not _has_copies(plan) or plan.accumulation * plan.gpus > MOST_MICRO_BATCHES:
+    if not _has_copies(plan) or plan.accumulation * plan.replicas > MOST_MICRO_BATCHES:
         return None
     schedule = PipelineSchedule.ONE_FORWARD_ONE_BACKWARD
     return _one_micro_batch(
-        plan, pipeline_parallel=plan.gpus, pipeline_schedule=schedule, pipeline_stages=None
+        plan, pipeline_parallel=plan.replicas, pipeline_schedule=schedule, pipeline_stages=None
     )
 
 

@@ -100,8 +100,8 @@ def _tries(
 
 def _worlds(plan: Plan) -> list[int]:
     """Numbers of GPUs to try: those of the plan too, unless they share its step already."""
-    least_gpus = plan.gpus + 1 if plan.is_sharded else max(2, plan.gpus)
-    return sorted({gpus for gpus in (*WORLDS, plan.gpus) if gpus >= least_gpus})
+    least_gpus = plan.all_gpus + 1 if plan.is_sharded else max(2, plan.all_gpus)
+    return sorted({gpus for gpus in (*WORLDS, plan.all_gpus) if gpus >= least_gpus})
 
 
 def _in_words(changes: tuple[str, ...]) -> str:

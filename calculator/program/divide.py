@@ -15,7 +15,7 @@ def seed_groups(plan: Plan) -> Piece:
     if plan.context_parallel == 1:
         return Piece()
     rank = "0"
-    if plan.context_parallel < plan.gpus:
+    if plan.context_parallel < plan.replicas:
         rank = f"torch.distributed.get_rank() // {plan.context_parallel}"
     lines = ("# GPUs that divide sequences read the same ones.", f"torch.manual_seed({rank})")
     return Piece(lines, (TORCH,))
@@ -28,7 +28,7 @@ def divide_batch(plan: Plan) -> Piece:
     """
     if plan.context_parallel == 1:
         return Piece()
-    data, context = plan.gpus // plan.context_parallel, plan.context_parallel
+    data, context = plan.replicas // plan.context_parallel, plan.context_parallel
     shape = ['"cuda"', f"({data}, {context})", 'mesh_dim_names=("data", "context")']
     lines = [
         "# Labels are shifted, and places numbered, before the sequences are divided.",

@@ -42,7 +42,7 @@ def launch_words(plan: Plan) -> str:
 
 def wrap(plan: Plan) -> Piece:
     """DistributedDataParallel around the model."""
-    if plan.gpus == 1 or plan.is_sharded:
+    if plan.replicas == 1 or plan.is_sharded:
         return Piece()
     view = plan.data_parallel is DataParallel.DDP_VIEW
     words = ", gradient_as_bucket_view=True" if view else ""
@@ -94,7 +94,7 @@ def kernel_context(
 
 def _reduces(plan: Plan) -> bool:
     """True if gradients are reduced after the last micro-step only, which has to be said."""
-    return plan.gpus > 1 and not plan.is_sharded
+    return plan.replicas > 1 and not plan.is_sharded
 
 
 def _micro_steps(plan: Plan) -> list[str]:

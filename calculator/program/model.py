@@ -85,7 +85,7 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
         pieces.append(_share(plan))
     if plan.freeze:
         pieces.append(_freeze(plan))
-    moves_later = trainer or plan.is_sharded or plan.all_gpus > plan.gpus
+    moves_later = trainer or plan.is_sharded or plan.all_gpus > plan.replicas
     if not moves_later and plan.quantization is BaseBits.NONE:
         pieces.append(Piece(('model.to("cuda")',)))
     if not trainer:

@@ -73,7 +73,7 @@ def train_with_trainer(architecture: Architecture, plan: Plan) -> Piece:
         options = ", ".join(_as_item(option) for option in optimizer_options(plan))
         lines = (f"optimizer = ({name}, {{{options}}})",)
         given.append("optimizer_cls_and_kwargs=optimizer")
-    samples = plan.batch_size * plan.accumulation * plan.gpus * STEPS
+    samples = plan.batch_size * plan.accumulation * plan.replicas * STEPS
     train, more = kernel_context(architecture, plan, ["trainer.train()"])
     lines = (
         *lines,

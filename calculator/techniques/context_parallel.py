@@ -36,8 +36,8 @@ def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
         InputError: naming the option and the rule.
     """
     parts = plan.context_parallel
-    if plan.gpus % parts:
-        rule = f"must divide the {plan.gpus:,} GPUs; set gpus to {parts:,}, or a multiple"
+    if plan.replicas % parts:
+        rule = f"must divide the {plan.replicas:,} GPUs; set gpus to {parts:,}, or a multiple"
         raise InputError("context_parallel", parts, rule)
     if parts > MOST_TURNS:
         raise InputError("context_parallel", parts, f"must be at most {MOST_TURNS}")
@@ -71,7 +71,7 @@ def _check_beside(plan: Plan) -> None:
 def context_note(plan: Plan) -> str:
     """Sentences on what each GPU has of a sequence."""
     parts, length = plan.context_parallel, plan.sequence_length
-    groups = plan.gpus // parts
+    groups = plan.replicas // parts
     shared = "All GPUs" if groups == 1 else f"In each of {groups:,} groups, {parts:,} GPUs"
     place = place_of(parts)
     return (

@@ -47,8 +47,8 @@ def in_ram(
     """The same with all shards in RAM: units that a micro-step gathers come from there."""
     wider = 2 if plan.precision is Precision.MIXED else 1  # than what is gathered
     trained = [each for each in shards if each.trained]
-    to_gpu = sum(each.weights // plan.gpus * wider for each in gathered)
-    to_ram = sum(each.gradients // plan.gpus for each in reduced)
+    to_gpu = sum(each.weights // plan.replicas * wider for each in gathered)
+    to_ram = sum(each.gradients // plan.replicas for each in reduced)
     return Statics(
         weights=buffers,
         gradients=0,

@@ -70,7 +70,7 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
     Raises:
         InputError: naming the option and the rule.
     """
-    if plan.gpus == 1:
+    if plan.replicas == 1:
         if plan.data_parallel is not DataParallel.DDP:
             rule = "one GPU has nothing to share: must be ddp, or gpus at least 2"
             raise InputError("data_parallel", plan.data_parallel, rule)

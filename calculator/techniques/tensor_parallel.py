@@ -30,7 +30,7 @@ from calculator.errors import InputError
 from calculator.layers.basic import Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.layer import Layer, parameters_of
-from calculator.models.decoder import Decoder
+from calculator.models.decoder import HIDDEN, Decoder
 from calculator.models.registry import build, type_of
 from calculator.plan import (
     Optimizer,
@@ -59,7 +59,7 @@ class TensorParallel:
                 layer.split = Split.SCATTERED if self.in_parts else Split.ROWS
             case Projection(name=name) if name in COLUMNS:
                 layer.split = None if self.in_parts else Split.COLUMNS
-            case RMSNorm() if self.in_parts:
+            case RMSNorm(width=width) if self.in_parts and width is HIDDEN:  # not those of heads
                 layer.weight.is_summed = True
             case DecoderBlock() | Decoder():
                 layer.in_parts = self.in_parts
@@ -110,7 +110,7 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
     if plan.sequence_parallel and plan.sequence_length % gpus:
         rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
         raise InputError("sequence_parallel", True, rule)
-    if plan.gpus > 1 and not plan.is_sharded:
+    if plan.replicas > 1 and not plan.is_sharded:
         rule = (
             "DistributedDataParallel makes new parameters of split weights in every forward pass, "
             "and the optimizer has the first ones: must be fsdp or zero2 beside tensor_parallel"
@@ -142,7 +142,12 @@ def _check_beside(plan: Plan) -> None:
 
 
 def reads_of(plan: Plan) -> int:
-    """Operations of an update that read a gradient; for each, its parts are summed again."""
+    """Operations of an update that read a gradient; for each, its parts are summed again.
+
+    Shards are made of gradients that were summed before.
+    """
+    if plan.is_sharded:
+        return plan.accumulation
     adam = plan.optimizer is Optimizer.ADAM
     return 3 if adam and plan.update is not Update.FUSED else 1
 

@@ -82,7 +82,7 @@ def test_copies_of_split_weights_are_refused_and_shards_are_the_way_out() -> Non
     # distributed/tensor/parallel/ddp.py makes an nn.Parameter of each after every forward pass
     with pytest.raises(InputError, match="data_parallel = 'ddp': .*must be fsdp or zero2"):
         resolve(find_model(LLAMA), replace(PLAN, gpus=8))
-    assert resolve(find_model(LLAMA), replace(PLAN, gpus=8, data_parallel="fsdp")).gpus == 2
+    assert resolve(find_model(LLAMA), replace(PLAN, gpus=8, data_parallel="fsdp")).replicas == 2
 
 
 def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
