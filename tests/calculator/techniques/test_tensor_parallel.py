@@ -80,7 +80,7 @@ def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
 
 def test_copies_of_split_weights_are_refused_and_shards_are_the_way_out() -> None:
     # distributed/tensor/parallel/ddp.py makes an nn.Parameter of each after every forward pass
-    with pytest.raises(InputError, match="data_parallel = 'ddp': .*must be fsdp or zero2"):
+    with pytest.raises(InputError, match=r"data_parallel = 'ddp': .*must be fsdp or zero2"):
         resolve(find_model(LLAMA), replace(PLAN, gpus=8))
     assert resolve(find_model(LLAMA), replace(PLAN, gpus=8, data_parallel="fsdp")).replicas == 2
 
