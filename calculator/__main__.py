@@ -27,6 +27,7 @@ from calculator.planner.verdict import (
     fit_as_json,
     verdict_as_json,
 )
+from calculator.presets import plan_with
 from calculator.program.write import Form, write_program
 from calculator.report import Memory, Report
 from calculator.reserved import simulated
@@ -164,7 +165,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_estimate(arguments: argparse.Namespace) -> int:
     """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
-    model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
+    model = _architecture(arguments.model, arguments)
+    plan = plan_from(arguments, model)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     report = _answered(model, plan)
     if arguments.command == "fit":
@@ -189,12 +191,13 @@ def _answered(architecture: Architecture, plan: Plan) -> Report:
 def _print_program(arguments: argparse.Namespace) -> None:
     """Print the program of a plan."""
     origin, form = origin_named(arguments.model, arguments.offline), Form(arguments.form)
-    print(write_program(origin, plan_from(arguments), form), end="")
+    print(write_program(origin, plan_from(arguments, origin.architecture), form), end="")
 
 
 def _print_explanation(arguments: argparse.Namespace) -> None:
     """Print what an out-of-memory message means."""
-    model, plan = _architecture(arguments.model, arguments), plan_from(arguments)
+    model = _architecture(arguments.model, arguments)
+    plan = plan_from(arguments, model)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     print(describe_message(model, plan, gpu, read_text(arguments.message)))
 
@@ -216,10 +219,10 @@ def _print_comparison(arguments: argparse.Namespace, changes: list[str]) -> int:
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     given, changed = given_options(arguments), given_options(second)
     reports = [
-        _answered(_architecture(model, arguments), Plan.parse(options).on(gpu or TODAY))
+        _answered(model, plan_with(model, gpu or TODAY, options))
         for model, options in (
-            (arguments.model, given),
-            (second.model or arguments.model, {**given, **changed}),
+            (_architecture(arguments.model, arguments), given),
+            (_architecture(second.model or arguments.model, arguments), {**given, **changed}),
         )
     ]
     write = comparison_as_json if arguments.json else describe_comparison
@@ -236,9 +239,8 @@ def _changes_parser() -> OneLineParser:
 
 def _print_curve(arguments: argparse.Namespace) -> None:
     """Print a step's points, as CSV or as JSON."""
-    found = curve(
-        _architecture(arguments.model, arguments), plan_from(arguments), _points(arguments.points)
-    )
+    model = _architecture(arguments.model, arguments)
+    found = curve(model, plan_from(arguments, model), _points(arguments.points))
     print(json.dumps(found.as_json()) if arguments.json else found.as_csv())
 
 

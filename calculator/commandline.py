@@ -4,15 +4,23 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import replace
 
-from calculator.cards import find_card
+from calculator.architecture import Architecture
+from calculator.cards import TODAY, find_card
 from calculator.elsewhere import flags_of
 from calculator.groups import grouped, names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
+from calculator.presets import FIELD, Preset, plan_with
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Every option of `Plan`, in groups, with the names that other libraries have for it."""
+    parser.add_argument(
+        f"--{FIELD}",
+        metavar="CHOICE",
+        help="the options that tutorials set, under those that are given: "
+        + ", ".join(f"{preset} ({preset.words})" for preset in Preset),
+    )
     for title, options in grouped(Plan.options()):
         add_options(parser.add_argument_group(title), map(_named, options))
 
@@ -41,20 +49,20 @@ def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -
             parser.add_argument(*flags, dest=option.field, metavar=metavar, help=words)
 
 
-def plan_from(arguments: argparse.Namespace) -> Plan:
+def plan_from(arguments: argparse.Namespace, architecture: Architecture) -> Plan:
     """The plan that the command line asks for, on the card that it names.
 
     Raises:
         InputError: if an option does not accept its value.
     """
-    plan = Plan.parse(given_options(arguments))
     name = getattr(arguments, "gpu", None)
-    return plan if name is None else plan.on(find_card(name))
+    card = TODAY if name is None else find_card(name)
+    return plan_with(architecture, card, given_options(arguments))
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, object]:
-    """The plan's options that the command line names, with their values."""
-    return options_in(arguments, Plan.options())
+    """The preset and the plan's options that the command line names, with their values."""
+    return options_in(arguments, (FIELD, *Plan.options()))
 
 
 def options_in(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, object]:

@@ -178,6 +178,10 @@ SOURCES: Final[dict[str, Source]] = {
         "Hugging Face. PEFT: Parameter-Efficient Fine-Tuning",
         "https://github.com/huggingface/peft",
     ),
+    "unsloth": Source(
+        "Unsloth documentation: fine-tuning guide and notebooks",
+        "https://docs.unsloth.ai/get-started/fine-tuning-llms-guide",
+    ),
     "offload": Source(
         "Ren et al., 2021. ZeRO-Offload: Democratizing Billion-Scale Model Training",
         "https://arxiv.org/abs/2101.06840",

@@ -28,11 +28,9 @@ from calculator.planner.change import (
     setting,
 )
 from calculator.planner.division import DIVISIONS
+from calculator.presets import USUAL_RANK
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
-
-USUAL_RANK: Final = 16
-
 
 _HALF: Final = setting(precision=Precision.HALF)
 

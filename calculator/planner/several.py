@@ -18,8 +18,8 @@ from calculator.plan import (
     Plan,
     Precision,
 )
-from calculator.planner.changes import USUAL_RANK
 from calculator.planner.need import Need, need_on
+from calculator.presets import USUAL_RANK
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
 

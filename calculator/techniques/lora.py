@@ -115,10 +115,9 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
     """
     if not model.counted:
         raise InputError("lora", family, "needs a model that transformers has a class of")
-    fused = model.fused_experts
-    names = sorted({name for name in linear_names(model) if name not in fused})
+    names = _plain_names(model)
     if asked is not None and asked.lower() == ALL_LINEAR:
-        if fused:
+        if model.fused_experts:
             rule = f"peft adapts experts too, which is not counted: must be of: {', '.join(names)}"
             raise InputError("lora_targets", asked, rule)
         return ALL_LINEAR
@@ -131,6 +130,16 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
             rule = f"must be {ALL_LINEAR} or end names of linear layers: {', '.join(names)}"
             raise InputError("lora_targets", target, rule)
     return ",".join(targets)
+
+
+def adaptable(model: Model) -> str:
+    """All linear layers, by name where `all-linear` would mean experts that peft fuses."""
+    return ",".join(_plain_names(model)) if model.fused_experts else ALL_LINEAR
+
+
+def _plain_names(model: Model) -> list[str]:
+    """Names of the linear layers outside of experts."""
+    return sorted({name for name in linear_names(model) if name not in model.fused_experts})
 
 
 def check_trained(plan: Plan) -> None:

@@ -16,7 +16,7 @@ from tests.calculator.plans import Case, cases, examples
 def parsed(words: list[str]) -> Plan:
     parser = argparse.ArgumentParser()
     add_plan_options(parser)
-    return plan_from(parser.parse_args(words))
+    return plan_from(parser.parse_args(words), MODELS["gpt2-s"])
 
 
 def test_every_option_is_on_the_command_line() -> None:
@@ -61,7 +61,7 @@ def test_the_command_of_a_plan_gives_it_back(case: Case) -> None:
     assert start == ["python", "-m", "calculator", "estimate"]
     arguments = build_parser().parse_args(shlex.split(command)[3:])
     assert arguments.model == model == case.architecture.name
-    assert plan_from(arguments) == case.plan
+    assert plan_from(arguments, case.architecture) == case.plan
 
 
 def test_a_path_with_a_space_stays_one_word() -> None:

@@ -223,7 +223,8 @@ MEASURED = {
 
 def report_of(words: str) -> Report:
     arguments = build_parser().parse_args(["estimate", *words.split()])
-    return estimate(find_model(arguments.model), plan_from(arguments))
+    model = find_model(arguments.model)
+    return estimate(model, plan_from(arguments, model))
 
 
 @pytest.mark.parametrize(("words", "measured"), MEASURED.items())

@@ -70,7 +70,8 @@ def test_the_address_of_a_state_gives_the_same_answer(case: Case) -> None:
 def test_the_command_shown_gives_the_same_report(case: Case) -> None:
     value = answer(params(case))
     arguments = build_parser().parse_args(shlex.split(value["command"])[3:])
-    report = estimate(MODELS[arguments.model], plan_from(arguments))
+    model = MODELS[arguments.model]
+    report = estimate(model, plan_from(arguments, model))
     assert {**report.as_json(), "gpu": None} == {**value["report"], "gpu": None}
     assert report.gpu.total == value["report"]["gpu"]["peak"]
 

@@ -15,8 +15,8 @@ from calculator.catalog import GPUS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.changes import USUAL_RANK
 from calculator.planner.need import Verdict, need_of
+from calculator.presets import USUAL_RANK
 from calculator.report import Report
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count

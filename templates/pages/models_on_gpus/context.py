@@ -15,9 +15,9 @@ from calculator.estimate import estimate
 from calculator.page.states import chosen
 from calculator.plan import Plan, Precision
 from calculator.planner.change import Cost
-from calculator.planner.changes import USUAL_RANK
 from calculator.planner.fit import Proposal, least_changes
 from calculator.planner.need import Verdict, need_of
+from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count

@@ -1,0 +1,79 @@
+"""Presets: what tutorials set, by card and model, and what gives way to other choices."""
+
+import pytest
+
+from calculator.__main__ import main
+from calculator.cards import CARDS
+from calculator.catalog import find_model
+from calculator.errors import InputError
+from calculator.plan import Plan
+from calculator.presets import Preset, plan_with
+from calculator.resolution import resolve
+
+QWEN, EXPERTS = find_model("Qwen/Qwen3-4B"), find_model("Qwen/Qwen3-30B-A3B")
+T4, ADA = CARDS["t4"], CARDS["rtx-4090"]
+
+
+def resolved(card: str = "rtx-4090", model: str = "Qwen/Qwen3-4B", **given: object) -> Plan:
+    architecture = find_model(model)
+    return resolve(architecture, plan_with(architecture, CARDS[card], given))
+
+
+def test_qlora_is_what_a_tutorial_types() -> None:
+    # Unsloth: r=16, all linear layers, adamw_8bit, checkpointing; peft: nf4, double quantization
+    typed = {
+        "precision": "half",
+        "lora": 16,
+        "lora_targets": "all-linear",
+        "quantization": "nf4-double",
+        "optimizer": "adamw_8bit",
+        "checkpointing": "full",
+    }
+    assert plan_with(QWEN, ADA, {"preset": "qlora"}) == Plan.parse(typed).on(ADA)
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_a_card_without_bf16_computes_in_fp16(preset: Preset) -> None:
+    assert (resolved("t4", preset=preset).format, resolved(preset=preset).format) == (
+        "fp16",
+        "bf16",
+    )
+
+
+def test_full_training_in_fp16_scales_its_loss() -> None:
+    assert resolved("t4", preset="full").gradient_scaler
+    assert not resolved("rtx-4090", preset="full").gradient_scaler
+
+
+def test_adapters_leave_out_experts_that_peft_fuses() -> None:
+    # the linear layers of transformers' Qwen3MoeAttention
+    targets = plan_with(EXPERTS, ADA, {"preset": "lora"}).lora_targets
+    assert set(targets.split(",")) == {"q_proj", "k_proj", "v_proj", "o_proj"}
+
+
+def test_what_is_given_goes_before_the_preset() -> None:
+    plan = plan_with(QWEN, ADA, {"preset": "lora", "lora": "8", "checkpointing": "none"})
+    assert (plan.lora, plan.checkpointing, plan.optimizer_bits) == (8, "none", 8)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"preset": "full", "optimizer": "adafactor"},
+        {"preset": "qlora", "lora": "0"},
+        {"preset": "full", "precision": "half"},
+    ],
+)
+def test_another_choice_takes_along_what_only_serves_the_presets(given: dict[str, object]) -> None:
+    resolve(QWEN, plan_with(QWEN, T4, given))  # refused with the 8 bits, 4 bits or the scaler
+
+
+def test_an_unknown_preset_is_named() -> None:
+    with pytest.raises(InputError, match="preset"):
+        plan_with(QWEN, ADA, {"preset": "qlor"})
+
+
+def test_llama_3_1_8b_fits_a_free_t4_by_qlora_alone() -> None:
+    # Unsloth's notebook for Llama 3.1 8B runs on Colab's T4; 8 billion 16-bit weights do not fit it
+    command = ["fit", "meta-llama/Llama-3.1-8B", "--gpu", "t4", "--preset"]
+    assert [main([*command, preset]) for preset in Preset] == [1, 1, 0]
