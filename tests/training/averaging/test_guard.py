@@ -1,5 +1,8 @@
 """Real averagers on loopback: what a group does with a peer that breaks the rules."""
 
+import asyncio
+import multiprocessing
+import secrets
 import time
 import zlib
 from collections.abc import Iterator
@@ -11,6 +14,8 @@ from typing import Any
 import pytest
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hivemind.averaging.control import StepControl
+from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim.grad_averager import GradientAverager
 from hivemind.p2p import P2P, PeerID
 from hivemind.proto import averaging_pb2
@@ -32,6 +37,7 @@ from training.records.owners import contributor_id
 pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]
 
 SIZE, SAMPLES = 600, 16
+PATIENCE = 60.0  # seconds, for a busy machine
 LOCAL = Endpoint("127.0.0.1")
 TRUTH = torch.linspace(-1, 1, SIZE)
 
@@ -50,15 +56,43 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Network]
         yield opened
 
 
+class Meeting:
+    """The group of an exchange, given instead of looked for: on a busy machine one may be missed.
+
+    Everybody waits until all are there, since a part that comes before its group is refused.
+    """
+
+    def __init__(self, networks: list[Network]) -> None:
+        self.id, self.peers = secrets.token_bytes(20), tuple(n.dht.peer_id for n in networks)
+        self.barrier = multiprocessing.Barrier(len(networks), timeout=PATIENCE)
+
+    async def look_for_group(self, step: StepControl) -> GroupInfo:
+        await asyncio.get_running_loop().run_in_executor(None, self.barrier.wait)
+        return GroupInfo(self.id, self.peers, (step.data_for_gather,) * len(self.peers))
+
+
 class Unguarded(GradientAverager):
-    """The library's own, which checks nothing that it sends."""
+    """The library's own, which checks nothing that it sends, in a group that is given."""
+
+    meeting: Meeting | None = None
+
+    async def _step(self, **options: Any) -> None:
+        if self.meeting:
+            self._matchmaking.look_for_group = self.meeting.look_for_group
+        await super()._step(**options)
 
 
-def open_averager(network: Network, gradient: torch.Tensor, **options: Any) -> GradientAverager:
+class Guarded(GuardedGradientAverager, Unguarded):
+    """Ours, in a group that is given or looked for."""
+
+
+def open_averager(
+    network: Network, gradient: torch.Tensor, meeting: Meeting | None = None, **options: Any
+) -> GradientAverager:
     parameter = torch.nn.Parameter(torch.zeros(SIZE))
     parameter.grad = gradient
-    kind = Unguarded if options.pop("unguarded", False) else GuardedGradientAverager
-    guard = {"largest_weight": 64.0, "unpaced_weight": 64.0} if kind is not Unguarded else {}
+    kind = Unguarded if options.pop("unguarded", False) else Guarded
+    guard = {"largest_weight": 64.0, "unpaced_weight": 64.0} if kind is Guarded else {}
     # a group of its own for each exchange, under the keys that the run has
     bits = f"{zlib.crc32(options.pop('prefix').encode()) % 2**12:012b}"
     kind._get_handle_name = GuardedGradientAverager._get_handle_name  # type: ignore[method-assign]
@@ -67,15 +101,16 @@ def open_averager(network: Network, gradient: torch.Tensor, **options: Any) -> G
         dht=network.dht,
         prefix="guard_grad_averager",
         initial_group_bits=bits,
-        target_group_size=options.pop("group", 4),
-        min_matchmaking_time=8.0,
+        min_matchmaking_time=options.pop("matchmaking", 8.0),
         request_timeout=2.0,
         next_chunk_timeout=10.0,
         part_size_bytes=SIZE,  # four parts: each peer averages one
-        start=True,
+        start=False,
         **guard,
         **options,
     )
+    averager.meeting = meeting
+    averager.run_in_background(await_ready=True)
     averager.accumulate_grads_(SAMPLES)
     return averager
 
@@ -89,19 +124,20 @@ def average(
 ) -> tuple[list[torch.Tensor], list[Round]]:
     """Let the first peer send `bad`, the others the truth; what the others have afterwards."""
     gradients = [bad, TRUTH.clone(), TRUTH + 0.1, TRUTH - 0.1]
+    meeting = Meeting(networks)
     with ExitStack() as stack:
         averagers = []
         for index, (network, gradient) in enumerate(zip(networks, gradients, strict=True)):
             guard = {"unguarded": True} if index == 0 else options
-            averagers.append(open_averager(network, gradient, prefix=prefix, **guard))
+            averagers.append(open_averager(network, gradient, meeting, prefix=prefix, **guard))
             stack.callback(averagers[-1].shutdown)
         weights = [bad_weight, None, None, None]
         rounds = [
-            averager.step(wait=False, timeout=30.0, weight=weight)
+            averager.step(wait=False, timeout=PATIENCE, weight=weight)
             for averager, weight in zip(averagers, weights, strict=True)
         ]
         for exchange in rounds[1:]:
-            assert len(exchange.result(30.0)) == 4
+            assert len(exchange.result(PATIENCE)) == 4
         seen = [averager.take_rounds()[-1] for averager in averagers[1:]]
         return [averager._averaged_tensors[0].clone() for averager in averagers[1:]], seen
 
@@ -150,16 +186,15 @@ def test_two_of_three_are_no_group_where_the_honest_must_be_more(
 ) -> None:
     """A chaotic rehearsal was lost in such groups: one honest peer and the liar made steps."""
     rule = AggregationRule(Aggregation.CENTERED_CLIP)
+    options = {"prefix": f"of {present}", "rule": rule, "matchmaking": 8.0 if meets else 3.0}
     with ExitStack() as stack:
         averagers = []
         for network in networks[:2]:
-            averagers.append(
-                open_averager(network, TRUTH.clone(), prefix=f"of {present}", rule=rule, group=None)
-            )
+            averagers.append(open_averager(network, TRUTH.clone(), **options))
             stack.callback(averagers[-1].shutdown)
             averagers[-1].expected_peers = present
         rounds = [
-            averager.step(wait=False, timeout=30.0 if meets else 12.0) for averager in averagers
+            averager.step(wait=False, timeout=30.0 if meets else 5.0) for averager in averagers
         ]
         results = [exchange.exception(45.0) is None for exchange in rounds]
     assert results == [meets, meets]
