@@ -299,6 +299,8 @@ def _describe(report: Report) -> str:
             f"  all in RAM    {format_bytes(report.gpu.total):>12}  moves {size} to the GPU and "
             "back in each step",
         ]
+    if report.seconds is not None:
+        lines.append(report.seconds.words)
     return "\n".join(
         [*lines, *(f"Note: {one_line(note, LONGEST_MESSAGE)}" for note in report.notes)]
     )

@@ -9,6 +9,7 @@ from typing import Final
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
+from calculator.clock import why_untimed, work_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
 from calculator.parallel import (
@@ -62,10 +63,12 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
         static.to_gpu + over_bus,
         static.paged,
         counted.exchanged,
+        work_of(prepare(part, resolved), static, resolved),
         (
             *notes_for(architecture, resolved),
             *parallel_notes(architecture, part, resolved, counted.exchanged, most),
             *_loop_note(part, resolved, static, counted.peak),
+            *why_untimed(resolved),
         ),
     )
 

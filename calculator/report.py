@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calculator.clock import Seconds, Work, why_untimed
+from calculator.clock import step_seconds as clocked
 from calculator.overhead import Overhead
 from calculator.parts import Part as Part
 from calculator.parts import Phase as Phase
@@ -39,7 +41,7 @@ class Report:
 
     `trainable_parameters` are those that get a gradient and are updated. `paged` are bytes of
     states in CUDA's managed memory, which neither `phases` nor `ram` have: they are on the GPU
-    while there is room beside the peak, and else in RAM.
+    while there is room beside the peak, and else in RAM. `work` is what the clock times.
     """
 
     model: str
@@ -53,6 +55,7 @@ class Report:
     to_gpu: int
     paged: int
     collectives: tuple[Collective, ...]
+    work: Work
     notes: tuple[str, ...]
 
     @property
@@ -80,13 +83,18 @@ class Report:
         """Bytes that the driver shows for the process."""
         return self.gpu.total + self.overhead.total
 
+    @property
+    def seconds(self) -> Seconds | None:
+        """Seconds of the step on the plan's card; None where the clock says nothing, see a note."""
+        return None if any(why_untimed(self.plan)) else clocked(self.work, self.plan)
+
     def as_json(self) -> dict[str, Any]:
         """The object of ``--json``, version 3; sizes are integers of bytes.
 
         Version 1 had ``moment`` and ``moments`` for ``phase`` and ``phases``; version 2 had neither
         the card nor what the allocator and the driver show.
         """
-        peak = self.gpu.total
+        peak, seconds = self.gpu.total, self.seconds
         return {
             "version": 3,
             "model": self.model,
@@ -119,5 +127,6 @@ class Report:
                 "most_to_gpu": self.paged,
             },
             "collectives": [each.as_json() for each in self.collectives],
+            "seconds": seconds and seconds.as_json(),
             "notes": list(self.notes),
         }

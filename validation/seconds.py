@@ -12,7 +12,8 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.cards import Card, find_card
-from calculator.clock import Efficiencies, Work, seconds, work_of
+from calculator.clock import Efficiencies, Work, seconds
+from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.plan import Plan
 from validation import fitcheck
@@ -71,7 +72,7 @@ def _foundry() -> Iterator[Timed]:
             f"llm-foundry, {card.short}{'' if 'a100' not in card.name else card.name[-3:]}",
             f"{row['model']}, {length:,} tokens",
             card,
-            work_of(_mpt(row["model"], length), Plan.parse(options)),
+            estimate(_mpt(row["model"], length), Plan.parse(options)).work,
             tokens / int(row["tokens_per_second"]),
         )
 
@@ -99,7 +100,7 @@ def _t4() -> Iterator[Timed]:
     lines = fitcheck.PATH.read_text("utf-8").splitlines()
     for row, line in zip(fitcheck.source().rows, lines, strict=True):
         with row.shape as shape:
-            work = work_of(shape, row.plan)
+            work = estimate(shape, row.plan).work
         # its packed layers compute in fp16, though all else is in 32 bits
         work = replace(work, narrow=work.narrow + work.packed_wide, packed_wide=0)
         measured = json.loads(line)["step_seconds"]

@@ -364,7 +364,7 @@ class Node:
         if self.whole:
             tape.ledger.compute(flops, rule.dtype, Kind.ATTENTION)
             tape.ledger.compute(flops, rule.dtype, Kind.ATTENTION)
-            tape.ledger.compute(divided(flops, 2), rule.dtype, Kind.ATTENTION)
+            tape.ledger.compute(divided(flops, 2), rule.dtype, Kind.ATTENTION, again=True)
             return
         dtype = tape.mode.autocast if self.factors and tape.lowers_backward else None
         for edge in self.edges[:2]:

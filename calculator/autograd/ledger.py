@@ -1,6 +1,7 @@
 """Births and deaths of bytes on the GPU, with sizes as values, and the purpose of the bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from operator import itemgetter
 from typing import Final
@@ -23,8 +24,8 @@ class Kind(Enum):
     PACKED = "packed"
 
 
-# after how many events, FLOPs, the format of the factors, and the code that makes it
-Product = tuple[int, Size, DType, Kind]
+# FLOPs, the format of the factors, the code that makes it, and whether it was made before
+Product = tuple[Size, DType, Kind, bool]
 
 # as names of the module: an enumeration finds its members by a slower way
 TEMPORARIES: Final = Part.TEMPORARIES
@@ -56,8 +57,8 @@ class Ledger:
     `parts` has the part that each event belongs to, and `moves` when living bytes change theirs:
     after how many events, from which part to which, and the id. `notes` are of tensors: after how
     many events, what happens to it (one of those above, or the name of a collective), its elements
-    and format. `products` are those of matrices. Where the training loop may hold an output, its
-    death is followed by the birth of as many bytes, times `HELD`.
+    and format. `products` are those of matrices, each after so many events. Where the training loop
+    may hold an output, its death is followed by the birth of as many bytes, times `HELD`.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,8 @@ class Ledger:
         self.phases: list[tuple[int, Phase]] = []
         self.marks: list[tuple[int, Mark]] = []
         self.notes: list[tuple[int, str, Size, DType]] = []
-        self.products: list[Product] = []
+        self.products: list[tuple[int, Product]] = []
+        self._repeats = False
         self._handed: list[Storage] = []
         self._held: list[tuple[int, int]] = []  # ids that stand for outputs, and their births
 
@@ -96,9 +98,21 @@ class Ledger:
         """Note what happens to a tensor; to a whole one that several GPUs make, by a collective."""
         self.notes.append((len(self.events), what, elements, dtype))
 
-    def compute(self, flops: Size, dtype: DType, kind: Kind = Kind.PLAIN) -> None:
+    def compute(
+        self, flops: Size, dtype: DType, kind: Kind = Kind.PLAIN, again: bool = False
+    ) -> None:
         """Products of matrices of so many FLOPs, of factors in a format."""
-        self.products.append((len(self.events), flops, dtype, kind))
+        product = flops, dtype, kind, again or self._repeats
+        self.products.append((len(self.events), product))
+
+    @contextmanager
+    def repeating(self) -> Iterator[None]:
+        """Products inside were made before: the backward pass makes them again."""
+        self._repeats = True
+        try:
+            yield
+        finally:
+            self._repeats = False
 
     def hand_out(self, storage: "Storage") -> None:
         """The training loop gets these bytes as an output of the model."""

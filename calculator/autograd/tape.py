@@ -395,6 +395,6 @@ class Tape:
         """Rerun a checkpointed forward pass until all discarded tensors are back."""
         again = self.setting(_casts={}, _recomputing=frame, layer=frame.layer, recording=True)
         given = frame.given()
-        with again, suppress(StopRecomputationError):
+        with again, self.ledger.repeating(), suppress(StopRecomputationError):
             frame.function(*given)
         del given  # held until here

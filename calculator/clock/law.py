@@ -37,12 +37,12 @@ class Efficiencies:
 
 # on 199 published steps of A100s, H100s and a T4; printed by `python -m validation seconds`
 FITTED: Final = Efficiencies(
-    products=0.555,
-    wide=0.656,
-    attention=1.35,
-    traffic=3.01,
-    launch=4.28e-5,
-    by_generation={(7, 5): 0.301, (8, 0): 0.800, (9, 0): 0.564},
+    products=0.543,
+    wide=0.627,
+    attention=1.299,
+    traffic=2.948,
+    launch=5.53e-5,
+    by_generation={(7, 5): 0.295, (8, 0): 0.780, (9, 0): 0.553},
 )
 
 

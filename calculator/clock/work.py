@@ -1,23 +1,23 @@
 """Work of a training step on one GPU: FLOPs of its products, bytes that it writes, its kernels."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Final
 
-from calculator.architecture import Architecture
-from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import Kind
-from calculator.autograd.sizes import Size, number_of
-from calculator.errors import InputError
-from calculator.estimate import static_of
-from calculator.peaks.events import Recording, recording_of
-from calculator.peaks.prepare import prepare
+from calculator.autograd.sizes import Dimension, Numbers, Size
+from calculator.peaks.chunks import Chunk, Trace
+from calculator.peaks.prepare import Prepared
+from calculator.peaks.step import Step
+from calculator.peaks.trace import record
 from calculator.plan import Plan
-from calculator.resolution import resolve
+from calculator.states import Statics
 
 NARROW: Final = 2  # bytes of a number that tensor cores multiply
-DIVIDED: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
+NOT_MADE: Final = frozenset({"held", "previous_outputs"})  # sizes that stand for a loop's names
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Work:
         narrow_attention: FLOPs in attention's kernels, of 16-bit numbers.
         wide_attention: the same, of 32-bit numbers.
         packed_wide: FLOPs of products of weights in 4 bits, where all else is in 32 bits.
+        repeated: FLOPs of all these that the backward pass makes again.
         written: bytes of the tensors that the operations make.
         kernels: tensors that they make; about as many kernels are launched.
         updated: bytes of gradients and states that the optimizer reads and writes.
@@ -40,94 +41,94 @@ class Work:
     narrow_attention: int
     wide_attention: int
     packed_wide: int
+    repeated: int
     written: int
     kernels: int
     updated: int
 
+    @property
+    def flops(self) -> int:
+        """FLOPs of all products."""
+        wide = self.wide + self.wide_attention + self.packed_wide
+        return self.narrow + self.narrow_attention + wide
 
-def work_of(architecture: Architecture, plan: Plan) -> Work:
-    """The work of a plan's step.
 
-    Raises:
-        InputError: if the model does not support the plan, or the clock does not count it.
-    """
-    resolved = resolve(architecture, plan)
-    _check(resolved)
-    prepared = prepare(architecture, resolved)
-    recording = recording_of(prepared.step)
-    copies = _Copies(recording, prepared.left_out)
+def work_of(prepared: Prepared, static: Statics, plan: Plan) -> Work:
+    """The work of a resolved plan's step."""
+    tally = _tally(prepared.step, prepared.left_out)
+    micro_batches = 1 if prepared.step.turns else plan.accumulation
     found: Counter[tuple[bool, Kind]] = Counter()
-    for (flops, dtype, kind), often in copies.products().items():
-        found[dtype.width <= NARROW, kind] += often * number_of(flops, prepared.numbers)
-    bytes_by_size = recording.bytes(prepared.numbers)
-    births = copies.births()
-    static, *_ = static_of(architecture, resolved)
-    micro_batches = resolved.accumulation
+    repeated = 0
+    for (is_narrow, kind, is_repeated), sizes in tally.products.items():
+        flops = micro_batches * _sum(sizes, prepared.numbers)
+        found[is_narrow, kind] += flops
+        repeated += flops * is_repeated
     return Work(
-        micro_batches * (found[True, Kind.PLAIN] + found[True, Kind.PACKED]),
-        micro_batches * found[False, Kind.PLAIN],
-        micro_batches * found[True, Kind.ATTENTION],
-        micro_batches * found[False, Kind.ATTENTION],
-        micro_batches * found[False, Kind.PACKED],
-        micro_batches * sum(often * bytes_by_size[size] for size, often in births.items()),
-        micro_batches * births.total(),
+        found[True, Kind.PLAIN] + found[True, Kind.PACKED],
+        found[False, Kind.PLAIN],
+        found[True, Kind.ATTENTION],
+        found[False, Kind.ATTENTION],
+        found[False, Kind.PACKED],
+        repeated,
+        micro_batches * _sum(tally.written, prepared.numbers),
+        micro_batches * tally.kernels,
         2 * static.optimizer + static.gradients,
     )
 
 
-def _check(plan: Plan) -> None:
-    """Refuse what the law leaves out.
+Sum = Mapping[tuple[Dimension, ...], int]
 
-    Raises:
-        InputError: for a plan with such an option.
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """Sums of sizes over a recorded step: products by format, kind and whether they are repeated.
+
+    `written` are bytes of the tensors that are made, and `kernels` how many they are.
     """
-    for field in DIVIDED:
-        if getattr(plan, field) > 1:
-            raise InputError(field, getattr(plan, field), "must be 1: the clock leaves it out")
-    if plan.cpu_offload or plan.offload.value != "none":
-        raise InputError("offload", "on", "must be none: the clock does not count the bus")
-    if plan.activation_offload.value != "none":
-        raise InputError(
-            "activation_offload",
-            plan.activation_offload,
-            "must be none: the clock does not count the bus",
-        )
+
+    products: Mapping[tuple[bool, Kind, bool], Sum]
+    written: Sum
+    kernels: int
 
 
-class _Copies:
-    """Events of a recording, each as often as the whole model has it."""
+@lru_cache(maxsize=256)
+def _tally(step: Step, left_out: tuple[int, ...]) -> _Tally:
+    trace = record(step)
+    births: Counter[int] = Counter()
+    products: dict[tuple[bool, Kind, bool], Counter[tuple[Dimension, ...]]] = {}
+    for chunk, often in _copies(trace, left_out):
+        for size, count in chunk.births:
+            births[size] += often * count
+        for flops, dtype, kind, again in chunk.products:
+            key = dtype.width <= NARROW, kind, again
+            products.setdefault(key, Counter())[flops.dimensions] += often * flops.factor
+    written: Counter[tuple[Dimension, ...]] = Counter()
+    kernels = 0
+    for number, often in births.items():
+        made = trace.sizes[number - 1]
+        if _is_made(made.size):
+            kernels += often
+            written[made.size.dimensions] += often * made.size.factor * made.dtype.width
+    return _Tally(products, written, kernels)
 
-    def __init__(self, recording: Recording, left_out: Sequence[int]) -> None:
-        self.recording = recording
-        self.repeated = [
-            (span.start, span.end, left_out[span.run])
-            for span in recording.spans
-            if span.is_repeated and left_out[span.run]
-        ]
 
-    def _often(self, places: Sequence[int]) -> Iterator[int]:
-        """For places in order, how often each is there."""
-        spans = iter(self.repeated)
-        span = next(spans, None)
-        for at in places:
-            while span and at >= span[1]:
-                span = next(spans, None)
-            yield 1 + span[2] if span and at >= span[0] else 1
+def _copies(trace: Trace, left_out: Sequence[int]) -> Iterable[tuple[Chunk, int]]:
+    """The chunks of a trace, and how often the whole model has each."""
+    often = [1] * len(trace.chunks)
+    for number, chunk in enumerate(trace.chunks):
+        if chunk.repeats is not None:
+            count, run = chunk.repeats
+            for place in range(number + 1 - count, number + 1):
+                often[place] += left_out[run]
+    return zip(trace.chunks, often, strict=True)
 
-    def births(self) -> Counter[int]:
-        """The number of tensors made of each size."""
-        events = self.recording.events
-        found: Counter[int] = Counter()
-        for size, often in zip(events, self._often(range(len(events))), strict=True):
-            if size > 0:
-                found[size] += often
-        return found
 
-    def products(self) -> Counter[tuple[Size, DType, Kind]]:
-        """Products of matrices: FLOPs, format, and the code that makes them."""
-        products = self.recording.products
-        found: Counter[tuple[Size, DType, Kind]] = Counter()
-        places = [at for at, *_ in products]
-        for (_, flops, dtype, kind), often in zip(products, self._often(places), strict=True):
-            found[flops, dtype, kind] += often
-        return found
+def _is_made(size: Size) -> bool:
+    """True unless it stands for bytes that the training loop holds, which no kernel makes."""
+    return all(dimension.name not in NOT_MADE for dimension in size.dimensions)
+
+
+def _sum(sizes: Sum, numbers: Numbers) -> int:
+    named = {dimension for dimensions in sizes for dimension in dimensions}
+    value = {dimension: dimension.number(numbers) for dimension in named}.__getitem__
+    return sum(factor * prod(map(value, dimensions)) for dimensions, factor in sizes.items())

@@ -119,7 +119,8 @@ def _again(
     """Run a branch again: its output, and the gradients of its input and weights."""
     leaf = t.leaf(_detached(value))
     with t.setting(recording=True, lowers_backward=t.mode.autocast is not None):
-        output = coupling.branch(leaf)
+        with t.ledger.repeating():
+            output = coupling.branch(leaf)
         same = gradient.dtype is output.dtype
         cast = gradient if same else t.like(gradient, output.dtype)
         into, *found = gradients_of(output, cast, [leaf, *coupling.weights])

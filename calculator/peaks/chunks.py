@@ -6,13 +6,22 @@ or down, so no layer left out can be the peak.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from operator import itemgetter
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import ARRIVED, Ledger, Mark, Move, PartEvent, part_events
+from calculator.autograd.ledger import (
+    ARRIVED,
+    Ledger,
+    Mark,
+    Move,
+    PartEvent,
+    Product,
+    part_events,
+)
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.parts import Part, Phase
 from calculator.peaks.step import Step, windows
@@ -32,6 +41,8 @@ class Bytes:
 Note = tuple[str, Size, DType]
 # for each part, the events before each of its changes, and the changes
 ByPart = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+# sizes, and how many tensors of each are made
+Births = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +53,9 @@ class Chunk:
     how many of all events had happened at each. `part_events` has for each part the events before
     each of its changes, and the changes as signed numbers of sizes; `net` is what is left at the
     end, as (part, size, how often). `repeats` says that this chunk and some before it, so many
-    together, are there once more for each left-out layer of a run, and names the run. `notes` are
-    what the ledger has of tensors. The same chunk may stand in several places.
+    together, are there once more for each left-out layer of a run, and names the run. `births` are
+    the tensors made, as (size, how often), `products` those of matrices, and `notes` what the
+    ledger has of tensors. The same chunk may stand in several places.
     """
 
     phase: Phase
@@ -51,13 +63,15 @@ class Chunk:
     origins: tuple[int, ...]
     part_events: ByPart
     net: tuple[tuple[int, int, int], ...]
+    births: Births = ()
     repeats: tuple[int, int] | None = None
+    products: tuple[Product, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
 # events, their parts, and moves between parts; all that a chunk keeps of them
 Placed = tuple[tuple[int, ...], tuple[Part, ...], tuple[Move, ...]]
-Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...]]
+Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...], Births]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,9 @@ def chunks_of(
         shape = shapes.get(placed)
         if shape is None:  # layers that behave alike have equal events
             shape = shapes[placed] = _shaped(*placed)
-        chunks.append(Chunk(phase, *shape, count, tuple(notes[number])))
+        first, last = (bisect_left(ledger.products, (at,)) for at in (start, end))
+        made = tuple(product for _, product in ledger.products[first:last])
+        chunks.append(Chunk(phase, *shape, count, made, tuple(notes[number])))
     return order, chunks
 
 
@@ -145,7 +161,8 @@ def chunk_of(phase: Phase, events: Sequence[int], parts: Sequence[Part]) -> Chun
 def _shaped(events: Sequence[int], parts: Sequence[Part], moves: Sequence[Move]) -> Shaped:
     peaks, origins = without_valleys(events)
     by_part = _by_part(part_events(events, parts, moves))
-    return peaks, origins, by_part, _net(by_part)
+    births = Counter(signed for signed in events if signed > 0)
+    return peaks, origins, by_part, _net(by_part), tuple(births.items())
 
 
 def noted_bytes(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import Ledger, Product
+from calculator.autograd.ledger import Ledger
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.parts import Phase
 from calculator.peaks.chunks import layer_spans
@@ -71,7 +71,6 @@ class Recording:
     spans: tuple[Span, ...]
     outside: bytes
     backward: int
-    products: tuple[Product, ...] = ()
 
     def bytes(self, numbers: Numbers) -> list[int]:
         """Bytes that a tensor of each size asks for, numbered from 1."""
@@ -101,7 +100,6 @@ def recording_of(step: Step) -> Recording:
         tuple(sorted(_spans(ledger, step), key=lambda span: span.start)),
         bytes(outside),
         min(backward),
-        tuple(ledger.products),
     )
 
 

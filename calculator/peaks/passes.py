@@ -224,10 +224,12 @@ def _numbered(passes: Passes, sizes: int, runs: int) -> Passes:
         if found is None:
             by_part = tuple((places, tuple(map(moved, own))) for places, own in one.part_events)
             net = tuple((part, moved(size), count) for part, size, count in one.net)
-            found = known[id(one.part_events)] = tuple(map(moved, one.events)), by_part, net
-        events, by_part, net = found
+            births = tuple((moved(size), often) for size, often in one.births)
+            found = known[id(one.part_events)] = tuple(map(moved, one.events)), by_part, net, births
+        events, by_part, net, births = found
         repeats = one.repeats and (one.repeats[0], one.repeats[1] + runs)
-        return Chunk(one.phase, events, one.origins, by_part, net, repeats, one.notes)
+        more = repeats, one.products, one.notes
+        return Chunk(one.phase, events, one.origins, by_part, net, births, *more)
 
     def chunks(several: Chunks) -> Chunks:
         return tuple(map(chunk, several))

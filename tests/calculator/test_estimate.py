@@ -54,7 +54,7 @@ def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
     value = case.report.as_json()
     assert list(value) == [
         *("version", "model", "plan", "parameters", "trainable_parameters", "gpu", "ram", "phases"),
-        *("transfer", "paged", "collectives", "notes"),
+        *("transfer", "paged", "collectives", "seconds", "notes"),
     ]
     assert value["version"] == 3
     assert value["model"] == case.architecture.name

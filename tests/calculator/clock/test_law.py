@@ -9,7 +9,7 @@ from calculator.clock import Efficiencies, Work, seconds
 from calculator.errors import InputError
 
 PERFECT = Efficiencies(1.0, 1.0, 1.0, 1.0, 1e-5)
-NOTHING = Work(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = Work(0, 0, 0, 0, 0, 0, 0, 0, 0)
 T4 = find_card("t4")
 
 

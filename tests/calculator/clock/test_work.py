@@ -2,10 +2,12 @@
 
 import pytest
 
+from calculator.cards import find_card
 from calculator.catalog import find_model
-from calculator.clock import Work, work_of
-from calculator.errors import InputError
+from calculator.clock import Work
+from calculator.estimate import estimate
 from calculator.plan import Plan
+from calculator.report import Report
 
 # GPT-2's smallest model: layers, width, vocabulary (its config.json)
 LAYERS, WIDTH, VOCABULARY = 12, 768, 50_257
@@ -14,14 +16,18 @@ BATCH = 2
 TOKENS = BATCH * LENGTH
 
 
-def work(**options: str) -> Work:
+def report(**options: str) -> Report:
     values = {
         "precision": "half",
         "attention": "eager",
         "batch_size": str(BATCH),
         "sequence_length": str(LENGTH),
     }
-    return work_of(find_model("gpt2"), Plan.parse(values | options))
+    return estimate(find_model("gpt2"), Plan.parse(values | options))
+
+
+def work(**options: str) -> Work:
+    return report(**options).work
 
 
 def test_products_take_6_flops_per_parameter_and_12_l_d_s_for_attention() -> None:
@@ -39,8 +45,10 @@ def test_checkpointing_repeats_the_layers_forward_pass_up_to_the_last_kept_tenso
     layer = 2 * 12 * WIDTH**2 + 4 * WIDTH * LENGTH
     last_product = 2 * 4 * WIDTH**2  # nobody needs its output
     without = work(dropout="0")
-    more = work(dropout="0", checkpointing="full").narrow - without.narrow
+    checkpointed = work(dropout="0", checkpointing="full")
+    more = checkpointed.narrow - without.narrow
     assert more == TOKENS * LAYERS * (layer - last_product)
+    assert (without.repeated, checkpointed.repeated) == (0, more)
 
 
 def test_micro_batches_add_up() -> None:
@@ -54,7 +62,42 @@ def test_weights_in_4_bits_need_no_gradient_of_their_own() -> None:
     assert packed == TOKENS * (4 * 12 * LAYERS - 2 * 3) * WIDTH**2
 
 
-@pytest.mark.parametrize("field", ["tensor_parallel", "pipeline_parallel"])
-def test_what_the_clock_leaves_out_is_refused(field: str) -> None:
-    with pytest.raises(InputError, match=field):
-        work(**{field: "2", "gpus": "2", "accumulation": "2"})
+def test_seconds_follow_from_the_work_and_have_bounds_around_them() -> None:
+    found = report().seconds
+    assert found is not None
+    assert found.low < found.step < found.high
+    assert found.tokens_per_second == pytest.approx(TOKENS / found.step)
+    assert found.model_utilization == found.hardware_utilization < 1
+    again = report(dropout="0", checkpointing="full").seconds
+    assert again is not None
+    assert again.model_utilization < again.hardware_utilization
+
+
+def test_a_generation_without_measured_steps_has_wider_bounds() -> None:
+    model, plan = find_model("gpt2"), Plan.parse({"batch_size": "8"})
+    measured, other = (
+        estimate(model, plan.on(find_card(name))).seconds for name in ("a100-80", "rtx-4090")
+    )
+    assert measured is not None
+    assert other is not None
+    assert other.high / other.low > measured.high / measured.low
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"tensor_parallel": "2"}, "tensor_parallel"),
+        ({"pipeline_parallel": "2", "accumulation": "2"}, "pipeline_parallel"),
+        ({"offload": "optimizer"}, "an update in RAM"),
+        ({"paged_optimizer": "true"}, "copies between GPU and RAM"),
+        ({"gpus": "16"}, "one machine"),
+    ],
+)
+def test_what_the_clock_leaves_out_has_no_seconds_but_a_reason(
+    options: dict[str, str], reason: str
+) -> None:
+    model = find_model("meta-llama/Llama-3.1-8B")
+    found = estimate(model, Plan.parse({"sequence_length": "64", **options}))
+    assert found.seconds is None
+    assert found.as_json()["seconds"] is None
+    assert any(note.startswith("No seconds") and reason in note for note in found.notes)
