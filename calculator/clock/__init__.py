@@ -1,10 +1,11 @@
 """Seconds of a step, from the operations that the calculator records for its memory."""
 
-from calculator.clock.answer import Seconds, step_seconds, why_untimed
+from calculator.clock.answer import BOUNDS, Seconds, step_seconds, why_untimed
 from calculator.clock.law import FITTED, Efficiencies, seconds
 from calculator.clock.work import Work, work_of
 
 __all__ = [
+    "BOUNDS",
     "FITTED",
     "Efficiencies",
     "Seconds",

@@ -12,9 +12,9 @@ from calculator.units import format_count
 DIVIDED: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 # GPUs in one machine, which hide their exchanges behind products
 MACHINE: Final = 8
-# of published steps, 83 in 100 take no longer and no shorter than this when their source is left
-# out of the fit: `python -m validation seconds`
-NEAR: Final = 0.25
+# what nine of ten published steps take over the clock's seconds, each source left out of the fit
+# once: `python -m validation seconds`
+BOUNDS: Final = (0.87, 1.59)
 TIMED_NOTE: Final = "No seconds are given: "
 
 
@@ -95,8 +95,8 @@ def step_seconds(work: Work, plan: Plan) -> Seconds:
     peak = 1e12 * (card.peaks.fp16 if work.narrow else card.peaks.fp32)
     return Seconds(
         step,
-        low / (1 + NEAR),
-        high * (1 + NEAR),
+        BOUNDS[0] * low,
+        BOUNDS[1] * high,
         tokens / step,
         (work.flops - work.repeated) / step / peak,
         work.flops / step / peak,

@@ -63,15 +63,15 @@ class Chunk:
     origins: tuple[int, ...]
     part_events: ByPart
     net: tuple[tuple[int, int, int], ...]
-    births: Births = ()
     repeats: tuple[int, int] | None = None
+    births: Births = ()
     products: tuple[Product, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
 # events, their parts, and moves between parts; all that a chunk keeps of them
 Placed = tuple[tuple[int, ...], tuple[Part, ...], tuple[Move, ...]]
-Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...], Births]
+Shaped = tuple[tuple[int, ...], tuple[int, ...], ByPart, tuple[tuple[int, int, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def chunks_of(
     order = sorted({*layout.edges, *cuts, *_unit_starts(ledger, step)})
     place = {at: number for number, at in enumerate(order)}
     chunks = []
-    shapes: dict[Placed, Shaped] = {}
+    shapes: dict[Placed, tuple[Shaped, Births]] = {}
     phase = Phase.FORWARD
     late = sorted(layout.late)
     notes = _notes(ledger, order)
@@ -137,10 +137,10 @@ def chunks_of(
         placed = _events(ledger, {at: layout.late[at] for at in own}, start, end)
         shape = shapes.get(placed)
         if shape is None:  # layers that behave alike have equal events
-            shape = shapes[placed] = _shaped(*placed)
+            shape = shapes[placed] = _shaped(*placed), _births(placed[0])
         first, last = (bisect_left(ledger.products, (at,)) for at in (start, end))
         made = tuple(product for _, product in ledger.products[first:last])
-        chunks.append(Chunk(phase, *shape, count, made, tuple(notes[number])))
+        chunks.append(Chunk(phase, *shape[0], count, shape[1], made, tuple(notes[number])))
     return order, chunks
 
 
@@ -161,8 +161,11 @@ def chunk_of(phase: Phase, events: Sequence[int], parts: Sequence[Part]) -> Chun
 def _shaped(events: Sequence[int], parts: Sequence[Part], moves: Sequence[Move]) -> Shaped:
     peaks, origins = without_valleys(events)
     by_part = _by_part(part_events(events, parts, moves))
-    births = Counter(signed for signed in events if signed > 0)
-    return peaks, origins, by_part, _net(by_part), tuple(births.items())
+    return peaks, origins, by_part, _net(by_part)
+
+
+def _births(events: Sequence[int]) -> Births:
+    return tuple(Counter(signed for signed in events if signed > 0).items())
 
 
 def noted_bytes(

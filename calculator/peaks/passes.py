@@ -228,8 +228,8 @@ def _numbered(passes: Passes, sizes: int, runs: int) -> Passes:
             found = known[id(one.part_events)] = tuple(map(moved, one.events)), by_part, net, births
         events, by_part, net, births = found
         repeats = one.repeats and (one.repeats[0], one.repeats[1] + runs)
-        more = repeats, one.products, one.notes
-        return Chunk(one.phase, events, one.origins, by_part, net, births, *more)
+        more = births, one.products, one.notes
+        return Chunk(one.phase, events, one.origins, by_part, net, repeats, *more)
 
     def chunks(several: Chunks) -> Chunks:
         return tuple(map(chunk, several))

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from calculator.clock import FITTED
-from validation.seconds import DIFFERENT, fit, in_order, timed
+from calculator.clock import BOUNDS, FITTED
+from validation.seconds import DIFFERENT, bounds, fit, in_order, left_out, timed
 
 # shares of rows within 25 %, and of pairs in order; misses are explained in validation/README.md
 NEAR, ORDERED = 0.9, 0.95
@@ -39,3 +39,8 @@ def test_a_source_left_out_of_one_generation_is_predicted() -> None:
     errors = sorted(abs(row.error(fitted)) for row in own)
     assert errors[len(errors) // 2] <= 0.12
     assert in_order(own, fitted) >= 1 - DIFFERENT / 3
+
+
+def test_the_answers_bounds_hold_nine_of_ten_steps_of_sources_left_out() -> None:
+    errors = [row.error(fitted) for _, rows, fitted in left_out() for row in rows]
+    assert pytest.approx(bounds(errors), abs=0.02) == BOUNDS
