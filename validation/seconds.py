@@ -188,7 +188,7 @@ def left_out() -> Iterator[tuple[str, list[Timed], Efficiencies]]:
 
 
 def bounds(errors: Sequence[float]) -> tuple[float, float]:
-    """What the middle nine tenths of steps take over the clock's seconds, of the clock's errors."""
+    """Seconds of the middle nine tenths of steps over the clock's seconds, of the clock's errors."""
     low, *_, high = quantiles((1 / (1 + error) for error in errors), n=20)
     return low, high
 
