@@ -33,8 +33,6 @@ MODULES = {
     "ban": "training.monitor.ban",
     "rollback": "training.monitor.rollback",
     "publish": "training.monitor.publish",
-    "train-codes": "training.pictures.train_codes",
-    "train-scorer": "training.pictures.train_scorer",
 }
 
 

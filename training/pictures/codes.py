@@ -1,7 +1,7 @@
 """Pictures as codes: a VQ-GAN turns a picture into W x W integers and back.
 
 Any diffusers `VQModel` serves, from the Hugging Face Hub or a folder; a small one for the shapes
-comes with the package (`train_codes` makes it).
+comes with the package (`benchmarks.train_codes` made it).
 Source: Esser et al. 2021, arXiv:2012.09841.
 """
 

@@ -1,8 +1,8 @@
 """CLIP chooses: of many pictures drawn from a caption, those that fit it best.
 
 Any `CLIPModel` of transformers serves, from the Hugging Face Hub or a folder; a small one for the
-shapes comes with the package (`train_scorer` makes it). The 2021 run kept 4 of 128 pictures with
-`openai/clip-vit-base-patch32`. Source: Radford et al. 2021, arXiv:2103.00020.
+shapes comes with the package (`benchmarks.train_scorer` made it). The 2021 run kept 4 of 128
+pictures with `openai/clip-vit-base-patch32`. Source: Radford et al. 2021, arXiv:2103.00020.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks import train_codes
 from calculator.errors import InputError
-from training.pictures import train_codes
 from training.pictures.codes import CodeModel, square, to_image, to_tensor
 from training.shapes.samples import draw_sample
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks import train_scorer
 from calculator.errors import InputError
-from training.pictures import train_scorer
 from training.pictures.codes import CodeModel
 from training.pictures.rerank import Scorer
 from training.shapes.judge import fits, look, shows

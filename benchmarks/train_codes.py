@@ -1,4 +1,4 @@
-"""Train the small VQ-GAN of the shapes: `python -m training train-codes`.
+"""Train the small VQ-GAN of the shapes: `python -m benchmarks.train_codes`.
 
 Shapes have flat colours and few textures, so a reconstruction loss suffices: neither the
 discriminator nor the perceptual loss of a VQ-GAN for photographs is used. Instead, the encoder
@@ -104,7 +104,7 @@ def _psnr(mean_squared_error: torch.Tensor) -> float:
 
 def main(argv: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m training train-codes", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.train_codes", description=__doc__)
     parser.add_argument("--output", type=Path, default=SHAPES_FOLDER)
     parser.add_argument("--steps", type=int, default=2400)
     parser.add_argument("--batch-size", type=int, default=32)

@@ -1,4 +1,4 @@
-"""Train the small CLIP that scores pictures of shapes: `python -m training train-scorer`.
+"""Train the small CLIP that scores pictures of shapes: `python -m benchmarks.train_scorer`.
 
 A `CLIPModel` of transformers learns to tell which of a batch's captions belongs to which of its
 pictures (Radford et al. 2021, arXiv:2103.00020, section 2.3). Half of the pictures went through
@@ -117,7 +117,7 @@ def measure(scorer: Scorer, count: int, codes: CodeModel) -> float:
 
 def main(argv: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m training train-scorer", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.train_scorer", description=__doc__)
     parser.add_argument("--output", type=Path, default=SHAPES_FOLDER)
     parser.add_argument("--start", type=Path, help="go on from a scorer in this folder")
     parser.add_argument("--samples", type=int, default=12_288, help="pictures to learn from")
