@@ -175,7 +175,7 @@ SERIOUS: Final = (
         "none of the run's entry points answered (…). Either they are down, or a firewall blocks "
         "them, or this machine has no connection.",
         "Your device could not connect to anyone in the run.",
-        "Ask the doctor for the cause. The run's page shows whether others are training.",
+        "Run the doctor to find the cause. The run's page shows whether others are training.",
     ),
     Message(
         "others cannot connect to this machine: a firewall or router blocks them. Start with "
