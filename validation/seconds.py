@@ -188,7 +188,7 @@ def left_out() -> Iterator[tuple[str, list[Timed], Efficiencies]]:
 
 
 def bounds(errors: Sequence[float]) -> tuple[float, float]:
-    """Seconds of the middle nine tenths of steps over the clock's seconds, of the clock's errors."""
+    """Measured over clocked seconds of the middle nine tenths of steps, from the clock's errors."""
     low, *_, high = quantiles((1 / (1 + error) for error in errors), n=20)
     return low, high
 
