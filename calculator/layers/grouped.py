@@ -135,9 +135,13 @@ class GroupedAttention(Mixer):
         q, k, v = self.projected(x, held)
         q, k = self.turned(q, k, held)
         out, probabilities = selectively(partial(self.core, held=held), q, k, v)
-        out = self.output(joined(out))
+        out = self.finished(joined(out))
         del q, k, v  # held until here
         return out, probabilities
+
+    def finished(self, x: Tensor) -> Tensor:
+        """The output's projection of all heads side by side."""
+        return self.output(x)
 
     def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
         """Heads of queries, keys and values."""

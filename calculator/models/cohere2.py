@@ -12,13 +12,13 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import divided
-from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention, Held, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.layers.stack import Block
-from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.decoder import HIDDEN, SLIDING, Decoder, heads_of
 from calculator.parts import Phase
 
 
@@ -112,16 +112,12 @@ class Cohere2(Decoder):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and whether projections have biases; multipliers change no size."""
         c.ignore("logit_scale", "cache_implementation")
-        absent = c.has_null("sliding_window")
-        window = 0 if absent else c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
-        return {"window": window, "attention_bias": c.flag("attention_bias", False)}
+        return {"window": cls.window_of(c), "attention_bias": c.flag("attention_bias", False)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """Layers with a window, and the last of each turn without."""
-        turn = c.size("sliding_window_pattern", cls.turn)
-        default = (SLIDING,) * min(turn - 1, layers) + (FULL,) * (turn <= layers)
-        return cls.layer_types(c, layers, default)
+        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", cls.turn))
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> PairedAttention:

@@ -46,6 +46,7 @@ class Decoder(CausalModel):
         tied_by_default: its default for ``tie_word_embeddings``.
         activation: the key of its feed-forward layer's activation, and the values counted.
         dropouts: the keys of its dropouts.
+        default_dropout: its default for them.
         ropes: the kinds of rotary positions that it has.
         turns_part: whether it reads which part of a head is turned.
         both_masks: whether it makes masks with a window and without, whatever its layers are.
@@ -64,6 +65,7 @@ class Decoder(CausalModel):
     tied_by_default: ClassVar[bool] = False
     activation: ClassVar[tuple[str, ...]] = ("hidden_act", "silu")
     dropouts: ClassVar[tuple[str, ...]] = ("attention_dropout",)
+    default_dropout: ClassVar[float] = 0.0
     ropes: ClassVar[tuple[str, ...]] = ROPE
     turns_part: ClassVar[bool] = False
     both_masks: ClassVar[bool] = False
@@ -102,12 +104,19 @@ class Decoder(CausalModel):
                 cls._default("max_position_embeddings"),
                 most=LONGEST_SEQUENCE,
             ),
-            dropout=c.dropout(cls.dropouts[0], 0.0, *cls.dropouts[1:]),
+            dropout=cls._dropout(c),
             tied_embeddings=c.flag("tie_word_embeddings", cls.tied_by_default),
             pattern=of_layers(cls.pattern(c, layers), layers),
             more=tuple(more.items()),
             source="transformers",
         )
+
+    @classmethod
+    def _dropout(cls, c: Configuration) -> float:
+        if not cls.has_dropout:
+            return 0.0
+        first, *others = cls.dropouts
+        return c.dropout(first, cls.default_dropout, *others)
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -126,6 +135,18 @@ class Decoder(CausalModel):
         """The kinds of layers in turn, by their attention."""
         del c, layers
         return (FULL,)
+
+    @classmethod
+    def windows_in_turn(cls, c: Configuration, layers: int, turn: int) -> tuple[str, ...]:
+        """Layers with a window, and the last of each turn without, unless they are listed."""
+        default = (SLIDING,) * min(turn - 1, layers) + (FULL,) * (turn <= layers)
+        return cls.layer_types(c, layers, default)
+
+    @staticmethod
+    def window_of(c: Configuration) -> int:
+        """The window; 0 for none, as null says."""
+        absent = c.has_null("sliding_window")
+        return 0 if absent else c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
 
     @staticmethod
     def layer_types(c: Configuration, layers: int, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -267,6 +288,13 @@ class Decoder(CausalModel):
     def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
         """The rotary tables of layers without a window and with one."""
         return dict.fromkeys((False, True), self.rotary(t, positions, dtype))
+
+    def tables_of_kinds(
+        self, t: Recorder, positions: Tensor, dtype: DType
+    ) -> Mapping[bool, Tables]:
+        """A pair of tables for layers without a window and one for those with it."""
+        kinds = sorted({kind.attention.local for kind in self.layers.kinds})
+        return {local: self.rotary(t, positions, dtype) for local in kinds}
 
 
 def in_turn(kinds: Sequence[str]) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import Attention, Mode
-from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention
 from calculator.layers.heads import CLASSIFIERS, Heads
 from calculator.layers.stack import Block
-from calculator.models.decoder import FULL, HIDDEN, SLIDING, heads_of
+from calculator.models.decoder import HIDDEN, SLIDING, heads_of
 from calculator.models.gemma import Gemma, GemmaNorm
 from calculator.parts import Phase
 
@@ -63,10 +63,8 @@ class Gemma2(Gemma):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and which soft caps there are; null is none."""
-        absent = c.has_null("sliding_window")
-        window = 0 if absent else c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
         caps = {key: cls._has_cap(c, key) for key in ("attn", "final")}
-        return {**super().more(c), "window": window, **caps}
+        return {**super().more(c), "window": cls.window_of(c), **caps}
 
     @classmethod
     def _has_cap(cls, c: Configuration, place: str) -> bool:
@@ -76,9 +74,7 @@ class Gemma2(Gemma):
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """Layers with a window, and the last of each turn without."""
-        turn = c.size("sliding_window_pattern", cls.turn)
-        default = (SLIDING,) * min(turn - 1, layers) + (FULL,) * (turn <= layers)
-        return cls.layer_types(c, layers, default)
+        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", cls.turn))
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:

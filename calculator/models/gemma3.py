@@ -12,6 +12,7 @@ from calculator.autograd.dtypes import DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import Attention
 from calculator.configuration import Configuration
+from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
@@ -24,9 +25,11 @@ from calculator.models.model import KERNELS
 class NormedAttention(GroupedAttention):
     """Queries and keys that are normed after all three projections."""
 
+    norm: ClassVar[type[RMSNorm]] = GemmaNorm
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.queries, self.keys = GemmaNorm(self.heads.width), GemmaNorm(self.heads.width)
+        self.queries, self.keys = self.norm(self.heads.width), self.norm(self.heads.width)
 
     def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
         """Heads of queries, keys and values."""
@@ -71,5 +74,4 @@ class Gemma3(Gemma2):
 
     def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
         """A pair for each kind of layer."""
-        kinds = sorted({kind.attention.local for kind in self.layers.kinds})
-        return {local: self.rotary(t, positions, dtype) for local in kinds}
+        return self.tables_of_kinds(t, positions, dtype)

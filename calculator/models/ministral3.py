@@ -13,10 +13,9 @@ from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import Heads, each_token, last_token, span
+from calculator.layers.heads import EVERY_HEAD, Heads
 from calculator.models.decoder import HIDDEN, SLIDING, heads_of
 from calculator.models.mistral import Mistral
-from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -36,11 +35,7 @@ class Ministral3(Mistral):
 
     title = "Ministral 3"
     counted = "Ministral3ForCausalLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: last_token,
-        Task.TOKENS: each_token,
-        Task.QUESTIONS: span,
-    }
+    heads: ClassVar[Heads] = EVERY_HEAD
     is_inner = True
     default_window: ClassVar[int] = 0
     defaults: ClassVar[dict[str, int]] = Mistral.defaults | {

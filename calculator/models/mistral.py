@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
-from calculator.layers.heads import Heads, each_token, last_token, span
+from calculator.layers.heads import EVERY_HEAD, Heads
 from calculator.models.decoder import FULL, SLIDING, Decoder
-from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -19,11 +18,7 @@ class Mistral(Decoder):
 
     title = "Mistral"
     counted = "MistralForCausalLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: last_token,
-        Task.TOKENS: each_token,
-        Task.QUESTIONS: span,
-    }
+    heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
     default_window: ClassVar[int] = 4096
     defaults: ClassVar[dict[str, int]] = {

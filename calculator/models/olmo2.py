@@ -1,6 +1,6 @@
-"""OLMo 2 (transformers' Olmo2ForCausalLM), whose norms come after attention and feed-forward.
+"""OLMo 2 and 3 (Olmo2ForCausalLM, Olmo3ForCausalLM): norms after attention and feed-forward.
 
-Source: transformers (models/olmo2/modeling_olmo2.py).
+Source: transformers (models/olmo2/modeling_olmo2.py, models/olmo3/modeling_olmo3.py).
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.sizes import Size
-from calculator.configuration import Configuration
+from calculator.configuration import MOST_LAYERS, Configuration
 from calculator.layers.basic import RMSNorm, normalised
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.heads import Heads, last_token
 from calculator.layers.layer import Unary
-from calculator.layers.rotary import Tables
-from calculator.models.decoder import HIDDEN, Decoder, heads_of
+from calculator.layers.rotary import Rotary, Tables
+from calculator.models.decoder import HEAD, HIDDEN, SLIDING, Decoder, heads_of
 from calculator.task import Task
 
 
@@ -70,7 +70,8 @@ class Olmo2(Decoder):
         """Norms as wide as all heads together."""
         heads, biased = heads_of(architecture), architecture.has("attention_bias")
         queries, keys = (Olmo2Norm(each * heads.width) for each in (heads.queries, heads.keys))
-        return Olmo2Attention(HIDDEN, heads, biased, biased, False, queries, keys)
+        local = kind == SLIDING
+        return Olmo2Attention(HIDDEN, heads, biased, biased, local, queries, keys)
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
@@ -86,3 +87,37 @@ class Olmo2(Decoder):
     def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
         """Tables in 32 bits always."""
         return super().tables(t, positions, FLOAT32)
+
+
+@dataclass(eq=False)
+class Olmo3(Olmo2):
+    """Three layers with a window for each without, and rotary tables for both kinds."""
+
+    title = "OLMo 3"
+    counted = "Olmo3ForCausalLM"
+    heads: ClassVar[Heads] = {Task.SEQUENCE: last_token}
+    both_masks = True
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window, whether projections have biases, and the kinds of all layers.
+
+        A stage of a pipeline with layers of one kind has the tables of both.
+        """
+        layers = c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS)
+        kinds = len(set(cls.pattern(c, layers)))
+        return {**super().more(c), "window": cls.window_of(c), "kinds": kinds}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Layers with a window, and every fourth without."""
+        return cls.windows_in_turn(c, layers, 4)
+
+    @classmethod
+    def turning(cls, architecture: Architecture) -> Rotary:
+        """Tables for each kind of layer."""
+        return Rotary(HEAD, architecture.numbers["kinds"])
+
+    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
+        """A pair for each kind of layer, in 32 bits always."""
+        return self.tables_of_kinds(t, positions, FLOAT32)

@@ -10,9 +10,8 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import Heads, each_token, last_token, span
+from calculator.layers.heads import EVERY_HEAD, Heads
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -21,11 +20,7 @@ class Qwen2(Decoder):
 
     title = "Qwen 2"
     counted = "Qwen2ForCausalLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: last_token,
-        Task.TOKENS: each_token,
-        Task.QUESTIONS: span,
-    }
+    heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
     whole_mask = True
     defaults: ClassVar[dict[str, int]] = {

@@ -11,10 +11,9 @@ from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import Heads, each_token, last_token, span
+from calculator.layers.heads import EVERY_HEAD, Heads
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
 from calculator.models.qwen2 import Qwen2
-from calculator.task import Task
 
 
 @dataclass(eq=False)
@@ -23,11 +22,7 @@ class Qwen3(Qwen2):
 
     title = "Qwen 3"
     counted = "Qwen3ForCausalLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: last_token,
-        Task.TOKENS: each_token,
-        Task.QUESTIONS: span,
-    }
+    heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
     defaults: ClassVar[dict[str, int]] = Qwen2.defaults | {"head_dim": 128}
 

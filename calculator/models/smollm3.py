@@ -12,10 +12,9 @@ from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import Heads, each_token, last_token, span
+from calculator.layers.heads import EVERY_HEAD, Heads
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
-from calculator.task import Task
 
 NO_PLACES = "no_rope"
 
@@ -43,11 +42,7 @@ class SmolLM3(Llama):
 
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: last_token,
-        Task.TOKENS: each_token,
-        Task.QUESTIONS: span,
-    }
+    heads: ClassVar[Heads] = EVERY_HEAD
     tied_by_default = True
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 128_256,

@@ -1,0 +1,68 @@
+"""EXAONE 4 (transformers' Exaone4ForCausalLM): places are known where there is a window.
+
+Source: transformers (models/exaone4/modeling_exaone4.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd.graph import Tensor
+from calculator.configuration import Configuration
+from calculator.layers.basic import RMSNorm
+from calculator.layers.decoder import DecoderBlock
+from calculator.layers.grouped import Held
+from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.gemma3 import NormedAttention
+
+
+@dataclass(eq=False)
+class TurnedAttention(NormedAttention):
+    """Llama's norms of queries and keys."""
+
+    norm: ClassVar[type[RMSNorm]] = RMSNorm
+
+
+@dataclass(eq=False)
+class UnturnedAttention(TurnedAttention):
+    """Queries and keys as they are normed."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """The same."""
+        del held
+        return q, k
+
+
+@dataclass(eq=False)
+class Exaone4(Decoder):
+    """Three layers with a window for each without; norms of what each branch adds."""
+
+    title = "EXAONE 4"
+    counted = "Exaone4ForCausalLM"
+    heads: ClassVar[Heads] = EVERY_HEAD
+    whole_mask = True
+    defaults: ClassVar[dict[str, int]] = {"vocab_size": 102_400, "intermediate_size": 16_384}
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window."""
+        return {"window": cls.window_of(c)}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Layers with a window, and the last of each turn without; none has one without a size."""
+        if not cls.window_of(c):
+            c.ignore("sliding_window_pattern")
+            return cls.layer_types(c, layers, (FULL,))
+        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", 4))
+
+    @classmethod
+    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
+        """Norms after both branches."""
+        windowed = architecture.has("window")
+        made = UnturnedAttention if windowed and kind == FULL else TurnedAttention
+        attention = made(HIDDEN, heads_of(architecture), local=kind == SLIDING)
+        norms = RMSNorm(HIDDEN), RMSNorm(HIDDEN)
+        return DecoderBlock(attention, cls.feed_forward(architecture), None, norms)
