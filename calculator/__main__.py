@@ -301,6 +301,7 @@ def _describe(report: Report) -> str:
         ]
     if report.seconds is not None:
         lines.append(report.seconds.words)
+    lines.append(report.evidence.words)
     return "\n".join(
         [*lines, *(f"Note: {one_line(note, LONGEST_MESSAGE)}" for note in report.notes)]
     )

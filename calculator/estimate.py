@@ -10,6 +10,7 @@ from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
 from calculator.clock import why_untimed, work_of
+from calculator.evidence import evidence_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
 from calculator.parallel import (
@@ -64,6 +65,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
         static.paged,
         counted.exchanged,
         work_of(prepare(part, resolved), static, resolved),
+        evidence_of(architecture, resolved),
         (
             *notes_for(architecture, resolved),
             *parallel_notes(architecture, part, resolved, counted.exchanged, most),

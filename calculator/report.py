@@ -6,6 +6,7 @@ from typing import Any
 
 from calculator.clock import Seconds, Work, why_untimed
 from calculator.clock import step_seconds as clocked
+from calculator.evidence import Evidence
 from calculator.overhead import Overhead
 from calculator.parts import Part as Part
 from calculator.parts import Phase as Phase
@@ -41,7 +42,8 @@ class Report:
 
     `trainable_parameters` are those that get a gradient and are updated. `paged` are bytes of
     states in CUDA's managed memory, which neither `phases` nor `ram` have: they are on the GPU
-    while there is room beside the peak, and else in RAM. `work` is what the clock times.
+    while there is room beside the peak, and else in RAM. `work` is what the clock times,
+    and `evidence` what the answer rests on.
     """
 
     model: str
@@ -56,6 +58,7 @@ class Report:
     paged: int
     collectives: tuple[Collective, ...]
     work: Work
+    evidence: Evidence
     notes: tuple[str, ...]
 
     @property
@@ -101,6 +104,7 @@ class Report:
             # dataclasses.asdict copies every value in depth, which takes longer than the estimate
             "plan": {name: getattr(self.plan, name) for name in self.plan.options()}
             | {"gpu": self.plan.card.name},
+            "evidence": self.evidence.as_json(),
             "parameters": self.parameters,
             "trainable_parameters": self.trainable_parameters,
             "gpu": {

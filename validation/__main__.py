@@ -13,7 +13,7 @@ from validation.audit import audit
 from validation.configuration import add_options, from_arguments
 from validation.sample import options as add_sample_options
 
-COUNTLESS: Final = ("compare", "real", "seconds", "audit")  # need no counting device
+COUNTLESS: Final = ("compare", "evidence", "real", "seconds", "audit")  # need no counting device
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -55,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", action="store_true", help="print one object for a page")
     compare.add_argument("--figure", type=Path, help="draw predicted against measured as SVG")
     compare.add_argument("--worst", type=int, default=20, help="number of rows to list")
+    evidence = commands.add_parser("evidence", help="write what the calculator's answers rest on")
+    evidence.add_argument("--folder", type=Path, default=Path(".build/sample"), help="of `sample`")
     commands.add_parser("real", help="compare the calculator with figures from real cards")
     commands.add_parser("seconds", help="compare the clock with published seconds")
     sources = commands.add_parser("audit", help="list allocations in kernels that no table names")
@@ -118,6 +120,12 @@ def _grid(arguments: argparse.Namespace) -> None:
     run(arguments.device, index, count, arguments.list, arguments.kind)
 
 
+def _evidence(arguments: argparse.Namespace) -> None:
+    from validation.evidence import write
+
+    print("\n".join(write(arguments.folder)))
+
+
 def _sample(arguments: argparse.Namespace) -> None:
     from validation.sample import measure_part, sample
 
@@ -174,6 +182,7 @@ COMMANDS: Final = {
     "grid": _grid,
     "sample": _sample,
     "compare": _compare,
+    "evidence": _evidence,
     "real": _real,
     "seconds": _seconds,
     "audit": _audit,

@@ -68,17 +68,22 @@ class Try:
 
 def sample(seed: int, count: int, processes: int, folder: Path) -> Iterator[str]:
     """Predict, measure what is not yet, and compare: the lines that the command prints."""
-    plans = drawn(seed, count)
-    predictions = [predict(each) for each in plans]
     _measure_all(seed, count, processes, folder)
+    plans = drawn(seed, count)
     rows = _rows(seed, folder)
-    tries = [
-        Try(plan, *prediction, row.get("peak"), row.get("error", ""))
-        for plan, prediction in zip(plans, predictions, strict=True)
-        if (row := rows.get(plan.command)) is not None
-    ]
+    tries = [_tried(plan, rows[plan.command]) for plan in plans if plan.command in rows]
     yield f"seed {seed}, {count} plans, {len(tries)} tried"
     yield from report(tries)
+
+
+def tries_in(folder: Path) -> Iterator[Try]:
+    """All plans that were measured in a folder, whatever drew them, with their predictions."""
+    rows = _rows("*", folder).values()
+    return (_tried(Configuration.from_dict(row["configuration"]), row) for row in rows)
+
+
+def _tried(plan: Configuration, row: Row) -> Try:
+    return Try(plan, *predict(plan), row.get("peak"), row.get("error", ""))
 
 
 def predict(configuration: Configuration) -> tuple[int | None, str]:
@@ -171,7 +176,7 @@ def _cause(error: BaseException) -> str:
     return f"{type(error).__name__} at {place}:{line}: {one_line(str(error), LONGEST)}"
 
 
-def _rows(seed: int, folder: Path) -> dict[str, Row]:
+def _rows(seed: int | str, folder: Path) -> dict[str, Row]:
     paths = sorted(folder.glob(f"{seed}-*.jsonl"))
     rows = (row for path in paths for row in read_lines(path))
     return {row["command"]: row for row in rows if not is_stale(row)}

@@ -53,8 +53,8 @@ def test_the_peak_is_the_highest_phase_and_no_part_is_negative(case: Case) -> No
 def test_the_json_object_has_the_shape_of_the_design(case: Case) -> None:
     value = case.report.as_json()
     assert list(value) == [
-        *("version", "model", "plan", "parameters", "trainable_parameters", "gpu", "ram", "phases"),
-        *("transfer", "paged", "collectives", "seconds", "notes"),
+        *("version", "model", "plan", "evidence", "parameters", "trainable_parameters", "gpu"),
+        *("ram", "phases", "transfer", "paged", "collectives", "seconds", "notes"),
     ]
     assert value["version"] == 3
     assert value["model"] == case.architecture.name
