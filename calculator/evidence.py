@@ -1,4 +1,4 @@
-"""How sure an answer is: what PyTorch was measured doing with the same techniques.
+"""Evidence for an answer: steps of PyTorch that were measured with the same techniques.
 
 The oracle writes the data (`python -m validation evidence`): for every family the sets of
 techniques of its measured steps, and how right answers were for random plans.
@@ -27,7 +27,7 @@ Words = frozenset[str]
 
 
 class State(Choice):
-    """Where an answer's techniques were measured."""
+    """State of an answer's techniques: measured together, only in pairs, or not even so."""
 
     MEASURED = "measured"  # together, on a model of this family
     COMPOSED = "composed"  # each on this family, and each pair on some family
@@ -78,7 +78,7 @@ def state_of(words: Words, own: Collection[Words], pairs: Container[Words]) -> S
     """The state of a set of techniques: `own` are a family's measured sets, `pairs` everybody's."""
     if words in own:
         return State.MEASURED
-    known = words <= frozenset().union(*own)
+    known = bool(own) and words <= frozenset().union(*own)
     together = all(frozenset(pair) in pairs for pair in combinations(words, 2))
     return State.COMPOSED if known and together else State.ESTIMATED
 

@@ -1,4 +1,4 @@
-"""Evidence for answers: sets of techniques that were measured, and what random plans say."""
+"""Evidence for answers: sets of techniques that were measured, and errors for random plans."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

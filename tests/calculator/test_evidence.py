@@ -1,4 +1,4 @@
-"""What an answer rests on."""
+"""Evidence for an answer: its state, and errors of others like it."""
 
 import pytest
 
