@@ -11,8 +11,8 @@ from itertools import combinations
 from typing import Any, Final
 
 from calculator.architecture import Architecture
-from calculator.catalog.evidence import MEASURED, RANDOM, WORDS
 from calculator.choice import Choice
+from calculator.measured.sets import MEASURED, RANDOM, WORDS
 from calculator.plan import Plan
 from calculator.resolution import resolve
 

@@ -12,7 +12,7 @@ from validation.configuration import Configuration
 from validation.rows import read_rows
 from validation.sample import Try, tries_in
 
-PATH: Final = Path(__file__).parent.parent / "calculator" / "catalog" / "evidence.py"
+PATH: Final = Path(__file__).parent.parent / "calculator" / "measured" / "sets.py"
 HEAD: Final = '"""Measured sets of techniques; `python -m validation evidence` writes this file."""'
 Sets = dict[str, dict[Words, list[float]]]
 

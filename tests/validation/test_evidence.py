@@ -1,6 +1,6 @@
 """The evidence that the calculator carries is that of the committed rows."""
 
-from calculator.catalog.evidence import MEASURED, RANDOM, WORDS
+from calculator.measured.sets import MEASURED, RANDOM, WORDS
 from templates.pieces.comparisons import comparisons_on
 from validation.evidence import bound, measured, written
 

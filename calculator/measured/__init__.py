@@ -1,0 +1,1 @@
+"""Measurements that the calculator carries, written by `validation`."""
