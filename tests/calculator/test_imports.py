@@ -154,7 +154,12 @@ OTHER_MEANINGS = {("calculator.page.run", "llama")}  # the key of a source
 
 def test_no_family_is_asked_for_outside_the_models() -> None:
     # other libraries' files name models by words of their own
-    described = ("calculator.models.", "calculator.catalog", "calculator.doors.", "calculator.measured.")
+    described = (
+        "calculator.models.",
+        "calculator.catalog",
+        "calculator.doors.",
+        "calculator.measured.",
+    )
     asking = {
         (module, node.value)
         for module, path in MODULES.items()
