@@ -412,7 +412,7 @@ class Plan:
     gpus: int = integer(
         1,
         "GPUs",
-        "All GPUs of the run. Figures are those of the GPU that holds the most.",
+        "All GPUs of the run. Numbers are for the busiest GPU.",
         MOST_GPUS,
     )
     data_parallel: DataParallel = choice(
@@ -626,7 +626,7 @@ class Plan:
     def replicas(self) -> int:
         """GPUs that each read sequences, or parts of some, of their own, with one part of a model.
 
-        The number of all GPUs is a multiple of those that share a model, or left out.
+        `gpus` is a multiple of the GPUs that share a model, or 1 where nobody set it.
         """
         return max(1, self.gpus // self.sharing_gpus)
 

@@ -113,7 +113,7 @@ def own_task(architecture: Architecture) -> Task:
 
 
 def _counted(plan: Plan) -> Plan:
-    """The plan with the number of all its GPUs, which is the product of its axes where left out.
+    """The plan with the number of all its GPUs; by default, the product of its axes.
 
     Raises:
         InputError: for a number of GPUs that is no multiple of those that share a model.

@@ -12,7 +12,7 @@ from calculator.units import format_count
 DIVIDED: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 # GPUs in one machine, which hide their exchanges behind products
 MACHINE: Final = 8
-# what nine of ten published steps take over the clock's seconds, each source left out of the fit
+# measured over predicted seconds of nine in ten published steps, each source held out of the fit
 # once: `python -m validation seconds`
 BOUNDS: Final = (0.87, 1.59)
 TIMED_NOTE: Final = "No seconds are given: "

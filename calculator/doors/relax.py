@@ -1,4 +1,4 @@
-"""Choices of a run that the calculator lacks for its model, left out and named."""
+"""Options that the calculator does not support for a model: it ignores them and names each."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ def relaxed(architecture: Architecture, run: Understood, given: Mapping[str, obj
         except InputError as error:
             if error.field not in _RELAXED or error.field in given:
                 raise
-            words = f"is not counted here, and left out: {error.rule}"
+            words = f"is not supported for this model, so it is ignored: {error.rule}"
             note = Note("", error.field, error.value, words, _RELAXED[error.field])
             left = dict(run.options)
             if (rest := _without(left.pop(error.field, ""), error.value)) is not None:
