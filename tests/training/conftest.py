@@ -1,6 +1,8 @@
 """A small transformer and its inputs; the libraries' own warnings are not ours to fix."""
 
+import asyncio
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,6 +31,15 @@ SHAPE = {
     "layer_scale": 1.0,  # layers must matter, or every test of them would pass
     "initializer_range": 0.1,
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_event_loop() -> Iterator[None]:
+    """A loop that is closed: hivemind's futures would make one each, and nobody ends that."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    loop.close()
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,12 @@ T = TypeVar("T")
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; when the block ends well, it becomes `path`.
 
-    A reader sees the whole old file or the whole new one, a crash leaves the old one.
+    A reader sees the whole old file or the whole new one, a crash leaves the old one. Each
+    thread has a temporary path of its own, so that two writers do not take each other's.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name}.{writer}.tmp")
     try:
         yield temporary
         with temporary.open("rb") as file:

@@ -1,5 +1,7 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -18,6 +20,20 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_litter(tmp_path: Pat
     with pytest.raises(RuntimeError, match="power cut"):
         write_half()
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_threads_replace_a_file_at_the_same_time(tmp_path: Path) -> None:
+    path, both_wrote = tmp_path / "status.json", Barrier(2, timeout=10)
+
+    def write(word: str) -> None:
+        with atomic.replacing(path) as temporary:
+            temporary.write_text(word)
+            both_wrote.wait()
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(write, ["one", "two"]))
+    assert path.read_text() in {"one", "two"}
     assert list(tmp_path.iterdir()) == [path]
 
 
