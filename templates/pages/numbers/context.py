@@ -1,4 +1,4 @@
-"""Data for 'How the numbers are made': a layer, the memory over a step, the errors."""
+"""Data for 'Where the memory goes': a layer, the memory over a step, the errors."""
 
 from calculator.allocator import BLOCK
 from calculator.cards import CARDS
