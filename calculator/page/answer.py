@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
+from calculator.clock import why_untimed
 from calculator.command import command_for
 from calculator.estimate import estimate
 from calculator.page.beside import describe_beside, pin, pinned
@@ -48,6 +49,7 @@ def allocated(params: Params) -> dict[str, str]:
 def _value(params: Params, reported: Reported) -> dict[str, Any]:
     architecture, plan, gpu = read_state(params)
     report = reported(architecture, plan)
+    untimed = list(why_untimed(report.plan))
     plain = _baseline(architecture, plan, report, reported)
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
@@ -65,6 +67,9 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "available": _available(architecture, report),
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
         "verdict": _verdict(report, gpu),
+        "time": report.seconds.words if report.seconds else " ".join(untimed),
+        "evidence": report.evidence.words,
+        "notes": [note for note in report.notes if note not in untimed],
         "command": command_for(architecture, plan),
         "changed": _changed(plan),
         "pin": pin(architecture, plan, params),

@@ -34,7 +34,8 @@ def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"{side}.ram.peak", value[side]["ram"]["peak"]
     for number, phase in enumerate(value["report"]["phases"]):
         yield f"report.phases.{number}.gpu", phase["gpu"]
-    yield "title", value["title"]
+    for name in ("title", "time", "evidence"):
+        yield name, value[name]
     for name in ("savings", "gpu", "verdict", "monitor", "beside"):
         yield from _walk(value[name], name)
 

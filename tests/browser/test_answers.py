@@ -83,7 +83,7 @@ def assert_same(page: Page, state: dict[str, str]) -> None:
         assert int(length) == look_up(value, path), (state, path)
     savings = [value["figures"][f"savings.{i}.gpu"] for i in range(len(value["savings"]))]
     assert shown["savings"] == savings, state
-    assert shown["notes"] == value["report"]["notes"], state
+    assert shown["notes"] == value["notes"], state
     assert shown["command"] == value["command"], state
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from calculator.__main__ import build_parser
 from calculator.catalog import GPUS, MODELS, find_gpu
+from calculator.clock.answer import TIMED_NOTE
 from calculator.commandline import plan_from
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
@@ -121,6 +122,30 @@ def test_figures_are_the_sizes_as_people_read_them(case: Case) -> None:
         assert figures[f"report.phases.{number}.gpu"] == format_bytes(phase["gpu"])
     for number, saving in enumerate(value["savings"]):
         assert figures[f"savings.{number}.gpu"] == format_bytes(saving["gpu"])
+
+
+@given(cases(catalog_only=True))
+@examples(8)
+def test_time_and_evidence_are_the_command_lines_sentences(case: Case) -> None:
+    value = answer(params(case))
+    report = on_the_page(case).report
+    untimed = [note for note in report.notes if note.startswith(TIMED_NOTE)]
+    assert [value["time"]] == ([report.seconds.words] if report.seconds else untimed)
+    assert value["evidence"] == report.evidence.words
+    assert [*value["notes"], *untimed] == list(report.notes)  # nothing is said twice
+
+
+@pytest.mark.parametrize(
+    ("state", "time"),
+    [
+        ({"model": "gpt2-l", "gpu": "a100-40"}, "A step takes about "),
+        ({"offload": "optimizer"}, f"{TIMED_NOTE}the clock does not count an update in RAM."),
+    ],
+)
+def test_the_page_gives_seconds_or_says_why_there_are_none(
+    state: dict[str, str], time: str
+) -> None:
+    assert answer(state)["figures"]["time"].startswith(time)
 
 
 class Slots(HTMLParser):

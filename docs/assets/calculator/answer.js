@@ -9,7 +9,7 @@ const NO_VERDICT = "No figures for these choices yet.";
 const NOTHING = "Nothing can be counted for these choices.";
 // What a visitor who begins with choices that are refused would wait for in vain.
 const WAITING = "#advice-note, .curve__note, #calculator-frontier [role=status]";
-const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "" };
+const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "", time: "", evidence: "" };
 
 /** @param {string} selector */
 const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
@@ -41,7 +41,7 @@ export function showAnswer(value) {
     element.toggleAttribute("data-peak", element.dataset.phase === value.report.gpu.phase);
   }
   showSavings(value.savings, value.figures);
-  showNotes(value.report.notes);
+  showNotes(value.notes);
   find("#calculator-command").textContent = value.command;
   const answer = find("#calculator-answer");
   answer.toggleAttribute("data-plain", value.is_plain);
