@@ -65,28 +65,34 @@ def pack(model: TextToImageTransformer, recipe: Recipe) -> bytes | None:
     return packed
 
 
-def _describe(model: TextToImageTransformer, codes: VQModel, recipe: Recipe) -> dict[str, Any]:
-    config, settings = model.config, recipe.generation
+def shape_of(model: TextToImageTransformer) -> dict[str, Any]:
+    """The transformer's shape as the page's scripts read it."""
+    config = model.config
     depths = range(config.num_hidden_layers)
+    return {
+        "text_vocabulary_size": config.text_vocabulary_size,
+        "text_length": config.text_length,
+        "image_vocabulary_size": config.image_vocabulary_size,
+        "image_side": config.image_side,
+        "hidden_size": config.hidden_size,
+        "heads": config.num_attention_heads,
+        "head_size": config.head_size,
+        "feed_forward_multiplier": config.feed_forward_multiplier,
+        "kinds": [config.attention_kind(depth).value for depth in depths],
+        "groups": [config.group(depth) for depth in depths],
+        "convolution_kernel": config.convolution_kernel,
+        "token_shift": config.token_shift,
+        "begin_id": config.begin_id,
+        "padding_id": config.padding_id,
+    }
+
+
+def _describe(model: TextToImageTransformer, codes: VQModel, recipe: Recipe) -> dict[str, Any]:
+    settings = recipe.generation
     return {
         "version": VERSION,
         "words": list(WORDS),
-        "model": {
-            "text_vocabulary_size": config.text_vocabulary_size,
-            "text_length": config.text_length,
-            "image_vocabulary_size": config.image_vocabulary_size,
-            "image_side": config.image_side,
-            "hidden_size": config.hidden_size,
-            "heads": config.num_attention_heads,
-            "head_size": config.head_size,
-            "feed_forward_multiplier": config.feed_forward_multiplier,
-            "kinds": [config.attention_kind(depth).value for depth in depths],
-            "groups": [config.group(depth) for depth in depths],
-            "convolution_kernel": config.convolution_kernel,
-            "token_shift": config.token_shift,
-            "begin_id": config.begin_id,
-            "padding_id": config.padding_id,
-        },
+        "model": shape_of(model),
         "codes": {
             "channels": list(codes.config.block_out_channels),
             "latent_channels": codes.config.latent_channels,

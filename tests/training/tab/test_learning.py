@@ -1,0 +1,164 @@
+"""The page's own training held against PyTorch's: gradients, optimizers, a loss curve."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.tab.scripts import ask
+from training.model.configuration import TextToImageConfig
+from training.model.transformer import TextToImageTransformer, build_model
+from training.optimizer.lamb import Lamb, parameter_groups
+from training.pictures.in_page import shape_of
+from training.run.recipes import REHEARSAL
+from training.run.schedule import learning_rate_factor
+from training.sparse.shared import flatten
+
+SHAPE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 2,
+    "head_size": 16,
+    "text_vocabulary_size": 32,
+    "text_length": 6,
+    "image_vocabulary_size": 128,
+    "image_side": 4,
+    "sharing_groups": 2,
+    "convolution_kernel": 3,
+}
+# Each kind of attention in the last layer; without sharing or shifts; sizes that fill no tile.
+SHAPES: list[dict[str, object]] = [
+    {},
+    {"last_attention_kind": "full"},
+    {"last_attention_kind": "row", "sharing_groups": None, "token_shift": False},
+    {"last_attention_kind": "column", "head_size": 6, "hidden_size": 20, "text_length": 5},
+]
+EXACT = replace(REHEARSAL, optimizer=replace(REHEARSAL.optimizer, state_bits=32))
+
+
+def random_model(**changes: object) -> TextToImageTransformer:
+    """A small model whose every parameter matters."""
+    torch.manual_seed(3)
+    model = TextToImageTransformer(TextToImageConfig(**(SHAPE | changes)))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+def random_batch(config: TextToImageConfig, sequences: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Captions with padding at their ends, and codes."""
+    text = torch.randint(1, config.text_vocabulary_size, (sequences, config.text_length))
+    lengths = torch.randint(1, config.text_length + 1, (sequences, 1))
+    text[torch.arange(config.text_length) >= lengths] = config.padding_id
+    codes = config.image_vocabulary_size, (sequences, config.image_side**2)
+    return text, torch.randint(*codes)
+
+
+def as_batch(text: torch.Tensor, codes: torch.Tensor) -> dict[str, Any]:
+    """A batch as the page has it."""
+    return {"text": text.flatten().tolist(), "codes": codes.flatten().tolist()}
+
+
+def test_parameters_have_pytorchs_names_and_order() -> None:
+    model = random_model()
+    assert [
+        (one["name"], tuple(one["shape"])) for one in ask("tensors", shape=shape_of(model))
+    ] == [(name, tuple(parameter.shape)) for name, parameter in model.named_parameters()]
+
+
+@pytest.mark.parametrize("changes", SHAPES)
+@pytest.mark.parametrize("plain", [False, True])
+def test_every_gradient_is_pytorchs(changes: dict[str, object], plain: bool) -> None:
+    model = random_model(**changes)
+    batches = [random_batch(model.config, 3) for _ in range(2)]
+    losses = []
+    for text, codes in batches:
+        loss = model(text, codes).loss
+        loss.backward()
+        losses.append(loss.item())
+    answer = ask(
+        "gradients",
+        shape=shape_of(model),
+        weights=flatten(list(model.parameters())),
+        batches=[as_batch(*batch) for batch in batches],
+        plain=plain,
+    )
+    assert answer["losses"] == pytest.approx(losses, rel=1e-5)
+    parameters = dict(model.named_parameters())
+    parts = answer["gradients"].split([parameter.numel() for parameter in parameters.values()])
+    for (name, parameter), part in zip(parameters.items(), parts, strict=True):
+        gradient = parameter.grad.flatten()  # type: ignore[union-attr]
+        assert (part - gradient).abs().max() <= 1e-3 * gradient.abs().max(), name
+
+
+@pytest.mark.parametrize("kind", ["Lamb", "AdamW"])
+def test_an_optimizers_steps_are_pytorchs(kind: str) -> None:
+    model = random_model()
+    start = flatten(list(model.parameters()))
+    rates = [0.01, 0.02, 0.005]
+    groups = parameter_groups(model, EXACT)
+    settings = asdict(EXACT.optimizer)
+    if kind == "Lamb":
+        optimizer: torch.optim.Optimizer = Lamb(groups, EXACT.optimizer)
+    else:
+        optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95))
+        settings |= {"betas": (0.9, 0.95), "epsilon": 1e-8}
+    gradients = []
+    for rate in rates:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        gradients.append(flatten([parameter.grad for parameter in model.parameters()]))  # type: ignore[misc]
+        if kind == "AdamW":  # LAMB shortens long gradients itself
+            torch.nn.utils.clip_grad_norm_(model.parameters(), EXACT.optimizer.max_gradient_norm)
+        optimizer.step()
+    moved = ask(
+        "optimized",
+        kind=kind,
+        shape=shape_of(model),
+        weights=start,
+        gradients=gradients,
+        settings=settings,
+        rates=rates,
+    )
+    torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-4, atol=1e-5)
+
+
+def test_the_loss_after_100_steps_is_pythons_within_2_percent() -> None:
+    model = build_model(EXACT)
+    start = flatten(list(model.parameters()))
+    optimizer = Lamb(parameter_groups(model, EXACT), EXACT.optimizer)
+    batches = [_captioned(step, 8) for step in range(110)]
+    losses = []
+    for step, (text, codes) in enumerate(batches):
+        optimizer.zero_grad()
+        loss = model(text, codes).loss
+        loss.backward()
+        rate = EXACT.optimizer.learning_rate * learning_rate_factor(EXACT.schedule, step)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        losses.append(loss.item())
+    curve = ask(
+        "curve",
+        shape=shape_of(model),
+        weights=start,
+        batches=[as_batch(*batch) for batch in batches],
+        settings=asdict(EXACT.optimizer),
+        schedule=asdict(EXACT.schedule),
+    )
+    assert losses[-1] < 0.6 * losses[0]
+    assert sum(curve[100:]) == pytest.approx(sum(losses[100:]), rel=0.02)
+
+
+def _captioned(step: int, sequences: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sequences that can be learned: each picture has one code, which its caption names."""
+    generator = torch.Generator().manual_seed(step)
+    word = torch.randint(1, 15, (sequences, 1), generator=generator)
+    text = torch.zeros(sequences, EXACT.model.text_length, dtype=torch.int64)
+    text[:, :1] = word
+    noise = torch.randint(0, 2, (sequences, EXACT.model.image_side**2), generator=generator)
+    return text, 8 * word + noise
