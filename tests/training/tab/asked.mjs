@@ -37,4 +37,4 @@ const revive = (key, value) => (value?.float32 === undefined ? value : new Float
 const pack = (key, value) => (value instanceof Float32Array ? { float32: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64") } : value);
 
 const { name, given } = JSON.parse(readFileSync(0, "utf8"), revive);
-console.log(JSON.stringify(answers[name](given), pack));
+process.stdout.write(JSON.stringify(answers[name](given), pack));
