@@ -2,7 +2,7 @@
 // {"float32": base64}, since JSON would make them long.
 import { readFileSync } from "node:fs";
 import { Learner } from "../../../docs/assets/tab/learner.js";
-import { AdamW, Lamb, rateFactor } from "../../../docs/assets/tab/optimizers.js";
+import { Lamb, rateFactor } from "../../../docs/assets/tab/lamb.js";
 import { tensorsOf } from "../../../docs/assets/tab/parameters.js";
 
 const answers = {
@@ -24,8 +24,8 @@ const answers = {
       return loss;
     });
   },
-  optimized({ kind, shape, weights, gradients, settings, rates }) {
-    const optimizer = new { AdamW, Lamb }[kind](tensorsOf(shape), settings);
+  optimized({ shape, weights, gradients, settings, rates }) {
+    const optimizer = new Lamb(tensorsOf(shape), settings);
     gradients.forEach((gradient, step) => optimizer.step(weights, gradient, rates[step]));
     return weights;
   },
