@@ -8,7 +8,7 @@ import time
 
 from calculator.catalog import groups
 from calculator.plan import Plan
-from calculator.planner.verdict import fit_as_json
+from calculator.planner.verdict import fits_as_json
 
 
 def measure() -> str:
@@ -20,6 +20,6 @@ def measure() -> str:
     times = {}
     for model in models:
         began = time.perf_counter()
-        fit_as_json(model, Plan(), None)
+        fits_as_json(model, Plan())
         times[model.name] = time.perf_counter() - began
     return json.dumps(times)

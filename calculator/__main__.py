@@ -23,8 +23,10 @@ from calculator.planner.compare import comparison_as_json, describe_comparison
 from calculator.planner.need import need_of
 from calculator.planner.verdict import (
     describe_fit,
+    describe_fits,
     describe_verdict,
     fit_as_json,
+    fits_as_json,
     verdict_as_json,
 )
 from calculator.presets import plan_with
@@ -152,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             text, status = check(arguments)
             print(text)
         else:
-            status = _print_estimate(arguments)
+            status = (_print_fit if arguments.command == "fit" else _print_estimate)(arguments)
         sys.stdout.flush()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -164,22 +166,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_estimate(arguments: argparse.Namespace) -> int:
-    """Print what `estimate` or `fit` answers; 1 where the step does not surely fit the GPU."""
+    """Print a step's report; 1 where it does not surely fit the GPU."""
     model = _architecture(arguments.model, arguments)
-    plan = plan_from(arguments, model)
+    report = _answered(model, plan_from(arguments, model))
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
-    report = _answered(model, plan)
-    if arguments.command == "fit":
-        print(fit_as_json(model, plan, gpu) if arguments.json else describe_fit(model, plan, gpu))
-        if model.note and not arguments.json:
-            print(f"Note: {one_line(model.note, LONGEST_MESSAGE)}")
-    elif arguments.json:
+    if arguments.json:
         verdict = {"fit": verdict_as_json(need_of(report), gpu)} if gpu else {}
         print(json.dumps({**report.as_json(), **verdict}))
     else:
         verdicts = [describe_verdict(need_of(report), gpu)] if gpu else []
         print("\n".join([_describe(report), *verdicts]))
-    fits = gpu is None or need_of(report).fits(gpu.memory)
+    return 0 if gpu is None or need_of(report).fits(gpu.memory) else 1
+
+
+def _print_fit(arguments: argparse.Namespace) -> int:
+    """Print where a step fits, or what would make it fit; 1 where it does not surely fit."""
+    model = _architecture(arguments.model, arguments)
+    plan, fits = plan_from(arguments, model), True
+    if arguments.gpu is None:
+        print((fits_as_json if arguments.json else describe_fits)(model, plan))
+    else:
+        report = _answered(model, plan)
+        print((fit_as_json if arguments.json else describe_fit)(model, plan, report))
+        fits = need_of(report).fits(plan.card.memory)
+    if model.note and not arguments.json:
+        print(f"Note: {one_line(model.note, LONGEST_MESSAGE)}")
     return 0 if fits else 1
 
 

@@ -17,6 +17,7 @@ from calculator.planner.out_of_memory import (
     sizes_of,
 )
 from calculator.planner.verdict import describe_fit
+from calculator.reserved import simulated
 from calculator.units import format_bytes
 
 
@@ -51,7 +52,8 @@ def describe_message(architecture: Architecture, plan: Plan, gpu: Card | None, t
     lines += [f"  {label:<22}{format_bytes(size):>12}" for label, size in sizes_of(message).items()]
     for finding in explain(message, report, card):
         lines.append(f"{finding.title}. {finding.words} {finding.remedy}".rstrip())
-    return "\n".join([*lines, describe_fit(architecture, plan, card)])
+    fit = describe_fit(architecture, plan.on(card), simulated(architecture, report))
+    return "\n".join([*lines, fit])
 
 
 def _card_of(message: Message) -> Card:

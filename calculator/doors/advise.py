@@ -18,11 +18,12 @@ from calculator.plan import Plan
 from calculator.planner.change import accumulated
 from calculator.planner.fit import Proposal, proposals_in_steps
 from calculator.planner.need import Need, need_of
+from calculator.planner.pace import more_time, pace_of
 from calculator.reserved import simulated
 from calculator.resolution import resolve
 
 MOST_TRIED: Final = 12
-SMALLER_BATCH: Final = "Gives the same update; a GPU computes smaller batches less efficiently."
+SMALLER_BATCH: Final = "A GPU computes smaller batches less efficiently."
 # shares of the memory for which changes are searched: the search does not simulate the allocator
 MARGINS: Final = (1, 0.9)
 
@@ -50,7 +51,8 @@ def repair(
     for share in MARGINS:
         limit = round(gpu.memory * share)
         *_, found = proposals_in_steps(architecture, before, limit, enough=MOST_TRIED, allowed=can)
-        for proposal in (one for each in found[:MOST_TRIED] for one in _milder(each, before)):
+        tried = [one for each in found[:MOST_TRIED] for one in _milder(architecture, each, before)]
+        for proposal in tried:
             wanted = _wanted(before, proposal.plan, own)
             for reading in run.readings:
                 text = _patched(reading, wanted)
@@ -60,7 +62,7 @@ def repair(
     return None
 
 
-def _milder(proposal: Proposal, before: Plan) -> Iterator[Proposal]:
+def _milder(architecture: Architecture, proposal: Proposal, before: Plan) -> Iterator[Proposal]:
     """The same, before it with larger micro-batches where it splits the batch and no more."""
     options = [name for name in Plan.options() if vars(proposal.plan)[name] != vars(before)[name]]
     if options == ["batch_size", "accumulation"]:
@@ -69,8 +71,9 @@ def _milder(proposal: Proposal, before: Plan) -> Iterator[Proposal]:
             plan = None if left else accumulated(before, times, batch_size=size)
             if plan is not None:
                 words = f"Use a micro-batch of {size} and {times} times as many per update"
-                change = replace(proposal.changes[0], words=words, price=SMALLER_BATCH)
-                yield replace(proposal, changes=(change,), plan=plan)
+                change = replace(proposal.changes[0], words=words, guess=SMALLER_BATCH)
+                time = more_time(pace_of(architecture, before), pace_of(architecture, plan))
+                yield replace(proposal, changes=(change,), plan=plan, time=time)
     yield proposal
 
 

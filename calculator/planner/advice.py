@@ -16,14 +16,16 @@ from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.change import Cost
 from calculator.planner.changes import SHARDS_IN_RAM
+from calculator.planner.fastest import fastest_in_steps
 from calculator.planner.fit import Proposal, proposals_in_steps
 from calculator.planner.largest import (
-    Search,
+    Found,
     has_one_length,
     largest_batch_in_steps,
     longest_sequence_in_steps,
 )
 from calculator.planner.need import need_of, need_on
+from calculator.planner.pace import describe_time, more_time, pace_of
 from calculator.planner.several import (
     Several,
     fewest_for_adapters_in_steps,
@@ -126,10 +128,15 @@ def _what_else_fits(
     limits = (architecture, plan.on(gpu), gpu.memory)
     batch = yield from _while_searching(largest_batch_in_steps(*limits), TITLE_FITS, note, ways)
     ways.append(_batch_way(architecture, report.plan, gpu, batch, plan))
+    search = fastest_in_steps(*limits, batch)
+    if faster := (yield from _while_searching(search, TITLE_FITS, note, ways)):
+        ways.append(_way_to(architecture, faster.instruction, faster.reason, faster.plan, gpu))
     length = yield from _while_searching(longest_sequence_in_steps(*limits), TITLE_FITS, note, ways)
     ways.append(_length_way(architecture, report.plan, gpu, length, plan))
     ways += _gpu_ways(
-        architecture, plan, [one for one in BY_MEMORY if 1000 * one.memory < SMALLER * gpu.memory]
+        architecture,
+        plan.on(gpu),
+        [one for one in BY_MEMORY if 1000 * one.memory < SMALLER * gpu.memory],
     )
     largest = _largest(architecture, batch, length)
     yield Advice(TITLE_FITS, note, tuple(ways), done=True, largest=largest)
@@ -144,13 +151,13 @@ def _largest(architecture: Architecture, batch: int | None, length: int | None) 
 
 
 def _while_searching(
-    search: Search, title: str, note: str = "", ways: Sequence[Way] = ()
-) -> Generator[Advice, None, int | None]:
+    search: Generator[None, None, Found], title: str, note: str = "", ways: Sequence[Way] = ()
+) -> Generator[Advice, None, Found]:
     while True:
         try:
             next(search)
         except StopIteration as end:
-            found: int | None = end.value
+            found: Found = end.value
             return found
         yield Advice(title, note, tuple(ways), done=False)
 
@@ -225,7 +232,8 @@ def _what_would_fit(
     )
     ways += _shorter(architecture, plan, gpu, length)
     largest = _largest(architecture, batch, length)
-    larger = _gpu_ways(architecture, plan, [one for one in BY_MEMORY if one.memory > gpu.memory])
+    more_memory = [one for one in BY_MEMORY if one.memory > gpu.memory]
+    larger = _gpu_ways(architecture, plan.on(gpu), more_memory)
     if ways:
         if _wants_several(plan, found):
             larger = [*(yield from _together(architecture, plan, gpu, ways)), *larger]
@@ -355,14 +363,18 @@ def _way_of(proposal: Proposal, gpu: Gpu, words: str = "") -> Way:
 
 
 def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
-    """The first GPU that holds the step as it is, if any does."""
+    """The first GPU that holds the step as it is, if any does, with its time beside the plan's."""
+    before = pace_of(architecture, plan)
     for gpu in gpus:
-        need = need_of(estimate(architecture, plan.on(gpu)))
+        report = estimate(architecture, plan.on(gpu))
+        need, more = need_of(report), more_time(before, report.seconds)
         if need.fits(gpu.memory):
             words = f"Use the {gpu.title}"
             details = (
                 f"The smallest GPU on the list that holds it, with {format_bytes(gpu.memory)}."
             )
+            if more is not None:
+                details += f" {describe_time(more)}"
             return [Way(words, format_bytes(need.typical), details, plan, gpu)]
     return []
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from math import inf
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -11,10 +12,10 @@ from calculator.plan import LARGEST_BATCH, Plan
 
 
 class Cost(IntEnum):
-    """Costs of a change, from least to most; proposals are in this order.
+    """Costs of a change, from least to most.
 
     First what takes time or precision at most, then traffic and the links for it, and at last what
-    makes another training or another model.
+    makes another training or another model. Among changes of one `rank` it is time that decides.
     """
 
     NOTHING = 0
@@ -27,6 +28,24 @@ class Cost(IntEnum):
     OTHER_TRAINING = 7
     ADAPTERS = 8
     OTHER_MODEL = 9
+
+    @property
+    def rank(self) -> "Cost":
+        """The same for all that leaves the training as it is, and costs something."""
+        return Cost.EFFICIENCY if Cost.NOTHING < self < Cost.OTHER_TRAINING else self
+
+    @property
+    def usual_time(self) -> float:
+        """What a token takes more, as a share, for an order of plans that the clock cannot time."""
+        match self:
+            case Cost.LITTLE_TIME:
+                return 1 / 6
+            case Cost.TIME:
+                return 1 / 3
+            case Cost.TRANSFER | Cost.LINKS:
+                return inf
+            case _:
+                return 0.0
 
 
 def has_class(architecture: Architecture) -> bool:
@@ -58,6 +77,7 @@ class Change:
             values in the plan after it.
         cost: how much it costs, beside other changes.
         price: what it costs, in a sentence.
+        guess: a sentence on the time that it takes, where the clock has no answer.
         apply: the plan after it, or None where it changes nothing.
         short: the change as a table names it.
         lesser: the same to a lesser degree, which saves and costs less, from more to less.
@@ -72,6 +92,7 @@ class Change:
     price: str
     apply: Callable[[Plan], Plan | None]
     short: str
+    guess: str = ""
     lesser: tuple["Change", ...] = ()
     about: str = ""
     is_for: Callable[[Architecture], bool] = _all

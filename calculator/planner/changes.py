@@ -155,16 +155,18 @@ SHORTER: Final = Change(
 EVERY_SECOND: Final = Change(
     "Recompute every second layer in the backward pass",
     Cost.LITTLE_TIME,
-    "Computes half of the layers twice: about a sixth more arithmetic.",
+    "Computes half of the layers twice.",
     _recomputed(2),
     "checkpointing of every 2nd layer",
+    "About a sixth more arithmetic.",
 )
 EVERY_FOURTH: Final = Change(
     "Recompute every fourth layer in the backward pass",
     Cost.LITTLE_TIME,
-    "Computes a quarter of the layers twice: about a twelfth more arithmetic.",
+    "Computes a quarter of the layers twice.",
     _recomputed(4),
     "checkpointing of every 4th layer",
+    "About a twelfth more arithmetic.",
 )
 SHARDS_IN_RAM: Final = Change(
     "Keep the shards in RAM",
@@ -192,9 +194,10 @@ CHANGES: Final = (
     Change(
         "Split the batch into single sequences",
         Cost.EFFICIENCY,
-        "Gives the same update; a GPU computes single sequences less efficiently.",
+        "Gives the same update.",
         _micro_batches,
         "single sequences",
+        "A GPU computes single sequences less efficiently.",
     ),
     Change(
         "Keep the optimizer's states in 8 bits",
@@ -215,19 +218,20 @@ CHANGES: Final = (
     Change(
         "Recompute each layer but its costly results in the backward pass",
         Cost.LITTLE_TIME,
-        "Computes up to half of the matrix products of each layer twice, and no attention: at most "
-        "about a sixth more arithmetic.",
+        "Computes up to half of the matrix products of each layer twice, and no attention.",
         _costly_results,
         "checkpointing by operation",
+        "At most about a sixth more arithmetic.",
         about=CHECKPOINTS,
         is_for=has_class,
     ),
     Change(
         "Recompute each layer in the backward pass",
         Cost.TIME,
-        "Computes the forward pass twice: about a third more arithmetic.",
+        "Computes the forward pass twice.",
         _recomputed(1),
         "checkpointing",
+        "About a third more arithmetic.",
         (EVERY_SECOND, EVERY_FOURTH),
         about=CHECKPOINTS,
     ),
@@ -272,9 +276,10 @@ CHANGES: Final = (
     Change(
         "Make the logits of a chunk of tokens at a time",
         Cost.EFFICIENCY,
-        "Gives the same loss; a GPU computes smaller products less efficiently.",
+        "Gives the same loss.",
         _chunked_loss,
         "loss in chunks",
+        "A GPU computes smaller products less efficiently.",
     ),
     Change(
         "Use Adafactor",

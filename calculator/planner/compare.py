@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from calculator.catalog import Gpu
+from calculator.clock import Seconds
 from calculator.planner.need import need_of
+from calculator.planner.pace import describe_time, more_time
 from calculator.planner.verdict import describe_verdict, verdict_as_json
 from calculator.report import Report
-from calculator.units import format_bytes, format_count
+from calculator.units import format_bytes, format_count, format_seconds
 
 Row = tuple[str, str, str, str]
+UNTIMED: Final = "no answer"
 
 
 def describe_comparison(first: Report, second: Report, gpu: Gpu | None) -> str:
@@ -52,6 +55,22 @@ def _rows(first: Report, second: Report) -> Iterator[Row]:
     yield _row("moved to the GPU in each step", first.to_gpu, second.to_gpu)
     if first.paged or second.paged:
         yield _row("paged states, on the GPU or in RAM", first.paged, second.paged)
+    yield from _seconds(first.seconds, second.seconds)
+
+
+def _seconds(first: Seconds | None, second: Seconds | None) -> Iterator[Row]:
+    """Rows of what the clock says, where it says it of one at least."""
+    if first is None and second is None:
+        return
+    more = more_time(first, second)
+    both = (first, second)
+    step, other = (UNTIMED if one is None else format_seconds(one.step) for one in both)
+    yield "time of a step", step, other, ""
+    rate, other = (
+        UNTIMED if one is None else format_count(round(one.tokens_per_second)) for one in both
+    )
+    difference = "" if more is None else describe_time(more).removesuffix(".")
+    yield "tokens per second", rate, other, difference
 
 
 def _row(name: str, was: int, now: int) -> Row:
@@ -96,6 +115,7 @@ def comparison_as_json(first: Report, second: Report, gpu: Gpu | None) -> str:
                 "to_gpu": second.to_gpu - first.to_gpu,
             },
             "paged": {"bytes": second.paged - first.paged},
+            "time": more_time(first.seconds, second.seconds),
         },
     }
     return json.dumps(answer)

@@ -154,7 +154,7 @@ def _sequences(apply: Callable[[Plan], Plan | None], lesser: tuple[Change, ...] 
         "same update takes more micro-batches.",
         apply,
         "context parallel",
-        lesser,
+        lesser=lesser,
         about=LENGTH,
         is_for=has_class,
     )
@@ -173,7 +173,7 @@ SHARDED: Final = Change(
     "Moves half as many bytes again between the GPUs: each layer's weights are gathered twice.",
     _shards(DataParallel.FSDP),
     "FSDP",
-    (GATHERED_ONCE,),
+    lesser=(GATHERED_ONCE,),
     about=DIVISION,
     is_for=has_class,
 )

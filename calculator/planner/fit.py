@@ -7,6 +7,7 @@ takes the steps, so that a newer question need not wait for the end of an older 
 from bisect import insort
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
@@ -16,6 +17,7 @@ from calculator.plan import Plan
 from calculator.planner.change import DIVISION, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
 from calculator.planner.need import Need, need_on
+from calculator.planner.pace import describe_time, more_time, pace_of
 from calculator.resolution import resolve
 
 MOST_CHANGES = 3
@@ -32,6 +34,7 @@ class Proposal:
         need: the same with the overhead.
         saved: bytes of the typical need less than before.
         ram: bytes of RAM that the step then takes.
+        time: what a token takes more than before, as a share; None where the clock cannot say.
     """
 
     changes: tuple[Change, ...]
@@ -40,6 +43,7 @@ class Proposal:
     need: Need
     saved: int
     ram: int
+    time: float | None = None
 
     @property
     def cost(self) -> Cost:
@@ -60,18 +64,22 @@ class Proposal:
 
     @property
     def price(self) -> str:
-        """Costs of the changes, highest first; negligible ones are left out.
+        """The time, and costs of the changes, highest first; negligible ones are left out.
 
-        Two changes that cost the same are named once.
+        Two changes that cost the same are named once. Where the clock has no answer, the time of
+        some changes is known in words.
         """
         ordered = sorted(self.changes, key=lambda change: -change.cost)
-        costly = [change.price for change in ordered if change.cost is not Cost.NOTHING]
-        return " ".join(dict.fromkeys(costly or [ordered[0].price]))
+        costly = [change for change in ordered if change.cost is not Cost.NOTHING] or ordered[:1]
+        if self.time is None:
+            words = [sentence for change in costly for sentence in (change.price, change.guess)]
+        else:
+            words = [describe_time(self.time), *(change.price for change in costly)]
+        return " ".join(dict.fromkeys(filter(None, words)))
 
 
 Try = tuple[tuple[Change, ...], Plan]
 Propose = Callable[[tuple[Change, ...], Plan], Proposal | None]
-Price = tuple[int, int]
 
 
 def proposals(
@@ -83,9 +91,10 @@ def proposals(
     """Changes that make a step fit, single ones first, then pairs of which neither does alone.
 
     Three at once are tried where no pair is enough, and then shorter sequences with three more, for
-    a model whose own length is far longer than usual. Within each number of changes the cheaper
-    stand first, and among those of equal cost the ones that save more. Where a change can be made
-    to a lesser degree, the least that is enough is proposed too.
+    a model whose own length is far longer than usual. Within each number of changes those that
+    cost nothing stand first, then those that leave the training as it is, and among them the ones
+    that take the least time by the clock. Where a change can be made to a lesser degree, the least
+    that is enough is proposed too.
 
     Args:
         architecture: the model.
@@ -116,12 +125,7 @@ def proposals_in_steps(
     Raises:
         InputError: if the model does not support the plan.
     """
-    before = need_on(totals(architecture, plan).gpu, plan.card).typical
-
-    def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
-        proposal = _proposal(architecture, changes, changed, memory)
-        return proposal and replace(proposal, saved=before - proposal.need.typical)
-
+    propose = _proposing(architecture, plan, memory, totals(architecture, plan).gpu)
     found: list[Proposal] = []
     for together in range(1, most + 1):
         if together == MOST_CHANGES and found:
@@ -142,18 +146,32 @@ def _allowed(tries: Iterator[Try], allowed: Callable[[Plan], bool] | None) -> It
     return tries if allowed is None else (one for one in tries if allowed(one[1]))
 
 
+def _proposing(architecture: Architecture, plan: Plan, memory: int, peak: int) -> Propose:
+    """Proposals beside the plan before them, which has that peak on its card."""
+    before, pace = need_on(peak, plan.card).typical, pace_of(architecture, plan)
+
+    def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
+        proposal = _proposal(architecture, changes, changed, memory)
+        if proposal is None:
+            return None
+        # the clock takes exchanges for hidden, so it cannot compare two kinds of them
+        alike = changed.data_parallel is plan.data_parallel
+        after = pace_of(architecture, changed) if pace and alike else None
+        saved = before - proposal.need.typical
+        return replace(proposal, saved=saved, time=more_time(pace, after))
+
+    return propose
+
+
 def _fitting(
     tries: Iterable[Try], propose: Propose, known: list[Proposal], enough: int | None
 ) -> Generator[list[Proposal], None, list[Proposal]]:
-    """The known proposals, and behind them the tries that fit, the cheapest first."""
+    """The known proposals, and behind them the tries that fit, in the order of `_order`."""
     left = None if enough is None else enough - len(known)
     tried: list[Proposal] = []
     found = known
-    for price, changes, changed in sorted(
-        ((_least_price(changes), changes, changed) for changes, changed in tries),
-        key=lambda one: one[0],
-    ):
-        if left is not None and (left <= 0 or _are_cheaper(tried[:left], left, price)):
+    for changes, changed in sorted(tries, key=lambda one: _price(one[0])):
+        if left is not None and (left <= 0 or _are_cheaper(tried[:left], left, _rank(changes))):
             break
         if tried and any(change.is_slow for change in changes):
             continue
@@ -165,9 +183,9 @@ def _fitting(
     return found
 
 
-def _are_cheaper(first: Sequence[Proposal], many: int, price: Price) -> bool:
-    """True if there are so many proposals, and all cost less than a price."""
-    return len(first) == many and _price(first[-1].changes) < price
+def _are_cheaper(first: Sequence[Proposal], many: int, rank: Cost) -> bool:
+    """True if there are so many proposals, and all rank before others of that rank."""
+    return len(first) == many and _rank(first[-1].changes) < rank
 
 
 def _lesser(proposal: Proposal, propose: Propose) -> Iterator[Proposal]:
@@ -201,22 +219,18 @@ def least_changes(
     for together in range(1, most + 1):
         tries = list(_changed(architecture, plan, among, together))
         for gpu in left:
-            found[gpu.name] = _least_change(architecture, tries, gpu, peaks[gpu.name])
+            found[gpu.name] = _least_change(architecture, plan, tries, gpu, peaks[gpu.name])
         left = [gpu for gpu in left if found[gpu.name] is None]
     return found
 
 
 def _least_change(
-    architecture: Architecture, tries: Sequence[Try], gpu: Gpu, peak: int
+    architecture: Architecture, plan: Plan, tries: Sequence[Try], gpu: Gpu, peak: int
 ) -> Proposal | None:
     """The first proposal among some tries for a GPU that does not hold a step with that peak."""
-    before = need_on(peak, gpu).typical
-
-    def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
-        proposal = _proposal(architecture, changes, changed.on(gpu), gpu.memory)
-        return proposal and replace(proposal, saved=before - proposal.need.typical)
-
-    *_, found = [[], *_fitting(tries, propose, [], 1)]
+    propose = _proposing(architecture, plan.on(gpu), gpu.memory, peak)
+    on_gpu = ((changes, changed.on(gpu)) for changes, changed in tries)
+    *_, found = [[], *_fitting(on_gpu, propose, [], 1)]
     return found[0] if found else None
 
 
@@ -232,19 +246,28 @@ def _totals_within(
         return None  # a combination that this model or its optimizer does not have
 
 
-def _order(proposal: Proposal) -> tuple[int, int, int]:
-    return (*_price(proposal.changes), -proposal.saved)
+def _order(proposal: Proposal) -> tuple[float, ...]:
+    """The rank, then the time to a percent, then the costs, and at last what is saved.
+
+    Time that is saved is no reason to give up precision.
+    """
+    rank, time = _rank(proposal.changes), proposal.time
+    if time is None:
+        time = sum(change.cost.usual_time for change in proposal.changes)
+    percent = time if time == inf else round(100 * time)
+    if rank is Cost.EFFICIENCY:
+        percent = max(0, percent)
+    return (rank, percent, *_price(proposal.changes), -proposal.saved)
 
 
-def _price(changes: Sequence[Change]) -> Price:
+def _rank(changes: Sequence[Change]) -> Cost:
+    return max(change.cost for change in changes).rank
+
+
+def _price(changes: Sequence[Change]) -> tuple[int, int]:
     """The highest cost among changes, and the sum of their costs."""
     costs = [change.cost for change in changes]
     return max(costs), sum(costs)
-
-
-def _least_price(changes: Sequence[Change]) -> Price:
-    """The price of changes that are made to the least degree."""
-    return _price([change.lesser[-1] if change.lesser else change for change in changes])
 
 
 def _changed(

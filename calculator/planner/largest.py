@@ -7,7 +7,7 @@ takes the steps, so that a newer question need not wait for the end of an older 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from math import gcd, lcm
-from typing import Final
+from typing import Final, TypeVar
 
 from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE
@@ -24,6 +24,7 @@ GROWTH: Final = 8
 MOST_SLOW: Final = 2
 
 Search = Generator[None, None, int | None]
+Found = TypeVar("Found")
 
 
 def largest_batch(architecture: Architecture, plan: Plan, memory: int) -> int | None:
@@ -32,7 +33,7 @@ def largest_batch(architecture: Architecture, plan: Plan, memory: int) -> int | 
     Raises:
         InputError: if the model does not support the plan.
     """
-    return _end_of(largest_batch_in_steps(architecture, plan, memory))
+    return end_of(largest_batch_in_steps(architecture, plan, memory))
 
 
 def largest_batch_in_steps(architecture: Architecture, plan: Plan, memory: int) -> Search:
@@ -56,7 +57,7 @@ def longest_sequence(architecture: Architecture, plan: Plan, memory: int) -> int
     Raises:
         InputError: if the model does not support the plan.
     """
-    return _end_of(longest_sequence_in_steps(architecture, plan, memory))
+    return end_of(longest_sequence_in_steps(architecture, plan, memory))
 
 
 def longest_sequence_in_steps(architecture: Architecture, plan: Plan, memory: int) -> Search:
@@ -103,12 +104,13 @@ def has_one_length(architecture: Architecture) -> bool:
     return False
 
 
-def _end_of(search: Search) -> int | None:
+def end_of(search: Generator[None, None, Found]) -> Found:
+    """The value at the end of a search."""
     while True:
         try:
             next(search)
         except StopIteration as end:
-            found: int | None = end.value
+            found: Found = end.value
             return found
 
 

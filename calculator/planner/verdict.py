@@ -8,10 +8,11 @@ from calculator.cards import COMMON
 from calculator.catalog import Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
+from calculator.planner.fastest import fastest
 from calculator.planner.fit import Proposal, proposals
 from calculator.planner.largest import largest_batch, longest_sequence
 from calculator.planner.need import Need, describe_need, need_of
-from calculator.reserved import simulated
+from calculator.report import Report
 from calculator.units import format_bytes
 
 
@@ -34,39 +35,24 @@ def verdict_as_json(need: Need, gpu: Gpu) -> dict[str, Any]:
     }
 
 
-def describe_fit(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
-    """Output of `fit`: the verdict and advice for one GPU, or a line per GPU.
+def describe_fits(architecture: Architecture, plan: Plan) -> str:
+    """Output of `fit` without a GPU: a line for each.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    if gpu is None:
-        needs = _needs_on_all(architecture, plan)
-        return "\n".join(describe_verdict(need, one) for one, need in needs)
-    need = need_of(simulated(architecture, estimate(architecture, plan.on(gpu))))
-    return "\n".join([describe_verdict(need, gpu), *_advise(architecture, plan, need, gpu)])
+    needs = _needs_on_all(architecture, plan)
+    return "\n".join(describe_verdict(need, one) for one, need in needs)
 
 
-def fit_as_json(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
-    """Output of `fit --json`; sizes are integers of bytes.
+def fits_as_json(architecture: Architecture, plan: Plan) -> str:
+    """The same as an object; sizes are integers of bytes.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    if gpu is None:
-        verdicts = [verdict_as_json(need, one) for one, need in _needs_on_all(architecture, plan)]
-        return json.dumps({"model": architecture.name, "gpus": verdicts})
-    need = need_of(simulated(architecture, estimate(architecture, plan.on(gpu))))
-    limits = (architecture, plan.on(gpu), gpu.memory)
-    fits = need.fits(gpu.memory)
-    answer = {
-        "model": architecture.name,
-        **verdict_as_json(need, gpu),
-        "proposals": [] if fits else [_as_json(found) for found in proposals(*limits)],
-        "largest_batch": largest_batch(*limits),
-        "longest_sequence": longest_sequence(*limits),
-    }
-    return json.dumps(answer)
+    verdicts = [verdict_as_json(need, one) for one, need in _needs_on_all(architecture, plan)]
+    return json.dumps({"model": architecture.name, "gpus": verdicts})
 
 
 def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
@@ -74,21 +60,50 @@ def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Nee
     return [(one, need_of(estimate(architecture, plan.on(one)))) for one in COMMON]
 
 
-def _advise(architecture: Architecture, plan: Plan, need: Need, gpu: Gpu) -> list[str]:
-    """Lines below the verdict: what would make it fit, or what is left over."""
-    limits = (architecture, plan.on(gpu), gpu.memory)
+def describe_fit(architecture: Architecture, plan: Plan, report: Report) -> str:
+    """Output of `fit` for one GPU: the verdict, and what would make it fit, or is left over.
+
+    `plan` is on its card, and has the `report`.
+    """
+    gpu, need = plan.card, need_of(report)
+    limits = (architecture, plan, gpu.memory)
+    lines = [describe_verdict(need, gpu)]
     if not need.fits(gpu.memory):
         found = proposals(*limits)
         if not found:
             kept = "one GPU" if plan.all_gpus == 1 else f"{plan.all_gpus:,} GPUs"
-            return [f"No change that keeps {kept} makes it fit; see `fit` without --gpu."]
-        return ["What would make it fit:", *map(_describe_proposal, found)]
+            return f"{lines[0]}\nNo change that keeps {kept} makes it fit; see `fit` without --gpu."
+        return "\n".join([*lines, "What would make it fit:", *map(_describe_proposal, found)])
     paged = f", of which paged states take up to {format_bytes(need.paged)}" if need.paged else ""
-    return [
+    batch = largest_batch(*limits)
+    lines += [
         f"Left over: {format_bytes(gpu.memory - need.typical)}{paged}",
-        f"Largest micro-batch at this length: {largest_batch(*limits)}",
+        f"Largest micro-batch at this length: {batch}",
         f"Longest sequence at this micro-batch: {longest_sequence(*limits)}",
     ]
+    quickest = fastest(*limits, batch)
+    if quickest:
+        lines.append(f"Fastest: {quickest.instruction}: {quickest.reason}")
+    return "\n".join(lines)
+
+
+def fit_as_json(architecture: Architecture, plan: Plan, report: Report) -> str:
+    """The same as an object; sizes are integers of bytes."""
+    gpu, need = plan.card, need_of(report)
+    limits = (architecture, plan, gpu.memory)
+    batch = largest_batch(*limits)
+    found = fastest(*limits, batch)
+    answer = {
+        "model": architecture.name,
+        **verdict_as_json(need, gpu),
+        "proposals": []
+        if need.fits(gpu.memory)
+        else [_as_json(proposal) for proposal in proposals(*limits)],
+        "largest_batch": batch,
+        "longest_sequence": longest_sequence(*limits),
+        "fastest": found and found.as_json(),
+    }
+    return json.dumps(answer)
 
 
 def _describe_proposal(proposal: Proposal) -> str:
@@ -105,5 +120,6 @@ def _as_json(proposal: Proposal) -> dict[str, Any]:
         "typical": proposal.need.typical,
         "high": proposal.need.high,
         "saved": proposal.saved,
+        "time": proposal.time,
         "ram": proposal.ram,
     }
