@@ -36,7 +36,7 @@ class Cost(IntEnum):
 
     @property
     def usual_time(self) -> float:
-        """What a token takes more, as a share, for an order of plans that the clock cannot time."""
+        """Time that a token takes more, as a share, to order plans that the clock cannot time."""
         match self:
             case Cost.LITTLE_TIME:
                 return 1 / 6

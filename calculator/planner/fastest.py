@@ -38,7 +38,7 @@ class Fastest:
 
     @property
     def instruction(self) -> str:
-        """What to do."""
+        """An instruction."""
         match self.plan.checkpointing:
             case Checkpointing.NONE:
                 way = "Recompute nothing"
@@ -50,7 +50,7 @@ class Fastest:
 
     @property
     def reason(self) -> str:
-        """Why to do it."""
+        """A sentence or two on the gain."""
         rate = format_count(round(self.seconds.tokens_per_second))
         words = f"{rate} tokens per second, {self.gain:.0%} more."
         if self.plan.batch_size < self.largest:
