@@ -10,7 +10,7 @@ from threading import Thread
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.browser.test_every_page import pages_of
+from tools.addresses import pages_of
 from tools.chromium import FLAGS, find_chromium
 from tools.server import make_server
 from tools.website import SITE
@@ -57,7 +57,7 @@ def main(out: Path, names: list[str]) -> None:
                 size = {"width": width, "height": HEIGHT}
                 page = browser.new_page(viewport=size, color_scheme=scheme, reduced_motion="reduce")
                 for path in [address_of(name) for name in names] or [*pages_of(SITE), "404.html"]:
-                    name = NO_FILE_NAME.sub("-", path.removesuffix(".html")).strip("-") or "home"
+                    name = NO_FILE_NAME.sub("-", path.removesuffix(".html")).strip(".-") or "home"
                     target = out / f"{name}-{width}-{scheme}.png"
                     take(page, address, path, target)
                     print(target)

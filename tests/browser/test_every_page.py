@@ -7,11 +7,14 @@ import pytest
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as TimeoutExpired
 
+from templates.render import pages
 from tests.browser.visits import Visit, Visitor, open_calculator, settled, unfold
+from tools.addresses import pages_of
 from tools.console import ROOT
 
 pytestmark = pytest.mark.browser
 
+DOCS = ROOT / "docs"
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 # The size of targets belongs to WCAG 2.2 and is off by default.
 RUN_AXE = "() => axe.run({rules: {'target-size': {enabled: true}}})"
@@ -93,15 +96,18 @@ CUT_CHOICES = """() => [...document.querySelectorAll("main select")]
 CONNECTIONS = " connect-src 'self' https://huggingface.co"
 
 
-def pages_of(site: Path) -> list[str]:
-    """The addresses of all pages, relative to the site's own."""
-    folders = (page.parent.relative_to(site).as_posix() for page in site.rglob("index.html"))
-    return sorted("" if folder == "." else f"{folder}/" for folder in folders)
+def sources() -> set[str]:
+    """All pages by their sources, which are there before the site is built."""
+    return {*pages(), *(str(page.relative_to(DOCS))[:-3] for page in DOCS.rglob("*.md"))}
+
+
+ADDRESSES = sorted("./" if name == "index" else f"{name}/" for name in sources())
 
 
 def test_every_page_has_a_title_a_description_and_a_policy_of_its_own(site: Path) -> None:
+    assert sorted(pages_of(site)) == ADDRESSES
     titles = set()
-    for path in pages_of(site):
+    for path in ADDRESSES:
         text = (site / path / "index.html").read_text("utf-8")
         (policy,) = re.findall(
             r'<meta http-equiv="?Content-Security-Policy"? content="([^"]*)"', text
@@ -114,46 +120,45 @@ def test_every_page_has_a_title_a_description_and_a_policy_of_its_own(site: Path
         assert re.search(r'<meta name="?description"? content="[^"]+"', text), path
         assert text.count("<h1") == 1, path
         titles.add(text.partition("<title>")[2].partition("</title>")[0])
-    assert len(titles) == len(pages_of(site))
+    assert len(titles) == len(ADDRESSES)
 
 
 @pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("path", ADDRESSES)
 def test_a_page_loads_only_its_own_files_stays_still_and_is_accessible(
-    visit: Visitor, site: Path, width: int
+    visit: Visitor, path: str, width: int
 ) -> None:
-    for path in pages_of(site):
+    visitor, shifts = load(visit, path, width)
+    if shifts:  # a busy machine may paint a page before its style; what moves, moves again
+        visitor.page.context.close()
         visitor, shifts = load(visit, path, width)
-        if shifts:  # a busy machine may paint a page before its style; what moves, moves again
-            visitor.page.context.close()
-            visitor, shifts = load(visit, path, width)
-        assert sum(value for value, _ in shifts) < MOST_SHIFT, (path, shifts)
-        page = visitor.page
-        own = (visitor.address, "data:", "blob:")
-        assert [url for url in visitor.requests if not url.startswith(own)] == [], path
-        if width == WIDTHS[1]:  # a phone's
-            assert len(visitor.requests) <= MOST_REQUESTS, (path, visitor.requests)
-        assert visitor.errors == [], path
-        assert page.context.cookies() == [], path
-        unfold(page)
-        assert page.evaluate(CUT_CHOICES) == [], path
-        if width == WIDTHS[-1]:
-            assert page.evaluate(CROOKED) == [], path
-            assert page.evaluate(CUT) == [], path
-            assert_never_too_wide(page, path)
-        assert_accessible(page, path, width)
-        page.context.close()
+    assert sum(value for value, _ in shifts) < MOST_SHIFT, shifts
+    page = visitor.page
+    own = (visitor.address, "data:", "blob:")
+    assert [url for url in visitor.requests if not url.startswith(own)] == []
+    if width == WIDTHS[1]:  # a phone's
+        assert len(visitor.requests) <= MOST_REQUESTS, visitor.requests
+    assert visitor.errors == []
+    assert page.context.cookies() == []
+    unfold(page)
+    assert page.evaluate(CUT_CHOICES) == []
+    if width == WIDTHS[-1]:
+        assert page.evaluate(CROOKED) == []
+        assert page.evaluate(CUT) == []
+        assert_never_too_wide(page, path)
+    assert_accessible(page, width)
 
 
-def assert_accessible(page: Page, path: str, width: int) -> None:
+def assert_accessible(page: Page, width: int) -> None:
     """Axe finds nothing in the page as it is, nor in the contrasts of the dark one."""
     page.evaluate(END_TRANSITIONS)
     page.evaluate(AXE.read_text("utf-8"))
     if width < WIDTHS[-1]:
-        assert findings(page, RUN_AXE_ON_A_PHONE) == [], path
+        assert findings(page, RUN_AXE_ON_A_PHONE) == []
     else:
-        assert findings(page, RUN_AXE) == [], path
+        assert findings(page, RUN_AXE) == []
         page.evaluate(DARKEN)
-        assert findings(page, RUN_AXE_ON_CONTRAST) == [], f"{path} in the dark"
+        assert findings(page, RUN_AXE_ON_CONTRAST) == [], "in the dark"
 
 
 def load(visit: Visitor, path: str, width: int) -> tuple[Visit, list[tuple[float, list[str]]]]:

@@ -17,6 +17,13 @@ pytestmark = pytest.mark.browser
 STATES = """() => Object.fromEntries([...document.querySelectorAll(".swarm__peer")]
   .map((group) => [group.dataset.id, group.dataset.state]))"""
 
+# Twenty frames: the run would be further.
+PAINT = """() => new Promise((resolve) => {
+  let left = 20;
+  const paint = () => { left -= 1; left ? requestAnimationFrame(paint) : resolve(); };
+  paint();
+})"""
+
 
 def played_to_the_end(page: Page) -> None:
     expect(page.locator("[data-swarm-play]")).to_have_text("Replay")
@@ -50,7 +57,7 @@ def test_a_recorded_run_is_played_from_its_start_and_can_be_paused(visit: Visito
     assert step < first_run().steps[-1]["step"] / 2
     newest = max(first_run().peers, key=lambda peer: datetime.fromisoformat(peer["first_seen"]))
     assert page.evaluate(STATES)[newest["id"]] == "away"
-    page.wait_for_timeout(300)
+    page.evaluate(PAINT)
     assert page.inner_text("[data-swarm-step]").split()[1] == str(step)
 
 

@@ -18,6 +18,12 @@ HIDE = """(hidden) => {
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
+COUNT_FETCHES = """
+window.fetched = 0;
+const fetchIt = fetch;
+window.fetch = (...given) => { window.fetched += 1; return fetchIt(...given); };
+"""
+
 # How often the page's work has let others in.
 COUNT_TURNS = """
 window.turns = 0;
@@ -38,6 +44,23 @@ def look(visit: Visitor, server: LiveServer, query: str = "") -> Visit:
     visitor = visit(server.address)
     visitor.open(f"live/{query}")
     return visitor
+
+
+def look_with_a_clock(visit: Visitor, server: LiveServer) -> Page:
+    """The run's page, whose timers can be run ahead, and which counts what it fetches."""
+    visitor = visit(server.address)
+    visitor.page.clock.install()
+    visitor.page.add_init_script(COUNT_FETCHES)
+    return visitor.open("live/")
+
+
+def asked_later(page: Page) -> int:
+    """How often the page has fetched something, ten seconds later by its clock."""
+    page.clock.run_for(10_000)
+    fetched: int = page.evaluate(
+        "async () => { await fetch('../about/'); return --window.fetched; }"
+    )
+    return fetched
 
 
 def figure(page: Page, name: str, text: str | re.Pattern[str]) -> None:
@@ -187,7 +210,7 @@ def test_a_finished_run_says_when_and_is_asked_no_more(
 ) -> None:
     run.add(5)
     run.write_people("ada")
-    page = look(visit, server).page
+    page = look_with_a_clock(visit, server)
     figure(page, "state", "Running")
     run.add(1)
     run.write_people("ada", "ben")
@@ -195,10 +218,9 @@ def test_a_finished_run_says_when_and_is_asked_no_more(
     figure(page, "state", "Finished on 4 March 2026, 05:06 UTC")
     figure(page, "step", "6")
     figure(page, "board-count", "2 contributors")
-    asked = len(server.asked)
+    asked = asked_later(page)
     page.evaluate("dispatchEvent(new Event('online'))")
-    page.wait_for_timeout(1500)
-    assert len(server.asked) == asked
+    assert asked_later(page) == asked
 
 
 @pytest.mark.parametrize("hours", [-30, 30])
@@ -384,16 +406,14 @@ def test_a_hidden_page_asks_for_nothing(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:
     run.add(5)
-    page = look(visit, server).page
+    page = look_with_a_clock(visit, server)
     figure(page, "step", "5")
     page.evaluate(HIDE, True)
     asked = -1
-    while len(server.asked) > asked:  # the round that was under way ends
-        asked = len(server.asked)
-        page.wait_for_timeout(1500)
+    while (now := asked_later(page)) > asked:  # the round that was under way ends
+        asked = now
     run.add(1)
-    page.wait_for_timeout(1500)
-    assert len(server.asked) == asked
+    assert asked_later(page) == asked
     page.evaluate(HIDE, False)
     figure(page, "step", "6")
 

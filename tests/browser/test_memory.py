@@ -12,7 +12,8 @@ from tests.browser.test_offline import (
     KEPT,
     deploy_newer,
     eventually,
-    guest,
+    rest,
+    timed_guest,
     wait_until_kept,
     wait_until_removed,
 )
@@ -48,12 +49,32 @@ REPLACE = """async (change) => {
     return bytes.length;
   }
 }"""
+LOOKUPS = "() => window.lookups"
+WORKERS = "() => window.workers"
 SIZE = REPLACE.replace("bytes[change.at] ^= 1;", "return bytes.length;")
+
+
+def visit_and_rest(visitor: Visit) -> Page:
+    """Visit the calculator for the time after which files, and then Python's memory, are kept."""
+    page = visitor.open("calculator/")
+    settled(page)
+    rest(page)
+    page.wait_for_selector("html[data-kept]", state="attached")
+    rest_with_python(page)
+    return page
+
+
+def rest_with_python(page: Page) -> None:
+    """Pass the time after which Python's memory is kept; while Python works, that starts over."""
+    for _ in range(2):
+        page.wait_for_function("() => window.unanswered === 0")
+        page.clock.run_for(6000)
 
 
 def keep_memory(visitor: Visit) -> Page:
     """Visit the calculator until it has kept Python's memory."""
-    page = open_calculator(visitor)
+    page = visit_and_rest(visitor)
+    assert page.evaluate(LOOKUPS) == 1
     page.wait_for_selector(IS_KEPT, state="attached")
     assert page.query_selector(STARTED)
     return page
@@ -75,7 +96,7 @@ def calculates(page: Page) -> None:
 def test_a_second_visit_starts_from_kept_memory_with_the_same_answers(
     visit: Visitor, server: LiveServer
 ) -> None:
-    plain, visitor = visit(server.address), guest(visit, server.address)
+    plain, visitor = visit(server.address), timed_guest(visit, server.address)
     keep_memory(visitor)
     for query in STATES:
         shown = open_again(visitor, query).evaluate(SHOWN)
@@ -105,13 +126,15 @@ def test_a_second_visit_starts_from_kept_memory_with_the_same_answers(
 def test_memory_that_does_not_serve_is_replaced_by_a_start(
     visit: Visitor, server: LiveServer, change: dict[str, Any], is_kept: bool
 ) -> None:
-    visitor = guest(visit, server.address)
+    visitor = timed_guest(visit, server.address)
     size = keep_memory(visitor).evaluate(REPLACE, change)
     assert size > 10_000_000
     page = open_again(visitor)
     assert page.query_selector(STARTED)
     calculates(page)
     if is_kept:
+        rest(page)
+        rest_with_python(page)
         page.wait_for_selector(IS_KEPT, state="attached")
         page = open_again(visitor)
         assert page.query_selector(RESUMED)
@@ -125,7 +148,7 @@ def test_memory_that_does_not_serve_is_replaced_by_a_start(
 def test_a_new_build_drops_the_memory_of_the_old_one(
     visit: Visitor, server: LiveServer, site: Path
 ) -> None:
-    visitor = guest(visit, server.address)
+    visitor = timed_guest(visit, server.address)
     page = keep_memory(visitor)
     visitor.open("about/")
     wait_until_kept(page, "/about/", MEMORY)
@@ -134,8 +157,7 @@ def test_a_new_build_drops_the_memory_of_the_old_one(
     expect(page.locator("h1")).to_contain_text("Newer")
     wait_until_kept(page, f"/{new}/calculator.zip")
     eventually(page, lambda: not any(old in path for path in page.evaluate(KEPT)))
-    assert open_again(visitor).query_selector(STARTED)
-    page.wait_for_selector(IS_KEPT, state="attached")
+    keep_memory(visitor)
     assert [path for path in page.evaluate(KEPT) if path.endswith(MEMORY)] == [f"/{new}{MEMORY}"]
     assert open_again(visitor).query_selector(RESUMED)
     assert not any(address.endswith(MEMORY) for address, _ in server.asked)
@@ -143,14 +165,15 @@ def test_a_new_build_drops_the_memory_of_the_old_one(
 
 
 def test_the_switch_removes_the_memory_too(visit: Visitor, server: LiveServer) -> None:
-    visitor = guest(visit, server.address)
+    visitor = timed_guest(visit, server.address)
     page = keep_memory(visitor)
     visitor.open("about/")
     page.get_by_label("Keep visited pages on this device").uncheck()
     wait_until_removed(page)
     assert open_again(visitor).query_selector(STARTED)
     calculates(page)
-    page.wait_for_timeout(9000)  # by then it would have been made
+    rest_with_python(page)
+    assert page.evaluate(LOOKUPS) == 0
     assert page.evaluate(KEPT) == []
     assert visitor.errors == []
 
@@ -167,21 +190,29 @@ def saves_data(page: Page) -> None:
     )
 
 
-def has_little_room(page: Page) -> None:
-    page.add_init_script(
-        "StorageManager.prototype.estimate = async () => ({quota: 5e8, usage: 4e8})"
-    )
-
-
-@pytest.mark.parametrize("limit", [is_small, saves_data, has_little_room])
+@pytest.mark.parametrize("limit", [is_small, saves_data])
 def test_memory_is_not_kept_where_it_is_short(
     visit: Visitor, server: LiveServer, limit: Callable[[Page], None]
 ) -> None:
-    visitor = guest(visit, server.address)
+    visitor = timed_guest(visit, server.address)
     limit(visitor.page)
-    page = visitor.open("calculator/")
-    settled(page)
-    wait_until_kept(page, "/pyodide.asm.wasm")
-    page.wait_for_timeout(9000)  # by then it would have been made
-    assert not any(path.endswith(MEMORY) for path in page.evaluate(KEPT))
+    assert visit_and_rest(visitor).evaluate(LOOKUPS) == 0
+    assert visitor.errors == []
+
+
+def has_little_room(page: Page) -> None:
+    page.add_init_script(
+        "StorageManager.prototype.estimate = async () =>"
+        " { window.estimates += 1; return {quota: 5e8, usage: 4e8}; }"
+    )
+
+
+def test_memory_is_not_kept_in_a_storage_that_is_nearly_full(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = timed_guest(visit, server.address)
+    has_little_room(visitor.page)
+    page = visit_and_rest(visitor)
+    page.wait_for_function("() => window.estimates === 1")
+    assert page.evaluate(WORKERS) == [""]
     assert visitor.errors == []

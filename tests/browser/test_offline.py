@@ -24,6 +24,35 @@ KEPT = """async () => {
 }"""
 POLL_MS = 100
 PHONE = {"width": 390, "height": 844}
+# What a page begins, noted before anything answers: registrations of a service worker, lookups of
+# what is kept, estimates of the storage, the names of its workers, and questions without an answer.
+NOTE_BEGINNINGS = """
+Object.assign(window, {registered: 0, lookups: 0, estimates: 0, workers: [], unanswered: 0});
+const {match} = CacheStorage.prototype;
+CacheStorage.prototype.match = function (...given) {
+  window.lookups += 1;
+  return match.apply(this, given);
+};
+const register = globalThis.ServiceWorkerContainer?.prototype.register;
+if (register) ServiceWorkerContainer.prototype.register = function (...given) {
+  window.registered += 1;
+  return register.apply(this, given);
+};
+globalThis.Worker = class extends Worker {
+  constructor(address, options) {
+    super(address, options);
+    window.workers.push(options?.name);
+    this.addEventListener("message", ({data}) => {
+      if (String(data).includes('"result"')) window.unanswered -= 1;
+    });
+  }
+  postMessage(...given) {
+    window.unanswered += 1;
+    super.postMessage(...given);
+  }
+};
+"""
+REGISTERED = "() => window.registered"
 REGISTRATIONS = "async () => (await navigator.serviceWorker.getRegistrations()).length"
 PYTHON = ["/worker.js", "/calculator.zip", "/pyodide.mjs", "/pyodide.asm.mjs", "/pyodide.asm.wasm"]
 LIBRARY = "/python_stdlib_bytecode.zip"
@@ -34,6 +63,24 @@ NEVER_DONE = "addEventListener('message', (event) => event.waitUntil(new Promise
 def guest(visit: Visitor, address: str, **settings: Any) -> Visit:
     """A visitor whose browser runs service workers."""
     return visit(address, service_workers="allow", **settings)
+
+
+def timed_guest(visit: Visitor, address: str) -> Visit:
+    """A guest whose page's timers can be run ahead."""
+    return with_a_clock(guest(visit, address))
+
+
+def with_a_clock(visitor: Visit) -> Visit:
+    """The visitor, whose page notes what it begins; its timers can be run ahead."""
+    visitor.page.clock.install()
+    visitor.page.add_init_script(NOTE_BEGINNINGS)
+    return visitor
+
+
+def rest(page: Page) -> None:
+    """Pass the time after which a page that has loaded, and does nothing, is kept."""
+    page.wait_for_load_state("load")
+    page.clock.run_for(2500)
 
 
 def eventually(page: Page, holds: Callable[[], bool]) -> None:
@@ -56,16 +103,19 @@ def wait_until_removed(page: Page) -> None:
 
 
 def test_nothing_is_kept_while_python_starts(visit: Visitor, server: LiveServer) -> None:
-    visitor = guest(visit, server.address)
+    visitor = timed_guest(visit, server.address)
     held: list[Route] = []
     visitor.page.route("**/pyodide.asm.wasm", lambda route: held.append(route))
-    page = visitor.open("calculator/")
-    page.wait_for_timeout(7000)  # without Python, it begins two seconds after the page has loaded
-    assert not any(path.endswith(WORKER) for path, _ in server.asked)
+    with visitor.page.expect_request("**/pyodide.asm.wasm"):
+        page = visitor.open("calculator/")
+    for _ in range(3):
+        rest(page)
+    assert page.evaluate(REGISTERED) == 0
     for route in held:
         route.continue_()
-    assert held
     settled(page)
+    rest(page)
+    assert page.evaluate(REGISTERED) == 1
     wait_until_kept(page, "/calculator/", "/pyodide.asm.wasm")
 
 
@@ -234,7 +284,7 @@ def test_a_page_of_a_newer_build_is_loaded_whole(
 def test_the_switch_removes_what_is_kept_and_brings_it_back(
     visit: Visitor, server: LiveServer
 ) -> None:
-    visitor = guest(visit, server.address)
+    visitor = timed_guest(visit, server.address)
     page = visitor.open("about/")
     wait_until_kept(page, "/about/")
     box = page.get_by_label("Keep visited pages on this device")
@@ -243,8 +293,8 @@ def test_the_switch_removes_what_is_kept_and_brings_it_back(
     wait_until_removed(page)
     page.reload()
     expect(box).not_to_be_checked()
-    page.wait_for_timeout(3000)  # by then it would have been registered
-    assert page.evaluate(REGISTRATIONS) == 0
+    rest(page)
+    assert page.evaluate(REGISTERED) == 0
     assert page.evaluate(KEPT) == []
     box.check()
     wait_until_kept(page, "/about/")
@@ -284,9 +334,10 @@ def test_full_storage_changes_nothing_but_visits_without_a_network(
 def test_where_service_workers_are_blocked_nothing_is_kept_and_nothing_fails(
     visit: Visitor, server: LiveServer
 ) -> None:
-    visitor = visit(server.address, service_workers="block")
+    visitor = with_a_clock(visit(server.address, service_workers="block"))
     page = visitor.open("about/")
-    page.wait_for_timeout(3000)  # by then it would have been registered
+    rest(page)
+    assert page.evaluate(REGISTERED) == 1
     assert page.evaluate(KEPT) == []
     assert visitor.errors == []
 
