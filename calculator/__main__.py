@@ -20,7 +20,10 @@ from calculator.parameters import count_parameters
 from calculator.plan import Plan
 from calculator.planner.commandline import COMMANDS, add_planner_commands, run_planner
 from calculator.planner.compare import comparison_as_json, describe_comparison
+from calculator.planner.job import NO_HOURS, Job, spent
+from calculator.planner.job import OPTIONS as JOB
 from calculator.planner.need import need_of
+from calculator.planner.option import add_numbers
 from calculator.planner.verdict import (
     describe_fit,
     describe_fits,
@@ -56,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_plan_options(one)
     one.add_argument("--gpu", help="say whether it fits this GPU; exit with 1 if it does not")
     one.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
+    add_numbers(one, JOB)
     fit = commands.add_parser(
         "fit", help="GPUs that a step fits, and changes that would make it fit one"
     )
@@ -170,12 +174,16 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
     model = _architecture(arguments.model, arguments)
     report = _answered(model, plan_from(arguments, model))
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
+    job = Job.asked(vars(arguments))
+    takes = job and spent(report, job)
     if arguments.json:
         verdict = {"fit": verdict_as_json(need_of(report), gpu)} if gpu else {}
-        print(json.dumps({**report.as_json(), **verdict}))
+        training = {"training": takes and takes.as_json()} if job else {}
+        print(json.dumps({**report.as_json(), **training, **verdict}))
     else:
         verdicts = [describe_verdict(need_of(report), gpu)] if gpu else []
-        print("\n".join([_describe(report), *verdicts]))
+        hours = [takes.words if takes else NO_HOURS] if job else []
+        print("\n".join([_describe(report), *hours, *verdicts]))
     return 0 if gpu is None or need_of(report).fits(gpu.memory) else 1
 
 

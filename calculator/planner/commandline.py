@@ -3,7 +3,6 @@
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from calculator.catalog import find_gpu
@@ -12,44 +11,10 @@ from calculator.errors import InputError, unknown_name
 from calculator.planner.communicate import Connection, Rhythm, Way, exchange_seconds, loads
 from calculator.planner.compute import Crowd, Recomputation, run_cost, work_per_token
 from calculator.planner.forecast import forecast
+from calculator.planner.option import Option, add_numbers
 from calculator.planner.run import Run
 from calculator.planner.scale import cerebras_loss, compute_optimal
 from calculator.planner.words import in_words
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option of a planner's command.
-
-    Attributes:
-        field: its name, with underscores.
-        help: one sentence with the unit.
-        default: the text that stands in for it; None where it must be given.
-        whole: only whole numbers are taken.
-    """
-
-    field: str
-    help: str
-    default: str | None = None
-    whole: bool = False
-
-    def read(self, text: str | None) -> float:
-        """The option's number.
-
-        Raises:
-            InputError: where it is missing or no number.
-        """
-        given = self.default if text is None else text
-        if given is None:
-            raise InputError(self.field, "", f"must be given: {self.help}")
-        try:
-            number = float(given)
-        except ValueError:
-            raise InputError(self.field, given, "must be a number, such as 7e9") from None
-        if self.whole and not number.is_integer():
-            raise InputError(self.field, given, "must be a whole number")
-        return int(number) if self.whole else number
-
 
 COMPUTE: Final = (
     Option("parameters", "parameters that a token meets; of experts the active ones", whole=True),
@@ -105,10 +70,7 @@ def _add(
     commands: "argparse._SubParsersAction[Any]", name: str, words: str, options: tuple[Option, ...]
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=words)
-    for option in options:
-        default = "" if option.default is None else f"; default: {option.default}"
-        flag = "--" + option.field.replace("_", "-")
-        parser.add_argument(flag, metavar="NUMBER", help=f"{option.help}{default}")
+    add_numbers(parser, options)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 

@@ -1,0 +1,105 @@
+import json
+
+import pytest
+
+from calculator.__main__ import main
+from calculator.catalog import find_gpu, find_model
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.plan import Plan
+from calculator.planner.compute import carbon_tonnes, energy_mwh
+from calculator.planner.job import NO_HOURS, Job, Spent, spent
+from calculator.report import Report
+
+Captured = pytest.CaptureFixture[str]
+
+
+def report_of(gpu: str = "a100-80", **options: object) -> Report:
+    plan = Plan.parse({"sequence_length": 1024, "batch_size": 4, "accumulation": 2, **options})
+    return estimate(find_model("gpt2"), plan.on(find_gpu(gpu)))
+
+
+def takes(report: Report, **job: float) -> Spent:
+    found = spent(report, Job(**job))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_rows_and_their_tokens_take_as_many_steps() -> None:
+    report = report_of()
+    by_rows, by_tokens = (
+        takes(report, rows=8_001, epochs=2),
+        takes(report, tokens=8_001 * 1024, epochs=2),
+    )
+    assert by_rows == by_tokens
+    assert by_rows.steps == 2_001  # 16,002 sequences, 4 x 2 of them in a step
+    assert report.seconds is not None
+    assert by_rows.hours == pytest.approx(2_001 * report.seconds.step / 3600)
+    assert by_rows.low < by_rows.hours < by_rows.high
+
+
+def test_every_gpu_of_the_run_is_paid_for() -> None:
+    one, eight = (report_of(gpus=gpus) for gpus in (1, 8))
+    job = {"tokens": 1e9, "price_per_hour": 2.79}
+    alone, together = takes(one, **job), takes(eight, **job)
+    assert together.steps == -(-alone.steps // 8)
+    assert together.dollars == pytest.approx(8 * together.hours * 2.79)
+
+
+def test_energy_and_carbon_are_those_of_the_planner_without_the_site() -> None:
+    # Llama 2 70B: 1,720,320 hours at 400 W and 0.385 kg a kWh; printed with a PUE of 1.1: 291.42 t
+    found = takes(report_of(), tokens=1e9, kilograms_per_kwh=0.385)
+    assert find_gpu("a100-80").watts == 400
+    assert found.kilowatt_hours is not None
+    assert found.kilograms is not None
+    times = 1_720_320 / found.hours
+    assert found.kilograms * times * 1.1 / 1000 == pytest.approx(291.42, abs=0.01)
+    assert found.kilowatt_hours * times == pytest.approx(1000 * energy_mwh(1_720_320, 400, 1))
+    assert carbon_tonnes(found.kilowatt_hours / 1000) == pytest.approx(found.kilograms / 1000)
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    found = takes(report_of(), rows=1)
+    assert (found.dollars, found.kilograms) == (None, None)
+    assert found.words.count("\n") == 1  # hours, and energy at the card's own limit
+    assert spent(report_of("40GiB"), Job(rows=1)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"tokens": "1e9", "rows": "5"}, "rows"),
+        ({"price_per_hour": "2"}, "tokens"),
+        ({"rows": "2.5"}, "rows"),
+        ({"rows": "2", "epochs": "0"}, "epochs"),
+        ({"tokens": "-1"}, "tokens"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused_by_its_field(given: dict[str, str], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Job.asked(given)
+    assert caught.value.field == field
+
+
+def test_estimate_prints_hours_price_and_energy(capsys: Captured) -> None:
+    words = [
+        "estimate",
+        "gpt2",
+        "--gpu",
+        "a100-80",
+        "--batch-size",
+        "16",
+        "--rows",
+        "1000000",
+        "--price-per-hour",
+        "2",
+    ]
+    main([*words, "--json"])
+    found = json.loads(capsys.readouterr().out)["training"]
+    main(words)
+    said = capsys.readouterr().out
+    assert found["steps"] == 62_500
+    assert f"Price: ${found['dollars']:,.2f} (" in said
+    assert "at the cards' power limit" in said
+    main(["estimate", "gpt2", "--gpu", "40GiB", "--rows", "5"])
+    assert NO_HOURS in capsys.readouterr().out
