@@ -5,37 +5,29 @@ anything is unpacked, and a row is looked at before it becomes a sample.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import torch
 
 from training.data.pages import PageError, unpacked_sizes
-from training.data.shards import COLUMNS, is_kept, unpack_codes
-from training.run.recipes import DataSettings, ModelSettings
 
 LARGEST_GROUP = 2**28  # bytes of a row group, packed or unpacked; 100,000 pictures are 230 MB
 LARGEST_FOOTER = 2**24  # bytes
 MOST_ROWS = 2**20  # of a shard
-LONGEST_CAPTION = 4096  # bytes; what is longer is cut
 ROWS_AT_ONCE = 256
+
+Sample = tuple[Any, ...]  # training data of one row
+Kinds = tuple[Callable[[pa.DataType], bool], ...]
 
 
 class ShardError(RuntimeError):
     """A file is no shard, or one that cannot be read safely; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Training data of one picture: its caption, and its codes as packed by `shards.pack_codes`."""
-
-    caption: str
-    code: bytes
 
 
 @dataclass
@@ -60,16 +52,43 @@ class Omissions:
         return both.most_common(1)[0][0] if both else ""
 
 
+class Format(Protocol):
+    """A kind of training data: its columns, its rows as samples, and samples as batches.
+
+    Attributes:
+        columns: that a shard must have, with the types that each may be of.
+        rest: what was drawn and is in no batch yet.
+    """
+
+    columns: dict[str, Kinds]
+    rest: list[int]
+
+    def rows(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+        """Rows of these columns as Python's values, each of bounded size."""
+
+    def check(self, row: dict[str, Any]) -> tuple[Sample | None, str]:
+        """The sample of a row; None with the reason, which is empty where a filter drops it."""
+
+    def batch(
+        self, draw: Callable[[], Sample], leave_out: Callable[[str], None], size: int
+    ) -> dict[str, torch.Tensor]:
+        """A batch of `size` sequences, from as many samples as it takes.
+
+        Args:
+            draw: gives the next sample.
+            leave_out: told why one is of no use after all.
+        """
+
+
 def read_samples(
-    path: Path, data: DataSettings, model: ModelSettings, omitted: Omissions, first_row: int = 0
+    path: Path, form: Format, omitted: Omissions, first_row: int = 0
 ) -> Iterator[tuple[int, Sample | None]]:
     """Each row of a shard from `first_row` on: the number of the next, and the sample or None.
 
     Args:
         path: a file on this machine.
-        data: the filters; what they leave out is None and is not counted.
-        model: the shape that the codes must have; rows that do not are None and counted.
-        omitted: where they are counted.
+        form: of the data; what its filters drop is None and is not counted.
+        omitted: where rows that are broken are counted; they are None, too.
         first_row: rows before it were read already.
 
     Raises:
@@ -78,13 +97,13 @@ def read_samples(
     try:
         with path.open("rb") as plain, pq.ParquetFile(plain) as file:
             _check_footer(plain)
-            _check_columns(file.schema_arrow)
+            _check_columns(file.schema_arrow, form.columns)
             start = 0
             for number in range(file.num_row_groups):
                 group = file.metadata.row_group(number)
                 if start + group.num_rows > first_row:
-                    _check_group(plain, group)
-                    yield from _read_group(file, number, start, first_row, data, model, omitted)
+                    _check_group(plain, group, form.columns)
+                    yield from _read_group(file, number, start, first_row, form, omitted)
                 start += group.num_rows
     except (pa.ArrowException, PageError, OSError, MemoryError, UnicodeDecodeError) as error:
         raise ShardError(_first_line(error)) from error
@@ -97,32 +116,26 @@ def _check_footer(file: Any) -> None:
         raise ShardError(f"its footer has {length:,} bytes")
 
 
-def _check_columns(schema: pa.Schema) -> None:
-    for wanted in COLUMNS:
-        if schema.get_all_field_indices(wanted.name) == []:
-            raise ShardError(f"it has no column {wanted.name}")
-        if len(schema.get_all_field_indices(wanted.name)) > 1:
-            raise ShardError(f"it has two columns {wanted.name}")
-        kind = schema.field(wanted.name).type
-        if not any(fits(kind) for fits in _KINDS[wanted.name]):
-            raise ShardError(f"its column {wanted.name} holds {str(kind)[:40]}")
+def _check_columns(schema: pa.Schema, columns: dict[str, Kinds]) -> None:
+    for name, kinds in columns.items():
+        if schema.get_all_field_indices(name) == []:
+            raise ShardError(f"it has no column {name}")
+        if len(schema.get_all_field_indices(name)) > 1:
+            raise ShardError(f"it has two columns {name}")
+        kind = schema.field(name).type
+        if not any(fits(kind) for fits in kinds):
+            raise ShardError(f"its column {name} holds {str(kind)[:40]}")
 
 
-_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
-_NUMBER = (pa.types.is_integer, pa.types.is_floating)
-_KINDS: dict[str, tuple[Any, ...]] = {
-    "caption": _TEXT,
-    "code": (pa.types.is_binary, pa.types.is_large_binary),
-    "NSFW": _TEXT,
-    "original_width": _NUMBER,
-    "original_height": _NUMBER,
-}
+TEXT: Kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+NUMBER: Kinds = (pa.types.is_integer, pa.types.is_floating)
+BYTES: Kinds = (pa.types.is_binary, pa.types.is_large_binary)
 
 
-def _check_group(file: Any, group: pq.RowGroupMetaData) -> None:
+def _check_group(file: Any, group: pq.RowGroupMetaData, columns: dict[str, Kinds]) -> None:
     for place in range(group.num_columns):
         column = group.column(place)
-        if column.path_in_schema not in COLUMNS.names:
+        if column.path_in_schema not in columns:
             continue  # it is not read
         if max(column.total_compressed_size, column.total_uncompressed_size) > LARGEST_GROUP:
             size = max(column.total_compressed_size, column.total_uncompressed_size)
@@ -136,76 +149,39 @@ def _read_group(
     number: int,
     start: int,
     first_row: int,
-    data: DataSettings,
-    model: ModelSettings,
+    form: Format,
     omitted: Omissions,
 ) -> Iterator[tuple[int, Sample | None]]:
     place = start
     batches = file.iter_batches(
-        ROWS_AT_ONCE, row_groups=[number], columns=COLUMNS.names, use_threads=False
+        ROWS_AT_ONCE, row_groups=[number], columns=list(form.columns), use_threads=False
     )
     for batch in batches:
         skipped = max(0, min(first_row - place, batch.num_rows))
         place += skipped
-        for row in _rows(batch.slice(skipped), model):
+        for row in form.rows(batch.slice(skipped)):
             if place >= MOST_ROWS:
                 raise ShardError(f"it has more than {MOST_ROWS:,} rows")
             place += 1
-            yield place, _check_row(row, data, model, omitted)
+            sample, reason = form.check(row)
+            if reason:
+                omitted.rows[reason] += 1
+            yield place, sample
 
 
-def _rows(batch: pa.RecordBatch, model: ModelSettings) -> Iterator[dict[str, Any]]:
-    """Rows of a batch as Python's values; codes of another length stay outside, as their length."""
-    columns = {name: batch.column(name) for name in COLUMNS.names}
-    for name in ("caption", "NSFW"):  # as bytes: what is no UTF-8 spoils its own row only
-        kind = pa.large_binary() if pa.types.is_large_string(columns[name].type) else pa.binary()
-        columns[name] = pc.binary_slice(columns[name].cast(kind), 0, LONGEST_CAPTION)
-    lengths = pc.binary_length(columns["code"])
-    fits = pc.equal(lengths, 2 * model.image_side**2)
-    columns["code"] = pc.if_else(fits, columns["code"], None)
-    names = [*columns, "length"]
-    values = [column.to_pylist() for column in (*columns.values(), lengths)]
-    for row in zip(*values, strict=True):
-        yield dict(zip(names, row, strict=True))
+def as_bytes(column: pa.Array, longest: int) -> pa.Array:
+    """A column of texts as bytes, cut after so many: what is no UTF-8 spoils its own row only."""
+    kind = pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary()
+    return pc.binary_slice(column.cast(kind), 0, longest)
 
 
-def _check_row(
-    row: dict[str, Any], data: DataSettings, model: ModelSettings, omitted: Omissions
-) -> Sample | None:
-    reason = None
-    for name in ("caption", "NSFW"):
-        if row[name] is not None:
-            row[name], is_whole = _decode(row[name])
-            reason = reason if is_whole else f"{name} is not UTF-8"
-    if reason is None:
-        if not is_kept(row, data):
-            return None
-        reason = _fault(row, model)
-    if reason is not None:
-        omitted.rows[reason] += 1
-        return None
-    return Sample(row["caption"], row["code"])
-
-
-def _decode(content: bytes) -> tuple[str, bool]:
-    """The text, and whether it is one; the sign in which a long one was cut is left out."""
+def decode(content: bytes, longest: int) -> str | None:
+    """The text, None if it is none; the sign in which a long one was cut is left out."""
     try:
-        return content.decode(), True
+        return content.decode()
     except UnicodeDecodeError as error:
-        is_cut = len(content) == LONGEST_CAPTION and error.start > LONGEST_CAPTION - 4
-        return (content[: error.start].decode(), True) if is_cut else ("", False)
-
-
-def _fault(row: dict[str, Any], model: ModelSettings) -> str | None:
-    if row["length"] is None:
-        return "there are no codes"
-    if row["code"] is None:
-        count = model.image_side**2
-        return f"must have {count} codes a picture, but has {row['length']:,} bytes"
-    codes = unpack_codes(row["code"])
-    if int(np.min(codes)) < 0 or int(np.max(codes)) >= model.image_vocabulary_size:
-        return f"must have codes from 0 to {model.image_vocabulary_size - 1}"
-    return None
+        is_cut = len(content) == longest and error.start > longest - 4
+        return content[: error.start].decode() if is_cut else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -17,9 +17,8 @@ from huggingface_hub.hf_api import RepoFile
 
 from calculator.errors import InputError
 from training.data.reading import ShardError
-from training.data.shards import list_shards
 
-LARGEST_FILE = 2**30  # bytes; `encode` writes some 10 MB
+LARGEST_FILE = 2**32  # bytes; `encode` writes some 10 MB, data sets of texts have files of 2 GB
 _PASSING = (408, 425, 429)  # refusals that pass, besides the errors of a server
 DOWN = (OSError, HTTPError)  # what tells that a host does not answer
 
@@ -45,14 +44,15 @@ class Source(Protocol):
 
 
 class Folder:
-    """The shards that `encode` wrote into a folder."""
+    """The Parquet files in a folder, such as `encode` writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def names(self) -> list[str]:
         """The shards' names in order."""
-        return [path.name for path in list_shards(self.path)]
+        names = (path.name for path in self.path.glob("*.parquet"))
+        return sorted(name for name in names if not name.startswith("."))
 
     @contextmanager
     def take(self, name: str) -> Iterator[Path]:
@@ -64,10 +64,16 @@ class Folder:
 
 
 class HubDataset:
-    """The Parquet files of a data set on the Hub, as of the moment when it was first asked."""
+    """The Parquet files of a data set on the Hub, as of the moment when it was first asked.
 
-    def __init__(self, repository: str) -> None:
-        self.repository = repository
+    Args:
+        name: OWNER/NAME, and a folder in it where only that is meant.
+    """
+
+    def __init__(self, name: str) -> None:
+        owner, _, rest = name.partition("/")
+        name_there, _, self._folder = rest.partition("/")
+        self.repository = f"{owner}/{name_there}" if rest else name
         self._revision: str | None = None
         self._sizes: dict[str, int] = {}
 
@@ -92,7 +98,12 @@ class HubDataset:
             self.repository, recursive=True, revision=revision, repo_type="dataset"
         )
         files = [file for file in tree if isinstance(file, RepoFile)]
-        self._sizes = {file.path: file.size for file in files if file.path.endswith(".parquet")}
+        inside = f"{self._folder}/" if self._folder else ""
+        self._sizes = {
+            file.path: file.size
+            for file in files
+            if file.path.endswith(".parquet") and file.path.startswith(inside)
+        }
         self._revision = revision
 
     @contextmanager
@@ -129,14 +140,15 @@ def find_source(source: str) -> Source:
     path = Path(source)
     if not path.is_dir():
         return HubDataset(source)
-    if not list_shards(path):
+    folder = Folder(path)
+    if not folder.names():
         raise _no_source(source, ValueError("no shards"))
-    return Folder(path)
+    return folder
 
 
 def _no_source(source: str, error: Exception) -> InputError:
     lines = str(error).splitlines()
-    rule = f"must be a folder of shards or a data set on the Hub ({lines[0] if lines else 'none'})"
+    rule = f"must be a folder of Parquet files or a data set on the Hub ({lines[0] if lines else 'none'})"
     return InputError("source", source, rule)
 
 

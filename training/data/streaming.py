@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from calculator.errors import InputError
-from training.data.reading import Omissions, Sample, ShardError, read_samples
-from training.data.shards import unpack_codes
+from training.data.pictures import Pictures
+from training.data.reading import Format, Omissions, Sample, ShardError, read_samples
 from training.data.sources import DOWN, Source, find_source
-from training.model.captions import load_tokenizer
-from training.run.recipes import Recipe
+from training.data.texts import SENTENCES_COUNT, Texts, write_sentences
+from training.run.recipes import LanguageSettings, Recipe
 from training.shapes.samples import draw_sample
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def peer_seed(peer_key: bytes) -> int:
 class SampleStream(Iterator[Batch]):
     """Endless batches of a data set, epoch after epoch.
 
-    A batch is `text_ids`, int64 [B, T], and `image_codes`, int64 [B, I]. `state_dict` and
-    `load_state_dict` continue the stream exactly, the shuffle buffer included.
+    `state_dict` and `load_state_dict` continue the stream exactly, the shuffle buffer included.
 
     Attributes:
         epoch: how often all of the data set was read before.
@@ -70,7 +69,7 @@ class SampleStream(Iterator[Batch]):
         self._source, self._say = source, say or (lambda _line: None)
         self._drawn_in_epoch = 0
         self._read_in_vain = 0
-        self._tokenizer = load_tokenizer(recipe)
+        self._format = format_of(recipe)
         self._seed = peer_seed(peer_key)
         self._random = np.random.default_rng(self._seed)
         self._place = (0, 0)  # the shard in the epoch's order, and the row in it, to be read next
@@ -79,17 +78,7 @@ class SampleStream(Iterator[Batch]):
 
     def __next__(self) -> Batch:
         """The next batch."""
-        texts: list[torch.Tensor] = []
-        pictures: list[torch.Tensor] = []
-        while len(texts) < self.batch_size:
-            sample = self._draw()
-            try:
-                texts.append(self._tokenizer([sample.caption]))
-            except InputError as error:
-                self._leave_out_caption(error.rule)
-                continue
-            pictures.append(torch.from_numpy(unpack_codes(sample.code)))
-        return {"text_ids": torch.cat(texts), "image_codes": torch.stack(pictures)}
+        return self._format.batch(self._draw, self._leave_out, self.batch_size)
 
     def state_dict(self) -> dict[str, Any]:
         """The stream's position, including the samples in the shuffle buffer."""
@@ -98,7 +87,8 @@ class SampleStream(Iterator[Batch]):
             "drawn_in_epoch": self._drawn_in_epoch,
             "random": self._random.bit_generator.state,
             "place": self._place,
-            "buffer": [(sample.caption, sample.code) for sample in self._buffer],
+            "buffer": list(self._buffer),
+            "rest": self._format.rest,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -110,7 +100,8 @@ class SampleStream(Iterator[Batch]):
         self._random.bit_generator.state = state["random"]
         shard, row = state["place"]
         self._place = (shard, row)
-        self._buffer = [Sample(caption, code) for caption, code in state["buffer"]]
+        self._buffer = [tuple(sample) for sample in state["buffer"]]
+        self._format.rest = list(state.get("rest", ()))
         self._samples = None
 
     def _draw(self) -> Sample:
@@ -140,11 +131,10 @@ class SampleStream(Iterator[Batch]):
             self._place = (number + 1, 0)
 
     def _read_shard(self, name: str, number: int, first_row: int) -> Iterator[Sample]:
-        recipe = self.recipe
         try:
             with ExitStack() as stack:
                 path = self._wait_for(lambda: stack.enter_context(self._source.take(name)))
-                rows = read_samples(path, recipe.data, recipe.model, self.omitted, first_row)
+                rows = read_samples(path, self._format, self.omitted, first_row)
                 for row, sample in rows:
                     self._place = (number, row)
                     self._count(sample)
@@ -159,7 +149,7 @@ class SampleStream(Iterator[Batch]):
         if self._read_in_vain >= PATIENT_ROWS:
             raise self._no_data()
 
-    def _leave_out_caption(self, reason: str) -> None:
+    def _leave_out(self, reason: str) -> None:
         self.omitted.rows[reason] += 1
         self._drawn_in_epoch -= 1
 
@@ -175,7 +165,7 @@ class SampleStream(Iterator[Batch]):
 
     def _no_data(self) -> InputError:
         why = self.omitted.commonest
-        return InputError("source", "the data set", why or "has no picture that the filters keep")
+        return InputError("source", "the data set", why or "has nothing that the filters keep")
 
     def _wait_for(self, ask: Callable[[], Result]) -> Result:
         """A host's answer; while there is none, ask again and again."""
@@ -192,6 +182,13 @@ class SampleStream(Iterator[Batch]):
                     told = True
                 self.closed.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def format_of(recipe: Recipe) -> Format:
+    """The kind of data that a recipe's model reads."""
+    if isinstance(recipe.model, LanguageSettings):
+        return Texts(recipe)
+    return Pictures(recipe.data, recipe.model)
 
 
 def stream(
@@ -218,13 +215,30 @@ def stream(
     named = source or recipe.data.source
     if named is None:
         raise InputError("source", named, f"must be given: recipe {recipe.name} names none")
-    if str(named) == "shapes":
-        named = prepare_shapes(recipe, report=report)
+    if str(named) in MADE_HERE:
+        named = prepare(recipe, report)
     size = recipe.swarm.micro_batch_size if batch_size is None else batch_size
     found = find_source(str(named))
     with suppress(*DOWN):  # a name that is none is told now, a host that is down waited for later
         found.names()
     return SampleStream(recipe, peer_key, found, size, say)
+
+
+MADE_HERE = ("shapes", "grammar")  # sources that are made on this machine
+
+
+def prepare(recipe: Recipe, report: Callable[[int], None] | None = None) -> Path:
+    """The folder of a recipe's data that are made here, in the user's cache."""
+    if not isinstance(recipe.model, LanguageSettings):
+        return prepare_shapes(recipe, report=report)
+    folder = _cache() / f"grammar-{SENTENCES_COUNT}-{recipe.data.text_column}"
+    write_sentences(folder, recipe.data.text_column)
+    return folder
+
+
+def _cache() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "training-transformers-together"
 
 
 def _fingerprint(codes: "CodeModel", pixels: int) -> str:
@@ -254,11 +268,10 @@ def prepare_shapes(
     from training.data.encode import encode
     from training.pictures.codes import CodeModel
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     settings = recipe.data
     codes = CodeModel.load(settings.codes or "shapes")
     name = f"shapes-{count}-{_fingerprint(codes, settings.image_pixels)}"
-    folder = cache / "training-transformers-together" / name
+    folder = _cache() / name
 
     def tell(done: int) -> None:
         if report is not None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import torch
 
 from calculator.errors import InputError
-from training.run.recipes import Recipe
+from training.run.recipes import ModelSettings
 from training.shapes.samples import WORDS
 
 
@@ -47,13 +47,7 @@ class HubTokenizer:
     """A tokenizer of transformers, such as T5's; its padding becomes id 0."""
 
     def __init__(self, name: str, length: int, vocabulary_size: int) -> None:
-        from transformers import AutoTokenizer
-
-        try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name)
-        except (OSError, ValueError) as error:
-            rule = f"must be a Hugging Face tokenizer ({str(error).splitlines()[0]})"
-            raise InputError("tokenizer", name, rule) from error
+        self._tokenizer: Any = find_tokenizer(name)
         if len(self._tokenizer) > vocabulary_size:
             rule = f"has {len(self._tokenizer)} tokens, the model knows {vocabulary_size}"
             raise InputError("tokenizer", name, rule)
@@ -70,10 +64,23 @@ class HubTokenizer:
         return ids
 
 
-def load_tokenizer(recipe: Recipe) -> CaptionTokenizer:
-    """The tokenizer that the recipe's model was made for."""
-    if recipe.data.tokenizer == "shapes":
-        return WordTokenizer(recipe.model.text_length)
-    return HubTokenizer(
-        recipe.data.tokenizer, recipe.model.text_length, recipe.model.text_vocabulary_size
-    )
+def find_tokenizer(name: str) -> Any:
+    """A tokenizer of transformers from a folder or the Hub.
+
+    Raises:
+        InputError: there is none.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        rule = f"must be a Hugging Face tokenizer ({str(error).splitlines()[0]})"
+        raise InputError("tokenizer", name, rule) from error
+
+
+def load_tokenizer(name: str, model: ModelSettings) -> CaptionTokenizer:
+    """The tokenizer that a text-to-image model was made for."""
+    if name == "shapes":
+        return WordTokenizer(model.text_length)
+    return HubTokenizer(name, model.text_length, model.text_vocabulary_size)

@@ -25,22 +25,22 @@ import torch
 from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from calculator.errors import InputError
-from training.model import configuration
-from training.model.configuration import TextToImageConfig
-from training.model.transformer import TextToImageTransformer
+from training.model.build import make_model, parse_config
 from training.run import atomic, download
 from training.run.live import CheckpointEntry, LiveFolder
 
 KEPT = 3  # a newcomer needs the newest; two more are for whoever is downloading right now
+LARGEST_FILE = 2**50  # bytes: weights are in one file
 MAX_LIST_BYTES = 2**20  # a list of checkpoints or a configuration; what is longer is neither
 HEADER_BYTES = 2**20  # of a file of weights, beside the weights themselves
 
 WEIGHTS, CONFIG, STATES = "model.safetensors", "config.json", "optimizer.safetensors"
 DRAWING = "drawing.safetensors"  # see pictures/in_page.py
 
-Published = tuple[int, TextToImageTransformer]  # the step and the model
+Published = tuple[int, PreTrainedModel]  # the step and the model
 
 
 class CheckpointError(RuntimeError):
@@ -53,7 +53,7 @@ class NothingPublishedError(CheckpointError):
 
 def publish(
     live: LiveFolder,
-    model: TextToImageTransformer,
+    model: PreTrainedModel,
     step: int,
     loss: float | None,
     time: str,
@@ -71,7 +71,7 @@ def publish(
     folder = live.path / "checkpoints" / f"{step:06d}"
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
-    model.save_pretrained(temporary)
+    model.save_pretrained(temporary, max_shard_size=LARGEST_FILE)
     # safetensors writes for the owner alone; a web server of another account is to read it too.
     (temporary / WEIGHTS).chmod((temporary / CONFIG).stat().st_mode)
     if states:
@@ -124,7 +124,7 @@ def fetch(
     live: str,
     folder: Path | None = None,
     report: download.Report | None = None,
-    config: TextToImageConfig | None = None,
+    config: PreTrainedConfig | None = None,
 ) -> Published:
     """Get the newest published checkpoint from an address or a folder: its step and the model.
 
@@ -184,7 +184,7 @@ def fetch_states(
     return states
 
 
-def load(folder: Path | str) -> TextToImageTransformer:
+def load(folder: Path | str) -> PreTrainedModel:
     """Load a checkpoint's folder, or one of the Hub's by name.
 
     Raises:
@@ -201,14 +201,14 @@ def load(folder: Path | str) -> TextToImageTransformer:
     return load_files(Path(weights), Path(config))
 
 
-def load_files(weights: Path, config: Path) -> TextToImageTransformer:
+def load_files(weights: Path, config: Path) -> PreTrainedModel:
     """Load the two files of a checkpoint; raises what `load` raises."""
     with config.open("rb") as file:
         content = file.read(MAX_LIST_BYTES + 1)
     return read(weights, _parse_config(str(config), content))
 
 
-def read(weights: Path, config: TextToImageConfig) -> TextToImageTransformer:
+def read(weights: Path, config: PreTrainedConfig) -> PreTrainedModel:
     """The model of that shape with the weights of a file, which must be all of its own.
 
     Raises:
@@ -223,8 +223,13 @@ def read(weights: Path, config: TextToImageConfig) -> TextToImageTransformer:
         if config.num_hidden_layers > len(shapes):  # before so many are built
             raise CheckpointError(f"{weights} has fewer tensors than the model has layers")
         with torch.device("meta"):
-            model = TextToImageTransformer(config)
-        wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+            model = make_model(config)
+        tied = _tied(model)  # written once
+        wanted = {
+            name: tuple(tensor.shape)
+            for name, tensor in model.state_dict().items()
+            if name not in tied
+        }
         for name in sorted(wanted.keys() | shapes.keys()):
             if wanted.get(name) != shapes.get(name):
                 rule = f"{shapes.get(name)}, but the model's is {wanted.get(name)}"
@@ -232,20 +237,28 @@ def read(weights: Path, config: TextToImageConfig) -> TextToImageTransformer:
         if not kinds <= {"F32", "F16", "BF16"}:
             raise CheckpointError(f"{weights} has tensors of {', '.join(sorted(kinds))}")
         state = {name: tensor.float() for name, tensor in load_file(weights).items()}
+        state |= {name: state[source] for name, source in tied.items()}
     except SafetensorError as error:
         raise CheckpointError(f"{weights} is no model: {str(error).splitlines()[0]}") from error
-    model.load_state_dict(state, strict=True, assign=True)
+    if tied or list(model.buffers()):  # buffers that no file has, such as angles of positions
+        model = make_model(config)
+    model.load_state_dict(state, strict=True, assign=not tied)
     return model
 
 
-def _file_bytes(config: TextToImageConfig) -> int:
+def _tied(model: PreTrainedModel) -> dict[str, str]:
+    """Parameters that are the same as another one, by name, and that one's name."""
+    return dict(getattr(model, "all_tied_weights_keys", None) or {})
+
+
+def _file_bytes(config: PreTrainedConfig) -> int:
     """The largest file that the weights of a model of that shape can be in, in bytes."""
     with torch.device("meta"):
-        model = TextToImageTransformer(config)
+        model = make_model(config)
     return 4 * sum(math.prod(part.shape) for part in model.parameters()) + HEADER_BYTES
 
 
-def _fetch_config(live: str, entry: CheckpointEntry) -> TextToImageConfig:
+def _fetch_config(live: str, entry: CheckpointEntry) -> PreTrainedConfig:
     name = (entry.address or "").removesuffix(WEIGHTS) + CONFIG
     content = _read(live, name)
     if entry.config_sha256 not in (None, hashlib.sha256(content).hexdigest()):
@@ -253,11 +266,11 @@ def _fetch_config(live: str, entry: CheckpointEntry) -> TextToImageConfig:
     return _parse_config(name, content)
 
 
-def _parse_config(name: str, content: bytes) -> TextToImageConfig:
+def _parse_config(name: str, content: bytes) -> PreTrainedConfig:
     if len(content) > MAX_LIST_BYTES:
         raise CheckpointError(f"{name} is longer than {MAX_LIST_BYTES:,} bytes")
     try:
-        return configuration.parse(content)
+        return parse_config(content)
     except InputError as error:
         raise CheckpointError(f"{name} is no configuration of this model: {error}") from error
 

@@ -1,7 +1,5 @@
 """The shape of a text-to-image transformer, saved beside its weights as `config.json`."""
 
-import json
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig
@@ -9,7 +7,6 @@ from transformers import PreTrainedConfig
 from calculator.errors import InputError
 from training.model.attention import AttentionKind
 from training.model.layout import Layout
-from training.run.recipes import Recipe
 
 
 class TextToImageConfig(PreTrainedConfig):
@@ -132,18 +129,14 @@ class TextToImageConfig(PreTrainedConfig):
         return 1e-5 if depth < 24 else 1e-6
 
 
-def parse(content: bytes) -> TextToImageConfig:
-    """The configuration in a ``config.json``: the model's shape, and nothing else that it says.
+def make_config(values: dict[str, Any]) -> TextToImageConfig:
+    """The configuration that a ``config.json`` describes: the model's shape, and nothing else.
 
     Whatever it names of code, kernels or other files is not looked at.
 
     Raises:
-        InputError: it is no JSON object, or a field is not as it must be.
+        InputError: a field is not as it must be.
     """
-    values = _parse_object(content)
-    if values.get("model_type") != TextToImageConfig.model_type:
-        rule = f"must be {TextToImageConfig.model_type}"
-        raise InputError("model_type", values.get("model_type"), rule)
     shape = {name: values[name] for name in _KINDS if name in values}
     for name, value in shape.items():
         is_bool = isinstance(value, bool)
@@ -157,16 +150,6 @@ def parse(content: bytes) -> TextToImageConfig:
         raise InputError("config", "the file", f"must be of this model ({error})") from error
     _check_sizes(config)
     return config
-
-
-def _parse_object(content: bytes) -> dict[str, Any]:
-    try:
-        values = json.loads(content)
-    except (RecursionError, ValueError) as error:
-        raise InputError("config", "the file", f"must be JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise InputError("config", type(values).__name__, "must be an object")
-    return values
 
 
 def _check_sizes(config: TextToImageConfig) -> None:
@@ -219,8 +202,3 @@ _POSITIVE = (
     "head_size",
     "feed_forward_multiplier",
 )
-
-
-def config_of(recipe: Recipe) -> TextToImageConfig:
-    """The configuration of a recipe's model."""
-    return TextToImageConfig(**asdict(recipe.model), recipe=recipe.name)

@@ -20,8 +20,8 @@ so 41,956,964 + 5 * 16,787,456 = 125,894,244 with four shared layers and the las
 Shapes: B sequences, T text tokens, I image codes, S positions, D hidden size.
 """
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -31,12 +31,9 @@ from transformers.utils.generic import ModelOutput
 
 from calculator.errors import InputError
 from training.model.cache import DecodingCache
-from training.model.configuration import TextToImageConfig, config_of
+from training.model.configuration import TextToImageConfig
 from training.model.layers import DepthWeights, SharedWeights
 from training.model.reversible import run_layers
-
-if TYPE_CHECKING:
-    from training.run.recipes import Recipe
 
 
 @dataclass
@@ -195,18 +192,6 @@ class TextToImageTransformer(PreTrainedModel):
             cache.position += x_BSD.shape[1]
         out: torch.Tensor = self.final_norm((x1 + x2) / 2)
         return out
-
-
-def build_model(recipe: "Recipe") -> TextToImageTransformer:
-    """The recipe's model with new weights, the same in every process: seeded by the recipe."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
-        return TextToImageTransformer(config_of(recipe))
-
-
-def one_layer(recipe: "Recipe") -> "Recipe":
-    """The recipe with a model of one layer, which runs all operators of the whole in a moment."""
-    return replace(recipe, model=replace(recipe.model, num_hidden_layers=1))
 
 
 def _check_length(field: str, tokens: torch.Tensor, length: int) -> None:

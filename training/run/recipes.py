@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from calculator.config_file import read_values
 from calculator.errors import InputError, unknown_name
 from calculator.swarm.aggregation import Aggregation
 from training.run import tables
@@ -40,6 +41,23 @@ class ModelSettings:
     token_shift: bool = True
     image_loss_weight: float = 7.0
     layer_scale: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageSettings:
+    """A causal language model of transformers, which begins with new weights.
+
+    Attributes:
+        config: what its config.json says; or a repository of the Hub that has one; or, where the
+            recipe is in a file, the path of one from there, ending in ``.json``.
+        sequence_length: tokens of a training sequence.
+    """
+
+    config: dict[str, Any] | str
+    sequence_length: int
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "sequence_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +174,11 @@ class DataSettings:
     """Training data of the run.
 
     Attributes:
-        source: folder or Hub name of the encoded shards; `shapes` makes them on this machine;
-            None: the run file names it.
-        tokenizer: `shapes` for the words of the shapes' captions, else a Hub name or folder.
+        source: folder or Hub name of the Parquet files, of encoded shards or of texts; `shapes` and
+            `grammar` are made on this machine; None: the run file names it.
+        tokenizer: `shapes` for the words of the shapes' captions, `grammar` for those of its
+            sentences, else a Hub name or folder.
+        text_column: of a language model's data.
         codes: folder or Hub name of the VQ-GAN; `shapes` is the small one that comes with us;
             None: the run file names it.
         image_pixels: side of the pictures that the VQ-GAN reads.
@@ -171,8 +191,9 @@ class DataSettings:
 
     source: str | None
     tokenizer: str
-    codes: str | None
-    image_pixels: int
+    codes: str | None = None
+    image_pixels: int = 256
+    text_column: str = "text"
     shuffle_buffer: int = 8192
     preprocessing_batch: int = 256
     shortest_caption: int = 3
@@ -182,20 +203,22 @@ class DataSettings:
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """Settings for drawing pictures: temperature, top-k and top-p (None turns either off).
+    """Settings for drawing pictures or writing texts: temperature, top-k, top-p (None: not used).
 
     Attributes:
-        images_per_prompt: pictures drawn of each prompt.
+        images_per_prompt: pictures or texts drawn of each prompt.
+        longest_text: tokens that a language model adds to a prompt.
         keep: as many are kept, those that the scorer likes best; None keeps all.
         scorer: CLIP model of transformers, a folder or Hub name; `shapes` is the small one that
             comes with us.
-        prompts: what the monitor draws at each checkpoint.
+        prompts: what the monitor draws, or goes on writing, at each checkpoint.
     """
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
     images_per_prompt: int = 4
+    longest_text: int = 64
     keep: int | None = None
     scorer: str | None = None
     prompts: tuple[str, ...] = ()
@@ -211,7 +234,7 @@ class Recipe:
     """
 
     name: str
-    model: ModelSettings
+    model: ModelSettings | LanguageSettings
     optimizer: OptimizerSettings
     schedule: ScheduleSettings
     swarm: SwarmSettings
@@ -227,7 +250,7 @@ class Recipe:
             raise InputError("state_bits", self.optimizer.state_bits, "must be 8 or 32")
 
 
-SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "tiny", "tiny-sparse")
+SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "language", "tiny", "tiny-sparse")
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
 
@@ -242,7 +265,7 @@ _TABLES = {name: _read_table(name) for name in SHIPPED}
 RECIPES: dict[str, Recipe] = {
     name: tables.read(Recipe, table | {"name": name}) for name, table in _TABLES.items()
 }
-PAPER, REHEARSAL, CHAOS, SPARSE, TINY, TINY_SPARSE = (RECIPES[name] for name in SHIPPED)
+PAPER, REHEARSAL, CHAOS, SPARSE, LANGUAGE, TINY, TINY_SPARSE = (RECIPES[name] for name in SHIPPED)
 
 
 def find_recipe(name: str) -> Recipe:
@@ -267,11 +290,14 @@ def describe(name: str) -> tuple[str, dict[str, Any]]:
     except (OSError, RecursionError, ValueError) as error:
         rule = f"must be the name of a recipe, or a TOML file that describes one ({error})"
         raise InputError("recipe", name, rule) from error
-    return split(values.get("recipe", values))
+    return split(values.get("recipe", values), Path(name).parent)
 
 
-def split(value: object) -> tuple[str, dict[str, Any]]:
+def split(value: object, folder: Path | None = None) -> tuple[str, dict[str, Any]]:
     """The base and what differs, of a recipe's name or its table.
+
+    Args:
+        folder: of the recipe's file, from which it may name a config.json; None: it has none.
 
     Raises:
         InputError: it is neither, or the table names no base.
@@ -282,7 +308,25 @@ def split(value: object) -> tuple[str, dict[str, Any]]:
         raise InputError("recipe", value, "must be a name in quotes, or a table")
     if not isinstance(value.get("base"), str):
         raise InputError("recipe.base", value.get("base", ""), "must be the name of a recipe")
-    return value["base"], {key: one for key, one in value.items() if key != "base"}
+    changes = {key: one for key, one in value.items() if key != "base"}
+    return value["base"], _with_config(changes, folder)
+
+
+def _with_config(changes: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+    """The changes with the content of a config.json in place of its path: others have no such file.
+
+    Raises:
+        InputError: there is no such file, or it is none.
+    """
+    model = changes.get("model")
+    path = model.get("config") if isinstance(model, dict) else None
+    if not (isinstance(model, dict) and isinstance(path, str) and path.endswith(".json")):
+        return changes
+    if folder is None:
+        rule = "must be a table or a name on the Hub: volunteers do not have this file"
+        raise InputError("recipe.model.config", path, rule)
+    config = {key: one for key, one in read_values(folder / path).items() if one is not None}
+    return changes | {"model": model | {"config": config}}
 
 
 def derive(base: str, changes: dict[str, Any]) -> Recipe:

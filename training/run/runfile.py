@@ -176,11 +176,16 @@ def load(source: str) -> RunFile:
         InputError: with the field, the value and the rule, when a field is not as it must be,
             or with the field ``run`` when there is no such file or it is no TOML.
     """
-    return parse(_read(source), source)
+    return parse(_read(source), source, None if _is_web(source) else Path(source).parent)
 
 
-def parse(text: str, source: str = "run file") -> RunFile:
-    """Check the text of a run file; `source` names it in an error."""
+def parse(text: str, source: str = "run file", folder: Path | None = None) -> RunFile:
+    """Check the text of a run file.
+
+    Args:
+        source: names it in an error.
+        folder: that it is in, on this machine.
+    """
     try:
         values = tomllib.loads(text)
     except RecursionError as error:
@@ -194,7 +199,7 @@ def parse(text: str, source: str = "run file") -> RunFile:
             raise unknown_name("field", key, readers)
     for required in ("name", "recipe"):
         _require(required in values, required, "", "must be in the run file")
-    base, changes = recipes.split(values.pop("recipe"))
+    base, changes = recipes.split(values.pop("recipe"), folder)
     fields = {key: readers[key](key, value) for key, value in values.items()}
     return RunFile(**fields, recipe=base, changes=changes)
 

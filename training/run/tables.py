@@ -14,13 +14,15 @@ NOTHING = "none"  # TOML has no null
 def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """The base with what differs; a table within a table is merged likewise.
 
+    A model's configuration that says its `model_type` is whole, and replaces the base's.
+
     >>> merge({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 4}})
     {'a': {'b': 4, 'c': 2}, 'd': 3}
     """
     merged = dict(base)
     for key, value in changes.items():
         before = merged.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
+        if isinstance(before, dict) and isinstance(value, dict) and "model_type" not in value:
             value = merge(before, value)
         merged[key] = value
     return merged
@@ -76,9 +78,13 @@ def _read(kind: Any, value: Any, place: str) -> Any:
     if isinstance(kind, UnionType):
         if value == NOTHING:
             return None
-        (kind,) = (one for one in get_args(kind) if one is not type(None))
+        kind = _choose([one for one in get_args(kind) if one is not type(None)], value)
     if is_dataclass(kind):
         return read(kind, value, place)
+    if get_origin(kind) is dict:
+        if not isinstance(value, dict):
+            raise InputError(place, value, "must be a table")
+        return value
     if get_origin(kind) is tuple:
         return _read_tuple(get_args(kind), value, place)
     if issubclass(kind, Enum):
@@ -87,6 +93,16 @@ def _read(kind: Any, value: Any, place: str) -> Any:
             raise unknown_name(place, value, names)
         return kind(value)
     return _read_plain(kind, value, place)
+
+
+def _choose(kinds: list[Any], value: Any) -> Any:
+    """The kind that a value is of; of several tables the one that knows most of its keys."""
+    if not isinstance(value, dict):
+        return next((kind for kind in kinds if type(value) is kind), kinds[0])
+    tables = [kind for kind in kinds if is_dataclass(kind) or get_origin(kind) is dict]
+    if len(tables) < 2:
+        return (tables or kinds)[0]
+    return max(tables, key=lambda kind: len(value.keys() & get_type_hints(kind).keys()))
 
 
 def _read_tuple(kinds: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:

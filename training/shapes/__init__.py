@@ -1,1 +1,1 @@
-"""Captioned pictures of shapes, and a judge of drawn ones."""
+"""Data that rehearsals make: captioned pictures of shapes with a judge, sentences of a grammar."""
