@@ -10,7 +10,8 @@ from torch.utils.flop_counter import flop_registry
 
 from benchmarks.figures import Figure, Table
 from training.model.attention import AttentionKind, Kernel, attend, attention_mask
-from training.model.configuration import TextToImageConfig, config_of
+from training.model.build import config_of
+from training.model.configuration import TextToImageConfig
 from training.model.layers import DepthWeights, SharedWeights
 from training.model.reversible import Branch, recompute
 from training.model.transformer import TextToImageTransformer

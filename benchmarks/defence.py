@@ -135,7 +135,7 @@ def _is_honest(spoil: Callable[[Any], Any]) -> bool:
 
 
 def _model() -> Any:
-    from training.model.transformer import build_model
+    from training.model.build import build_model
     from training.run.recipes import TINY
 
     return build_model(TINY).train()

@@ -8,7 +8,7 @@ from unittest import mock
 import torch
 
 from benchmarks.figures import Figure, Table
-from training.model.configuration import config_of
+from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.optimizer import quantisation
 from training.optimizer.lamb import Lamb

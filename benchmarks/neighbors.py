@@ -50,7 +50,7 @@ def run(quick: bool) -> Table:
 
 def sizes_of(recipe: str) -> tuple[int, ...]:
     """Elements of each tensor that a recipe's model learns."""
-    from training.model.transformer import build_model
+    from training.model.build import build_model
     from training.run.recipes import find_recipe
 
     with torch.device("meta"):

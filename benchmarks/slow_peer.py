@@ -21,7 +21,7 @@ from hivemind.optim.grad_averager import GradientAverager
 
 from training.averaging.optimizer import open_optimizer
 from training.averaging.wire import WireCompression, WireFormat, expected_bytes
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.network import traffic
 from training.network.connection import Endpoint, Identity, Network
 from training.records.validator import RecordValidator

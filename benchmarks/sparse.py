@@ -98,7 +98,7 @@ def plain(recipe: Any, samples: int, parts: int = 1, rate: float = Trial.rate) -
 def synchronous(recipe: Any, samples: int) -> Outcome:
     """The recipe's global steps, without errors of the wire format."""
     from training.averaging.wire import WireCompression, WireFormat, expected_bytes
-    from training.model.transformer import build_model
+    from training.model.build import build_model
     from training.optimizer import lamb
 
     steps = samples // recipe.swarm.target_batch_size
@@ -190,7 +190,7 @@ class Learner:
     def __init__(self, recipe: Any, place: int, rate: float, pace: float = 1.0) -> None:
         import torch
 
-        from training.model.transformer import build_model
+        from training.model.build import build_model
         from training.optimizer import lamb
 
         self.recipe, self.rate, self.pace = recipe, rate, pace

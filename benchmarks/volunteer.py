@@ -38,7 +38,7 @@ def make_recipe(target: int) -> Recipe:
 def measure_plain_loop(recipe: Recipe, volunteers: int) -> float:
     """Samples a second of computing and stepping alone, each step on one volunteer's share."""
     from training.data import streaming
-    from training.model.transformer import build_model
+    from training.model.build import build_model
     from training.optimizer import lamb
 
     model = build_model(recipe).train()

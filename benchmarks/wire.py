@@ -15,7 +15,7 @@ def run(quick: bool) -> Table:
     from hivemind.optim.grad_averager import GradientAverager
 
     from training.averaging.wire import WireCompression, WireFormat, expected_bytes
-    from training.model.transformer import build_model
+    from training.model.build import build_model
     from training.network import traffic
     from training.network.connection import Endpoint, Identity, Network
     from training.run.recipes import RECIPES

@@ -8,7 +8,7 @@ from PIL import Image
 
 from tests.notebooks.execution import execute, read
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.run.live import LiveFolder
 from training.run.recipes import TINY
 

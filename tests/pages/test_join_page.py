@@ -113,7 +113,7 @@ def test_the_memory_is_what_a_volunteer_asks_the_calculator_for() -> None:
 def test_a_copy_of_the_gradients_is_what_the_peers_expect_to_send() -> None:
     torch = pytest.importorskip("torch")
     from training.averaging.wire import WireCompression, WireFormat, expected_bytes
-    from training.model.transformer import build_model
+    from training.model.build import build_model
 
     with torch.device("meta"):
         parameters = list(build_model(PAPER).parameters())

@@ -57,7 +57,7 @@ class Scenario(RoundsSwarm):
 
     def rounds(self) -> Rounds:
         """The run as the files in the monitor's folder say."""
-        from training.model.transformer import build_model
+        from training.model.build import build_model
 
         layout = Layout.of(p for p in build_model(TINY).parameters() if p.requires_grad)
         own = peer_id_of(Identity.read(self.folder / "monitor").public_key)

@@ -115,7 +115,7 @@ def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Scenario)
 
 def test_all_volunteers_end_with_the_same_parameters(swarm: Scenario) -> None:
     from training.averaging.optimizer import ordered_parameters
-    from training.model.transformer import build_model
+    from training.model.build import build_model
 
     shapes = ordered_parameters(build_model(TINY), TINY)
     ends = [

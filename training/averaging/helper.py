@@ -22,7 +22,7 @@ import torch
 from training.averaging.optimizer import StateUnavailableError, SwarmOptimizer, open_optimizer
 from training.averaging.reduction import Round
 from training.averaging.state import TrainingState
-from training.model.transformer import build_model, one_layer
+from training.model.build import warm_up
 from training.network.connection import Network
 from training.run.recipes import Recipe
 
@@ -52,7 +52,7 @@ class Helper:
         model: torch.nn.Module,
         witness: Callable[[int, Round | None], None],
     ) -> None:
-        _warm_up(build_model(one_layer(recipe)).train(), recipe)
+        warm_up(recipe, torch.device("cpu"))
         with network.forking():
             self.optimizer: SwarmOptimizer = open_optimizer(
                 network, recipe, model, 1, delayed_step=False, helps=True
@@ -158,11 +158,3 @@ class Helper:
             if time.monotonic() > deadline or self._closed.wait(0.1):
                 return False
         return True
-
-
-def _warm_up(model: torch.nn.Module, recipe: Recipe) -> None:
-    """Run every operator once before the library forks: its children find them initialised."""
-    shape = recipe.model
-    text = torch.zeros(1, shape.text_length, dtype=torch.long)
-    codes = torch.zeros(1, shape.image_side**2, dtype=torch.long)
-    model(text_ids=text, image_codes=codes).loss.backward()

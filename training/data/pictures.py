@@ -15,6 +15,13 @@ from training.model.captions import load_tokenizer
 from training.run.recipes import DataSettings, ModelSettings
 
 LONGEST_CAPTION = 4096  # bytes; what is longer is cut
+_COLUMNS: dict[str, Kinds] = {
+    "caption": TEXT,
+    "code": BYTES,
+    "NSFW": TEXT,
+    "original_width": NUMBER,
+    "original_height": NUMBER,
+}
 
 
 class Pictures:
@@ -27,15 +34,8 @@ class Pictures:
         model: the shape that the codes must have.
     """
 
-    columns: dict[str, Kinds] = {
-        "caption": TEXT,
-        "code": BYTES,
-        "NSFW": TEXT,
-        "original_width": NUMBER,
-        "original_height": NUMBER,
-    }
-
     def __init__(self, data: DataSettings, model: ModelSettings) -> None:
+        self.columns: dict[str, Kinds] = dict(_COLUMNS)
         self.data, self.model = data, model
         self.rest: list[int] = []
         self._tokenizer = load_tokenizer(data.tokenizer, model)
@@ -68,7 +68,7 @@ class Pictures:
     def batch(
         self, draw: Callable[[], Sample], leave_out: Callable[[str], None], size: int
     ) -> dict[str, torch.Tensor]:
-        """A batch of as many captioned pictures; captions that the tokenizer refuses are left out."""
+        """A batch of captioned pictures, without captions that the tokenizer refuses."""
         texts: list[torch.Tensor] = []
         pictures: list[torch.Tensor] = []
         while len(texts) < size:

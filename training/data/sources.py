@@ -147,8 +147,8 @@ def find_source(source: str) -> Source:
 
 
 def _no_source(source: str, error: Exception) -> InputError:
-    lines = str(error).splitlines()
-    rule = f"must be a folder of Parquet files or a data set on the Hub ({lines[0] if lines else 'none'})"
+    why = next(iter(str(error).splitlines()), "none")
+    rule = f"must be a folder of Parquet files or a data set on the Hub ({why})"
     return InputError("source", source, rule)
 
 

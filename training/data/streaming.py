@@ -21,7 +21,7 @@ from training.data.pictures import Pictures
 from training.data.reading import Format, Omissions, Sample, ShardError, read_samples
 from training.data.sources import DOWN, Source, find_source
 from training.data.texts import SENTENCES_COUNT, Texts, write_sentences
-from training.run.recipes import LanguageSettings, Recipe
+from training.run.recipes import MADE_HERE, LanguageSettings, Recipe
 from training.shapes.samples import draw_sample
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ SHAPES_COUNT = 20_480  # pictures of the shapes that are encoded where a run nam
 FINGERPRINT_SHAPES = 16
 PATIENT_ROWS = 100_000  # read without a sample among them; then the data are of another run
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a host that is down is asked again
+
+
+def count(batch: Batch) -> int:
+    """Sequences in a batch."""
+    return len(next(iter(batch.values())))
 
 
 def peer_seed(peer_key: bytes) -> int:
@@ -222,9 +227,6 @@ def stream(
     with suppress(*DOWN):  # a name that is none is told now, a host that is down waited for later
         found.names()
     return SampleStream(recipe, peer_key, found, size, say)
-
-
-MADE_HERE = ("shapes", "grammar")  # sources that are made on this machine
 
 
 def prepare(recipe: Recipe, report: Callable[[int], None] | None = None) -> Path:

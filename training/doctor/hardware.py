@@ -14,6 +14,7 @@ from calculator.units import format_bytes
 from training.doctor.findings import Finding, PointName, Verdict, fine
 from training.doctor.setup import Setup, first_line
 from training.doctor.software import install_command
+from training.run.recipes import LanguageSettings
 from training.volunteer import fitting
 from training.volunteer.precision import Precision, choose_precision
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SMI_SECONDS = 5.0
 CAPTION_BYTES = 512  # caption, labels and their overhead in the file
+TEXT_BYTES = 8192  # of a text, such as a page of the web
 WSL_TOOLS = "/usr/lib/wsl/lib"  # where WSL puts the driver's programs, not always in PATH
 
 
@@ -75,11 +77,14 @@ def disk_bytes(setup: Setup) -> int:
     """Space for a checkpoint and two backups: the old one stays until the new one is complete.
 
     A backup holds 32-bit parameters, two optimizer states for each, and the shuffle buffer of
-    captions and two-byte codes; a checkpoint holds the parameters.
+    captions and two-byte codes, or of texts; a checkpoint holds the parameters.
     """
     recipe = setup.recipe
     parameters = estimate(fitting.make_architecture(recipe), Plan()).parameters
-    row = 2 * recipe.model.image_side**2 + CAPTION_BYTES
+    model = recipe.model
+    row = TEXT_BYTES
+    if not isinstance(model, LanguageSettings):
+        row = 2 * model.image_side**2 + CAPTION_BYTES
     buffer = recipe.data.shuffle_buffer * row
     backup = parameters * (4 + 2 * recipe.optimizer.state_bits // 8) + buffer
     return 2 * backup + 4 * parameters

@@ -11,6 +11,7 @@ from training.doctor import clock
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict, fine
 from training.doctor.setup import Setup, first_line
+from training.run.recipes import MADE_HERE, LanguageSettings
 
 ANSWER_SECONDS = 8.0
 LARGEST_ANSWER = 1024 * 1024
@@ -52,14 +53,17 @@ def look_at_data(setup: Setup) -> list[Finding]:
         return [Finding(PointName.DATA, Verdict.PROBLEM, cause, fix)]
     findings = [_look_at_source(setup, source)]
     tokenizer = setup.recipe.data.tokenizer
-    if tokenizer != "shapes" and not Path(tokenizer).is_dir():
+    if tokenizer not in MADE_HERE and not Path(tokenizer).is_dir():
         findings.append(_look_at_hub(setup, "tokenizer", tokenizer))
+    model = setup.recipe.model
+    if isinstance(model, LanguageSettings) and isinstance(model.config, str):
+        findings.append(_look_at_hub(setup, "model", model.config))
     return findings
 
 
 def _look_at_source(setup: Setup, source: str) -> Finding:
-    if source == "shapes":
-        return fine(PointName.DATA, "captioned shapes, made on this machine")
+    if source in MADE_HERE:
+        return fine(PointName.DATA, f"{MADE_HERE[source]}, made on this machine")
     if Path(source).is_dir():
         return _look_at_shards(setup, Path(source))
     return _look_at_hub(setup, "data set", source)
@@ -70,6 +74,12 @@ def _look_at_shards(setup: Setup, folder: Path) -> Finding:
     from calculator.errors import InputError
     from training.data.shards import list_shards, read_info
 
+    if isinstance(setup.recipe.model, LanguageSettings):
+        files = len(list(folder.glob("*.parquet")))
+        if files:
+            return fine(PointName.DATA, f"{files} files of texts in {folder}")
+        cause = f"there are no Parquet files in {folder}"
+        return Finding(PointName.DATA, Verdict.PROBLEM, cause, "ask the organizers for the texts")
     shards = list_shards(folder)
     fix = "create them with `python -m training encode`, or ask the organizers"
     if not shards:

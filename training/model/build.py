@@ -63,7 +63,8 @@ def build_model(recipe: Recipe, layers: int | None = None) -> PreTrainedModel:
 
 def open_model(recipe: Recipe, device: torch.device, layers: int | None = None) -> PreTrainedModel:
     """The recipe's model with new weights, ready to train on a device."""
-    model = build_model(recipe, layers).train()
+    model = build_model(recipe, layers)
+    model.train()
     if device.type == "cpu" and isinstance(model, TextToImageTransformer):
         model.attend_in_lines()  # there it is measured to be faster
     torch.nn.Module.to(model, device)

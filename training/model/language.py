@@ -3,13 +3,10 @@
 No code comes with a configuration: its type must be one that transformers itself has.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
-from huggingface_hub import hf_hub_download
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     AutoConfig,
@@ -23,6 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from calculator.errors import InputError
 from training.model.captions import find_tokenizer
+from training.model.hub_config import values_of
 from training.run.recipes import GenerationSettings, LanguageSettings, Recipe
 from training.shapes import grammar
 
@@ -36,19 +34,7 @@ def config_of(settings: LanguageSettings, recipe: str) -> PreTrainedConfig:
     Raises:
         InputError: the Hub has none, or it is not that of a causal language model.
     """
-    values = settings.config if isinstance(settings.config, dict) else _download(settings.config)
-    return make_config(values | {"recipe": recipe})
-
-
-@lru_cache
-def _download(repository: str) -> dict[str, Any]:
-    try:
-        with open(hf_hub_download(repository, "config.json"), encoding="utf-8") as file:
-            values: dict[str, Any] = json.load(file)
-    except (OSError, ValueError) as error:
-        rule = f"must be a model of the Hub ({str(error).splitlines()[0]})"
-        raise InputError("config", repository, rule) from error
-    return values
+    return make_config(values_of(settings) | {"recipe": recipe})
 
 
 def make_config(values: Mapping[str, Any]) -> PreTrainedConfig:

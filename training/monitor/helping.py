@@ -19,7 +19,7 @@ from training.access.entrance import admitted
 from training.averaging.helper import Helper, HelperStuckError
 from training.averaging.reduction import Round
 from training.averaging.testimony import witnesses
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.network.connection import Endpoint, Identity, Network, alone_in
 from training.records import reports
 from training.records.orders import moderators_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from training.data import streaming
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.run.recipes import Recipe
 from training.sparse.judging import losses_on
 

@@ -21,7 +21,7 @@ from training.access.grants import peer_id_of
 from training.access.membership import Membership
 from training.authority.local import find_authority_folder, sign_own
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.monitor import objects, publish
 from training.monitor.helping import Help
 from training.monitor.judging import HeldBatches

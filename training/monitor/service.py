@@ -25,7 +25,7 @@ from training.averaging.helper import Helper, HelperStuckError
 from training.averaging.optimizer import ordered_parameters
 from training.averaging.state import open_download
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.monitor import publish, rollback
 from training.monitor.helping import Help, Testimony, Told, describe
 from training.monitor.tally import Tally

@@ -1,4 +1,4 @@
-"""Pictures drawn from captions: `python -m training generate CHECKPOINT "a red circle" ...`."""
+"""What a trained model makes of prompts: `python -m training generate CHECKPOINT "PROMPT" ...`."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,10 +7,12 @@ from pathlib import Path
 
 import torch
 from PIL import Image
+from transformers import PreTrainedModel
 
 from calculator.errors import InputError
 from training.model import checkpoint as published
 from training.model.checkpoint import CheckpointError
+from training.model.language import continue_texts
 from training.model.transformer import TextToImageTransformer
 from training.pictures import contact_sheet, sampling
 from training.pictures.codes import CodeModel
@@ -53,7 +55,7 @@ class Drawing:
 
 
 def illustrate(
-    checkpoint: str | TextToImageTransformer,
+    checkpoint: str | PreTrainedModel,
     prompts: Sequence[str],
     recipe: Recipe | None = None,
     settings: GenerationSettings | None = None,
@@ -75,6 +77,8 @@ def illustrate(
         InputError: a part is not there, or a setting out of range.
     """
     model = load_model(checkpoint) if isinstance(checkpoint, str) else checkpoint
+    if not isinstance(model, TextToImageTransformer):
+        raise InputError("checkpoint", checkpoint, "must be of a text-to-image model")
     recipe = recipe or _recipe_of(model)
     settings = settings or recipe.generation
     sampling.check(settings)
@@ -120,6 +124,10 @@ def main(argv: list[str] | None = None) -> int:
     settings = replace(
         recipe.generation, **{k: value for k, value in chosen.items() if value is not None}
     )
+    if not isinstance(model, TextToImageTransformer):
+        for row in continue_texts(model, recipe, arguments.prompts, settings, arguments.seed):
+            print(*row, sep="\n")
+        return 0
     drawing = illustrate(
         model, arguments.prompts, recipe, settings, arguments.codes, arguments.seed
     )
@@ -132,12 +140,12 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training generate", description=__doc__)
     parser.add_argument(
         "checkpoint",
-        help="folder or file of the transformer, a run's live folder or its address, or a Hub name",
+        help="folder or file of the model, a run's live folder or its address, or a Hub name",
     )
-    parser.add_argument("prompts", nargs="+", help="what to draw")
+    parser.add_argument("prompts", nargs="+", help="what to draw, or to continue")
     parser.add_argument("--recipe", help=f"one of {', '.join(RECIPES)}; else the checkpoint's")
     parser.add_argument("--codes", help="folder or Hub name of the VQ-GAN, else the recipe's")
-    parser.add_argument("--images", type=int, help="pictures of each prompt")
+    parser.add_argument("--images", type=int, help="pictures or texts of each prompt")
     parser.add_argument("--keep", type=int, help="number of the best of these to keep, by CLIP")
     parser.add_argument("--scorer", help="folder or Hub name of the CLIP, else the recipe's")
     parser.add_argument(
@@ -154,8 +162,8 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def load_model(checkpoint: str) -> TextToImageTransformer:
-    """Load a trained transformer, on the GPU where there is one.
+def load_model(checkpoint: str) -> PreTrainedModel:
+    """Load a trained model, on the GPU where there is one.
 
     Args:
         checkpoint: as in `illustrate`; of a live folder, the newest one.
@@ -176,7 +184,7 @@ def load_model(checkpoint: str) -> TextToImageTransformer:
     return model
 
 
-def _load(checkpoint: str) -> TextToImageTransformer:
+def _load(checkpoint: str) -> PreTrainedModel:
     path = Path(checkpoint)
     if download.is_web(checkpoint) or (path / "checkpoints.json").exists():
         return published.fetch(checkpoint)[1]
@@ -185,7 +193,7 @@ def _load(checkpoint: str) -> TextToImageTransformer:
     return published.load_files(path, path.with_name(published.CONFIG))
 
 
-def _recipe_of(model: TextToImageTransformer) -> Recipe:
+def _recipe_of(model: PreTrainedModel) -> Recipe:
     return find_recipe(model.config.recipe or "rehearsal")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from diffusers import VQModel
 from safetensors.torch import save
+from transformers import PreTrainedModel
 
 from training.model.transformer import TextToImageTransformer
 from training.pictures.codes import CodeModel
@@ -33,7 +34,7 @@ _KNOWN_DECODER: dict[str, object] = {
 }
 
 
-def pack(model: TextToImageTransformer, recipe: Recipe) -> bytes | None:
+def pack(model: PreTrainedModel, recipe: Recipe) -> bytes | None:
     """The file for the live page; None where the page cannot draw with this model.
 
     The page knows one tokenizer, that of the shapes' words, and VQ-GANs without attention.
@@ -42,6 +43,8 @@ def pack(model: TextToImageTransformer, recipe: Recipe) -> bytes | None:
         model: the transformer.
         recipe: names the tokenizer, the VQ-GAN, and how to sample.
     """
+    if not isinstance(model, TextToImageTransformer):
+        return None
     if recipe.data.tokenizer != "shapes" or recipe.data.codes is None:
         return None
     if _count(model.state_dict()) > LARGEST_PARAMETERS:

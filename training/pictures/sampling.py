@@ -12,7 +12,7 @@ from calculator.errors import InputError
 from training.model.captions import load_tokenizer
 from training.model.transformer import TextToImageTransformer
 from training.pictures.codes import CodeModel
-from training.run.recipes import GenerationSettings, Recipe
+from training.run.recipes import GenerationSettings, ModelSettings, Recipe
 
 
 @torch.no_grad()
@@ -100,7 +100,9 @@ def draw(
         raise InputError("prompts", prompts, "must name at least one picture")
     settings = settings or recipe.generation
     generator = torch.Generator().manual_seed(seed)
-    text_ids = load_tokenizer(recipe)(prompts).repeat_interleave(settings.images_per_prompt, dim=0)
+    assert isinstance(recipe.model, ModelSettings)
+    tokenizer = load_tokenizer(recipe.data.tokenizer, recipe.model)
+    text_ids = tokenizer(prompts).repeat_interleave(settings.images_per_prompt, dim=0)
     pictures: list[Image.Image] = []
     for batch in text_ids.split(batch_size):
         codes = draw_codes(model, batch.to(model.device), settings, generator)

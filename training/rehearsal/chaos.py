@@ -21,6 +21,7 @@ from typing import Any
 
 from training.data import streaming
 from training.model import checkpoint
+from training.model.transformer import TextToImageTransformer
 from training.pictures import sampling
 from training.pictures.codes import CodeModel
 from training.rehearsal.command import Rehearsal, RehearsalOptions, run_through
@@ -210,6 +211,7 @@ def _share_right(live: Path, recipe: Recipe) -> float:
     _, model = checkpoint.fetch(str(live))
     settings = replace(recipe.generation, images_per_prompt=PICTURES)
     prompts = settings.prompts
+    assert isinstance(model, TextToImageTransformer)
     codes = CodeModel.load(recipe.data.codes or "shapes")
     rows = sampling.draw(model, codes, prompts, recipe, settings, 0)
     right = [

@@ -23,10 +23,11 @@ from transformers.utils.logging import disable_progress_bar
 from calculator.errors import InputError
 from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
 from training.data import streaming
+from training.model.language import continue_texts
 from training.pictures import generate
 from training.run import atomic, status, supervisor
 from training.run.live import LiveFolder
-from training.run.recipes import describe, find_recipe
+from training.run.recipes import MADE_HERE, LanguageSettings, describe, find_recipe
 from training.run.runfile import RunFile
 from training.run.status import Percentages
 from training.run.supervisor import COMMAND, Worker
@@ -79,9 +80,8 @@ def run_through(kind: "Kind[R]", options: RehearsalOptions) -> tuple[int, "R"]:
     if (folder / "run.toml").exists():
         raise InputError("folder", folder, "must not hold another rehearsal")
     recipe = find_recipe(options.recipe)
-    if recipe.data.source == "shapes":
-        say = partial(print, flush=True)
-        streaming.prepare_shapes(recipe, report=Percentages("preparing the captioned shapes", say))
+    if (what := MADE_HERE.get(recipe.data.source or "")) is not None:
+        streaming.prepare(recipe, Percentages(f"preparing the {what}", partial(print, flush=True)))
     disable_progress_bar()  # of the reading of checkpoints
     stop = threading.Event()
     supervisor.stop_on_signals(stop)
@@ -175,27 +175,31 @@ class Rehearsal:
         for who in self.live.read_peers():
             print(f"  {who.name:<12} {who.samples:>8,} samples in {who.steps:>4} steps")
         print(f"live data: {self.live.path}")
-        sheet = self.folder / "pictures.png"
-        print(f"drawing {CANDIDATES} pictures of each caption", flush=True)
         try:
             with supervisor.interruptible():
-                drawing = self._draw()
+                self._show_samples()
         except KeyboardInterrupt:
             print("stopped while drawing; the live data are complete", flush=True)
             return 1
         except InputError as error:
-            print(f"no pictures could be drawn: {error}", flush=True)
+            print(f"the last checkpoint could not be used: {error}", flush=True)
             return 1
-        drawing.save(sheet)
-        print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)
         return 0
 
-    def _draw(self) -> generate.Drawing:
-        """Draw with the newest checkpoint, as anybody could, and keep what fits best."""
+    def _show_samples(self) -> None:
+        """Show what the newest checkpoint makes of the prompts, as anybody could see it."""
         recipe = find_recipe(self.options.recipe)
-        usual = recipe.generation
+        model, usual = generate.load_model(str(self.live.path)), recipe.generation
+        if isinstance(recipe.model, LanguageSettings):
+            for row in continue_texts(model, recipe, usual.prompts):
+                print(f"  {row[0]}", flush=True)
+            return
+        print(f"drawing {CANDIDATES} pictures of each caption", flush=True)
         settings = replace(usual, images_per_prompt=CANDIDATES, keep=usual.images_per_prompt)
-        return generate.illustrate(str(self.live.path), usual.prompts, recipe, settings)
+        drawing = generate.illustrate(model, usual.prompts, recipe, settings)
+        sheet = self.folder / "pictures.png"
+        drawing.save(sheet)
+        print(f"pictures:  {sheet}, {drawing.share} of each caption", flush=True)
 
     def _invite(self) -> None:
         """Tell how to take part from another terminal, as a guest with a made-up account."""

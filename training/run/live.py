@@ -4,7 +4,7 @@
     progress.jsonl    append-only, a line a global step
     peers.json        the contributors
     checkpoints.json  the published checkpoints
-    samples.json      the fixed prompts and what was drawn from them, in samples/
+    samples.json      the fixed prompts and what was made of them: pictures in samples/, or texts
     feed.xml          an Atom feed: start, checkpoints, end
 
 A large peers.json or progress.jsonl also lies there compressed, as NAME.gz, which run.json says.
@@ -273,30 +273,41 @@ class LiveFolder:
                 atomic.write_bytes(self.path / "feed.xml", feed.atom(card, checkpoints))
 
     def add_samples(
-        self, step: int, time: str, prompts: Sequence[str], pictures: Sequence[Sequence[bytes]]
+        self,
+        step: int,
+        time: str,
+        prompts: Sequence[str],
+        samples: Sequence[Sequence[bytes]] | Sequence[Sequence[str]],
     ) -> None:
-        """Store PNGs under `samples/`, a row a prompt, and name them in `samples.json`.
+        """Add what a checkpoint made of the prompts to `samples.json`, a row a prompt.
 
-        A checkpoint that is drawn again replaces its pictures.
+        Texts are in the list itself; PNGs are stored under `samples/`, and named there. A
+        checkpoint that is drawn again replaces its samples.
         """
-        names = [
-            [f"samples/{step:06d}-{row:02d}-{column:02d}.png" for column in range(len(images))]
-            for row, images in enumerate(pictures)
-        ]
-        for row, images in zip(names, pictures, strict=True):
-            for name, image in zip(row, images, strict=True):
-                atomic.write_bytes(self.path / name, image)
+        rows: list[list[str]] = []
+        for number, row in enumerate(samples):
+            rows.append([])
+            for column, sample in enumerate(row):
+                text = sample if isinstance(sample, str) else ""
+                if isinstance(sample, bytes):
+                    text = f"samples/{step:06d}-{number:02d}-{column:02d}.png"
+                    atomic.write_bytes(self.path / text, sample)
+                rows[-1].append(text)
+        kind = "texts" if any(isinstance(one, str) for row in samples for one in row) else "images"
         others = [
             entry for entry in read_samples(self.path)["checkpoints"] if entry["step"] != step
         ]
-        entry = {"step": step, "time": time, "images": names}
+        entry = {"step": step, "time": time, kind: rows}
         checkpoints = sorted([*others, entry], key=lambda entry: int(entry["step"]))
         content = {"prompts": list(prompts), "checkpoints": checkpoints}
         atomic.write_json(self.path / "samples.json", content)
 
 
 def read_samples(folder: Path) -> dict[str, Any]:
-    """Read `samples.json`: `prompts`, and `checkpoints` with a row of picture names a prompt."""
+    """Read `samples.json`: `prompts`, and `checkpoints` with a row of samples a prompt.
+
+    A checkpoint has the names of its `images`, or its `texts`.
+    """
     empty: dict[str, Any] = {"prompts": [], "checkpoints": []}
     samples: dict[str, Any] = atomic.read_json(folder / "samples.json") or empty
     return samples

@@ -250,6 +250,8 @@ class Recipe:
             raise InputError("state_bits", self.optimizer.state_bits, "must be 8 or 32")
 
 
+# Sources of data that are made on a volunteer's machine, in words.
+MADE_HERE = {"shapes": "captioned shapes", "grammar": "sentences of a small grammar"}
 SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "language", "tiny", "tiny-sparse")
 _FOLDER = Path(__file__).parents[1] / "recipes"
 

@@ -14,9 +14,13 @@ ADJECTIVES = ("happy", "old", "small")
 ACTIONS = (("runs", "sings", "sleeps"), ("run", "sing", "sleep"))
 RELATIONS = (("follows", "hears", "sees"), ("follow", "hear", "see"))
 RELATIVE, STOP = "that", "."
-WORDS = tuple(
-    sorted({w for table in (DETERMINERS, NOUNS, ACTIONS, RELATIONS) for row in table for w in row})
-) + (*ADJECTIVES, RELATIVE, STOP)
+_TABLES = (DETERMINERS, NOUNS, ACTIONS, RELATIONS)
+WORDS = (
+    *sorted({word for table in _TABLES for row in table for word in row}),
+    *ADJECTIVES,
+    RELATIVE,
+    STOP,
+)
 
 _MOST_SENTENCES = 3  # of a text
 _ADJECTIVE_SHARE, _RELATIVE_SHARE, _OBJECT_SHARE = 0.3, 0.25, 0.6

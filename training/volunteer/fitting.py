@@ -2,16 +2,18 @@
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.hf_config import from_config
 from calculator.plan import Offload, Optimizer, Plan, Precision
 from calculator.units import format_bytes
-from training.run.recipes import Recipe
+from training.model.hub_config import values_of
+from training.run.recipes import LanguageSettings, Recipe
 from training.volunteer.precision import Precision as DevicePrecision
 from training.volunteer.precision import choose_precision
 
@@ -89,17 +91,26 @@ def lines_bytes(recipe: Recipe) -> int:
     """An estimate of what attention line by line, as on processors, takes beyond the count.
 
     By arithmetic, not by measurement, in bytes per sequence. The calculator counts a kernel that
-    keeps no scores. Here a layer's backward pass holds those of every code with the text and its
-    own line four times: the weights, the same as they are multiplied, and a gradient of each.
+    keeps no scores, as PyTorch's is with a language model. Here a layer's backward pass holds those
+    of every code with the text and its own line four times: the weights, the same as they are
+    multiplied, and a gradient of each.
     """
     model = recipe.model
+    if isinstance(model, LanguageSettings):
+        return 0
     seen = model.text_length + 1 + model.image_side
     return 4 * 4 * model.num_attention_heads * model.image_side**2 * seen
 
 
 def make_architecture(recipe: Recipe) -> Architecture:
-    """Describe the recipe's model to the calculator."""
+    """Describe the recipe's model to the calculator.
+
+    Raises:
+        InputError: it is a language model whose type the calculator does not know.
+    """
     model = recipe.model
+    if isinstance(model, LanguageSettings):
+        return from_config(values_of(model), recipe.name)
     return Architecture(
         name=recipe.name,
         title=recipe.name,
@@ -127,7 +138,7 @@ def make_architecture(recipe: Recipe) -> Architecture:
 def make_plan(recipe: Recipe, device: "torch.device", micro_batch_size: int) -> Plan:
     """Describe to the calculator how a volunteer trains."""
     has_local_steps = recipe.sparse is not None
-    return Plan(
+    plan = Plan(
         batch_size=micro_batch_size,
         precision=Precision.AMP if device.type == "cuda" else Precision.FP32,
         optimizer=Optimizer.ADAM if has_local_steps else Optimizer.LAMB,
@@ -135,6 +146,9 @@ def make_plan(recipe: Recipe, device: "torch.device", micro_batch_size: int) -> 
         offload=Offload.NONE if has_local_steps else Offload.OPTIMIZER,
         accumulation=2,  # gradients of the micro-batches before are there already
     )
+    if isinstance(recipe.model, LanguageSettings):
+        return replace(plan, sequence_length=recipe.model.sequence_length)
+    return plan
 
 
 def free_bytes(device: "torch.device") -> int:

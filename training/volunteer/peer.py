@@ -23,7 +23,7 @@ from training.averaging.state import are_sound
 from training.averaging.wire import WireFormat
 from training.data import streaming
 from training.data.ahead import BatchesAhead
-from training.model.transformer import build_model, one_layer
+from training.model import build
 from training.network import traffic
 from training.network.connection import CannotConnectError, Endpoint, Identity, Network, alone_in
 from training.records import reports
@@ -131,12 +131,9 @@ class Volunteer:
         )
         self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
         self._begin(Stage.STARTING)
-        self.model = build_model(self.recipe).train()
-        if self.device.type == "cpu":  # there it is measured to be faster
-            self.model.attend_in_lines()
-        self.model.to(self.device)
+        self.model = build.open_model(self.recipe, self.device)
         self.computing = Computing(self.model, self.device, choose_precision(self.device))
-        self._warm_up()
+        build.warm_up(self.recipe, self.device)
         traffic.start_counting()
         self._begin(Stage.CONNECTING)
         self.network = Network(
@@ -194,7 +191,7 @@ class Volunteer:
             computed = self._compute(batch)
             if computed.outcome is Outcome.ADDED:
                 milestones.mark(Milestone.FIRST_BATCH)
-                self._step(len(batch["image_codes"]), computed.loss)
+                self._step(streaming.count(batch), computed.loss)
             else:
                 self._leave_out(computed.outcome)
         if not stop.is_set():
@@ -351,19 +348,6 @@ class Volunteer:
                 self.reporter.order = None  # until the next heartbeat finds it again
                 return
         self._obeyed = order
-
-    def _warm_up(self) -> None:
-        """Run every operator once before the library forks: its children find them initialised."""
-        model = self.recipe.model
-        batch = {
-            "text_ids": torch.zeros(1, model.text_length, dtype=torch.long),
-            "image_codes": torch.zeros(1, model.image_side**2, dtype=torch.long),
-        }
-        small = build_model(one_layer(self.recipe)).train()
-        if self.device.type == "cpu":
-            small.attend_in_lines()
-        small.to(self.device)
-        Computing(small, self.device, choose_precision(self.device)).add(batch)
 
 
 def account_name(membership: Membership | None) -> str:

@@ -12,8 +12,7 @@ from training.averaging.optimizer import StateUnavailableError, SwarmOptimizer, 
 from training.averaging.state import TrainingState
 from training.data.ahead import BatchesAhead
 from training.model import checkpoint
-from training.model.configuration import config_of
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.build import build_model, config_of
 from training.records.orders import RollbackOrder
 from training.run.recipes import Recipe
 from training.volunteer import backup
@@ -125,7 +124,7 @@ class Recovery:
             self.optimizer.adopt(self._as_state(step, model))
             self.say(f"continuing from the published checkpoint of step {step}")
 
-    def _as_state(self, step: int, model: TextToImageTransformer) -> TrainingState:
+    def _as_state(self, step: int, model: torch.nn.Module) -> TrainingState:
         parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
         known = self._states
         states = known[1] if known is not None and known[0] == step else None

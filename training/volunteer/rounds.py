@@ -22,7 +22,7 @@ from training.access.membership import Membership
 from training.access.signatures import PeerKey
 from training.data import streaming
 from training.data.ahead import BatchesAhead
-from training.model.transformer import build_model
+from training.model.build import open_model
 from training.network.connection import CannotConnectError, Endpoint, Identity, alone_in
 from training.network.peer_files import PeerFiles
 from training.optimizer import lamb
@@ -111,10 +111,7 @@ class RoundsVolunteer:
         self._batches: Iterator[streaming.Batch] = iter(())
         board.status.stage, board.status.percent = Stage.STARTING, None
         board.show()
-        self.model = build_model(self.recipe).train()
-        if self.device.type == "cpu":  # there it is measured to be faster
-            self.model.attend_in_lines()
-        self.model.to(self.device)
+        self.model = open_model(self.recipe, self.device)
         self.computing = Computing(self.model, self.device, choose_precision(self.device))
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         objects = ObjectFiles(run.store) if run.store else None
@@ -241,7 +238,7 @@ class RoundsVolunteer:
             logger.info("a micro-batch is left out: %s", computed.outcome.name)
             return 0
         milestones.mark(Milestone.FIRST_BATCH)
-        samples = len(batch["image_codes"])
+        samples = streaming.count(batch)
         self._losses.append(computed.loss)
         self.board.status.pending += samples
         return samples

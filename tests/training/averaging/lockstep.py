@@ -17,7 +17,8 @@ import torch
 
 from training.averaging.optimizer import SwarmOptimizer, open_optimizer
 from training.averaging.wire import WireFormat
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.build import build_model
+from training.model.transformer import TextToImageTransformer
 from training.network import worker
 from training.network.connection import Endpoint, Identity, Network
 from training.run.recipes import TINY

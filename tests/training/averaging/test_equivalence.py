@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.optimizer import lamb
 from training.run.supervisor import Worker
 

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from calculator.errors import InputError
 from tests.training.hub_repository import serve
 from training.model import checkpoint, configuration
-from training.model.configuration import config_of
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.build import build_model, config_of
+from training.model.transformer import TextToImageTransformer
 from training.run.live import LiveFolder
 from training.run.recipes import TINY
 

@@ -3,7 +3,7 @@
 import torch
 
 from training.model.attention import rotary_table
-from training.model.configuration import config_of
+from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.optimizer import lamb
 from training.run import schedule

@@ -12,9 +12,10 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from calculator.errors import InputError
-from training.model.configuration import TextToImageConfig, config_of
+from training.model.build import build_model, config_of
+from training.model.configuration import TextToImageConfig
 from training.model.reversible import run_layers
-from training.model.transformer import TextToImageTransformer, build_model, one_layer
+from training.model.transformer import TextToImageTransformer
 from training.optimizer import lamb
 from training.run.recipes import (
     PAPER,
@@ -430,8 +431,9 @@ class Operators(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-def operators_of(recipe: Recipe) -> set[str]:
-    model = build_model(recipe).train()
+def operators_of(recipe: Recipe, layers: int | None = None) -> set[str]:
+    model = build_model(recipe, layers)
+    model.train()
     shape = recipe.model
     text = torch.zeros(1, shape.text_length, dtype=torch.long)
     codes = torch.zeros(1, shape.image_side**2, dtype=torch.long)
@@ -445,5 +447,5 @@ def test_one_layer_runs_every_operator_of_the_whole_model() -> None:
     """So a monitor warms up in a moment, whatever its model: the paper's has 64 layers."""
     whole = operators_of(REHEARSAL)
     assert len(whole) > 20
-    assert whole - operators_of(one_layer(REHEARSAL)) == set()
-    assert one_layer(PAPER).model.num_hidden_layers == 1
+    assert whole - operators_of(REHEARSAL, 1) == set()
+    assert build_model(PAPER, 1).config.num_hidden_layers == 1

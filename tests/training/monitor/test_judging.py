@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from training.data import streaming
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.monitor.judging import SEQUENCES, HeldBatches
 from training.run.recipes import TINY
 from training.sparse.shared import SharedState

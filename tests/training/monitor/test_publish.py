@@ -15,7 +15,7 @@ import torch
 from calculator.errors import InputError
 from tests.training.hub_repository import TOKEN, HubRepository, serve
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.monitor import publish
 from training.rehearsal.command import free_port
 from training.run import atomic

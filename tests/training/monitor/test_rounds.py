@@ -10,7 +10,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from training.data import streaming
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.monitor.rounds import RoundsMonitor
 from training.monitor.service import MonitorOptions
 from training.network.connection import Endpoint

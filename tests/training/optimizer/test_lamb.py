@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from calculator.errors import InputError
 from training.data.encode import encode
 from training.data.streaming import stream
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.build import build_model
+from training.model.transformer import TextToImageTransformer
 from training.optimizer import quantisation
 from training.optimizer.lamb import (
     Lamb,

@@ -8,7 +8,8 @@ from PIL import Image, ImageFont
 from calculator.errors import InputError
 from tests.training.hub_repository import serve
 from training.model import checkpoint
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.build import build_model
+from training.model.transformer import TextToImageTransformer
 from training.pictures import contact_sheet, generate, sampling
 from training.pictures.codes import CodeModel
 from training.run.live import LiveFolder

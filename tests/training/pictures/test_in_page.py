@@ -16,9 +16,10 @@ from safetensors.torch import load
 from tools.console import ROOT
 from tools.node import find_node
 from training.model import checkpoint
+from training.model.build import build_model, config_of
 from training.model.captions import WordTokenizer
-from training.model.configuration import TextToImageConfig, config_of
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.configuration import TextToImageConfig
+from training.model.transformer import TextToImageTransformer
 from training.pictures import in_page, sampling
 from training.pictures.codes import CodeModel
 from training.run.live import LiveFolder

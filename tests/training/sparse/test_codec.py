@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
-from training.model.configuration import config_of
+from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.run.recipes import PAPER
 from training.sparse.codec import UpdateError, decode, encode

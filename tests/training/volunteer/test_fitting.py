@@ -5,7 +5,7 @@ import torch
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.run.recipes import RECIPES, TINY
 from training.volunteer import fitting
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.run.live import LiveFolder
 from training.run.recipes import TINY
 from training.run.supervisor import Worker

@@ -13,7 +13,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 from calculator.errors import InputError
 from training.access.grants import peer_id_of
 from training.data import streaming
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.monitor.web_host import WebHost
 from training.run.recipes import RECIPES, TINY, SparseSettings
 from training.run.runfile import RunFile

@@ -15,7 +15,7 @@ from tests.training.hub_repository import serve
 from training.averaging.optimizer import StateUnavailableError
 from training.averaging.state import StateDownload, TrainingState
 from training.model import checkpoint
-from training.model.transformer import build_model
+from training.model.build import build_model
 from training.run.live import LiveFolder
 from training.run.recipes import TINY
 from training.volunteer.recovery import Recovery
