@@ -44,7 +44,7 @@ def make_config(values: Mapping[str, Any]) -> PreTrainedConfig:
         InputError: it is not that of a causal language model, or a value is not as it must be.
     """
     model_type = values.get("model_type")
-    if model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    if not isinstance(model_type, str) or model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         rule = "must be a type of causal language model that transformers has"
         raise InputError("model_type", model_type, rule)
     kept = {k: one for k, one in values.items() if k not in _LEFT_OUT and not k.startswith("_")}

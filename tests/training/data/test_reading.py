@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from calculator.errors import InputError
 from training.data import reading, streaming
+from training.data.pictures import LONGEST_CAPTION, Pictures
 from training.data.reading import Omissions, ShardError, read_samples
 from training.data.shards import COLUMNS
 from training.run.recipes import TINY
 
 ROOT = Path(__file__).parents[3]
 CODES = 2 * TINY.model.image_side**2  # bytes
+FORMAT = Pictures(TINY.data, TINY.model)
 GOOD: dict[str, Any] = {
     "caption": "a red circle",
     "code": bytes(CODES),
@@ -45,7 +47,7 @@ def write(folder: Path, rows: list[dict[str, Any]], number: int = 0, schema: Any
 def read(path: Path) -> tuple[int, Omissions]:
     """Number of samples in a shard, and what was left out of it."""
     omitted = Omissions()
-    rows = read_samples(path, TINY.data, TINY.model, omitted)
+    rows = read_samples(path, FORMAT, omitted)
     return sum(sample is not None for _, sample in rows), omitted
 
 
@@ -87,11 +89,12 @@ def test_a_caption_that_is_no_text_spoils_its_own_row_only(tmp_path: Path) -> No
 
 def test_a_long_caption_is_cut_where_a_sign_ends(tmp_path: Path) -> None:
     rows = [GOOD | {"caption": (9 - k) * "a" + "é" * 1_000_000} for k in range(2)]
-    samples = read_samples(write(tmp_path, rows), TINY.data, TINY.model, Omissions())
+    samples = read_samples(write(tmp_path, rows), FORMAT, Omissions())
     for _, sample in samples:
         assert sample is not None
-        assert set(sample.caption) == {"a", "é"}
-        assert 4000 < len(sample.caption.encode()) <= reading.LONGEST_CAPTION
+        caption = sample[0]
+        assert set(caption) == {"a", "é"}
+        assert 4000 < len(caption.encode()) <= LONGEST_CAPTION
 
 
 @pytest.mark.parametrize(
@@ -160,10 +163,11 @@ READ_BOMB = """
 import sys
 from pathlib import Path
 import pyarrow as pa
+from training.data.pictures import Pictures
 from training.data.reading import Omissions, ShardError, read_samples
 from training.run.recipes import TINY
 try:
-    list(read_samples(Path(sys.argv[1]), TINY.data, TINY.model, Omissions()))
+    list(read_samples(Path(sys.argv[1]), Pictures(TINY.data, TINY.model), Omissions()))
 except ShardError as error:
     print(error)
 print(pa.default_memory_pool().max_memory())
@@ -213,7 +217,7 @@ def test_a_file_that_unpacks_to_much_is_never_unpacked(
 def test_a_shard_of_endless_rows_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_ROWS", 1000)
     path = write(tmp_path, [GOOD] * 1500)
-    samples = read_samples(path, TINY.data, TINY.model, Omissions())
+    samples = read_samples(path, FORMAT, Omissions())
     assert [next(samples)[0] for _ in range(1000)] == list(range(1, 1001))
     with pytest.raises(ShardError, match="more than 1,000 rows"):
         next(samples)

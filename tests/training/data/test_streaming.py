@@ -289,14 +289,14 @@ def test_data_of_another_model_is_refused(shards: Path, change: dict[str, int], 
 
 def test_data_without_a_picture_that_is_kept_is_refused(shards: Path) -> None:
     recipe = replace(RECIPE, data=replace(RECIPE.data, shortest_caption=1000))
-    with pytest.raises(InputError, match="no picture that the filters keep"):
+    with pytest.raises(InputError, match="nothing that the filters keep"):
         next(streaming.stream(recipe, b"peer", shards))
 
 
 def test_sources_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="recipe paper names none"):
         streaming.stream(RECIPES["paper"], b"peer")
-    with pytest.raises(InputError, match="must be a folder of shards"):
+    with pytest.raises(InputError, match="must be a folder of Parquet files"):
         streaming.stream(RECIPE, b"peer", tmp_path)
 
 
@@ -352,7 +352,7 @@ def test_hub_tokenizers_add_no_end_token(tmp_path: Path) -> None:
 
 
 def test_recipes_choose_their_tokenizer() -> None:
-    assert isinstance(load_tokenizer(RECIPE), WordTokenizer)
+    assert isinstance(load_tokenizer(RECIPE.data.tokenizer, RECIPE.model), WordTokenizer)
 
 
 def test_making_the_shapes_shows_how_far_it_is(

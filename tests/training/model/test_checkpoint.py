@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from calculator.errors import InputError
 from tests.training.hub_repository import serve
-from training.model import checkpoint, configuration
+from training.model import build, checkpoint, configuration
 from training.model.build import build_model, config_of
 from training.model.transformer import TextToImageTransformer
 from training.run.live import LiveFolder
@@ -189,7 +189,7 @@ def test_configurations_of_no_model_are_refused_by_field(
 ) -> None:
     content = json.dumps(config_of(TINY).to_dict() | change).encode()
     with pytest.raises(InputError) as caught:
-        configuration.parse(content)
+        build.parse_config(content)
     assert caught.value.field == field
 
 
@@ -213,13 +213,13 @@ json_values = st.recursive(
 def test_whatever_stands_in_a_configuration_it_is_read_or_refused(name: str, value: Any) -> None:
     content = json.dumps(config_of(TINY).to_dict() | {name: value}).encode()
     with contextlib.suppress(InputError):
-        configuration.parse(content)
+        build.parse_config(content)
 
 
 @given(st.binary(max_size=200) | st.sampled_from([b"[" * 10**5, b"{}", b"[1]", b"\xff"]))
 def test_whatever_is_no_configuration_is_refused(content: bytes) -> None:
     with pytest.raises(InputError):
-        configuration.parse(content)
+        build.parse_config(content)
 
 
 entries = st.fixed_dictionaries(

@@ -56,7 +56,7 @@ def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
         supervisor.stop_on_signals(stop)
         handlers = {one: signal.getsignal(one) for one in before}
         rehearsal.live.append(ProgressLine(1, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
-        monkeypatch.setattr(rehearsal, "_draw", draw_for_long)
+        monkeypatch.setattr(rehearsal, "_show_samples", draw_for_long)
         assert rehearsal.conclude() == 1
         assert "stopped while drawing" in capsys.readouterr().out
         assert {one: signal.getsignal(one) for one in before} == handlers
