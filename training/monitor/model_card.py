@@ -1,9 +1,9 @@
-"""The page of a published checkpoint: what it is, who made it of what, and how to draw with it."""
+"""The page of a published checkpoint: what it is, who made it of what, and how to use it."""
 
 from dataclasses import asdict
 
 from training.run.live import CheckpointEntry, LiveFolder
-from training.run.recipes import Recipe
+from training.run.recipes import LanguageSettings, Recipe
 from training.run.runfile import RunFile
 
 
@@ -15,15 +15,20 @@ def write(run: RunFile, live: LiveFolder, entry: CheckpointEntry) -> str:
     loss = "not reported" if entry.loss is None else f"{entry.loss:.3f}"
     source = run.data or recipe.data.source or "named in the run file"
     repository = run.checkpoints or "CHECKPOINT"
-    header = ["---", "pipeline_tag: text-to-image", "tags:", "- text-to-image", "- hivemind"]
+    kind, use = _describe_use(recipe, repository)
+    tag = "text-generation" if isinstance(recipe.model, LanguageSettings) else "text-to-image"
+    header = ["---", f"pipeline_tag: {tag}", "tags:", f"- {tag}", "- hivemind"]
     if run.license:
         header.append(f"license: {run.license}")
-    settings = "\n".join(f"| {name} | {value} |" for name, value in asdict(recipe.model).items())
+    shape = asdict(recipe.model)
+    if isinstance(config := shape.get("config"), dict):
+        shape = {"sequence_length": shape["sequence_length"], **config}
+    settings = "\n".join(f"| {name} | {value} |" for name, value in shape.items())
     return f"""{chr(10).join([*header, "---"])}
 
 # {run.title or run.name}, step {entry.step:,}
 
-A text-to-image transformer that volunteers trained together over the internet.
+{kind} that volunteers trained together over the internet.
 
 | | |
 |---|---|
@@ -38,14 +43,7 @@ A text-to-image transformer that volunteers trained together over the internet.
 | SHA-256 of `model.safetensors` | `{entry.sha256}` |
 | license | {run.license or "the organizers have not named one"} |
 
-## Draw with it
-
-```console
-$ python -m training generate {repository} "a caption" --output pictures.png
-```
-
-The tokenizer `{recipe.data.tokenizer}` turns captions into ids; the VQ-GAN
-`{recipe.data.codes or "named by the run's organizers"}` turns the model's codes into pixels.
+{use}
 
 ## Limits
 
@@ -59,6 +57,32 @@ other use.
 |---|---|
 {settings}
 """
+
+
+def _describe_use(recipe: Recipe, repository: str) -> tuple[str, str]:
+    """The kind of model, and the section on its use."""
+    if isinstance(recipe.model, LanguageSettings):
+        return (
+            "A causal language model",
+            f"""## Write with it
+
+```console
+$ python -m training generate {repository} "Once upon a time"
+```
+
+`AutoModelForCausalLM` of transformers loads it too. Its tokenizer is `{recipe.data.tokenizer}`.""",
+        )
+    return (
+        "A text-to-image transformer",
+        f"""## Draw with it
+
+```console
+$ python -m training generate {repository} "a caption" --output pictures.png
+```
+
+The tokenizer `{recipe.data.tokenizer}` turns captions into ids; the VQ-GAN
+`{recipe.data.codes or "named by the run's organizers"}` turns the model's codes into pixels.""",
+    )
 
 
 def _step_size(recipe: Recipe) -> str:

@@ -173,7 +173,7 @@ def test_a_configuration_names_no_kernel_and_no_code(
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"model_type": "gpt2"}, "model_type"),
+        ({"model_type": "t5"}, "model_type"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers"),
         ({"hidden_size": "64"}, "hidden_size"),
         ({"hidden_size": True}, "hidden_size"),

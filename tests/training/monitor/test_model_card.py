@@ -20,3 +20,11 @@ def test_the_card_says_what_a_step_is(tmp_path: Path, recipe: str, row: str) -> 
     entry = CheckpointEntry(7, 1.25, "2026-01-01T00:00:00.000Z", None, "0" * 64)
     card = model_card.write(RunFile(name="our-run", recipe=recipe), LiveFolder(tmp_path), entry)
     assert row in card.splitlines()
+
+
+def test_a_language_models_card_says_how_to_write_with_it(tmp_path: Path) -> None:
+    entry = CheckpointEntry(2, 1.0, "2026-11-25T00:00:00Z", "model.safetensors", "0" * 64)
+    card = model_card.write(RunFile(name="our-run", recipe="language"), LiveFolder(tmp_path), entry)
+    assert "pipeline_tag: text-generation" in card
+    assert "| model_type | llama |" in card
+    assert "VQ-GAN" not in card
