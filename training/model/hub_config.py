@@ -1,4 +1,4 @@
-"""What a language model's config.json says, without importing torch or transformers."""
+"""The values of a language model's config.json, read without torch or transformers."""
 
 import json
 from functools import lru_cache

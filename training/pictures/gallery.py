@@ -1,4 +1,4 @@
-"""What a model makes of the fixed prompts, as the monitor keeps it at each checkpoint."""
+"""Samples of the fixed prompts, pictures or texts, as the monitor keeps them at each checkpoint."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What a trained model makes of prompts: `python -m training generate CHECKPOINT "PROMPT" ...`."""
+"""Pictures or texts of prompts: `python -m training generate CHECKPOINT "a red circle" ...`."""
 
 import argparse
 from collections.abc import Sequence
