@@ -2,9 +2,9 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from math import exp, log
 from statistics import mean, median, quantiles
@@ -23,7 +23,7 @@ CARDS: Final = {"h100_80gb": "h100", "a100_80gb": "a100-80", "a100_40gb": "a100-
 MACHINE: Final = 8  # GPUs in one machine
 DIFFERENT: Final = 0.15  # plans that differ by more must be in the right order
 NEAR: Final = 0.25
-START: Final = Efficiencies(0.6, 0.6, 0.8, 2.0, 5e-5)
+START: Final = Efficiencies(2e-12, 0.6, 0.8, 2.0, 5e-5)
 ROUNDS: Final = 40
 
 
@@ -108,46 +108,25 @@ def _t4() -> Iterator[Timed]:
 
 
 def fit(rows: Sequence[Timed]) -> Efficiencies:
-    """The constants with the least mean of errors' logarithms, each generation's share its own."""
-    generations = {row.card.capability for row in rows if row.card.capability}
-    found = replace(START, by_generation=dict.fromkeys(generations, START.products))
-    step = log(1.5)
+    """The constants with the least mean of errors' logarithms."""
+    found, step = START, log(1.5)
     for _ in range(ROUNDS):
         better = _around(found, rows, step)
         if better is found:
             step /= 2
         found = better
-    shares = [*found.by_generation.values()]
-    return replace(found, products=mean(shares) if shares else found.products)
+    return found
 
 
 def _around(found: Efficiencies, rows: Sequence[Timed], step: float) -> Efficiencies:
     """The best of the constants with each of them a step lower or higher, one after the other."""
     least = _loss(found, rows)
-    for change in _changes(found):
+    for name in Efficiencies.__slots__:
         for factor in (exp(step), exp(-step)):
-            tried = change(found, factor)
+            tried = replace(found, **{name: getattr(found, name) * factor})
             if (loss := _loss(tried, rows)) < least:
                 found, least = tried, loss
     return found
-
-
-Change = Callable[[Efficiencies, float], Efficiencies]
-
-
-def _changes(found: Efficiencies) -> Iterator[Change]:
-    for name in ("wide", "attention", "traffic", "launch"):
-        yield partial(_scaled, name)
-    for generation in found.by_generation:
-        yield partial(_scaled_share, generation)
-
-
-def _scaled(name: str, one: Efficiencies, factor: float) -> Efficiencies:
-    return replace(one, **{name: getattr(one, name) * factor})
-
-
-def _scaled_share(key: tuple[int, int], one: Efficiencies, factor: float) -> Efficiencies:
-    return replace(one, by_generation={**one.by_generation, key: one.by_generation[key] * factor})
 
 
 def _loss(found: Efficiencies, rows: Sequence[Timed]) -> float:
@@ -155,8 +134,8 @@ def _loss(found: Efficiencies, rows: Sequence[Timed]) -> float:
     by_source: dict[str, list[float]] = {}
     for row in rows:
         by_source.setdefault(row.source, []).append(abs(log(1 + row.error(found))))
-    physical = max(found.by_generation.values(), default=0) <= 1 and found.wide <= 1
-    return mean(map(mean, by_source.values())) if physical and found.traffic >= 1 else 1e9
+    physical = found.wide <= 1 and found.traffic >= 1
+    return mean(map(mean, by_source.values())) if physical else 1e9
 
 
 def summary() -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from calculator.cards import find_card
+from calculator.cards import Card, find_card
 from calculator.errors import InputError
+from calculator.planner.pace import pace_of
 from calculator.report import Phase
 from calculator.units import GiB, format_bytes, format_seconds
 from validation.answers import Answer, answer
@@ -67,17 +68,32 @@ def _of_a_card(comparison: Comparison) -> Iterator[str]:
     yield _line("reserved", ours.reserved, row["reserved"])
     if row.get("driver_process") is not None:
         yield _line("shown by nvidia-smi", ours.used, row["driver_process"])
-    yield f"{'step':<36}{format_seconds(row['seconds']):>14}"
+    configuration = comparison.configuration
+    clocked = pace_of(configuration.architecture, configuration.plan.on(_card(row)))
+    yield _step(clocked.step if clocked else None, row["seconds"])
+
+
+def _step(predicted: float | None, measured: float) -> str:
+    """Seconds of a step beside the clock's, if it has any."""
+    if predicted is None:
+        return f"{'step':<36}{format_seconds(measured):>14}"
+    times = f"{format_seconds(predicted):>14}{format_seconds(measured):>14}"
+    return f"{'step':<22}{times}{100 * (predicted / measured - 1):>+8.2f} %"
 
 
 def _answer(comparison: Comparison) -> Answer:
-    """The answer for the card of a row, or for one of as much memory."""
-    gpu, configuration = comparison.row["gpu"], comparison.configuration
+    """The answer for the card of a row."""
+    configuration = comparison.configuration
+    return answer(configuration.architecture, configuration.plan, _card(comparison.row))
+
+
+def _card(row: Row) -> Card:
+    """The card of a row, or one of as much memory."""
+    gpu = row["gpu"]
     try:
-        card = find_card(gpu["card"])
+        return find_card(gpu["card"])
     except InputError:
-        card = find_card(f"{int(gpu['memory']) // GiB}GiB")
-    return answer(configuration.architecture, configuration.plan, card)
+        return find_card(f"{int(gpu['memory']) // GiB}GiB")
 
 
 def _line(name: str, predicted: int, measured: int) -> str:

@@ -1,10 +1,11 @@
 """Seconds of a step as an answer: with an interval, rates, and why there is none."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from calculator.clock.law import FITTED, seconds
+from calculator.clock.power import TRIED, shares_tried
 from calculator.clock.work import Work
 from calculator.plan import ActivationOffload, Offload, Plan
 from calculator.units import format_count
@@ -14,7 +15,7 @@ DIVIDED: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "e
 MACHINE: Final = 8
 # measured over predicted seconds of nine in ten published steps, each source held out of the fit
 # once: `python -m validation seconds`
-BOUNDS: Final = (0.87, 1.59)
+BOUNDS: Final = (0.87, 1.27)
 TIMED_NOTE: Final = "No seconds are given: "
 
 
@@ -75,8 +76,8 @@ def why_untimed(plan: Plan) -> Iterator[str]:
 def step_seconds(work: Work, plan: Plan) -> Seconds:
     """The clock's answer for a resolved plan.
 
-    A generation of cards whose steps were not among the figures fitted may reach any of the shares
-    of its peak that the others do.
+    A generation of cards of which no step was timed may reach any share of its peak that the timed
+    ones do.
 
     Raises:
         InputError: for a card whose peaks or bandwidth are unknown.
@@ -84,12 +85,9 @@ def step_seconds(work: Work, plan: Plan) -> Seconds:
     card = plan.card
     step = seconds(work, card)
     low, high = step, step
-    if card.capability not in FITTED.by_generation:
-        shares = FITTED.by_generation.values()
-        high, low = (
-            seconds(work, card, replace(FITTED, by_generation={}, products=share))
-            for share in (min(shares), max(shares))
-        )
+    if card.capability not in {tried.capability for tried in TRIED}:
+        shares = shares_tried(FITTED.energy)
+        high, low = (seconds(work, card, share=share) for share in (min(shares), max(shares)))
     tokens = plan.batch_size * plan.accumulation * plan.replicas
     tokens *= plan.sequence_length + (plan.target_length or 0)
     peak = 1e12 * (card.peaks.fp16 if work.narrow else card.peaks.fp32)

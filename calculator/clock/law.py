@@ -1,10 +1,10 @@
 """The law: seconds that a card takes for the work of a step."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from calculator.cards import Card
+from calculator.clock.power import share_of_peak
 from calculator.clock.work import Work
 from calculator.errors import InputError
 
@@ -14,47 +14,42 @@ class Efficiencies:
     """Constants of the law, all fitted by `python -m validation seconds`.
 
     Attributes:
-        products: share of a card's peak that 16-bit products reach.
-        by_generation: the same for a capability that was among the figures fitted.
+        energy: of a FLOP of 16-bit products in 7 nm, in joules; see `power`.
         wide: share of the 32-bit peak.
         attention: FLOPs of attention's kernels over those of products that take as long.
         traffic: bytes that an operation reads and writes, over those of the tensor it makes.
         launch: seconds that the processor takes for each tensor an operation makes.
     """
 
-    products: float
+    energy: float
     wide: float
     attention: float
     traffic: float
     launch: float
-    by_generation: Mapping[tuple[int, int], float] = field(default_factory=dict)
-
-    def share(self, capability: tuple[int, int] | None) -> float:
-        """The share of the peak that 16-bit products of a card reach."""
-        found = None if capability is None else self.by_generation.get(capability)
-        return self.products if found is None else found
 
 
 # on 199 published steps of A100s, H100s and a T4; printed by `python -m validation seconds`
 FITTED: Final = Efficiencies(
-    products=0.543,
-    wide=0.627,
-    attention=1.299,
-    traffic=2.948,
-    launch=5.53e-5,
-    by_generation={(7, 5): 0.295, (8, 0): 0.780, (9, 0): 0.553},
+    energy=1.723e-12,
+    wide=0.567,
+    attention=1.211,
+    traffic=2.861,
+    launch=5.03e-5,
 )
 
 
-def seconds(work: Work, card: Card, efficiencies: Efficiencies = FITTED) -> float:
+def seconds(
+    work: Work, card: Card, efficiencies: Efficiencies = FITTED, share: float | None = None
+) -> float:
     r"""Seconds of a step.
 
     $$\max\left(\frac{F_n}{e_n p_n} + \frac{F_w}{e_w p_w} + \frac{t B + U}{b}, \, l k\right)$$
 
     with F the FLOPs of products of 16-bit (n) and 32-bit (w) numbers, those of attention's kernels
-    weighted, p the card's peaks and e the shares of them that products reach; B the bytes written,
-    t the traffic for each, U the bytes of the update and b the bandwidth of the card's memory; l
-    the processor's seconds for each of k tensors, which pass while the card computes.
+    weighted, p the card's peaks and e the shares of them that products reach, for 16 bits the given
+    one or that of `share_of_peak`; B the bytes written, t the traffic for each, U the bytes of the
+    update and b the bandwidth of the card's memory; l the processor's seconds for each of k
+    tensors, which pass while the card computes.
 
     Valid for one GPU, and for GPUs in one machine that hide their exchanges behind products.
 
@@ -64,7 +59,8 @@ def seconds(work: Work, card: Card, efficiencies: Efficiencies = FITTED) -> floa
     narrow, single = card.peaks.fp16 * 1e12, card.peaks.fp32 * 1e12
     if not (narrow and single and card.bandwidth):
         raise InputError("gpu", card.name, "has no published peaks and bandwidth to time a step by")
-    share = efficiencies.share(card.capability)
+    if share is None:
+        share = share_of_peak(card, efficiencies.energy)
     narrow_flops = work.narrow + efficiencies.attention * work.narrow_attention
     wide_flops = work.wide + work.packed_wide + efficiencies.attention * work.wide_attention
     computing = narrow_flops / (share * narrow) + wide_flops / (efficiencies.wide * single)

@@ -46,6 +46,13 @@ def test_one_line_has_what_a_card_allocates_and_reserves(measure: Measure) -> No
     assert words[8:10] == ["1.00", "GiB"]
     assert words[-2:] == ["0.25", "s"]
     lines = "\n".join(table(parse(STEP.split()), row))
+    assert re.search(r"\nstep +0.25 s", lines)  # a card without peaks has no seconds of the clock's
+    row["gpu"] = row["gpu"] | {"card": "Tesla T4"}
+    predicted = re.search(
+        r"\nstep +([\d.]+) s +0.25 s +[-+][\d.]+ %", "\n".join(table(parse(STEP.split()), row))
+    )
+    assert predicted
+    assert 0 < float(predicted[1]) < 0.25
     for name in ("forward", "loss", "backward", "update", "peak", "allocated", "reserved", "step"):
         assert f"\n{name} " in lines
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from calculator.cards import find_card
-from calculator.clock import Efficiencies, Work, seconds
+from calculator.clock import FITTED, Efficiencies, Work, seconds
+from calculator.clock.power import share_of_peak, shares_tried
 from calculator.errors import InputError
 
-PERFECT = Efficiencies(1.0, 1.0, 1.0, 1.0, 1e-5)
+PERFECT = Efficiencies(1e-15, 1.0, 1.0, 1.0, 1e-5)
 NOTHING = Work(0, 0, 0, 0, 0, 0, 0, 0, 0)
 T4 = find_card("t4")
 
@@ -26,13 +27,25 @@ def test_launches_pass_while_the_card_computes() -> None:
     assert seconds(replace(busy, kernels=200_000), T4, PERFECT) == pytest.approx(2)
 
 
-def test_a_generation_has_its_own_share_of_the_peak() -> None:
-    half = replace(PERFECT, by_generation={(7, 5): 0.5})
+def test_a_card_at_its_power_limit_computes_what_that_pays_for() -> None:
+    # 70 W at 1 pJ for a FLOP in 7 nm, and 1.875 times as much in 12 nm: 37.3 of 65 TFLOP/s
+    limited = replace(PERFECT, energy=1e-12)
     work = replace(NOTHING, narrow=65 * 10**12)
-    assert seconds(work, T4, half) == pytest.approx(2)
-    assert seconds(replace(work, narrow=312 * 10**12), find_card("a100-80"), half) == pytest.approx(
-        1
-    )
+    assert seconds(work, T4, limited) == pytest.approx(65 / (70 / 1.875))
+    # 400 W pay for 400 TFLOP/s, more than the 312 that an A100 has
+    a100 = find_card("a100-80")
+    assert seconds(replace(NOTHING, narrow=312 * 10**12), a100, limited) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["rtx-3090", "rtx-4090", "l4", "p100", "v100-32", "mi300x"])
+def test_no_card_is_taken_for_better_than_those_that_were_timed(name: str) -> None:
+    tried = shares_tried(FITTED.energy)
+    assert share_of_peak(find_card(name), FITTED.energy) <= max(tried)
+
+
+def test_a_card_of_unknown_process_gets_the_mean_of_those_timed() -> None:
+    tried = shares_tried(FITTED.energy)
+    assert share_of_peak(find_card("rtx-3090"), FITTED.energy) == pytest.approx(sum(tried) / 3)
 
 
 def test_a_card_without_published_rates_is_refused() -> None:
