@@ -1,6 +1,7 @@
 // @ts-check
 /* The state of a run, and the age of its data. */
 
+import { whyStill } from "./still.js";
 import { ageInWords, momentInWords } from "./words.js";
 
 /** @typedef {"kept" | "missing" | "waiting" | "running" | "silent" | "finished"} Kind */
@@ -47,7 +48,7 @@ export function describe(data, now) {
     return { kind: "silent", sentence: `Silent for ${ageInWords(age)}`, detail, age };
   }
   const ahead = age < -AHEAD_SECONDS ? " The monitor's clock is ahead of the server's." : "";
-  return { kind: "running", sentence: "Running", detail: `Newest step ${ageInWords(age)} ago.${ahead}${notice}`, age };
+  return { kind: "running", sentence: "Running", detail: `Newest step ${ageInWords(age)} ago.${ahead}${whyStill(data)}${notice}`, age };
 }
 
 /**
