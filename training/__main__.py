@@ -1,4 +1,4 @@
-"""The command line: `python -m training rehearse | doctor | join | monitor | ...`."""
+"""Train a model together with others, or run the training of others."""
 
 import argparse
 import contextlib
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 PEERS, CHAOTIC_PEERS = 3, 4  # of a rehearsal
 
-# Commands with a command line of their own.
+# Commands with a command line of their own: its module, and what it does.
 MODULES = {
-    "authority": "training.authority.command",
-    "encode": "training.data.encode",
-    "generate": "training.pictures.generate",
-    "ban": "training.monitor.ban",
-    "rollback": "training.monitor.rollback",
-    "publish": "training.monitor.publish",
+    "authority": ("training.authority.command", "admit members of an organization, ban users"),
+    "encode": ("training.data.encode", "turn pictures into the codes that volunteers stream"),
+    "generate": ("training.pictures.generate", "draw pictures for prompts"),
+    "ban": ("training.monitor.ban", "ban a volunteer whom the live page shows"),
+    "rollback": ("training.monitor.rollback", "return a run to a published checkpoint"),
+    "publish": ("training.monitor.publish", "upload a checkpoint to the Hugging Face Hub"),
 }
 
 
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     try:
         if arguments and arguments[0] in MODULES:
-            command = importlib.import_module(MODULES[arguments[0]])
+            command = importlib.import_module(MODULES[arguments[0]][0])
             return int(command.main(arguments[1:]) or 0)
         options = make_parser().parse_args(arguments)
         if options.command == "rehearse":
@@ -134,8 +134,8 @@ def make_parser() -> argparse.ArgumentParser:
         parser_of_peer.add_argument(
             "--verbose", action="store_true", help="show the library's log as well"
         )
-    for name in MODULES:
-        commands.add_parser(name, help=f"see python -m training {name} --help")
+    for name, (_, words) in MODULES.items():
+        commands.add_parser(name, help=words)
     return parser
 
 
