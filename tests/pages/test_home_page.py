@@ -150,7 +150,7 @@ def test_the_line_of_losses_falls_where_the_loss_falls() -> None:
 def test_the_page_shows_the_first_run_as_its_data_say() -> None:
     run, page = first_run(), render_page("index")
     last = run.steps[-1]
-    assert f'data-run-figure="loss">{last["loss"]:.2f}<' in page
+    assert f'data-run-figure="loss">{last["loss"]:.3f}<' in page
     assert f'data-run-figure="step">{last["step"]:,}<' in page
     for volunteer in run.peers:
         assert f'data-id="{volunteer["id"]}"' in page
@@ -237,26 +237,14 @@ def test_without_javascript_a_table_names_every_model_of_the_small_calculator() 
 
 
 def test_the_2021_run_is_as_published() -> None:
-    # Borzunov et al., 2022, section 3.3: "31250 steps (the first 10% is the warm-up)", "peak
-    # learning rate of 2.5e-3"; 3.4: "2.5 months and passed about 80% of the training schedule";
+    # Borzunov et al., 2022, section 3.3: "31250 steps (the first 10% is the warm-up)"; 3.4:
+    # "2.5 months and passed about 80% of the training schedule";
     # 3.1: "1.1B parameters in total", with sharing "about 8x fewer".
     found = run_of_2021.figures(find_model("dalle-together"))
     assert (found["done"], found["steps"], found["share"]) == ("25,000", "31,250", "80 %")
     assert (found["months"], found["volunteers"]) == ("2.5 months", "37")
     assert (found["unshared"], found["shared"]) == ("1.1 billion", "126 million")
-    assert run_of_2021.rate(3_125) == 2.5e-3 == max(map(run_of_2021.rate, range(31_251)))
+    assert (found["warm_up"], found["done_share"]) == ("3,125", "0.8")
     tokens = PRESETS["2021"].options["billion_tokens"]
     assert round(0.8 * 31_250) * 4_096 * 1_280 == pytest.approx(tokens * 1e9)  # type: ignore[operator]
     assert found["sequences"] == "102 million"
-
-
-def test_the_drawn_schedule_is_filled_up_to_the_runs_end() -> None:
-    drawing = ElementTree.fromstring(run_of_2021.draw_schedule())
-    area, _, rest, line = (path.get("d", "") for path in drawing.iter("path"))
-    points = [tuple(map(float, point.split())) for point in re.split("[ML]", line) if point]
-    (left, ground), (warm, top), (end, _) = points
-    across = (warm - left) / 0.1
-    assert end == pytest.approx(left + 0.8 * across, abs=0.2)
-    assert top == min(y for _, y in points) < ground
-    assert area.endswith(f"{end} {ground:g}Z")
-    assert float(rest.split("L")[1].split()[0]) == pytest.approx(left + across, abs=1)

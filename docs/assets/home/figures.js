@@ -9,7 +9,7 @@ import { grouped } from "../digits.js";
 /** @typedef {import("../live/data.js").RunData} RunData */
 
 /** @param {number} value NaN where the monitor gave none. */
-const decimal = (value) => (Number.isNaN(value) ? "–" : value.toFixed(2));
+const decimal = (value) => (Number.isNaN(value) ? "–" : value.toFixed(3));
 
 /** @param {import("../live/data.js").Card} card */
 export const kindOf = (card) => (card.finished ? "A recorded run" : "A run in progress");
@@ -37,7 +37,7 @@ export function figures({ card, progress, peers }) {
   const all = samples.reduce((sum, count) => sum + (count || 0), 0);
   found.sequences = grouped(all);
   // The first step opens the clock.
-  found.pace = grouped(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last]);
+  found.pace = grouped(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last], 1);
   found.paceOf = card?.finished ? "on average" : "in the last step";
   return found;
 }
@@ -54,7 +54,7 @@ export function stepInWords({ progress, card }, index) {
   const loss = progress.figures.loss[index];
   return {
     step: `Step ${grouped(step)} of ${grouped(total)}`,
-    loss: Number.isNaN(loss) ? "no loss yet" : `loss ${loss.toFixed(2)}`,
+    loss: Number.isNaN(loss) ? "no loss yet" : `loss ${loss.toFixed(3)}`,
     share: Math.min(1, step / total),
   };
 }

@@ -27,7 +27,9 @@ export function keyFigures({ progress, card }) {
   const at = (/** @type {import("./progress.js").Figure} */ name) => figures[name][last] ?? NaN;
   const moved = figures.bytes_sent.map((sent, index) => sent + figures.bytes_received[index]);
   const before = Math.max(0, last - RECENT);
-  const seconds = (progress.time[last] - progress.time[before]) / 1000 || NaN;
+  // Of a finished run, the average, as on the home page.
+  const paced = card?.finished ? 0 : before;
+  const seconds = (progress.time[last] - progress.time[paced]) / 1000 || NaN;
   return {
     step: last < 0 ? "0" : count(step[last]),
     total_steps: count(card?.schedule.total_steps ?? NaN),
@@ -36,7 +38,7 @@ export function keyFigures({ progress, card }) {
     working_label: card?.finished ? "Volunteers at the end" : "Volunteers now",
     working: last < 0 ? "0" : count(at("training") + at("syncing")),
     others: last < 0 ? "" : `${count(at("syncing"))} of them syncing, ${count(at("left"))} left earlier`,
-    samples_per_second: decimal(sum(figures.samples.slice(before + 1)) / seconds, 1),
+    samples_per_second: decimal(sum(figures.samples.slice(paced + 1)) / seconds, 1),
     samples: count(sum(figures.samples)),
     traffic: bytes(sum(moved)),
     traffic_step: bytes(sum(moved.slice(-RECENT)) / Math.min(RECENT, moved.length)),
