@@ -1,6 +1,7 @@
 """The page About: its changelog, its projects' sources, and its measured speeds."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from templates.pages.about import speed
 from templates.pages.about.context import CHANGELOG, PROJECTS, changelog
 from templates.render import render_page
+from tools.console import ROOT
 
 
 def test_the_changelog_is_shown_whole_and_one_level_lower() -> None:
@@ -18,6 +20,11 @@ def test_the_changelog_is_shown_whole_and_one_level_lower() -> None:
     assert all(entry in shown for entry in entries)
     assert shown.startswith("### Unreleased")
     assert "\n## " not in shown
+
+
+def test_how_to_cite_names_the_version_that_is_packaged() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"version = {{{project['version']}}}" in render_page("about")
 
 
 def test_every_project_has_an_address_a_source_and_a_use() -> None:

@@ -1,4 +1,4 @@
-"""'How it works' shows what the calculator counts and what was measured."""
+"""'How training together works' shows what is counted, 'Measurements' what was measured."""
 
 import html
 import json
@@ -10,16 +10,13 @@ import pytest
 
 from calculator.planner.communicate import Connection
 from calculator.swarm import communication, race
-from templates.pages.calculator.context import ask
-from templates.pages.how_it_works import gradient, slow_links, step
+from templates.pages.how_it_works import gradient, step
 from templates.pages.how_it_works.context import (
-    TECHNIQUES,
     context,
     exchange_stairs,
-    plain_models,
     sharing_factor,
-    techniques,
 )
+from templates.pages.measurements import slow_links
 from templates.render import render_page
 from tests.pages.tables import rows_of
 from training.run.differences import DIFFERENCES
@@ -28,6 +25,11 @@ from training.run.differences import DIFFERENCES
 @pytest.fixture(scope="module")
 def page() -> str:
     return render_page("how-it-works")
+
+
+@pytest.fixture(scope="module")
+def measurements() -> str:
+    return render_page("measurements")
 
 
 def test_each_stair_sends_less_and_the_last_a_quarter_of_a_gigabyte() -> None:
@@ -48,19 +50,6 @@ def test_a_home_takes_as_much_longer_as_its_line_is_slower() -> None:
 
 def test_sharing_divides_the_parameters_by_nearly_nine() -> None:
     assert sharing_factor() == pytest.approx(1_116_354_148 / 125_894_244)
-
-
-def test_each_technique_is_the_only_one_in_its_address() -> None:
-    for technique, (_, _, added) in zip(techniques(), TECHNIQUES, strict=True):
-        for saving, (_, _, choices) in zip(technique.savings, plain_models(), strict=True):
-            if saving is None:
-                assert technique.label == "LoRA"
-                continue
-            peak = ask("answer", **(choices | added))["figures"]["report.gpu.peak"]
-            assert saving.peak == peak
-            assert 0 < saving.part < 100
-            for name, value in added.items():
-                assert f"{name}={value}" in saving.query
 
 
 def test_the_race_is_drawn_as_the_protocol_answers(page: str) -> None:
@@ -127,16 +116,16 @@ def test_measured_exchanges_become_rows(tmp_path: Path) -> None:
     assert found.overlaps == [slow_links.Overlap(f"{line}, 8 bits", 9, 5)]
 
 
-def test_what_was_measured_is_on_the_page(page: str) -> None:
+def test_what_was_measured_is_on_the_page(measurements: str) -> None:
     found = slow_links.read()
-    assert ("We also measured it" in page) == (found is not None)
-    assert ("\n\nThe next table shows" in page) == bool(found and found.overlaps)
+    assert ("## Exchanges over slow connections" in measurements) == (found is not None)
+    assert ("\n\nSeconds of each step" in measurements) == bool(found and found.overlaps)
     for item in found.exchanges if found else []:
-        assert [str(cell) for cell in item.cells] in rows_of(page)
+        assert [str(cell) for cell in item.cells] in rows_of(measurements)
 
 
-def test_every_difference_from_the_run_of_2021_is_on_the_page(page: str) -> None:
-    rows = [[html.unescape(cell) for cell in row] for row in rows_of(page)]
+def test_every_difference_from_the_run_of_2021_is_listed(measurements: str) -> None:
+    rows = [[html.unescape(cell) for cell in row] for row in rows_of(measurements)]
     for one in DIFFERENCES:
         assert [one.subject, one.then, one.here, one.reason] in rows
 
@@ -210,9 +199,9 @@ def test_the_step_is_on_the_page_in_pictures_and_words(page: str) -> None:
         assert size in words
 
 
-def test_what_compression_does_to_a_gradient_is_on_the_page(page: str) -> None:
+def test_what_compression_does_to_a_gradient_is_on_the_page(page: str, measurements: str) -> None:
     found = gradient.read()
-    assert ("## Compressed gradients" in page) == (found is not None)
+    assert ("#compressed-gradients" in page) == (found is not None)
     if found is None:
         return
     assert found.whole in page
@@ -222,7 +211,8 @@ def test_what_compression_does_to_a_gradient_is_on_the_page(page: str) -> None:
     assert exact.error == exact.tensor_error == 0 < half.error < byte.error
     for sent in (half, byte):
         assert f"{sent.bits} bits: error {gradient.percent(sent.tensor_error)}" in page
-        assert gradient.percent(sent.error) in page
+        assert gradient.percent(sent.error) in measurements
+    assert gradient.percent(byte.error) in page
 
 
 def test_a_gradients_pictures_have_a_bar_for_each_bin_with_values(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
-"""'Run your own' on local steps: measured figures as recorded, limits said plainly."""
+"""'Train with local steps': measured figures as recorded, limits said plainly."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from templates.pages.run_your_own import neighbors
-from templates.pages.run_your_own.local_steps import PATH, measured
-from templates.pieces import behind_routers
+from templates.pages.local_steps import behind_routers, neighbors
+from templates.pages.local_steps.learning import PATH, measured
 from templates.render import render_page
 from tests.pages.scripts import call
 from tests.pages.test_live_page import CARD
@@ -37,16 +36,16 @@ def test_without_a_measurement_there_is_no_table(tmp_path: Path) -> None:
 
 
 def test_the_page_says_what_is_not_checked() -> None:
-    page = render_page("run-your-own")
-    section = page[page.index("{ #local-steps }") : page.index("{ #rollback }")]
+    page = render_page("local-steps")
+    section = page[page.index("{ #limits }") :]
     assert "The monitor believes the number of sequences as far as" in section
     assert "we have not tried one" in section
     assert "no round closes" in section
 
 
 def test_the_page_says_who_has_the_keys_of_the_store() -> None:
-    page = render_page("run-your-own")
-    section = page[page.index("{ #store }") : page.index("{ #local-steps-limits }")]
+    page = render_page("local-steps")
+    section = page[page.index("{ #store }") : page.index("{ #limits }")]
     assert "Volunteers never get a key" in section
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
         assert f"export {name}=" in section
@@ -63,7 +62,7 @@ def test_the_page_shows_what_leaves_the_monitor_as_recorded(tmp_path: Path) -> N
     update = links["rows"][0]["payload_bytes"] / 1e6
     assert none == pytest.approx(4 * 3 * update, rel=0.01)  # four volunteers take three updates
     assert whole < half < none
-    page = render_page("run-your-own")
+    page = render_page("local-steps")
     section = page[page.index("{ #neighbors }") : page.index("{ #store }")]
     for shown in (found.none, found.half, found.all):
         assert f"{shown} MB" in section
@@ -79,7 +78,7 @@ def test_the_page_compares_runs_behind_routers_with_reachable_ones(tmp_path: Pat
     assert found.open.loss.endswith(f"({low:.2f}–{high:.2f})")
     closed = values["all behind routers: loss, mean"]
     assert found.closed.loss.startswith(f"{closed:.2f} ")
-    section = render_page("run-your-own")
+    section = render_page("local-steps")
     for runs in (found.open, found.closed):
         assert f"{runs.loss}, with {runs.updates}" in section
     assert behind_routers.measured(tmp_path / "none.json") is None

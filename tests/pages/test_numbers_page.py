@@ -9,9 +9,11 @@ from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.report import Part, Phase
 from calculator.units import MiB, format_bytes
+from templates.pages.calculator.context import ask
 from templates.pages.numbers.context import context
 from templates.pages.numbers.curves import MODEL, Picture, pictures
 from templates.pages.numbers.one_layer import PURPOSES, kept_by_one_layer
+from templates.pages.numbers.savings import TECHNIQUES, plain_models, techniques
 from templates.pieces.accuracy import accuracy
 from templates.render import render_page
 
@@ -121,3 +123,16 @@ def test_the_loss_lifts_the_memory_by_what_the_page_says(page: str, drawn: list[
     # the scores and their softmax in 32 bits, and less than one matrix of the same size beside
     assert 2 * scores < loss - before < 3 * scores
     assert f"lifts the memory by another {format_bytes(loss - before)}." in page
+
+
+def test_each_technique_is_the_only_one_in_its_address() -> None:
+    for technique, (_, _, added) in zip(techniques(), TECHNIQUES, strict=True):
+        for saving, (_, _, choices) in zip(technique.savings, plain_models(), strict=True):
+            if saving is None:
+                assert technique.label == "LoRA"
+                continue
+            peak = ask("answer", **(choices | added))["figures"]["report.gpu.peak"]
+            assert saving.peak == peak
+            assert 0 < saving.part < 100
+            for name, value in added.items():
+                assert f"{name}={value}" in saving.query

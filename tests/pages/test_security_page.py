@@ -1,4 +1,4 @@
-"""'Security' shows what Python computes, and commands and fields that exist."""
+"""'Security' and 'Measurements' show what Python computes, and commands and fields that exist."""
 
 import json
 import re
@@ -10,13 +10,11 @@ import pytest
 from calculator.swarm.attacks import Attack
 from calculator.swarm.comparison import Start
 from calculator.swarm.plane import MOST_BAD
-from templates.pages.security import chaos, defence, judging
+from templates.pages.measurements import chaos, defence, judging
+from templates.pages.measurements.protections import BOUNDED, CLOSED, Claim
 from templates.pages.security.context import (
     ATTACKS,
-    BOUNDED,
-    CLOSED,
     MOST_ITERATIONS,
-    Claim,
     context,
 )
 from templates.render import render_page
@@ -30,6 +28,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.fixture(scope="module")
 def page() -> str:
     return render_page("security")
+
+
+@pytest.fixture(scope="module")
+def measurements() -> str:
+    return render_page("measurements")
 
 
 def test_the_buttons_are_the_attacks_of_the_calculator() -> None:
@@ -84,13 +87,13 @@ def test_the_command_that_rolls_back_exists(page: str) -> None:
     assert told in MODULES
 
 
-def test_the_setting_that_is_named_is_the_recipes(page: str) -> None:
+def test_the_setting_that_is_named_is_the_recipes(page: str, measurements: str) -> None:
     from training.run.recipes import SwarmSettings
 
     assert "aggregation=Aggregation.CENTERED_CLIP" in page
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
     assert SwarmSettings.__dataclass_fields__["clip_iterations"].default == 3
-    assert "three iterations" in page
+    assert "three iterations" in measurements
 
 
 def write_measurement(path: Path) -> None:
@@ -130,20 +133,20 @@ def test_measured_figures_become_rows(tmp_path: Path) -> None:
     assert found.megabytes == ("10.00 MB", "10.00 MB")
 
 
-def test_what_was_measured_is_on_the_page(page: str) -> None:
+def test_what_was_measured_is_on_the_page(measurements: str) -> None:
     found = defence.read()
-    assert ("We measured both averages" in page) == (found is not None)
+    assert ("We measured both averages" in measurements) == (found is not None)
     for row in found.rows if found else []:
-        assert row in rows_of(page)
+        assert row in rows_of(measurements)
 
 
-def test_what_judging_does_is_on_the_page_as_recorded(page: str) -> None:
+def test_what_judging_does_is_on_the_page_as_recorded(measurements: str) -> None:
     found = judging.read()
     assert found is not None
     (table,) = json.loads(judging.PATH.read_text("utf-8"))["tables"]
     values = {figure["name"]: figure["value"] for figure in table["figures"]}
     for attack, row in zip(judging.ATTACKS, found.rows, strict=True):
-        assert row in rows_of(page)
+        assert row in rows_of(measurements)
         assert row[1] == f"{values[f'{attack}, not judged: held-out loss']:.2f}"
         assert row[2] == f"{values[f'{attack}, judged: held-out loss']:.2f}"
     assert found.rows[0][3] == "\N{EN DASH}"
@@ -161,19 +164,19 @@ def test_the_attacks_on_the_page_are_those_that_are_measured() -> None:
     assert [*judging.ATTACKS] == [judging.HONEST, *MEASURED]
 
 
-def test_what_the_page_says_of_judging_is_the_codes(page: str) -> None:
+def test_what_the_page_says_of_judging_is_the_codes(measurements: str) -> None:
     from training.sparse.judging import FIRST_ROUNDS, USELESS
     from training.sparse.shared import OuterSettings
 
     assert (FIRST_ROUNDS, USELESS) == (10, 0.1)
-    assert "after the first ten, gain less than a tenth" in page
+    assert "after the first ten, gain less than a tenth" in measurements
     settings = OuterSettings.__dataclass_fields__
     assert (settings["longest"].default, settings["heaviest"].default) == (4, 8)
-    assert "four times the median length" in page
-    assert "eight times the median number" in page
+    assert "four times the median length" in measurements
+    assert "eight times the median number" in measurements
 
 
-def test_what_a_sample_does_is_on_the_page_as_recorded(page: str) -> None:
+def test_what_a_sample_does_is_on_the_page_as_recorded(measurements: str) -> None:
     from benchmarks.sampled import WAYS
 
     found = judging.read_sampled()
@@ -182,18 +185,18 @@ def test_what_a_sample_does_is_on_the_page_as_recorded(page: str) -> None:
     (table,) = json.loads(judging.SAMPLED.read_text("utf-8"))["tables"]
     values = {figure["name"]: figure["value"] for figure in table["figures"]}
     for way, row in zip(WAYS, found.rows, strict=True):
-        assert row in rows_of(page)
+        assert row in rows_of(measurements)
         assert row[1] == f"{values[f'{way}: held-out loss']:.2f}"
         assert row[2] == f"{values[f'{way}: updates measured']:.0%}"
 
 
-def test_what_the_page_says_of_a_sample_is_the_codes(page: str) -> None:
+def test_what_the_page_says_of_a_sample_is_the_codes(measurements: str) -> None:
     from benchmarks.sampled import BAD, HONEST_ROUNDS, PEERS
     from training.sparse.judging import FIRST_ROUNDS, SAMPLE
 
     assert (FIRST_ROUNDS, SAMPLE, PEERS, BAD, HONEST_ROUNDS) == (10, 0.25, 100, 20, 12)
-    assert "a quarter of the others" in page
-    assert "after ten good rounds therefore gets three updates through" in page
+    assert "a quarter of the others" in measurements
+    assert "after ten good rounds therefore gets three updates through" in measurements
 
 
 CHAOS = {
@@ -242,37 +245,37 @@ def test_the_figures_of_the_chaos_become_rows_and_curves(tmp_path: Path) -> None
     assert found.curve.count("<polyline") == 2
 
 
-def test_what_became_of_the_chaos_is_on_the_page(page: str) -> None:
+def test_what_became_of_the_chaos_is_on_the_pages(page: str, measurements: str) -> None:
     found = chaos.read()
-    assert ("## Everything at once" in page) == (found is not None)
+    assert ("## Everything at once" in measurements) == (found is not None)
     if found is not None:
         assert set(found.figures) == set(CHAOS)
         for row in found.rows:
-            assert row in rows_of(page)
+            assert row in rows_of(measurements)
         claimed, credited = found.figures["liar_claimed"], found.figures["liar_credited"]
         assert f"claimed {claimed:,} sequences and was credited with {credited:,}" in page
         assert found.curve in page
 
 
-def test_what_the_page_says_of_the_chaos_is_what_it_does(page: str) -> None:
+def test_what_the_page_says_of_the_chaos_is_what_it_does(measurements: str) -> None:
     from training.rehearsal.chaos import KILL_SECONDS, SMOOTHED
     from training.rehearsal.misbehaving import EXAGGERATION, SPOIL
 
     assert (KILL_SECONDS, SMOOTHED, SPOIL, EXAGGERATION) == (30, 10, -1000, 10)
     if chaos.PATH.exists():
-        assert "every half minute" in page
-        assert "times \N{MINUS SIGN}1,000" in page
+        assert "every half minute" in measurements
+        assert "times \N{MINUS SIGN}1,000" in measurements
 
 
 @pytest.mark.parametrize("claim", [*CLOSED, *BOUNDED], ids=lambda claim: claim.test)
-def test_every_claim_names_a_test_that_exists(claim: Claim, page: str) -> None:
+def test_every_claim_names_a_test_that_exists(claim: Claim, measurements: str) -> None:
     source = (ROOT / "tests" / "training" / claim.file).read_text("utf-8")
     assert f"def {claim.test}(" in source
-    assert claim.words in page
-    assert claim.test in page
+    assert claim.words in measurements
+    assert claim.test in measurements
 
 
-def test_what_the_page_says_of_the_bounds_is_the_codes(page: str) -> None:
+def test_what_the_page_says_of_the_bounds_is_the_codes(measurements: str) -> None:
     from training.averaging.aggregation import AggregationRule
     from training.averaging.paces import FASTEST
     from training.averaging.progress import LIARS
@@ -281,12 +284,12 @@ def test_what_the_page_says_of_the_bounds_is_the_codes(page: str) -> None:
     from training.run.recipes import PAPER
 
     assert FASTEST == 4
-    assert "four times the median pace" in page
+    assert "four times the median pace" in measurements
     assert LIARS == 4
-    assert "fewer than a quarter" in page
+    assert "fewer than a quarter" in measurements
     assert (LONGEST_SECONDS, MOST_BYTES) == (15 * 60, 16 * 1024)
-    assert "at most 16 kB, for at most 15 minutes" in page
+    assert "at most 16 kB, for at most 15 minutes" in measurements
     assert AggregationRule().longest == 10
-    assert "ten times the median length" in page
+    assert "ten times the median length" in measurements
     assert PAPER.swarm.aggregation == "centered-clip"
-    assert "as in `paper`" in page
+    assert "as in `paper`" in render_page("security")

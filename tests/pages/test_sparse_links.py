@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from templates.pages.how_it_works import sparse_links
-from templates.pages.how_it_works.sparse_links import PATH
+from templates.pages.measurements import sparse_links
+from templates.pages.measurements.sparse_links import PATH
 from templates.render import render_page
 from tests.pages.tables import rows_of
 
@@ -84,7 +84,7 @@ def test_recorded_rounds_are_on_both_pages() -> None:
     found = sparse_links.read()
     assert found is not None
     assert len(found.rounds) == len(rows)
-    how, plan = (rows_of(render_page(name)) for name in ("how-it-works", "plan"))
+    how, plan = (rows_of(render_page(name)) for name in ("measurements", "plan"))
     for one in found.rounds:
         assert one.cells in how
         assert one.planned_cells in plan

@@ -15,7 +15,7 @@ from training.run.runfile import parse
 # The libraries that a command imports before it reads its options warn of their own future.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-PAGES = ("join", "run-your-own")
+PAGES = ("join", "run-your-own", "local-steps")
 
 
 @pytest.mark.parametrize("line", sorted({line for page in PAGES for line in commands_of(page)}))

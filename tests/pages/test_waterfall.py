@@ -1,12 +1,13 @@
-"""The waterfall of 'How it works': counted and measured bytes, one factor after the other."""
+"""The waterfall of an exchange and its table: bytes counted and measured, factor by factor."""
 
 from itertools import pairwise
 
 import pytest
 
-from templates.pages.how_it_works import long_rounds, sparse_links
-from templates.pages.how_it_works.context import ROUND_PEERS, times_less, waterfall
-from templates.pages.how_it_works.waterfall import LONG, Fall
+from templates.pages.how_it_works.context import ROUND_PEERS, waterfall
+from templates.pages.measurements import long_rounds, sparse_links
+from templates.pages.measurements.context import times_less
+from templates.pages.measurements.waterfall import LONG, Fall
 from templates.render import render_page
 from tests.pages.tables import rows_of
 
@@ -38,7 +39,7 @@ def test_rounds_move_one_file_up_and_the_others_down(falls: list[Fall]) -> None:
 
 
 def test_each_fall_is_on_the_page_with_its_factor_and_source(falls: list[Fall]) -> None:
-    page = render_page("how-it-works")
+    page = render_page("measurements")
     for before, fall in pairwise(falls):
         assert fall.before == before.moved
         assert fall.source
@@ -49,12 +50,12 @@ def test_each_fall_is_on_the_page_with_its_factor_and_source(falls: list[Fall]) 
 
 
 def test_longer_rounds_are_on_the_page_and_what_is_said_of_them_holds() -> None:
-    page, found = render_page("how-it-works"), long_rounds.read()
+    page, found = render_page("measurements"), long_rounds.read()
     assert found is not None
     less = times_less(sparse_links.read())
     for row in found.rows(less):
         assert row in rows_of(page)
-    assert "no setting that moves 200 times less learns as much" in page
+    assert "nothing with 200x less traffic learned as well" in page
     synchronous = float(found.synchronous.split()[0])
     worse = [float(loss.split()[0]) > synchronous for loss in found.losses]
     assert [times >= 200 for times in less] == [False, True, False, True]

@@ -8,6 +8,7 @@ from templates.pages.about import speed
 from tools.console import ROOT
 
 CHANGELOG = ROOT / "CHANGELOG.md"
+CITATION = ROOT / "CITATION.cff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,23 @@ def changelog() -> str:
     return re.sub(r"^(#+) \[?([^\]\n]*)\]?(.*)$", r"#\1 \2\3", versions, flags=re.MULTILINE).strip()
 
 
+def citation() -> str:
+    """BibTeX of this software, from CITATION.cff."""
+    told = dict(re.findall(r"^(title|version): (.+)$", CITATION.read_text("utf-8"), re.MULTILINE))
+    return (
+        "@software{training_transformers_together,\n"
+        f"  title = {{{told['title']}}},\n"
+        f"  author = {{{{The authors of {told['title']}}}}},\n"
+        f"  version = {{{told['version']}}}\n"
+        "}"
+    )
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     return {
         "paper": SOURCES["together"],
+        "citation": citation(),
         "projects": PROJECTS,
         "speed": speed.read(),
         "changelog": changelog(),

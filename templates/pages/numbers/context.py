@@ -2,12 +2,13 @@
 
 from calculator.allocator import BLOCK
 from calculator.cards import CARDS
-from calculator.catalog import find_model
+from calculator.catalog import SOURCES, find_model
 from calculator.overhead import workspace_bytes
 from calculator.report import Part, Phase
 from calculator.units import format_bytes
 from templates.pages.numbers.curves import MODEL, pictures
 from templates.pages.numbers.one_layer import kept_by_one_layer
+from templates.pages.numbers.savings import MICRO_BATCH, plain_models, techniques
 from templates.pieces.accuracy import accuracy, on_card
 
 
@@ -32,6 +33,10 @@ def context() -> dict[str, object]:
         "kept": kept,
         "kept_in_all": format_bytes(sum(one.bytes for one in kept)),
         "most_kept": kept[0].bytes,
+        "micro_batch": MICRO_BATCH,
+        "models": plain_models(),
+        "techniques": techniques(),
+        "sources": SOURCES,
         "block": BLOCK,
         "accuracy": accuracy(),
         "card": on_card(),

@@ -9,8 +9,8 @@ from calculator.page.run import OTHER, presets
 from calculator.planner.communicate import Connection, Way, exchange_seconds
 from calculator.planner.run import Run
 from templates.pages.calculator.context import ask
-from templates.pages.how_it_works import sparse_links
-from templates.pages.how_it_works.slow_links import PATH
+from templates.pages.measurements import sparse_links
+from templates.pages.measurements.slow_links import PATH
 
 
 @dataclass(frozen=True, slots=True)

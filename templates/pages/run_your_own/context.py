@@ -4,9 +4,7 @@ from typing import Final
 
 from calculator.catalog import SOURCES
 from calculator.units import format_bytes
-from templates.pages.run_your_own import neighbors
-from templates.pages.run_your_own.local_steps import measured
-from templates.pieces import behind_routers, commands
+from templates.pieces import commands
 from templates.pieces.volunteer_costs import parameter_count, steps_an_hour
 from tools.source import find_source
 from training.run.recipes import PAPER, RECIPES
@@ -107,17 +105,10 @@ def context() -> dict[str, object]:
     source = find_source()
     return {
         "commands": commands,
-        "install": commands.install(source),
-        "download": commands.download_words(source),
-        "get": source.get,
         "colab": source.colab("generate.ipynb"),
         "run_file": RUN.to_toml().rstrip(),
         "fields": [[f"<code>{names}</code>", words] for names, words in FIELDS],
         "costs": helper_costs(),
         "paper": SOURCES["together"],
-        "sparse": SOURCES["sparseloco"],
-        "local_steps": measured(),
-        "neighbors": neighbors.measured(),
-        "routers": behind_routers.measured(),
         "recipe": PAPER,
     }

@@ -7,7 +7,7 @@ from typing import Final
 
 from calculator.swarm import communication
 from calculator.units import format_seconds, format_traffic
-from templates.pages.how_it_works.sparse_links import Round
+from templates.pages.measurements.sparse_links import Round
 from training.run.recipes import PAPER
 
 SMALL_BATCH: Final = 512  # an eighth of the run's

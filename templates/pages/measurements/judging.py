@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from templates.pages.security.defence import in_nats
+from templates.pages.measurements.defence import in_nats
 from templates.pieces.benchmark import read_benchmark
 from tools.console import ROOT
 

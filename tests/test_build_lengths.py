@@ -1,0 +1,36 @@
+"""Pages for visitors are short enough to finish; how their words are counted."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.lengths import Length, length_of
+
+MOST_WORDS = 1_500
+# The calculator, the planner and the live page are tools.
+READ = (
+    ".",
+    "numbers",
+    "how-it-works",
+    "security",
+    "accuracy",
+    "tutorial",
+    "run-your-own",
+    "join",
+    "about",
+)
+
+
+@pytest.mark.parametrize("page", READ)
+def test_a_page_for_visitors_has_at_most_1500_words(site: Path, page: str) -> None:
+    length = length_of((site / page / "index.html").read_text("utf-8"))
+    assert 0 < length.shown <= MOST_WORDS
+
+
+def test_only_the_article_counts_and_closed_details_count_apart() -> None:
+    page = """<nav>not this</nav><article class="md-content__inner md-typeset">
+      <p>Four words, one 1,500.</p><pre>not this</pre><svg><text>nor this</text></svg>
+      <p class="visually-hidden">not this</p><img alt="not this"><br>
+      <details><summary>A title</summary><p>two words</p></details>
+      <details open><p>open</p></details></article><p>not this</p>"""
+    assert length_of(page) == Length(shown=4 + 2 + 1, folded=2)
