@@ -102,7 +102,7 @@ def citation() -> str:
     return (
         "@software{training_transformers_together,\n"
         f"  title = {{{told['title']}}},\n"
-        f"  author = {{{{The authors of {told['title']}}}}},\n"
+        f'  author = "{{The authors of {told["title"]}}}",\n'
         f"  version = {{{told['version']}}}\n"
         "}"
     )
