@@ -5,9 +5,12 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
-from calculator.catalog import GPUS, SOURCES, Source, find_gpu, find_model, groups
+from calculator.catalog import GPUS, SOURCES, find_gpu, find_model, groups
 from calculator.estimate import estimate
+from calculator.planner.forecast import forecast
+from calculator.planner.run import Run
 from calculator.report import Part
 from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
@@ -15,7 +18,8 @@ from templates.pages.index.fit import fit, table
 from templates.pages.index.loss_line import draw_loss
 from templates.pieces.accuracy import accuracy, on_card
 from templates.pieces.counted import count
-from templates.pieces.recorded_run import LIVE, Run, first_run
+from templates.pieces.recorded_run import LIVE, first_run
+from templates.pieces.recorded_run import Run as RecordedRun
 from templates.pieces.scripts import ask_script
 
 TEXTS = Path(__file__).with_name("texts.mjs")
@@ -24,18 +28,14 @@ GPU = find_gpu("t4")
 LARGE_MODEL = find_model("gpt3-175b")
 LARGE_GPU = find_gpu("a100-80")
 
-# Operations that training the large model took, and the most that one GPU performs per second.
-LARGE_MODEL_FLOP = 3.14e23
-LARGE_GPU_FLOP_PER_SECOND = 312e12
-COMPUTE_SOURCES = {
-    "gpt3": Source(
-        "Brown et al., 2020. Language Models are Few-Shot Learners, table D.1",
-        SOURCES["gpt3"].address,
-    ),
-    "a100": Source(
-        "NVIDIA. A100 Tensor Core GPU, data sheet: 312 teraFLOPS with 16-bit tensor cores",
-        "https://www.nvidia.com/en-us/data-center/a100/",
-    ),
+# The large model's training on one GPU, day and night: tokens of Brown et al., 2020, table 2.1;
+# the share of the peak rate is ours.
+LARGE_RUN = {
+    "gpu": LARGE_GPU.name,
+    "volunteers": 1,
+    "hours": 24,
+    "billion_tokens": 300,
+    "utilization": 40,
 }
 SECONDS_PER_YEAR = 365.25 * 24 * 3600
 
@@ -93,6 +93,7 @@ class LargeModel:
     gpus: int
     gpu_memory: str
     years: int
+    run: str
 
 
 def large_model() -> LargeModel:
@@ -105,7 +106,8 @@ def large_model() -> LargeModel:
         peak=format_bytes(peak),
         gpus=math.floor(peak / LARGE_GPU.memory),
         gpu_memory=format_bytes(LARGE_GPU.memory),
-        years=round(LARGE_MODEL_FLOP / LARGE_GPU_FLOP_PER_SECOND / SECONDS_PER_YEAR),
+        years=round(forecast(LARGE_MODEL.name, Run.parse(LARGE_RUN)).seconds / SECONDS_PER_YEAR),
+        run=urlencode({"model": LARGE_MODEL.name, **LARGE_RUN}),
     )
 
 
@@ -115,7 +117,7 @@ def data_address(address: str) -> str:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
-def run_figures(run: Run) -> dict[str, object]:
+def run_figures(run: RecordedRun) -> dict[str, object]:
     """A run's texts and the figure of its swarm, made by the page's own script; its drawings."""
     return ask_script(TEXTS, run.folder) | {
         "title": run.card["title"],
@@ -154,6 +156,7 @@ def context() -> dict[str, object]:
         "model_count": sum(map(len, groups().values())),
         "gpu_count": len(GPUS),
         "paper": SOURCES["together"],
-        "compute": COMPUTE_SOURCES,
+        "gpt3": SOURCES["gpt3"],
+        "large_run": LARGE_RUN,
         "run": run_figures(first_run()),
     }
