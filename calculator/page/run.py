@@ -15,6 +15,7 @@ from calculator.planner.presets import PRESETS
 from calculator.planner.run import Compression, Run
 from calculator.planner.scale import cerebras_loss
 from calculator.planner.subject import Subject
+from calculator.planner.utilization import DIGITS
 from calculator.units import (
     format_count,
     format_energy,
@@ -54,13 +55,13 @@ def plan_run(params: Params) -> dict[str, Any]:
     return {
         "query": query_of(model, run),
         "command": command_of(name, run),
-        "values": {"model": model, **_values(run, found.subject)},
+        "values": {"model": model, **_values(found)},
         "left_out": list(_left_out(model, run, found.subject)),
         "figures": dict(_figures(found)) | {"slowdown": _slowdown(first, found)},
         "kinds": list(_kinds(found)),
         "computing": found.rhythm.computing_share,
         "stairs": list(_stairs(model, first, ups)),
-        "assumptions": list(_assumptions(model, run, found.subject)),
+        "assumptions": list(_assumptions(model, found)),
         "sources": [_source(key) for key in _sources(run)],
     }
 
@@ -94,8 +95,9 @@ def presets() -> list[dict[str, str]]:
     ]
 
 
-def _values(run: Run, subject: Subject) -> dict[str, str]:
-    """The value of each control: the choice, else the model's or the card's own value."""
+def _values(found: Forecast) -> dict[str, str]:
+    """The value of each control: the choice, else the model's, the card's or the clock's."""
+    run, subject = found.run, found.subject
     card = CARDS.get(run.gpu)
     own: dict[str, object] = {
         "parameters": subject.computed,
@@ -106,6 +108,7 @@ def _values(run: Run, subject: Subject) -> dict[str, str]:
         "more_gpus": "",
         "teraflops": card.teraflops if card else "",
         "watts": run.gpu_watts,
+        "utilization": round(100 * found.utilizations[0], DIGITS),
     }
     values = {name: getattr(run, name) for name in Run.options()}
     return {name: _number(own[name] if value is None else value) for name, value in values.items()}
@@ -147,7 +150,7 @@ def _figures(found: Forecast) -> Iterator[tuple[str, str]]:
     yield "flops_per_token", _power(found.work.model)
     yield "flops", _power(found.flops)
     yield "tokens_per_second", f"{found.tokens_per_second:,.0f}"
-    yield "model_utilization", f"{run.utilization:g}%"
+    yield "model_utilization", f"{100 * found.utilization:.3g}%"
     yield "hardware_utilization", f"{100 * found.hardware_utilization:.3g}%"
     yield "gpu_hours", f"{cost.gpu_hours:,.0f}"
     powered = all(kind.watts for kind in run.kinds)
@@ -242,9 +245,10 @@ def _drawn(found: Forecast, first: Forecast) -> dict[str, Any]:
     }
 
 
-def _assumptions(model: str, run: Run, subject: Subject) -> Iterator[list[str]]:
+def _assumptions(model: str, found: Forecast) -> Iterator[list[str]]:
     """Every choice with its value, and who made it."""
-    left_out, values = set(_left_out(model, run, subject)), _values(run, subject)
+    run, subject = found.run, found.subject
+    left_out, values = set(_left_out(model, run, subject)), _values(found)
     changed = run.changed()
     yield ["Model", subject.title, "chosen" if model != DEFAULT_MODEL else "default"]
     for name, option in Run.options().items():

@@ -19,6 +19,7 @@ from calculator.planner.compute import (
 from calculator.planner.run import Compression, Kind, Run
 from calculator.planner.scale import Optimum, cerebras_loss, compute_optimal
 from calculator.planner.subject import Subject, message_bytes, subject_of
+from calculator.planner.utilization import utilization_of
 
 SMALL_BATCH: Final = 512
 SHARING_GROUPS: Final = 4
@@ -30,6 +31,7 @@ class Forecast:
 
     Attributes:
         work: FLOPs of one token.
+        utilizations: share of the peak rate that model FLOPs reach, for each kind of GPU.
         tokens_per_second: of all who are online, while they compute.
         message: bytes of one volunteer's gradients, compressed.
         load: what the busiest volunteer sends and receives in one exchange.
@@ -40,6 +42,7 @@ class Forecast:
     run: Run
     subject: Subject
     work: Work
+    utilizations: tuple[float, ...]
     tokens_per_second: float
     message: float
     load: Load
@@ -52,9 +55,16 @@ class Forecast:
         return self.cost.flops
 
     @property
+    def utilization(self) -> float:
+        """Share of the peak rate of all GPUs that the model's FLOPs reach (MFU)."""
+        peaks = [kind.volunteers * kind.peak_flops for kind in self.run.kinds]
+        reached = sum(peak * share for peak, share in zip(peaks, self.utilizations, strict=True))
+        return reached / sum(peaks)
+
+    @property
     def hardware_utilization(self) -> float:
         """Share of the peak rate that the hardware executes while it computes (HFU)."""
-        return self.run.utilization / 100 * self.work.hardware / self.work.model
+        return self.utilization * self.work.hardware / self.work.model
 
     @property
     def exchanges(self) -> float:
@@ -77,15 +87,18 @@ class Forecast:
     def by_kind(self) -> list[tuple[Kind, float, float]]:
         """Each kind of GPU, its share of the work, and its energy in MWh."""
         run = self.run
-        rate = sum(kind.volunteers * kind.peak_flops for kind in run.kinds)
+        rates = [
+            kind.volunteers * kind.peak_flops * share
+            for kind, share in zip(run.kinds, self.utilizations, strict=True)
+        ]
         hours = self.cost.days * run.hours * run.gpus_each
         return [
             (
                 kind,
-                kind.volunteers * kind.peak_flops / rate,
+                rate / sum(rates),
                 energy_mwh(kind.volunteers * hours, kind.watts, run.overhead),
             )
-            for kind in run.kinds
+            for kind, rate in zip(run.kinds, rates, strict=True)
         ]
 
     @property
@@ -111,6 +124,7 @@ class Forecast:
             "flops_per_token": self.work.model,
             "flops": self.flops,
             "tokens_per_second": self.tokens_per_second,
+            "model_utilization": self.utilization,
             "hardware_utilization": self.hardware_utilization,
             "online": self.run.online,
             "message_bytes": round(self.message),
@@ -157,19 +171,20 @@ def forecast(model: str, run: Run) -> Forecast:
         subject.sequence_length,
         run.recomputation,
     )
-    if run.utilization * work.hardware > 100 * work.model:
+    shares = tuple(utilization_of(model, run, kind, work) for kind in run.kinds)
+    if max(shares) * work.hardware > work.model:
         rule = "is more than 100% with what is computed again: no GPU computes beyond its peak rate"
-        raise InputError("utilization", run.utilization, rule)
+        raise InputError("utilization", 100 * max(shares), rule)
     crowds = tuple(
         Crowd(
             kind.volunteers * run.gpus_each,
             kind.peak_flops,
-            run.utilization / 100,
+            share,
             min(run.hours, 24.0),
             kind.watts,
             run.dollars_per_hour,
         )
-        for kind in run.kinds
+        for kind, share in zip(run.kinds, shares, strict=True)
     )
     flops_per_day = sum(crowd.flops_per_day for crowd in crowds)
     tokens_per_second = flops_per_day / SECONDS_PER_DAY / work.model
@@ -187,6 +202,7 @@ def forecast(model: str, run: Run) -> Forecast:
         run,
         subject,
         work,
+        shares,
         tokens_per_second,
         message,
         max(loads(message, peers, run.way), key=lambda load: load.sent + load.received),

@@ -42,12 +42,14 @@ class Kind:
     """Volunteers who have the same GPU.
 
     Attributes:
-        title: the GPU's name.
+        card: the GPU's name on the list, or "other".
+        title: the same in words.
         volunteers: how many they are.
         peak_flops: peak rate of one GPU in FLOP/s.
         watts: power of one GPU.
     """
 
+    card: str
     title: str
     volunteers: int
     peak_flops: float
@@ -91,15 +93,16 @@ class Run:
     more_gpus: str | None = counts(
         None,
         "Volunteers with other GPUs",
-        "They join those above, and have the same hours, utilization and connections.",
+        "They join those above, and have the same hours and connections.",
         {gpu.name: gpu.title for gpu in COMMON},
         MOST_VOLUNTEERS,
     )
     gpus_each: int = integer(1, "GPUs each", "GPUs per volunteer.", 10_000)
-    utilization: float = number(
-        30.0,
+    utilization: float | None = number(
+        None,
         "Utilization in %",
-        "Share of the peak rate that the model's own arithmetic reaches (MFU).",
+        "Share of the peak rate that the model's own arithmetic reaches (MFU). By default the "
+        "clock's answer for this model on this card.",
         1e6,
         0.01,
     )
@@ -178,7 +181,7 @@ class Run:
                 object.__setattr__(self, name, option.parse(value))
         if self.hours > 24:
             raise InputError("hours", self.hours, "must be at most 24")
-        if self.utilization > 100:
+        if self.utilization is not None and self.utilization > 100:
             rule = "must be at most 100: no GPU computes more than its peak rate"
             raise InputError("utilization", self.utilization, rule)
         if self.gpu == "other" and self.teraflops is None:
@@ -229,12 +232,12 @@ class Run:
         """Everyone, by their GPU: those of `gpu` first."""
         card = CARDS.get(self.gpu)
         title = card.title if card else f"{self.teraflops:g} TFLOP/s"
-        first = Kind(title, self.volunteers, self.peak_flops, self.gpu_watts)
+        first = Kind(self.gpu, title, self.volunteers, self.peak_flops, self.gpu_watts)
         others = ((CARDS[name], int(number)) for name, number in counts_in(self.more_gpus or ""))
         return (
             first,
             *(
-                Kind(gpu.title, number, 1e12 * gpu.teraflops, float(gpu.watts))
+                Kind(gpu.name, gpu.title, number, 1e12 * gpu.teraflops, float(gpu.watts))
                 for gpu, number in others
             ),
         )

@@ -39,6 +39,7 @@ WORDS: Final[dict[str, tuple[str, Callable[[Any], str]]]] = {
     "flops_per_token": ("FLOPs per token", _figure),
     "flops": ("FLOPs of the run", _figure),
     "tokens_per_second": ("Tokens per second, all volunteers together", _whole),
+    "model_utilization": ("Utilization of the model (MFU)", _share),
     "hardware_utilization": ("Utilization of the hardware (HFU)", _share),
     "online": ("Volunteers online on average", format_count),
     "message_bytes": ("Gradients of one volunteer", _of_traffic()),

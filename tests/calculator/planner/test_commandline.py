@@ -107,7 +107,7 @@ def test_the_text_names_every_figure_of_the_json(command: str, capsys: Captured)
 
 
 def test_the_text_has_a_unit_beside_each_figure_that_has_one(capsys: Captured) -> None:
-    words = "plan gpt2-l --billion-tokens 1 --volunteers 20 --up 50 --down 50"
+    words = "plan gpt2-l --billion-tokens 1 --volunteers 20 --up 50 --down 50 --utilization 30"
     figures = answer(words, capsys)
     assert main(words.split()) == 0
     printed = capsys.readouterr().out

@@ -7,16 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator.cards import COMMON
+from calculator.cards import CARDS, COMMON
 from calculator.catalog import SOURCES, find_model
 from calculator.errors import InputError
+from calculator.estimate import estimate
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
 from calculator.planner.communicate import Way
 from calculator.planner.forecast import forecast, speed_ups
+from calculator.planner.largest import largest_batch
 from calculator.planner.presets import PRESETS
 from calculator.planner.run import Compression, Run
 from calculator.planner.subject import message_bytes, subject_of
+from calculator.planner.utilization import ASSUMED
 from calculator.resolution import resolve
 from calculator.swarm.communication import gradient_bytes
 
@@ -118,7 +121,7 @@ def test_more_bandwidth_is_never_slower_and_more_volunteers_never_compute_slower
 
 def test_a_mixed_crowd_computes_as_much_as_its_cards_together() -> None:
     # NVIDIA's data sheets: 312 TFLOP/s and 400 W an A100, 65 and 70 a T4, 989.5 and 700 an H100
-    run = Run(volunteers=10, more_gpus="a100-80:3,h100:1", gpus_each=2)
+    run = Run(volunteers=10, more_gpus="a100-80:3,h100:1", gpus_each=2, utilization=30)
     found = forecast("gpt2-l", run)
     assert run.everyone == 14
     assert found.tokens_per_second == pytest.approx(
@@ -134,6 +137,34 @@ def test_a_mixed_crowd_computes_as_much_as_its_cards_together() -> None:
     assert [share for _, share, _ in found.by_kind] == pytest.approx(
         [650 / 2575.5, 936 / 2575.5, 989.5 / 2575.5]
     )
+
+
+def test_a_run_takes_the_clocks_seconds_unless_its_utilization_is_given() -> None:
+    gpu, model = CARDS["a100-80"], find_model("gpt2-l")
+    run = Run(gpu="a100-80", volunteers=1, hours=24)
+    batch = largest_batch(model, Plan().on(gpu), gpu.memory)
+    seconds = estimate(model, Plan(batch_size=batch).on(gpu)).seconds
+    assert seconds is not None
+    # the share is shown, and computed with, to a tenth of a percent
+    assert forecast("gpt2-l", run).tokens_per_second == pytest.approx(
+        seconds.tokens_per_second, rel=0.002
+    )
+    given = forecast("gpt2-l", replace(run, utilization=30))
+    assert given.utilizations == (0.3,)
+    assert given.tokens_per_second == pytest.approx(0.3 * 312e12 / given.work.model)
+
+
+def test_each_kind_of_gpu_has_a_utilization_of_its_own() -> None:
+    # a T4 sustains less of its peak than an A100: 70 W for 65 TFLOP/s against 400 W for 312
+    found = forecast("gpt2-l", Run(more_gpus="a100-80:3"))
+    t4, a100 = found.utilizations
+    assert t4 < found.utilization < a100
+
+
+def test_where_the_clock_has_no_answer_the_utilization_is_an_assumption() -> None:
+    described = {"parameters": 10**9, "layers": 24, "width": 2048}
+    assert forecast("", Run.parse(described)).utilizations == (ASSUMED,)
+    assert forecast("gpt2-l", Run(gpu="other", teraflops=100)).utilizations == (ASSUMED,)
 
 
 @settings(deadline=None, max_examples=40)
