@@ -10,11 +10,11 @@ export default [
   js.configs.recommended,
   {
     files: ["docs/assets/**/*.js"],
-    ignores: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "docs/assets/service-worker.js"],
+    ignores: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "docs/assets/tab-*.js", "docs/assets/service-worker.js"],
     languageOptions: { ...ours, globals: globals.browser },
   },
   {
-    files: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "benchmarks/pages/*.js"],
+    files: ["docs/assets/worker.js", "docs/assets/worker/*.js", "docs/assets/drawing-worker.js", "docs/assets/tab-*.js", "benchmarks/pages/*.js"],
     languageOptions: { ...ours, globals: globals.worker },
   },
   { files: ["docs/assets/service-worker.js"], languageOptions: { ...ours, globals: globals.serviceworker } },

@@ -39,6 +39,7 @@ ON_REQUEST = (
     "neighbors",  # its figures are on a page
     "long_rounds",  # takes most of an hour
     "gradient",  # writes a file that a page draws
+    "tab",  # takes two whole cores for minutes
 )
 KNOWN = PARTS + ON_REQUEST
 

@@ -7,6 +7,7 @@ import { build } from "esbuild";
 import { readdirSync } from "node:fs";
 
 const [sources, target, lock] = process.argv.slice(2);
+const workers = ["drawing-worker", "tab-painter", "tab-volunteer"];
 const pages = readdirSync(`${sources}/pages`).filter((name) => name.endsWith(".js"));
 
 const offline = { "globalThis.OFFLINE": JSON.stringify(process.env.OFFLINE ?? "") };
@@ -16,7 +17,7 @@ const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", 
 
 await build({
   ...common,
-  entryPoints: [`${sources}/drawing-worker.js`, ...pages.map((name) => `${sources}/pages/${name}`)],
+  entryPoints: [...workers.map((name) => `${sources}/${name}.js`), ...pages.map((name) => `${sources}/pages/${name}`)],
   entryNames: "[name]",
   chunkNames: "chunk-[hash]",
   outdir: target,

@@ -55,7 +55,7 @@ def look_with_a_clock(visit: Visitor, server: LiveServer) -> Page:
 
 
 def asked_later(page: Page) -> int:
-    """How often the page has fetched something, ten seconds later by its clock."""
+    """Fetches that the page has made, ten seconds later by its clock."""
     page.clock.run_for(10_000)
     fetched: int = page.evaluate(
         "async () => { await fetch('../about/'); return --window.fetched; }"

@@ -53,17 +53,13 @@ def pack(model: PreTrainedModel, recipe: Recipe) -> bytes | None:
     if not _is_known(codes):
         return None
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    tensors |= {
-        f"codes.{name}": tensor
-        for name, tensor in codes.state_dict().items()
-        if name.startswith(_DECODER)
-    }
+    tensors |= decoder_of(codes)
     if _count(tensors) > LARGEST_PARAMETERS:
         return None
     halves = {name: tensor.cpu().half().contiguous() for name, tensor in tensors.items()}
     if not all(bool(tensor.isfinite().all()) for tensor in halves.values()):
         return None
-    about = json.dumps(_describe(model, codes, recipe), sort_keys=True)
+    about = json.dumps(describe(model, codes, recipe), sort_keys=True)
     packed: bytes = save(halves, metadata={"about": about})
     return packed
 
@@ -90,7 +86,17 @@ def shape_of(model: TextToImageTransformer) -> dict[str, Any]:
     }
 
 
-def _describe(model: TextToImageTransformer, codes: VQModel, recipe: Recipe) -> dict[str, Any]:
+def decoder_of(codes: VQModel) -> dict[str, torch.Tensor]:
+    """The tensors that turn codes into pixels, by the names that the page reads."""
+    return {
+        f"codes.{name}": tensor
+        for name, tensor in codes.state_dict().items()
+        if name.startswith(_DECODER)
+    }
+
+
+def describe(model: TextToImageTransformer, codes: VQModel, recipe: Recipe) -> dict[str, Any]:
+    """The facts that the page's scripts need beside the weights."""
     settings = recipe.generation
     return {
         "version": VERSION,

@@ -252,7 +252,7 @@ class Recipe:
 
 # Sources of data that are made on a volunteer's machine, in words.
 MADE_HERE = {"shapes": "captioned shapes", "grammar": "sentences of a small grammar"}
-SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "language", "tiny", "tiny-sparse")
+SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "tab", "language", "tiny", "tiny-sparse")
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
 
@@ -267,7 +267,9 @@ _TABLES = {name: _read_table(name) for name in SHIPPED}
 RECIPES: dict[str, Recipe] = {
     name: tables.read(Recipe, table | {"name": name}) for name, table in _TABLES.items()
 }
-PAPER, REHEARSAL, CHAOS, SPARSE, LANGUAGE, TINY, TINY_SPARSE = (RECIPES[name] for name in SHIPPED)
+PAPER, REHEARSAL, CHAOS, SPARSE, TAB, LANGUAGE, TINY, TINY_SPARSE = (
+    RECIPES[name] for name in SHIPPED
+)
 
 
 def find_recipe(name: str) -> Recipe:

@@ -38,25 +38,27 @@ export class Painter {
    */
   *#pictures(ids, seed) {
     for (let picture = 0; picture < this.about.settings.images; picture += 1) {
-      const map = this.decoder.decode(this.codes(ids, chances(seed, picture)));
+      const codes = codesOf(this.transformer, ids, this.about.settings, chances(seed, picture));
+      const map = this.decoder.decode(codes);
       yield { side: map.side, pixels: toPixels(map) };
     }
   }
+}
 
-  /**
-   * The codes of one picture.
-   *
-   * @param {number[]} ids
-   * @param {() => number} chance gives numbers from 0 to below 1
-   */
-  codes(ids, chance) {
-    const { model, settings } = this.about;
-    const sequence = this.transformer.begin(ids);
-    const codes = [choose(truncate(sequence.logits, settings), chance())];
-    while (codes.length < model.image_side ** 2) {
-      sequence.add(codes[codes.length - 1]);
-      codes.push(choose(truncate(sequence.logits, settings), chance()));
-    }
-    return codes;
+/**
+ * The codes of one picture.
+ *
+ * @param {Transformer} transformer
+ * @param {number[]} ids
+ * @param {import("./weights.js").Settings} settings
+ * @param {() => number} chance gives numbers from 0 to below 1
+ */
+export function codesOf(transformer, ids, settings, chance) {
+  const sequence = transformer.begin(ids);
+  const codes = [choose(truncate(sequence.logits, settings), chance())];
+  while (codes.length < transformer.shape.image_side ** 2) {
+    sequence.add(codes[codes.length - 1]);
+    codes.push(choose(truncate(sequence.logits, settings), chance()));
   }
+  return codes;
 }

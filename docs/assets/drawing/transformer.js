@@ -14,7 +14,7 @@ import { rotation, seen, shiftSources } from "./layout.js";
 /** @typedef {{kind: import("./weights.js").Kind, group: Group, attentionNorm: Norm, attentionScale: Numbers, feedForwardNorm: Norm, feedForwardScale: Numbers}} Depth */
 
 export class Transformer {
-  /** @param {import("./weights.js").Weights} weights */
+  /** @param {{about: {model: ModelShape}, tensor: (name: string, ...sizes: number[]) => Numbers}} weights */
   constructor(weights) {
     const shape = weights.about.model;
     const { hidden_size: width, image_vocabulary_size: codes } = shape;

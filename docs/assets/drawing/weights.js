@@ -68,6 +68,16 @@ export class Weights {
     }
     return Float32Array.from({ length: count }, (_, index) => widened(this.#data.getUint16(start + 2 * index, true), name));
   }
+
+  /**
+   * The whole numbers of a tensor with a byte for each.
+   *
+   * @param {string} name
+   */
+  bytes(name) {
+    const [start, end] = this.#entries[name].data_offsets;
+    return new Uint8Array(this.#data.buffer, this.#data.byteOffset + start, end - start);
+  }
 }
 
 /**
@@ -86,7 +96,7 @@ function headerOf(file) {
  * @param {number} bits
  * @param {string} name of the tensor
  */
-function widened(bits, name) {
+export function widened(bits, name) {
   const exponent = (bits >> 10) & 31;
   const fraction = bits & 1023;
   if (exponent === 31) throw new Error(`${name} is not finite`);

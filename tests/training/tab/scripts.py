@@ -1,24 +1,114 @@
-"""The scripts of 'A swarm in your tab', asked in Node.js."""
+"""The scripts of 'Train in this tab', asked in Node.js."""
 
 import base64
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from tools.console import ROOT
 from tools.node import find_node
 
-PROGRAM = Path(__file__).with_name("asked.mjs")
+# Vectors travel as {"float32": base64}, since JSON would make them long.
+PROGRAM = """
+import { readFileSync } from "node:fs";
+import { Lamb, rateFactor } from "./docs/assets/tab/lamb.js";
+import { Learner } from "./docs/assets/tab/learner.js";
+import { Member } from "./docs/assets/tab/member.js";
+import { tensorsOf } from "./docs/assets/tab/parameters.js";
+import { sent } from "./docs/assets/tab/behavior.js";
+import { aggregate, partsOf } from "./docs/assets/tab/reduction.js";
+import { bytesOf, decode, encode } from "./docs/assets/tab/wire.js";
+
+const answers = {
+  tensors: ({ shape }) => tensorsOf(shape),
+  gradients({ shape, weights, batches, plain }) {
+    const learner = new Learner(shape, batches[0].text.length / shape.text_length, plain);
+    learner.weights.set(weights);
+    const losses = batches.map((batch) => learner.learn(batch));
+    return { losses, gradients: learner.gradients };
+  },
+  curve({ shape, weights, batches, settings, schedule }) {
+    const learner = new Learner(shape, batches[0].text.length / shape.text_length);
+    const lamb = new Lamb(learner.tensors, settings);
+    learner.weights.set(weights);
+    return batches.map((batch, step) => {
+      learner.gradients.fill(0);
+      const loss = learner.learn(batch);
+      const rate = settings.learning_rate * rateFactor(schedule, step);
+      lamb.step(learner.weights, learner.gradients, rate);
+      return loss;
+    });
+  },
+  optimized({ shape, weights, gradients, settings, rates }) {
+    const optimizer = new Lamb(tensorsOf(shape), settings);
+    gradients.forEach((gradient, step) => optimizer.step(weights, gradient, rates[step]));
+    return weights;
+  },
+  parts: ({ count, members }) => partsOf(count, members),
+  aggregated: ({ vectors, weights, aggregation }) => aggregate(vectors, weights, aggregation),
+  sent: ({ gradient, behavior }) => sent(gradient, behavior, Math.random),
+  wired({ vector, part, tensors, format }) {
+    const pieces = encode(vector, part, tensors, format);
+    const values = new Float32Array(part.end - part.start);
+    decode(pieces, values);
+    return { values, bytes: bytesOf(pieces) };
+  },
+  // A step of members that computed so many batches; then one comes who gets the first one's state.
+  async trained({ file, batches, bits }) {
+    const { buffer } = new Uint8Array(readFileSync(file));
+    const start = (number, seed) => new Member({ file: buffer, number, seed }, () => {});
+    const members = batches.map((_, index) => start(index + 1, 5));
+    const known = (one, other) => {
+      one.meet(other.number, { postMessage: (message) => other.hear(structuredClone(message)) });
+    };
+    for (const one of members) for (const other of members) if (one !== other) known(one, other);
+    const gradients = members.map((member, index) => {
+      for (let done = 0; done < batches[index]; done += 1) {
+        member.learner.learn(member.lesson.batch(member.learner.batch, member.chance));
+        member.batches += 1;
+      }
+      return member.learner.gradients.slice();
+    });
+    const before = members[0].learner.weights.slice();
+    const numbers = members.map(({ number }) => number);
+    const rules = { bits, aggregation: "mean" };
+    const order = { kind: "average", round: 1, members: numbers, rules };
+    await Promise.all(members.map((member) => member.obey(order)));
+    const bytes = members.map(({ round }) => round.bytes);
+    const average = members[0].round.average;
+    for (const member of members) await member.obey({ kind: "apply" });
+    const newcomer = start(9, 6);
+    known(members[0], newcomer);
+    await members[0].obey({ kind: "give", to: 9 });
+    const weights = [...members, newcomer].map(({ learner }) => learner.weights);
+    return { before, gradients, bytes, average, weights, step: newcomer.step };
+  },
+};
+
+const revive = (key, value) => {
+  if (value?.float32 === undefined) return value;
+  return new Float32Array(new Uint8Array(Buffer.from(value.float32, "base64")).buffer);
+};
+const pack = (key, value) => {
+  if (!(value instanceof Float32Array)) return value;
+  const { buffer, byteOffset, byteLength } = value;
+  return { float32: Buffer.from(buffer, byteOffset, byteLength).toString("base64") };
+};
+
+const { name, given } = JSON.parse(readFileSync(0, "utf8"), revive);
+process.stdout.write(JSON.stringify(await answers[name](given), pack));
+"""
 
 
 def ask(name: str, **given: object) -> Any:
-    """The answer of one function of `asked.mjs`; tensors travel as vectors of 32 bits."""
+    """The answer of one function of `PROGRAM`; tensors travel as vectors of 32 bits."""
     request = json.dumps({"name": name, "given": given}, default=_pack)
+    command = [find_node().node, "--input-type=module", "--eval", PROGRAM]
     done = subprocess.run(
-        [find_node().node, PROGRAM], input=request, capture_output=True, text=True, check=False
+        command, input=request, capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout, object_hook=_revive)

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.training.tab.scripts import ask
+from training.model.build import build_model
 from training.model.configuration import TextToImageConfig
-from training.model.transformer import TextToImageTransformer, build_model
+from training.model.transformer import TextToImageTransformer
 from training.optimizer.lamb import Lamb, parameter_groups
 from training.pictures.in_page import shape_of
 from training.run.recipes import REHEARSAL

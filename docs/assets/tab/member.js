@@ -1,0 +1,176 @@
+// @ts-check
+/*
+ * A volunteer: computes gradients of its own batches, averages them with the others, and updates its
+ * weights. It tells the page how far it is; gradients go to the other members alone.
+ */
+
+import { chances } from "../drawing/chance.js";
+import { sent } from "./behavior.js";
+import { Learner } from "./learner.js";
+import { Lesson } from "./lesson.js";
+import { Lamb, rateFactor } from "./lamb.js";
+import { newWeights } from "./parameters.js";
+import { Round } from "./round.js";
+
+/** @typedef {Float32Array} Numbers */
+/** @typedef {import("./round.js").Part | import("./round.js").Mean} Message */
+/** @typedef {{postMessage: (message: any, options?: any) => void}} Port */
+/**
+ * @typedef {{kind: "compute"} | {kind: "average", round: number, members: number[], rules: import("./round.js").Rules}
+ *   | {kind: "apply"} | {kind: "give", to: number} | {kind: "slow", factor: number} | {kind: "pause", on: boolean}
+ *   | {kind: "behave", behavior: import("./behavior.js").Behavior} | {kind: "weights"}} Order
+ */
+/** @typedef {{kind: "state", step: number, weights: Numbers, momentum: Numbers, variance: Numbers}} State */
+/**
+ * @typedef {{kind: "ready"} | {kind: "progress", sequences: number, loss: number, seconds: number}
+ *   | {kind: "averaged", round: number, bytes: number} | {kind: "applied"} | {kind: "caught-up"}
+ *   | {kind: "weights", weights: Numbers}} News
+ */
+
+export class Member {
+  /**
+   * @param {{file: ArrayBuffer, number: number, seed: number, plain?: boolean}} given seed: the same for all
+   * @param {(news: News, moved?: Transferable[]) => void} tell
+   */
+  constructor({ file, number, seed, plain }, tell) {
+    this.number = number;
+    this.tell = tell;
+    this.lesson = new Lesson(file);
+    const { model, micro_batch: batch, optimizer, layer_scale: scale } = this.lesson.about;
+    this.learner = new Learner(model, batch, plain);
+    this.optimizer = new Lamb(this.learner.tensors, optimizer);
+    this.learner.weights.set(newWeights(this.learner.tensors, scale, chances(seed, 0)));
+    this.chance = chances(seed, 1 + number);
+    this.step = 0;
+    this.batches = 0; // since the last step
+    this.factor = 1;
+    /** @type {import("./behavior.js").Behavior} */
+    this.behavior = "honest";
+    this.isPaused = false;
+    this.isComputing = false;
+    this.loop = Promise.resolve();
+    /** @type {Map<number, Port>} */
+    this.ports = new Map();
+    /** @type {Round | undefined} */
+    this.round = undefined;
+    /** @type {Message[]} */
+    this.early = []; // of rounds that the page has not announced here yet
+  }
+
+  /** @param {number} member @param {Port} port Another member, and the way to it. */
+  meet(member, port) {
+    this.ports.set(member, port);
+  }
+
+  /** @param {Order} order From the page. */
+  async obey(order) {
+    switch (order.kind) {
+      case "compute": return this.#resume(true);
+      case "pause":
+        this.isPaused = order.on;
+        return this.#resume(this.isComputing);
+      case "average": return this.#average(order);
+      case "apply": return this.#apply();
+      case "slow":
+        this.factor = order.factor;
+        return;
+      case "behave":
+        this.behavior = order.behavior;
+        return;
+      case "give":
+        this.ports.get(order.to)?.postMessage(this.#state());
+        return;
+      case "weights": {
+        const weights = this.learner.weights.slice();
+        this.tell({ kind: "weights", weights }, [weights.buffer]);
+      }
+    }
+  }
+
+  /** @param {Message | State} message From another member. */
+  hear(message) {
+    if (message.kind === "state") return this.#catchUp(message);
+    if (message.round === this.round?.number) this.round.take(message);
+    else this.early.push(message);
+    this.#advance();
+  }
+
+  /** @param {boolean} isComputing */
+  #resume(isComputing) {
+    this.isComputing = isComputing;
+    this.loop = this.loop.then(() => this.#compute());
+  }
+
+  async #compute() {
+    const { micro_batch: sequences } = this.lesson.about;
+    while (this.isComputing && !this.isPaused) {
+      const began = performance.now();
+      const loss = this.learner.learn(this.lesson.batch(sequences, this.chance));
+      this.batches += 1;
+      await rest((this.factor - 1) * (performance.now() - began));
+      this.tell({ kind: "progress", sequences, loss, seconds: (performance.now() - began) / 1000 });
+    }
+  }
+
+  /** @param {Extract<Order, {kind: "average"}>} order */
+  async #average({ round: number, members, rules }) {
+    this.isComputing = false;
+    await this.loop; // a micro-batch that has begun is finished
+    const { learner, batches, lesson: { about } } = this;
+    const own = learner.gradients.map((value) => (batches ? value / batches : 0));
+    const given = { gradient: sent(own, this.behavior, this.chance), weight: batches * about.micro_batch };
+    const layout = { tensors: learner.tensors, threshold: about.compression_threshold };
+    this.round = new Round({ number, own: this.number, members, rules }, given, layout, (to, message, moved) =>
+      this.ports.get(to)?.postMessage(message, { transfer: moved }));
+    for (const message of this.early.filter(({ round }) => round === number)) this.round.take(message);
+    this.early = this.early.filter(({ round }) => round > number);
+    this.#advance();
+  }
+
+  #advance() {
+    const { round } = this;
+    if (round?.advance()) this.tell({ kind: "averaged", round: round.number, bytes: round.bytes });
+  }
+
+  /** Once the page knows that every member has the average. */
+  #apply() {
+    const { learner, lesson: { about: { optimizer: { learning_rate: peak }, schedule } } } = this;
+    this.optimizer.step(learner.weights, /** @type {Round} */ (this.round).average, peak * rateFactor(schedule, this.step));
+    learner.gradients.fill(0);
+    this.batches = 0;
+    this.step += 1;
+    this.tell({ kind: "applied" });
+  }
+
+  /** @returns {State} */
+  #state() {
+    const { momentum, variance } = this.optimizer;
+    return { kind: "state", step: this.step, weights: this.learner.weights.slice(), momentum, variance };
+  }
+
+  /** @param {State} state */
+  #catchUp({ step, weights, momentum, variance }) {
+    this.step = step;
+    this.learner.weights.set(weights);
+    this.optimizer.momentum.set(momentum);
+    this.optimizer.variance.set(variance);
+    this.tell({ kind: "caught-up" });
+  }
+}
+
+/**
+ * Let messages in, and wait.
+ *
+ * @param {number} milliseconds
+ */
+const rest = (milliseconds) => new Promise((resolve) => {
+  if (milliseconds > 0) setTimeout(resolve, milliseconds);
+  else {
+    const { port1, port2 } = new MessageChannel(); // no timer: browsers let those wait 4 ms
+    port1.onmessage = () => {
+      port1.close();
+      resolve(undefined);
+    };
+    port2.postMessage(undefined);
+  }
+});

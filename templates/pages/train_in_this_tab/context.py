@@ -1,0 +1,33 @@
+"""Data for 'Train in this tab': the recipe's numbers; the lesson is packed by training/pictures."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from calculator.units import format_bytes
+from training.run.recipes import TAB
+
+LESSON = Path(__file__).with_name("lesson.safetensors")
+
+
+def write_assets(assets: Path) -> None:
+    """Copy what the page fetches when training starts."""
+    shutil.copyfile(LESSON, assets / LESSON.name)
+
+
+def about() -> dict[str, Any]:
+    """The lesson's own words, from the header of the file (safetensors: its length in 8 bytes)."""
+    content = LESSON.read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    found: dict[str, Any] = json.loads(header["__metadata__"]["about"])
+    return found
+
+
+def context() -> dict[str, object]:
+    """The names that `page.md.j2` uses."""
+    return {
+        "recipe": TAB,
+        "parameters": about()["parameters"],
+        "lesson_size": format_bytes(LESSON.stat().st_size),
+    }

@@ -1,0 +1,110 @@
+"""'Train in this tab' in Chromium: a click trains, and volunteers come and go."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.visits import Visitor
+
+pytestmark = pytest.mark.browser
+
+LOSS = "() => Number(document.querySelector('#tab [data-now=loss]').textContent)"
+
+
+def started(page: Page) -> None:
+    """Press Start by keyboard, and wait for the first step."""
+    page.locator("#tab [data-start]").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tab")).to_have_attribute("data-step", re.compile(r"\d"))
+
+
+def waits_for_steps(page: Page, more: int) -> None:
+    """Wait until the swarm has made so many steps more."""
+    now = int(page.locator("#tab").get_attribute("data-step") or 0)
+    page.wait_for_function(
+        "aim => Number(document.querySelector('#tab').dataset.step) >= aim", arg=now + more
+    )
+
+
+def test_start_loads_the_training_and_the_loss_falls_while_pictures_are_drawn(
+    visit: Visitor,
+) -> None:
+    visitor = visit()
+    page = visitor.open("train-in-this-tab/")
+    expect(page.locator("#tab [data-start]")).to_have_text("Start")
+    assert not [url for url in visitor.requests if re.search(r"lesson|tab-volunteer", url)]
+    started(page)
+    assert len([url for url in visitor.requests if url.endswith("lesson.safetensors")]) == 1
+    page.wait_for_function(f"() => {{ const loss = ({LOSS})(); return loss > 4; }}")
+    page.wait_for_function(f"() => ({LOSS})() < 3.5")  # guessing among 128 codes costs 4.85
+    expect(page.locator("#tab [data-picture] canvas")).to_have_count(4)
+    words = re.compile(r"Drawn after \d+ steps: a red circle$")
+    expect(page.locator("#tab canvas").first).to_have_attribute("aria-label", words)
+    points = page.locator("#tab [data-line]").get_attribute("points") or ""
+    assert len(points.split()) > 5
+    expect(page.locator("#tab [data-said]")).to_have_text(re.compile(r"Step \d+: the loss is \d"))
+    assert visitor.errors == []
+
+
+def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("train-in-this-tab/")
+    started(page)
+    rows = page.locator("#tab tbody tr")
+    expect(rows).to_have_count(3)
+    sent = page.locator("#tab [data-now=sent]")
+    expect(sent).to_have_text(re.compile(r"^3\.\d\d\sMiB$"))  # 4 copies of 0.8 MiB
+    page.get_by_label("8 bits").check()
+    expect(sent).to_have_text(re.compile(r"^\d{3}\sKiB$"))
+    page.get_by_label("What C sends").select_option("noise")
+    page.get_by_label("CenteredClip").check()
+    waits_for_steps(page, 2)
+    page.get_by_role("button", name="Unplug B").click()
+    expect(rows.locator("th")).to_have_text(["A", "C"])
+    waits_for_steps(page, 3)
+    page.get_by_role("button", name="Add a volunteer").click()
+    expect(rows.locator("th")).to_have_text(["A", "C", "D"])
+    expect(rows.nth(2).locator("[data-total]")).to_have_text(re.compile(r"^[1-9]"))
+    page.get_by_label("Pace of A").select_option("a quarter")
+    for name in ("C", "D"):
+        page.get_by_role("button", name=f"Unplug {name}").click()
+    waits_for_steps(page, 2)
+    expect(rows.nth(0).locator("[data-sent]")).to_have_text(re.compile(r"^0\sB$"))
+    page.get_by_role("button", name="Unplug A").click()
+    said = "No volunteer is left, so training has stopped."
+    expect(page.locator("#tab [data-said]")).to_have_text(said)
+    expect(page.locator("#tab [data-start]")).to_have_text("Start again")
+    assert visitor.errors == []
+
+
+def test_training_pauses_by_hand_and_while_the_page_is_hidden(visit: Visitor) -> None:
+    page = visit().open("train-in-this-tab/")
+    started(page)
+    button = page.locator("#tab [data-start]")
+    button.click()
+    expect(button).to_have_text("Continue")
+    expect(page.locator("#tab [data-said]")).to_have_text("Paused.")
+    page.wait_for_timeout(3000)  # a step that is under way ends
+    step = page.locator("#tab").get_attribute("data-step")
+    page.wait_for_timeout(2000)
+    assert page.locator("#tab").get_attribute("data-step") == step
+    button.click()
+    waits_for_steps(page, 1)
+    page.evaluate(
+        "() => { Object.defineProperty(document, 'hidden', { get: () => true });"
+        " document.dispatchEvent(new Event('visibilitychange')); }"
+    )
+    page.wait_for_timeout(3000)
+    step = page.locator("#tab").get_attribute("data-step")
+    page.wait_for_timeout(2000)
+    assert page.locator("#tab").get_attribute("data-step") == step
+
+
+def test_a_phone_trains_with_two_volunteers(visit: Visitor) -> None:
+    page = visit(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True).open(
+        "train-in-this-tab/"
+    )
+    page.locator("#tab [data-start]").tap()
+    expect(page.locator("#tab")).to_have_attribute("data-step", re.compile(r"\d"))
+    expect(page.locator("#tab tbody th")).to_have_text(["A", "B"])

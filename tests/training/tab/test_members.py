@@ -1,0 +1,128 @@
+"""Volunteers in the page: parts, averages, one update for all, and the state of a newcomer."""
+
+import json
+
+import pytest
+import torch
+from hivemind.compression.base import CompressionInfo
+from safetensors.torch import load, load_file
+
+from calculator.swarm import attacks
+from calculator.swarm.aggregation import Aggregation
+from templates.pages.train_in_this_tab.context import LESSON, about
+from tests.training.tab.scripts import ask
+from training.averaging.aggregation import AggregationRule, aggregate
+from training.averaging.wire import WireCompression, WireFormat
+from training.pictures import lesson
+
+
+def test_the_parts_are_the_whole_vector_in_order_and_even() -> None:
+    parts = ask("parts", count=11, members=3)
+    assert [(part["start"], part["end"]) for part in parts] == [(0, 3), (3, 7), (7, 11)]
+
+
+@pytest.mark.parametrize("kind", [Aggregation.MEAN, Aggregation.CENTERED_CLIP])
+@pytest.mark.parametrize(
+    ("weights", "factors"),
+    [
+        ([4.0, 12.0], [1, 1]),
+        ([4.0, 0.0, 12.0], [1, 1, 1]),
+        ([4.0, 8.0, 40.0], [1, 1, -2]),
+        ([8.0, 8.0, 8.0, 4.0], [1, 1, 1000, 1]),
+        ([0.0, 0.0, 0.0], [1, 2, 0]),
+        ([1.0, 1.0, 1.0], [0, 0, 1]),
+    ],
+)
+def test_averages_are_the_trainers(
+    kind: Aggregation, weights: list[float], factors: list[float]
+) -> None:
+    torch.manual_seed(1)
+    vectors = [factor * (1 + torch.randn(50)) for factor in factors]
+    expected = aggregate(vectors, weights, AggregationRule(aggregation=kind))
+    found = ask("aggregated", vectors=vectors, weights=weights, aggregation=kind.value)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_one_opposite_of_three_cancels_the_mean_of_real_gradients_but_not_centered_clip() -> None:
+    gradients = ask("trained", file=str(LESSON), batches=[4, 4, 4], bits=32)["gradients"]
+    honest = (gradients[0] + gradients[1]) / 2
+    sent = [*gradients[:2], ask("sent", gradient=gradients[2], behavior="pull")]
+    steps = {
+        kind: ask("aggregated", vectors=sent, weights=[1, 1, 1], aggregation=kind)
+        for kind in ("mean", "centered-clip")
+    }
+    shares = {kind: float(step @ honest / honest.square().sum()) for kind, step in steps.items()}
+    assert shares["mean"] < 0.25
+    assert shares["centered-clip"] > 0.75
+
+
+def test_the_opposite_is_what_the_calculator_calls_pull() -> None:
+    gradient = torch.tensor([1.0, -2.0, 0.5])
+    (expected,) = attacks.attack(attacks.Attack.PULL, [gradient.tolist()], 1, radius=1.0)
+    assert ask("sent", gradient=gradient, behavior="pull").tolist() == expected
+    assert ask("sent", gradient=gradient, behavior="honest").tolist() == gradient.tolist()
+
+
+@pytest.mark.filterwarnings("ignore")  # the library's own, of NumPy and PyTorch
+@pytest.mark.parametrize(("bits", "wire"), [(32, "exact"), (16, "float16"), (8, "adaptive")])
+def test_what_arrives_is_what_the_library_makes_of_each_piece(bits: int, wire: str) -> None:
+    torch.manual_seed(2)
+    sizes, part = [1500, 700, 3000], {"start": 200, "end": 4000}
+    vector = torch.cat([torch.randn(size) * 10.0**-index for index, size in enumerate(sizes)])
+    if bits == 16:  # beyond what 16 bits hold, and below
+        vector[300:1500:240] = torch.tensor([1e6, -7e4, 3e-6, 5.96e-8, 0.0])
+    starts = [sum(sizes[:index]) for index in range(len(sizes))]
+    tensors = [
+        {"name": str(start), "shape": [size], "start": start, "size": size}
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+    answer = ask(
+        "wired",
+        vector=vector,
+        part=part,
+        tensors=tensors,
+        format={"bits": bits, "threshold": 1024},
+    )
+    compression, expected, size = WireCompression(WireFormat(wire), 1024), [], 0
+    for start, whole in zip(starts, vector.split(sizes), strict=True):
+        kept = whole[max(0, part["start"] - start) : part["end"] - start]
+        chosen = compression.choose_compression(CompressionInfo.from_tensor(whole))
+        packed = chosen.compress(kept, CompressionInfo.from_tensor(kept))
+        size += len(packed.buffer) - (8 if bits == 8 and len(whole) >= 1024 else 0)
+        expected.append(chosen.extract(packed))
+    torch.testing.assert_close(answer["values"], torch.cat(expected), rtol=1e-5, atol=1e-6)
+    assert answer["bytes"] == size  # without the 8 bytes that give a codebook's length
+
+
+def test_members_average_by_what_they_computed_and_then_have_the_same_weights() -> None:
+    batches = [3, 1, 0]
+    answer = ask("trained", file=str(LESSON), batches=batches, bits=32)
+    gradients = answer["gradients"]
+    expected = sum(gradients) / sum(batches)  # each is a sum over its batches
+    torch.testing.assert_close(answer["average"], expected, rtol=1e-4, atol=1e-7)
+    assert not torch.equal(answer["weights"][0], answer["before"])
+    for weights in answer["weights"][1:]:  # to the last bit; the last is a newcomer's
+        assert torch.equal(weights, answer["weights"][0])
+    assert answer["step"] == 1
+    size = 4 * len(answer["before"])  # each sends two parts of three, and its own part twice
+    assert answer["bytes"] == pytest.approx([4 / 3 * size] * 3, rel=1e-4)
+
+
+def test_in_8_bits_all_weights_are_the_same_too_and_a_quarter_of_the_bytes_is_sent() -> None:
+    whole, small = (ask("trained", file=str(LESSON), batches=[1, 1], bits=b) for b in (32, 8))
+    first, *others = small["weights"]
+    assert all(torch.equal(weights, first) for weights in others)
+    assert not torch.equal(first, whole["weights"][0])
+    assert sum(small["bytes"]) == pytest.approx(sum(whole["bytes"]) / 4, rel=0.15)
+
+
+def test_the_lesson_is_what_the_recipe_and_the_shapes_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lesson, "PICTURES", 64)
+    packed = lesson.pack_lesson()
+    header = json.loads(packed[8 : 8 + int.from_bytes(packed[:8], "little")])
+    assert json.loads(header["__metadata__"]["about"]) == about()
+    made, kept = load(packed), load_file(LESSON)
+    assert set(made) == set(kept)
+    for name, tensor in made.items():
+        assert torch.equal(tensor, kept[name][:64] if name.startswith("lesson.") else kept[name])
+    assert len(kept["lesson.codes"]) == 2048
