@@ -34,12 +34,19 @@ SHAPE = {
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_event_loop() -> Iterator[None]:
+def _own_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     """A loop that is closed: hivemind's futures would make one each, and nobody ends that."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    yield
+    yield loop
     loop.close()
+
+
+@pytest.fixture(autouse=True)
+def _event_loop_stays(_own_event_loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """`asyncio.run` leaves no loop behind: the next test's fixtures would make their own."""
+    yield
+    asyncio.set_event_loop(_own_event_loop)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,16 +16,19 @@ from training.rehearsal.command import free_port
 from training.run import atomic, status
 from training.run.supervisor import Worker
 
+Found = TypeVar("Found")
+
 PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited for
 
 
-def wait_for(what: str, condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Wait until the condition holds, or fail in plain words."""
+def wait_for(what: str, condition: Callable[[], Found], seconds: float = PATIENCE) -> Found:
+    """What the condition gives once that is true; fails in plain words if it never is."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > deadline:
             pytest.fail(f"waited {seconds:.0f} s in vain for {what}")
-        time.sleep(0.1)
+        time.sleep(0.05)
+    return found
 
 
 @dataclass

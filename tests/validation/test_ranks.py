@@ -27,6 +27,8 @@ pytestmark = pytest.mark.oracle
 
 Abreast = Callable[..., None]
 Measure = Callable[..., dict[str, Any]]
+Held = dict[int, dict[str, float]]  # bytes by rank and name
+Holds = Callable[[dict[str, Any]], dict[str, float]]
 SHAPE = "--sequence-length 64 --precision fp32 --attention eager"
 WORDS = f"validation/configs/llama.json --layers 3 {SHAPE}"
 ATTEMPTS = 3  # on a busy machine gloo's threads may keep a tensor a moment longer
@@ -35,6 +37,21 @@ ATTEMPTS = 3  # on a busy machine gloo's threads may keep a tensor a moment long
 def peaks(row: dict[str, Any]) -> dict[str, float]:
     """The peak of each phase, in bytes."""
     return {phase: measured["peak"] for phase, measured in row["phases"].items()}
+
+
+def states(row: dict[str, Any]) -> dict[str, float]:
+    """Bytes of what lives between two steps."""
+    return {name: row[name] for name in ("weights", "gradients", "optimizer")}
+
+
+def without_buffers(row: dict[str, Any]) -> dict[str, float]:
+    """As `states`; what a first pass left behind counts as buffers."""
+    return states(row) | {"weights": row["weights"] - row["buffers"]}
+
+
+def kept(row: dict[str, Any]) -> dict[str, float]:
+    """As `without_buffers`, with the activations."""
+    return without_buffers(row) | {"activations": row["activations"]}
 
 
 def parts(words: str) -> list[list[ParameterTensor]]:
@@ -52,37 +69,42 @@ def together(
     return [json.loads((folder / f"row-{rank}.json").read_text()) for rank in range(processes)]
 
 
+def assert_as_beside_others(
+    abreast: Abreast, words: str, folder: Path, processes: int, alone: Held, held: Holds = states
+) -> None:
+    """Each rank of `alone` holds what it holds beside as many real processes as there are.
+
+    Gloo's threads keep tensors of an exchange a little longer than it takes, so that a busy
+    machine can only add: of some attempts, the least counts.
+    """
+    least: Held = {rank: dict.fromkeys(wanted, math.inf) for rank, wanted in alone.items()}
+    for attempt in range(ATTEMPTS):
+        inside = folder / str(attempt)
+        inside.mkdir()
+        rows = together(abreast, words, inside, processes)
+        for rank, known in least.items():
+            found = held(rows[rank])
+            least[rank] = {name: min(found[name], known[name]) for name in known}
+        if least == alone:
+            break
+    assert least == alone
+
+
 @pytest.mark.parametrize("way", ["ddp", "ddp-view"])
 def test_a_replica_alone_needs_what_it_needs_beside_another(
     measure: Measure, abreast: Abreast, tmp_path: Path, way: str
 ) -> None:
     words = f"{WORDS} --gpus 2 --data-parallel {way}"
-    alone = peaks(measure(words, "cpu"))
-    assert least_peaks(abreast, words, tmp_path, alone) == alone
-
-
-def least_peaks(
-    abreast: Abreast, words: str, folder: Path, wanted: dict[str, float], rank: int = 0
-) -> Any:
-    """The peaks of one of two real processes; the least of some attempts."""
-    least = dict.fromkeys(wanted, math.inf)
-    for attempt in range(ATTEMPTS):
-        inside = folder / str(attempt)
-        inside.mkdir()
-        real = peaks(together(abreast, words, inside)[rank])
-        least = {phase: min(least[phase], peak) for phase, peak in real.items()}
-        if least == wanted:
-            break
-    return least
+    alone = {0: peaks(measure(words, "cpu"))}
+    assert_as_beside_others(abreast, words, tmp_path, 2, alone, peaks)
 
 
 def test_the_fullest_part_of_the_states_alone_needs_what_it_needs_beside_another(
     measure: Measure, abreast: Abreast, tmp_path: Path
 ) -> None:
     words = f"{WORDS} --gpus 2 --data-parallel zero1"
-    alone = peaks(measure(words, "cpu"))
-    rank = fullest_rank(parts(words))
-    assert least_peaks(abreast, words, tmp_path, alone, rank) == alone
+    alone = {fullest_rank(parts(words)): peaks(measure(words, "cpu"))}
+    assert_as_beside_others(abreast, words, tmp_path, 2, alone, peaks)
 
 
 def test_four_processes_keep_the_states_of_the_parts_that_the_calculator_hands_out(
@@ -111,26 +133,8 @@ def test_a_shard_alone_is_what_it_is_beside_others(
 ) -> None:
     # gloo's threads keep work tensors in the same memory for a while, so peaks are not compared
     words = f"{WORDS} --gpus {gpus} --data-parallel {way}"
-    alone = measure(words, "cpu")
-    real = with_least_activations(abreast, words, tmp_path, gpus, alone["activations"])
-    for name in ("gradients", "optimizer", "activations"):
-        assert alone[name] == real[name]
-    # what a first pass left behind counts as buffers, those tensors too
-    assert alone["weights"] - alone["buffers"] == real["weights"] - real["buffers"]
-
-
-def with_least_activations(
-    abreast: Abreast, words: str, folder: Path, gpus: int, wanted: int
-) -> Any:
-    """The first process's row; of some attempts, the one in which gloo's threads held least."""
-    rows = []
-    for attempt in range(ATTEMPTS):
-        inside = folder / str(attempt)
-        inside.mkdir()
-        rows.append(together(abreast, words, inside, gpus)[0])
-        if rows[-1]["activations"] == wanted:
-            break
-    return min(rows, key=lambda row: row["activations"])
+    alone = {0: kept(measure(words, "cpu"))}
+    assert_as_beside_others(abreast, words, tmp_path, gpus, alone, kept)
 
 
 def test_what_a_layer_gathers_is_what_the_calculator_says(measure: Measure) -> None:
@@ -166,9 +170,8 @@ def test_a_share_of_layers_alone_is_what_it_is_beside_another(
         "validation/configs/mistral.json --layers 3 --sequence-length 64 --precision fp32 "
         f"--attention eager --tensor-parallel 2{more}"
     )
-    real, alone = together(abreast, words, tmp_path)[0], measure(words, "cpu")
-    for name in ("weights", "gradients", "optimizer"):
-        assert alone[name] == real[name]
+    alone = {0: states(measure(words, "cpu"))}
+    assert_as_beside_others(abreast, words, tmp_path, 2, alone)
 
 
 MESHES = (
@@ -183,13 +186,10 @@ def test_a_place_on_a_mesh_alone_holds_what_it_holds_beside_three_others(
     measure: Measure, abreast: Abreast, tmp_path: Path, axes: str
 ) -> None:
     words = f"validation/configs/mistral.json --layers 4 {SHAPE} {axes}"
-    rows = together(abreast, words, tmp_path, 4)
-    for rank in (0, 3):
-        alone = measure(f"call stage_on_the_cpu {rank} {words}")
-        for name in ("gradients", "optimizer"):
-            assert alone[name] == rows[rank][name]
-        kept = [row["weights"] - row["buffers"] for row in (alone, rows[rank])]
-        assert kept[0] == kept[1]
+    alone = {
+        rank: without_buffers(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in (0, 3)
+    }
+    assert_as_beside_others(abreast, words, tmp_path, 4, alone, without_buffers)
 
 
 @pytest.mark.parametrize("gpus", [2, 4])
@@ -200,10 +200,8 @@ def test_a_share_of_the_experts_alone_is_what_it_is_beside_others(
         "validation/configs/deepseek_v2.json --layers 3 --sequence-length 64 --precision fp32 "
         f"--attention eager --expert-parallel {gpus}"
     )
-    alone = measure(words, "cpu")
-    for real in together(abreast, words, tmp_path, gpus):
-        for name in ("weights", "gradients", "optimizer"):
-            assert alone[name] == real[name]
+    alone = dict.fromkeys(range(gpus), states(measure(words, "cpu")))
+    assert_as_beside_others(abreast, words, tmp_path, gpus, alone)
 
 
 @pytest.mark.parametrize("more", ["", " --precision half --checkpointing full"])
@@ -241,13 +239,14 @@ def test_a_stage_alone_is_what_it_is_in_a_pipeline_of_real_processes(
         f"{model} --layers 5 --sequence-length 48 --precision fp32 --attention eager "
         f"--pipeline-parallel {stages} --pipeline-schedule {way}"
     )
-    real = together(abreast, words, tmp_path, stages)
-    for rank, beside in enumerate(real):
-        alone = measure(f"call stage_on_the_cpu {rank} {words}")
-        for row in (alone, beside) if "--lora" in words else ():
-            row["weights"] -= row["buffers"]  # peft's first run in a process leaves one behind
-        for name in ("weights", "gradients", "optimizer", "inputs", "activations"):
-            assert alone[name] == beside[name]
+    # peft's first run in a process leaves a buffer behind
+    counted = without_buffers if "--lora" in words else states
+
+    def held(row: dict[str, Any]) -> dict[str, float]:
+        return counted(row) | {name: row[name] for name in ("inputs", "activations")}
+
+    alone = {rank: held(measure(f"call stage_on_the_cpu {rank} {words}")) for rank in range(stages)}
+    assert_as_beside_others(abreast, words, tmp_path, stages, alone, held)
 
 
 def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) -> None:

@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, TypeVar
 
 from transformers.utils.logging import disable_progress_bar
@@ -311,10 +313,25 @@ def name_of(index: int) -> str:
 
 
 def free_port() -> int:
-    """Find a TCP port that is free on this machine right now."""
+    """Find a TCP port that is free on this machine right now.
+
+    It is none that an outgoing connection would get before it is used: systems give those ports
+    from 32,768 on (Linux) or 49,152 on (RFC 6335, section 6).
+
+    Raises:
+        OSError: when none of a hundred ports is free.
+    """
+    *ports, last = SystemRandom().sample(range(10_240, 32_768), 100)
+    for port in ports:
+        with suppress(OSError):
+            return _bound(port)
+    return _bound(last)
+
+
+def _bound(port: int) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        probe.bind(("127.0.0.1", port))
+    return port
 
 
 def _loss(line: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 import io
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from calculator.errors import InputError
 from tests.training.access.conftest import ALICE, Place
+from tests.training.processes import wait_for
 from training.access import entrance, grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
@@ -35,13 +35,6 @@ def admission(lifetime: float) -> Admission:
 
 def text_of(key: Ed25519PrivateKey) -> str:
     return grants.public_key_text(key)
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -66,7 +59,7 @@ def test_access_is_renewed_before_it_expires(membership: Membership) -> None:
             lapses.append(membership.has_expired)
             return len(set(announced)) >= 2
 
-        wait_for(has_renewed)
+        wait_for("a new grant", has_renewed)
     assert sum(lapses) < len(lapses) / 2  # a busy machine may be late, never mostly
     assert not stop.is_set()
 
@@ -113,7 +106,7 @@ def test_an_outage_is_told_and_bridged_while_access_lasts(membership: Membership
 
     stop = threading.Event()
     with renewed(membership, ask, said.append, stop):
-        wait_for(lambda: not answers and len(said) >= 2)
+        wait_for("all answers", lambda: not answers and len(said) >= 2)
     assert "access could not be renewed and lasts until" in said[0]
     assert "authority does not respond" in said[0]
     assert said[-1] == "access to the run is renewed"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -11,6 +12,7 @@ from hivemind.dht.routing import DHTID
 from hivemind.dht.validation import DHTRecord
 from hivemind.utils import MSGPackSerializer, get_dht_time
 
+from tests.training.processes import wait_for
 from training.access import grants
 from training.access.causes import AccessRefusedError, Cause
 from training.access.client import Admission
@@ -123,17 +125,15 @@ def test_a_peer_is_refused_once_its_access_has_ended_and_admitted_when_renewed(
 def _check_announcement(entry: Network, membership: Membership) -> None:
     """The others keep what a member has announced, also when it is gone."""
     assert entry.membership is not None
-    directory = Directory(entry.dht, entry.membership, entry.bans)
+    membership_of_all = entry.membership
+    directory = Directory(entry.dht, membership_of_all, entry.bans)
     peer_id = membership.current().grant.peer_id
-    deadline = time.monotonic() + 30
-    while True:
-        found = entry.dht.get(f"{RUN}_access", latest=True)
-        known = directory._read(entry.membership, found)
-        if peer_id in known:
-            break
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert known[peer_id].username == "mallory"
+
+    def found() -> Any:
+        known = directory._read(membership_of_all, entry.dht.get(f"{RUN}_access", latest=True))
+        return known.get(peer_id)
+
+    assert wait_for("the announcement", found).username == "mallory"
 
 
 def test_an_entry_point_that_is_down_is_told_apart_from_one_that_refuses(

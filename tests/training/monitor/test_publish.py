@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import torch
 
 from calculator.errors import InputError
 from tests.training.hub_repository import TOKEN, HubRepository, serve
+from tests.training.processes import wait_for
 from training.model import checkpoint
 from training.model.build import build_model
 from training.monitor import publish
@@ -50,13 +51,6 @@ def live(tmp_path: Path) -> LiveFolder:
     checkpoint.publish(live, MODEL, 10, 3.25, "2026-01-01T00:00:00.000Z")
     live.write_peers([Contributor("a1", "Ada", 640, 60.0, "", "", "training", 10)])
     return live
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_checkpoint_is_one_commit_of_weights_configuration_card_and_sum(
@@ -148,11 +142,11 @@ def test_the_uploader_tries_until_it_is_there_and_holds_nobody_up(
     uploader = publish.Uploader(RUN, live, said.append, first_pause=0.05)
     assert time.monotonic() - began < 1.0
     assert uploader.finish(20.0)
-    wait_for(lambda: any("is on the Hub: " in sentence for sentence in said))
+    wait_for("the sentence", lambda: any("is on the Hub: " in sentence for sentence in said))
     assert sum("trying again" in sentence for sentence in said) == 2
     checkpoint.publish(live, MODEL, 20, None, "later")
     uploader.look()
-    wait_for(lambda: len(hub.commits) == 2)
+    wait_for("the second commit", lambda: len(hub.commits) == 2)
     assert uploader.finish(20.0)
     uploader.close()
     assert hub.messages[-1] == "Step 20"

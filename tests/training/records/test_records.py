@@ -1,10 +1,10 @@
 """Real DHTs on loopback: what becomes of records that are not what they say."""
 
 import hashlib
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import hivemind
 import pytest
@@ -13,6 +13,7 @@ from hivemind.optim.progress_tracker import GlobalTrainingProgress
 from hivemind.utils import get_dht_time
 from hivemind.utils.crypto import RSAPrivateKey
 
+from tests.training.processes import wait_for
 from tests.training.records.sealing import progress, subkey_of
 from training.averaging.progress import CredibleTracker
 from training.network.connection import Endpoint, Identity, Network
@@ -83,10 +84,8 @@ def find_order(network: Network, moderators: frozenset[str]) -> RollbackOrder | 
 
 
 def wait_for_order(network: Network, moderators: frozenset[str]) -> RollbackOrder:
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while (order := find_order(network, moderators)) is None:
-        assert time.monotonic() < deadline, "the order did not arrive"
-        time.sleep(0.2)
+    order = wait_for("the order", lambda: find_order(network, moderators))
+    assert order is not None
     return order
 
 
@@ -114,11 +113,8 @@ def look(tracker: CredibleTracker) -> GlobalTrainingProgress:
 
 
 def wait_for_progress(tracker: CredibleTracker, peers: int) -> GlobalTrainingProgress:
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while (seen := look(tracker)).num_peers < peers:
-        assert time.monotonic() < deadline, f"{seen.num_peers} peers are seen"
-        time.sleep(0.2)
-    return seen
+    wait_for(f"{peers} peers", lambda: look(tracker).num_peers >= peers)
+    return look(tracker)
 
 
 def train(network: Network, **values: object) -> None:
@@ -152,15 +148,14 @@ def test_a_plain_value_does_not_keep_honest_records_out(
     value = 3 if name.endswith("averagers") else True
     subkey = honest.dht.peer_id.to_bytes()
     honest.dht.store(f"records{name}", value, get_dht_time() + 20, subkey=subkey)
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while True:
+
+    def records() -> Any:
         found = reader.dht.get(f"records{name}", latest=True)
-        if found is not None and isinstance(found.value, dict) and subkey in found.value:
-            break
-        assert time.monotonic() < deadline, f"the honest record is not found, but {found}"
-        time.sleep(0.2)
-    assert found.value[subkey].value == value
-    assert list(found.value) == [subkey]
+        return found.value if found is not None and isinstance(found.value, dict) else {}
+
+    wait_for("the honest record", lambda: subkey in records())
+    assert records()[subkey].value == value
+    assert list(records()) == [subkey]
 
 
 def test_twenty_subkeys_of_one_key_are_one_peer(
@@ -217,9 +212,10 @@ def test_everybody_hears_who_is_banned(networks: tuple[Network, Network]) -> Non
     moderators = moderators_of(RunFile("records", "tiny", initial_peers=monitor.addresses()))
     banned = BanOrder(contributors=[contributor_id(volunteer.subkey)], time=get_dht_time())
     orders.publish(monitor.dht, "records", monitor.subkey, banned)
-    deadline = time.monotonic() + 20
-    while (found := orders.find(volunteer.dht, "records", BanOrder, moderators, 10.0)) is None:
-        assert time.monotonic() < deadline
+    found = wait_for(
+        "the ban", lambda: orders.find(volunteer.dht, "records", BanOrder, moderators, 10.0)
+    )
+    assert found is not None
     assert found.contributors == banned.contributors
 
 

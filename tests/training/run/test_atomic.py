@@ -24,7 +24,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_litter(tmp_path: Pat
 
 
 def test_two_threads_replace_a_file_at_the_same_time(tmp_path: Path) -> None:
-    path, both_wrote = tmp_path / "status.json", Barrier(2, timeout=10)
+    path, both_wrote = tmp_path / "status.json", Barrier(2, timeout=120)
 
     def write(word: str) -> None:
         with atomic.replacing(path) as temporary:

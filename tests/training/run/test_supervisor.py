@@ -4,22 +4,15 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.training.processes import wait_for
 from training.run import status, supervisor
 from training.run.supervisor import Worker, supervise
 
 PATIENCE = 60.0
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def python(folder: Path, program: str) -> Worker:
@@ -44,11 +37,13 @@ def test_killing_a_worker_ends_what_it_started_as_well(tmp_path: Path) -> None:
     )
     with contextlib.chdir(tmp_path):
         worker.start()
-    wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
+    wait_for(
+        "the child", lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text()
+    )
     child = int((tmp_path / "child").read_text())
     assert is_running(child)
     worker.kill()
-    wait_for(lambda: not is_running(child))
+    wait_for("its end", lambda: not is_running(child))
     assert worker.exit_code is not None
 
 
@@ -105,7 +100,7 @@ def test_a_start_that_computes_does_not_hang_however_long_it_takes(
     for worker in workers:
         worker.start()
     try:
-        wait_for(lambda: [worker.hangs for worker in workers][1])
+        wait_for("the idle one to hang", lambda: [worker.hangs for worker in workers][1])
         deadline = time.monotonic() + 5.0
         while time.monotonic() < deadline:
             assert not workers[0].hangs
@@ -145,7 +140,7 @@ def test_a_request_to_stop_ends_the_worker(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         thread = threading.Thread(target=supervise, args=(worker, stop))
         thread.start()
-        wait_for(lambda: (tmp_path / "here").exists())
+        wait_for("its start", lambda: (tmp_path / "here").exists())
     stop.set()
     thread.join(PATIENCE)
     assert not thread.is_alive()

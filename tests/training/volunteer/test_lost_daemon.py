@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hivemind.utils import get_dht_time
 
+from tests.training.processes import wait_for
 from training.network import worker
 from training.network.connection import CannotConnectError, Network
 from training.run import supervisor
@@ -63,13 +64,6 @@ def beating(folder: Path, network: Any) -> Reporter:
     return reporter
 
 
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 20.0
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
     """The process' promised ends, in seconds and with their exit code."""
@@ -93,7 +87,7 @@ def test_the_daemons_end_is_noticed_and_bounds_the_process(
     tmp_path: Path, ends: list[tuple[float, int]], error: Exception
 ) -> None:
     reporter = beating(tmp_path, network_that_fails(error))
-    wait_until(lambda: not reporter.is_alive)
+    wait_for("the reporter to end", lambda: not reporter.is_alive)
     assert not reporter.is_connected
     time.sleep(0.2)  # several heartbeats
     began = time.monotonic()
@@ -110,7 +104,7 @@ def test_silence_for_long_is_taken_for_the_end(
     time.sleep(0.2)
     assert reporter.is_alive
     monkeypatch.setattr(reporting, "SILENT_SECONDS", 0.2)
-    wait_until(lambda: not reporter.is_alive)
+    wait_for("the reporter to end", lambda: not reporter.is_alive)
     reporter.close()
     assert len(ends) == 1
 
@@ -124,7 +118,7 @@ def test_another_error_does_not_end_the_heartbeats(
     assert reporter.is_alive
     failing = network_that_fails(ConnectionRefusedError(111, "refused"))
     network.dht = failing.dht
-    wait_until(lambda: not reporter.is_alive)
+    wait_for("the reporter to end", lambda: not reporter.is_alive)
     reporter.close()
     assert len(ends) == 1
 
