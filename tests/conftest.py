@@ -7,20 +7,29 @@ from threading import Thread
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.scheduling import SideBySide, Stopwatch
 from tools.chromium import find_chromium
 from tools.server import make_server
 from tools.website import SITE
 
-# speed is benchmarked, never tested: a busy machine may take its time for an example
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# Speed is benchmarked, never tested: a busy machine may take its time for an example. The examples
+# are the same in every run, so that no change fails for another's; --hypothesis-profile=explore
+# looks for new ones.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("same")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Side by side, files with a swarm come first: a long one must not be left over at the end."""
-    if hasattr(config, "workerinput"):
-        swarms = {item.path for item in items if item.get_closest_marker("swarm")}
-        items.sort(key=lambda item: item.path not in swarms)
+def pytest_configure(config: pytest.Config) -> None:
+    """Time every unit, in the process that hears of all tests."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Stopwatch())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SideBySide | None:
+    """For `--dist loadfile`, with the long files first."""
+    return SideBySide(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import ast
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,23 +52,15 @@ def test_an_old_node_is_passed_over_for_the_wheels(
     assert tmp_path in found.node.parents
 
 
-def test_the_two_runs_of_pytest_have_every_test_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [[], ["-k", "checkpointing"]])
+def test_every_test_is_run_unless_options_choose(
+    monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
     runs: list[tuple[str, ...]] = []
-    monkeypatch.setattr(commands, "_in_venv", lambda *words: runs.append(words) or 0)
-    assert commands._test([]) == 0
-    together, apart = (set(words) for words in runs)
-    folders = {word for word in together if (ROOT / word).is_dir()}
-    configured = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    everything = set(configured["tool"]["pytest"]["ini_options"]["testpaths"])
-    assert folders == set(commands.COMPUTING)
-    assert {f"--ignore={folder}" for folder in folders} < apart
-    assert everything <= folders | apart
-
-
-def test_a_failure_in_either_run_of_pytest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for failing in ("tests/pages", "--ignore=tests/pages"):
-        monkeypatch.setattr(commands, "_in_venv", lambda *words, f=failing: int(f in words))
-        assert commands._test([]) == 1
+    monkeypatch.setattr(commands, "_in_venv", lambda *words: runs.append(words) or 7)
+    assert commands._test(options) == 7
+    assert runs == [("-m", "pytest", *(options or commands.SIDE_BY_SIDE))]
+    assert not any((ROOT / word).exists() for word in runs[0])
 
 
 @pytest.fixture(autouse=True)

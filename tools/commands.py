@@ -11,7 +11,7 @@ from tools.serve import serve
 from tools.server import make_server
 from tools.website import PUBLISH, SITE
 
-COMPUTING = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
+SIDE_BY_SIDE = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -74,24 +74,11 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _test(options: Sequence[str]) -> int:
-    """Run the tests that `options` of pytest choose; without any, all of them.
+    """Run the tests that `options` of pytest choose; without any, all, a process for each core.
 
-    Those that only compute take every core; of those with a browser or a swarm, which also wait,
-    two run at a time.
+    tests/scheduling.py says which process takes which file.
     """
-    if options:
-        return _in_venv("-m", "pytest", *options)
-    computing = _in_venv("-m", "pytest", *_side_by_side(4), *COMPUTING)
-    others = (f"--ignore={folder}" for folder in COMPUTING)
-    # xdist would begin with the files of many tests; tests/conftest.py has the long ones first.
-    order = "--no-loadscope-reorder"
-    rest = _in_venv("-m", "pytest", *_side_by_side(2), order, "tests", *others)
-    return computing or rest
-
-
-def _side_by_side(most: int) -> tuple[str, ...]:
-    """Options of pytest: so many processes, if there are as many cores; a file stays in one."""
-    return ("-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile")
+    return _in_venv("-m", "pytest", *(options or SIDE_BY_SIDE))
 
 
 def _ensure_everything() -> None:

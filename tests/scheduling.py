@@ -1,0 +1,82 @@
+"""The order in which processes take files of tests: the longest first, two kinds side by side.
+
+A swarm or a browser often waits; beside it, tests that compute fill the processor. pytest-xdist
+gives a process one unit at a time: a file, or a test of one of the files whose tests are long.
+"""
+
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+SECONDS: Final = "tests/seconds"  # of each unit, in pytest's own cache
+COMPUTING: Final = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
+SHARED: Final = ("tests/browser/test_every_page.py",)
+# What a unit takes that was never timed: a swarm plays for a minute or two.
+UNTIMED: Final = {"tests/training": 30.0, "tests/browser": 20.0, "tests/notebooks": 60.0}
+
+
+def unit_of(test: str) -> str:
+    """The unit that a test belongs to."""
+    file = test.partition("::")[0]
+    return test if file in SHARED else file
+
+
+def is_computing(unit: str) -> bool:
+    """True if a unit needs neither browser nor swarm, and so a processor all the time."""
+    return any(PurePosixPath(unit).is_relative_to(folder) for folder in COMPUTING)
+
+
+def expected_seconds(unit: str, timed: dict[str, float]) -> float:
+    """What a unit took in the last run, else what its folder's units take."""
+    return timed.get(unit) or next((UNTIMED[one] for one in UNTIMED if unit.startswith(one)), 1.0)
+
+
+def next_unit(waiting: list[str], running: list[str], timed: dict[str, float]) -> str:
+    """The longest unit of the kind of which fewer run; of the other kind, once that is used up."""
+    computing = sum(map(is_computing, running))
+    wants_computing = computing < len(running) - computing
+    return max(
+        waiting,
+        key=lambda unit: (is_computing(unit) == wants_computing, expected_seconds(unit, timed)),
+    )
+
+
+class SideBySide(LoadScopeScheduling):
+    """Gives each process that is free the unit that `next_unit` names."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        self.timed: dict[str, float] = config.cache.get(SECONDS, {}) if config.cache else {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        running = [
+            unit
+            for other, work in self.assigned_work.items()
+            for unit, tests in work.items()
+            if other is not node and not all(tests.values())
+        ]
+        unit = next_unit(list(self.workqueue), running, self.timed)
+        self.workqueue.move_to_end(unit, last=False)
+        super()._assign_work_unit(node)
+
+
+class Stopwatch:
+    """Sums what each unit takes, and keeps it for the next run."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add one part of a test."""
+        unit = unit_of(report.nodeid)
+        self.seconds[unit] = round(self.seconds.get(unit, 0.0) + report.duration, 2)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Keep the seconds beside those of units that did not run."""
+        if cache := session.config.cache:
+            cache.set(SECONDS, cache.get(SECONDS, {}) | self.seconds)
