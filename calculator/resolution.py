@@ -32,7 +32,7 @@ from calculator.techniques.expert_parallel import check_expert_parallel
 from calculator.techniques.fsdp import check_fsdp
 from calculator.techniques.gradient_scaler import check_gradient_scaler
 from calculator.techniques.in_backward import check_in_backward
-from calculator.techniques.lora import check_trained, find_targets
+from calculator.techniques.lora import check_dropout, check_trained, find_targets
 from calculator.techniques.paged import check_paged
 from calculator.techniques.pipeline import check_pipeline
 from calculator.techniques.quantization import check_quantization
@@ -230,6 +230,7 @@ def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:
         return {**without, "lora_bias": LoraBias.NONE}
     model = build(architecture, architecture.tied_embeddings)
     targets = find_targets(plan.lora_targets, architecture.family, model)
+    check_dropout(plan, targets, model)
     return {"lora_targets": targets, "lora_dropout": plan.lora_dropout or 0.0}
 
 

@@ -26,6 +26,7 @@ from calculator.autograd.sizes import (
     Size,
     broadcast,
     constant,
+    derived,
     elements_of,
     rounded_up,
 )
@@ -298,6 +299,34 @@ def biased_matmul(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
     flops = 2 * elements_of(shape) * a.shape[-1]
     kept = factors(a, b)
     return a.tape.operation([a, b], shape, a.dtype, saves=kept, scratch=scratch, flops=flops)
+
+
+def folded(weight: Tensor, a: Tensor, b: Tensor, is_one: Size) -> Tensor:
+    """weight + c a b of each expert (`baddbmm`, without autocast): keeps both factors.
+
+    The weight is (experts, outputs, inputs), and frozen. cuBLAS takes no factor whose rows and
+    columns both have gaps, as those of `a` have, so each product copies it. Backward makes a
+    product before it is scaled, unless c is one, where `is_one` is 1 and not 0.
+
+    Source: torch (aten/src/ATen/native/cuda/Blas.cpp, prepare_batch_matrix_for_cublas)
+    """
+    copy = a.tape.like(a)
+    scaled = derived("scaled", _scaled_elements, a.elements, b.elements, is_one)
+    out = a.tape.operation(
+        [a, b],
+        weight.shape,
+        weight.dtype,
+        saves=factors(a, b),
+        scratch=[Made((scaled,), a.dtype)],
+        flops=2 * elements_of(weight.shape) * a.shape[-1],
+    )
+    del copy  # dies here
+    return out
+
+
+def _scaled_elements(a: int, b: int, is_one: int) -> int:
+    """Elements beside the gradients of a and of b, made in turn: a's copy, or unscaled products."""
+    return a if is_one else max(a, b)
 
 
 def convolution(x: Tensor, weight: Weight, bias: Weight, places: Size, turned: bool) -> Tensor:

@@ -54,7 +54,7 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
     )
 
 
-def grouped_product(x: Tensor, weight: Weight, ends: Tensor, transposed: bool = True) -> Tensor:
+def grouped_product(x: Tensor, weight: Tensor, ends: Tensor, transposed: bool = True) -> Tensor:
     """Rows of each group by the group's own matrix: keeps rows, weight and where groups end.
 
     Autocast leaves it alone: rows are brought into the weight's format. The weight is (groups,

@@ -11,14 +11,14 @@ get_correct_experts_implementation)
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from calculator.autograd import operations as op
 from calculator.autograd import selection as pick
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT32, INT64
-from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.graph import Parameter, Tensor, Weight
 from calculator.autograd.routing import hide_in_place
-from calculator.autograd.sizes import ONE, Size
+from calculator.autograd.sizes import ONE, Size, derived, size
 from calculator.layers.layer import Buffer, Layer, Unary, parameters_of
 
 # logits, and for each token the shares of its experts and their numbers
@@ -34,6 +34,49 @@ class Choice:
 
 
 @dataclass(eq=False)
+class WeightAdapter(Layer):
+    """An adapter whose product is added to the weights of experts, or of one layer, themselves.
+
+    Its factors are in 32 bits, or `follow` the format of the model's weights; the sum is in the
+    weight's, and kept as a weight is.
+
+    Source: peft (tuners/lora/layer.py, ParamWrapper)
+
+    Attributes:
+        experts: of how many matrices a weight consists.
+        rank: columns between, of each.
+        shape: each matrix' (outputs, inputs).
+    """
+
+    experts: Size
+    rank: Size
+    shape: tuple[Size, Size]
+    follows: bool = False
+
+    def __post_init__(self) -> None:
+        dtype = None if self.follows else FLOAT32
+        outputs, inputs = self.shape
+        self.down = Parameter((self.experts * self.rank, inputs), dtype=dtype)
+        self.up = Parameter((outputs, self.experts * self.rank), dtype=dtype)
+
+    def of_experts(self, weight: Weight) -> tuple[Tensor, ...]:
+        """The sum for (experts, outputs, inputs), and what is held beside it."""
+        t, (outputs, inputs) = weight.tape, self.shape
+        up = op.regrouped(t.weight(self.up), self.experts, outputs, self.rank)
+        up = op.cast(up, weight.dtype)
+        down = op.view(t.weight(self.down), self.experts, self.rank, inputs)
+        down = op.cast(down, weight.dtype)
+        return op.folded(weight, up, down, UNSCALED), up, down
+
+    def of_one(self, weight: Weight) -> tuple[Tensor, ...]:
+        """The sum for (outputs, inputs), and what is held beside it."""
+        t = weight.tape
+        change = op.scale(op.matmul(t.weight(self.up), t.weight(self.down)))
+        change = op.cast(change, weight.dtype)
+        return op.add(weight, change), change
+
+
+@dataclass(eq=False)
 class Router(Layer, ABC):
     """Picks experts for each token."""
 
@@ -42,6 +85,16 @@ class Router(Layer, ABC):
 
     def __post_init__(self) -> None:
         self.weight = Parameter((self.choice.experts, self.hidden))
+        self.adapter: WeightAdapter | None = None
+
+    def adapt(self, rank: Size, follows: bool) -> None:
+        """Put an adapter of that rank beside the weight."""
+        self.adapter = WeightAdapter(ONE, rank, (self.choice.experts, self.hidden), follows)
+
+    def adapted(self, x: Tensor) -> Tensor:
+        """The weight as it is, or with what an adapter adds."""
+        weight = x.tape.weight(self.weight)
+        return weight if self.adapter is None else self.adapter.of_one(weight)[0]
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Routed:
@@ -60,7 +113,7 @@ class SoftmaxRouter(Router):
 
     def __call__(self, x: Tensor) -> Routed:
         """(batch, length, hidden) -> (..., experts), (..., chosen), (..., chosen)."""
-        logits = op.linear(x, x.tape.weight(self.weight))
+        logits = op.linear(x, self.adapted(x))
         probabilities = op.softmax(logits if self.narrow else op.cast(logits, FLOAT32), FLOAT32)
         shares, places = pick.largest(probabilities, self.choice.chosen)
         if self.normed:
@@ -131,7 +184,7 @@ class ScaledRouter(Router):
 
 def wide_logits(router: Router, x: Tensor) -> Tensor:
     """The router's product of both factors in 32 bits, unless autocast narrows them again."""
-    weight = x.tape.weight(router.weight)
+    weight = router.adapted(x)
     return op.linear(op.cast(x, FLOAT32), op.cast(weight, FLOAT32))
 
 
@@ -145,6 +198,9 @@ def masked(scores: Tensor, best: Tensor, groups: Tensor) -> Tensor:
     del best, groups, kept, wide, yes  # held until here
     return hidden
 
+
+# peft scales what adapters add by 8 / rank unless it is told otherwise
+UNSCALED: Final = derived("unscaled", lambda rank: int(rank == 8), size("lora_rank"))
 
 # brings each row to its experts: the layer, rows, shares, and numbers of experts -> outputs
 Routes = Callable[["Experts", Tensor, Tensor, Tensor], Tensor]
@@ -180,6 +236,20 @@ class Experts(Layer):
     def __post_init__(self) -> None:
         self.gate_up = self.weight(2 * self.inner, self.hidden)
         self.down = self.weight(self.hidden, self.inner)
+        self.gate_up_adapter: WeightAdapter | None = None
+        self.down_adapter: WeightAdapter | None = None
+
+    def adapt(self, rank: Size, follows: bool, gate_up: bool, down: bool) -> None:
+        """Put adapters of that rank beside weights; of gate and up together it is twice the rank.
+
+        Source: peft (utils/transformers_weight_conversion.py, _convert_peft_config_moe)
+        """
+        experts, inner, hidden = self.choice.experts, self.inner, self.hidden
+        if gate_up:
+            shape = (2 * inner, hidden)
+            self.gate_up_adapter = WeightAdapter(experts, 2 * rank, shape, follows)
+        if down:
+            self.down_adapter = WeightAdapter(experts, rank, (hidden, inner), follows)
 
     def divide(self, own: Size, routed: Routes) -> None:
         """Leave only so many experts on this GPU; the rows of all tokens come by `routed`."""
@@ -228,17 +298,26 @@ class Experts(Layer):
         self, rows: Tensor, experts: Tensor, ends: Tensor, hidden: Tensor | None
     ) -> tuple[Tensor, ...]:
         """Each row's output by its expert, and what is held beside it."""
-        weight = rows.tape.weight
-        out = pick.grouped_product(shown_in_place(rows, hidden), weight(self.gate_up), ends)
+        gate_up = adapted(rows, self.gate_up, self.gate_up_adapter)
+        out = pick.grouped_product(shown_in_place(rows, hidden), gate_up[0], ends)
         out = shown(out, hidden)
         out = self.gated(out)
-        out = pick.grouped_product(out, weight(self.down), ends)
-        return (shown(out, hidden),)
+        down = adapted(rows, self.down, self.down_adapter)
+        out = pick.grouped_product(out, down[0], ends)
+        return shown(out, hidden), *gate_up, *down
 
     def gated(self, x: Tensor) -> Tensor:
         """silu(gate) * up of both, side by side in one tensor."""
         gate, up = op.split(x, self.inner, self.inner)
         return op.multiply(op.silu(gate), up)
+
+
+def adapted(
+    x: Tensor, parameter: Parameter, adapter: WeightAdapter | None
+) -> tuple[Tensor, ...]:
+    """A weight of experts, or that with what an adapter adds, and what is held beside it."""
+    weight = x.tape.weight(parameter)
+    return (weight,) if adapter is None else adapter.of_experts(weight)
 
 
 @dataclass(eq=False)

@@ -21,7 +21,7 @@ class Mixtral(Mistral, SparseDecoder):
 
     title = "Mixtral"
     counted = "MixtralForCausalLM"
-    fused_experts = ("gate", "w1", "w2", "w3")
+    fused_experts = ("gate", "w1", "w3", "w2")
     lora_targets = ("q_proj", "v_proj")
     default_window: ClassVar[int] = 0
     expert_keys = (

@@ -49,9 +49,8 @@ class Model(Layer, ABC):
             with the hidden states.
         is_inner: whether checkpoints on the Hub hold it inside a larger model, which the automatic
             class would load.
-        fused_experts: names by which peft adapts the weights of its experts, by adding the product
-            of each adapter's two matrices to them, which is not counted; they are those of the
-            modules before transformers 5.
+        fused_experts: names by which peft adapts its router and the gate, up and down of its
+            experts, by adding to the weights; they are those of the modules before transformers 5.
         lora_targets: the layers that peft adapts where it is given none; not inherited.
         own_task: the task of the class that is counted.
         heads: its heads for other tasks, each with its maker; not inherited.

@@ -30,6 +30,7 @@ class Qwen3_5Moe(Qwen3Next):  # noqa: N801
         ("num_experts_per_tok", 8, ()),
         ("moe_intermediate_size", 512, ()),
     )
+    fused_experts = ()  # peft knows no names of its experts
     turning = Qwen3_5.turning
 
     @classmethod

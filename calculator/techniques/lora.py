@@ -12,13 +12,16 @@ Trained beside them may be biases, and whole copies of the token embeddings and 
 whose frozen originals stay in memory; all of these in the format of the model's weights. Embeddings
 that were tied are two tables then.
 
+Experts whose weights peft finds under the names that their layers had before transformers 5 are
+adapted by what is added to the weights themselves, for each expert; so is their router.
+
 Under FSDP's `mixed` the adapters are shards of 32 bits like all weights, and gathered in 16.
 
 Source: lora, peft (tuners/lora/layer.py, tuners/tuners_utils.py, peft_model.py, utils/constants.py,
-utils/other.py)
+utils/other.py, utils/transformers_weight_conversion.py)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, assert_never
@@ -28,6 +31,7 @@ from calculator.autograd.sizes import size
 from calculator.errors import InputError
 from calculator.layers.basic import Adapter, Embedding, Projection
 from calculator.layers.convolution import Convolution
+from calculator.layers.experts import Experts, Router
 from calculator.layers.heads import OUTPUTS, TaskHead
 from calculator.layers.layer import Layer
 from calculator.models.model import CausalModel, Model
@@ -47,7 +51,8 @@ class Lora:
 
     Without targets it is all linear layers but the output layer. Adapters may have `dropout`. The
     gradient of the token embeddings is `asked` for or not. Some biases are trained, and copies of
-    `whole` layers. Adapters that `follow` the model are in the format of its weights.
+    `whole` layers. Adapters that `follow` the model are in the format of its weights. Of a model
+    with `fused` experts, those are the names of router, gate, up and down.
     """
 
     targets: tuple[str, ...]
@@ -56,6 +61,7 @@ class Lora:
     bias: LoraBias = LoraBias.NONE
     whole: tuple[str, ...] = ()
     follow: bool = False
+    fused: tuple[str, ...] = ()
 
     def rewrite(self, layer: Layer) -> None:
         """Freeze a layer's weights, and put an adapter beside one that is meant."""
@@ -66,6 +72,12 @@ class Lora:
                 value.trained = value.trained and self.trains(layer, name)
         if isinstance(layer, Projection) and self.means(layer.name):
             layer.adapter = Adapter(layer.inputs, RANK, layer.outputs, self.dropout, self.follow)
+        if isinstance(layer, Router | Experts) and self.fused:
+            router, gate, _, down = (self.adapts(name) for name in self.fused)
+            if isinstance(layer, Experts):
+                layer.adapt(RANK, self.follow, gate, down)
+            elif router:
+                layer.adapt(RANK, self.follow)
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
@@ -90,9 +102,16 @@ class Lora:
 
     def means(self, name: str) -> bool:
         """True if a linear layer of that name is adapted, by peft's rule."""
-        if name in OUTPUTS:
-            return False
-        return not self.targets or any(f".{name}".endswith(f".{each}") for each in self.targets)
+        return not (name in OUTPUTS or _ends(name, self.fused)) and self.adapts(name)
+
+    def adapts(self, name: str) -> bool:
+        """True if a name is among the targets, or all are."""
+        return not self.targets or _ends(name, self.targets)
+
+
+def _ends(name: str, targets: Iterable[str]) -> bool:
+    """True if a module's path ends in one of the targets."""
+    return any(f".{name}".endswith(f".{each}") for each in targets)
 
 
 def _save_whole(head: TaskHead, name: str) -> None:
@@ -115,29 +134,46 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
     """
     if not model.counted:
         raise InputError("lora", family, "needs a model that transformers has a class of")
-    names = _plain_names(model)
+    names = sorted({*linear_names(model), *model.fused_experts})
     if asked is not None and asked.lower() == ALL_LINEAR:
-        if model.fused_experts:
-            rule = f"peft adapts experts too, which is not counted: must be of: {', '.join(names)}"
-            raise InputError("lora_targets", asked, rule)
         return ALL_LINEAR
     targets = model.lora_targets if asked is None else split(asked)
     if not targets:
         rule = f"peft has no default for {family}: must be {ALL_LINEAR} or of: {', '.join(names)}"
         raise InputError("lora_targets", asked or "", rule)
     for target in targets:
-        if not any(f".{name}".endswith(f".{target}") for name in names):
+        if not any(_ends(name, (target,)) for name in names):
             rule = f"must be {ALL_LINEAR} or end names of linear layers: {', '.join(names)}"
             raise InputError("lora_targets", target, rule)
+    _, gate, up, _ = (name in targets for name in model.fused_experts or [""] * 4)
+    if gate != up:
+        names = model.fused_experts[1:3]
+        rule = f"experts have {' and '.join(names)} in one weight: must have both of them or none"
+        raise InputError("lora_targets", asked or "", rule)
     return ",".join(targets)
+
+
+def check_dropout(plan: Plan, targets: str, model: Model) -> None:
+    """Refuse dropout in adapters that are added to weights.
+
+    Source: peft (tuners/lora/layer.py, ParamWrapper)
+
+    Raises:
+        InputError: naming the option and the targets that have it.
+    """
+    meant = targets == ALL_LINEAR or {*split(targets)} & {*model.fused_experts}
+    if plan.lora_dropout and model.fused_experts and meant:
+        names = ",".join(plain_names(model))
+        rule = f"peft adds to experts' weights without dropout: must be 0, or {names} the targets"
+        raise InputError("lora_dropout", plan.lora_dropout, rule)
 
 
 def adaptable(model: Model) -> str:
     """All linear layers, by name where `all-linear` would mean experts that peft fuses."""
-    return ",".join(_plain_names(model)) if model.fused_experts else ALL_LINEAR
+    return ",".join(plain_names(model)) if model.fused_experts else ALL_LINEAR
 
 
-def _plain_names(model: Model) -> list[str]:
+def plain_names(model: Model) -> list[str]:
     """Names of the linear layers outside of experts."""
     return sorted({name for name in linear_names(model) if name not in model.fused_experts})
 

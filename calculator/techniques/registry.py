@@ -18,10 +18,10 @@ from calculator.techniques.tensor_parallel import TensorParallel, share_of
 
 def changes_of(architecture: Architecture, plan: Plan) -> tuple[Change, ...]:
     """Changes that a resolved plan makes to its model's layers, in order."""
-    return (*task_changes(architecture, plan), *_changes_of_layers(plan))
+    return (*task_changes(architecture, plan), *_changes_of_layers(architecture, plan))
 
 
-def _changes_of_layers(plan: Plan) -> tuple[Change, ...]:
+def _changes_of_layers(architecture: Architecture, plan: Plan) -> tuple[Change, ...]:
     if plan.tensor_parallel > 1:
         return (TensorParallel(plan.sequence_parallel),)
     if plan.expert_parallel > 1:
@@ -33,7 +33,8 @@ def _changes_of_layers(plan: Plan) -> tuple[Change, ...]:
     asked = plan.checkpointing.is_of_layers
     whole = split(plan.lora_modules) if plan.lora_modules else ()
     gathered = plan.is_sharded and plan.precision is Precision.MIXED
-    adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered)
+    fused = type_of(architecture).fused_experts
+    adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered, fused)
     if not packed:
         return (adapters,)
     products = FLOAT32 if plan.precision is Precision.FP32 else plan.half
