@@ -217,10 +217,6 @@ def _check_lora(architecture: Architecture, plan: Plan) -> None:
     check_trained(plan)
     if plan.reversible or (architecture.reversible and plan.reversible is None):
         raise InputError("lora", plan.lora, "peft adapts no reversible layers: must be 0")
-    groups = plan.sharing_groups or architecture.sharing_groups
-    if groups and groups < architecture.shared_layers:
-        rule = "adapters stand in layers of their own, not in those that share weights: must be 0"
-        raise InputError("lora", plan.lora, rule)
 
 
 def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:

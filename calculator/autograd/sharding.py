@@ -12,7 +12,8 @@ formats are gathered as bytes. A unit whose input needs no gradient, as the firs
 frozen embeddings, is told by nobody that it is done: it holds its weights and gradients to the end
 of the backward pass.
 
-Shards in RAM are copied to the GPU to be gathered, and those of gradients go there at once.
+Shards in RAM are copied to the GPU to be gathered, and those of gradients go there at once. An
+update inside the backward pass runs once a unit's gradients are in shards.
 
 Rows are padded to a multiple of the GPUs, so that all shards are equal.
 
@@ -205,10 +206,19 @@ class Sharder:
         shard = self.tape.empty((shard_elements(unit.summed),), dtype)
         self._let_go(last)  # a name of PyTorch's own loop over the gradients holds it until here
         mode = self.tape.mode
-        if not (mode.gradients_exist or mode.shards_in_ram):  # else it is added, or goes to RAM
+        if mode.updates is not None:
+            self._update(unit, mode.updates)
+        elif not (mode.gradients_exist or mode.shards_in_ram):  # else it is added, or goes to RAM
             shard.storage.become(Part.GRADIENTS)
             self.kept.append(shard)
         self.reduced = flat
+
+    def _update(self, unit: Unit, temporaries: int) -> None:
+        """Update the shards of a unit's weights one by one; then their gradients go."""
+        for item in () if self.tape.mode.shards_in_ram else unit.trained:
+            share, dtype = shard_elements(whole_elements(item)), unit.reduced_format(self.shards)
+            made = [self.tape.empty((share,), dtype) for _ in range(temporaries)]
+            del made  # die here
 
     def _let_go(self, item: Parameter) -> None:
         """The whole gradient of a weight has been copied."""

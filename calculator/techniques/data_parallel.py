@@ -81,9 +81,8 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
             "measured: must be 1 with ddp-view"
         )
         raise InputError("accumulation", plan.accumulation, rule)
-    if plan.update_in_backward:
-        rule = "DDP's buckets keep the gradients that this frees; of shards it is not counted"
-        rule = f"{rule}: must be false"
+    if plan.update_in_backward and not plan.is_sharded:
+        rule = "DDP's buckets keep the gradients that this frees: must be false, or data_parallel fsdp"
         raise InputError("update_in_backward", True, rule)
     tied: bool | None = plan.tied_embeddings
     untied = not (architecture.tied_embeddings if tied is None else tied)
