@@ -36,7 +36,7 @@ from calculator.plan import (
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.expert_parallel import RECEIVED, rows_received
 from calculator.techniques.in_backward import temporaries
-from calculator.techniques.pipeline import RANK
+from calculator.techniques.pipeline import RANK, starts_of
 from calculator.techniques.registry import stage_models
 from calculator.techniques.tensor_parallel import share_of
 from calculator.techniques.turns import Turns, turns_of
@@ -68,7 +68,9 @@ def prepare(architecture: Architecture, plan: Plan) -> Prepared:
     models = stage_models(architecture, plan)
     shared = plan.sharing_groups, architecture.own_last_layer
     turns = turns_of(plan, architecture.numbers.get(RANK, 0))
-    step, left_out = _step(models, *shared, mode, plan.checkpoint_every, turns)
+    every = plan.checkpoint_every
+    starts = starts_of(architecture, plan) if every > 1 else (0,) * len(models)
+    step, left_out = _step(models, *shared, mode, (every, starts), turns)
     return Prepared(step, left_out, numbers_of(architecture, plan))
 
 
@@ -131,14 +133,14 @@ def _step(
     groups: int,
     own_last: bool,
     mode: Mode,
-    every: int = 1,
-    turns: Turns | None = None,
+    checkpointed: tuple[int, tuple[int, ...]],
+    turns: Turns | None,
 ) -> tuple[Step, tuple[int, ...]]:
     runs: list[tuple[str, tuple[Run, ...]]] = []
     left_out: list[int] = []
     taped: list[Model] = []
-    before = 0
-    for model in models:
+    every, starts = checkpointed
+    for model, before in zip(models, starts, strict=True):
         short: dict[str, Any] = {}
         for name, stack in model.stacks():
             keeping = keeping_of(stack.layers, every, before)

@@ -56,8 +56,6 @@ def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
     rule = ""
     if plan.checkpointing is not Checkpointing.FULL:
         rule = "is counted with full checkpointing only"
-    elif plan.checkpoint_every > 1:
-        rule = "is counted with every layer checkpointed only"
     elif plan.reversible:
         rule = "has nothing to move from reversible layers, which keep no inputs"
     elif type_of(architecture).layers_get_mask and plan.attention is Attention.EAGER:

@@ -99,6 +99,15 @@ def part_of(architecture: Architecture, plan: Plan, rank: int) -> Architecture:
     )
 
 
+def starts_of(part: Architecture, plan: Plan) -> tuple[int, ...]:
+    """The place among all layers of the first one of each stage of a GPU's part."""
+    if plan.pipeline_parallel == 1:
+        return (0,)
+    rank, whole = part.numbers[RANK], part.numbers[WHOLE]
+    stages = plan.all_stages
+    return tuple(layers_of(whole, stages, stage).start for stage in stages_on(plan, rank))
+
+
 def stages_in(part: Architecture, plan: Plan) -> Iterator[Architecture]:
     """The shapes of the stages in a GPU's part."""
     rank, whole = part.numbers[RANK], part.numbers[WHOLE]
@@ -205,9 +214,7 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
         "reversible": plan.reversible,
-        "checkpoint_every": plan.checkpoint_every > 1,
         "sharing_groups": plan.sharing_groups < architecture.shared_layers,
-        "activation_offload": plan.activation_offload is not ActivationOffload.NONE,
     }
     refuse_beside(plan, "pipeline_parallel", left_out)
 
