@@ -170,7 +170,8 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     if plan.divides_layers:
         alone = replace(plan, tensor_parallel=1, expert_parallel=1)
         groups = [[each for each in tensors if each.is_split is split] for split in (True, False)]
-        return max(_summed_bytes(tensors, plan), *(update_bytes(group, alone) for group in groups))
+        made = [update_bytes(group, alone) for group in groups if group]
+        return max(_summed_bytes(tensors, plan), *made)
     item = plan.trained_bytes
     if plan.optimizer is Optimizer.MUON:
         hidden, others = split_by_optimizer(tensors, plan)

@@ -38,7 +38,11 @@ class Gathering(Protocol):
     """An object that gathers the weights of a layer around it, where they are in shards."""
 
     def around(
-        self, parameters: "Sequence[Parameter]", run: "Callable[[Tensor], Tensor]", x: "Tensor"
+        self,
+        parameters: "Sequence[Parameter]",
+        run: "Callable[[Tensor], Tensor]",
+        x: "Tensor",
+        reshards: bool = False,
     ) -> "Tensor":
         """The output of a layer of these weights."""
 

@@ -4,7 +4,7 @@ Source: torch (tools/autograd/derivatives.yaml), autocast.
 """
 
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
-from calculator.autograd.graph import Made, Tensor, Weight
+from calculator.autograd.graph import Made, Tensor
 from calculator.autograd.operations import cast, factors
 from calculator.autograd.scratch import rows_scratch
 from calculator.autograd.sizes import ONE, ShapeError, Size

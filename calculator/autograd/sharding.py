@@ -125,14 +125,21 @@ class Sharder:
     # -- a layer ---------------------------------------------------------------------------------
 
     def around(
-        self, parameters: Sequence[Parameter], run: Callable[[Tensor], Tensor], x: Tensor
+        self,
+        parameters: Sequence[Parameter],
+        run: Callable[[Tensor], Tensor],
+        x: Tensor,
+        reshards: bool = False,
     ) -> Tensor:
-        """The output of a layer with its weights gathered around it, in both directions."""
+        """The output of a layer with its weights gathered around it, in both directions.
+
+        A layer that `reshards` does so whatever the others do.
+        """
         unit = Unit(parameters, self.tape.mode.weights)
         self._before_forward(unit)
         x = self._watched(unit, x)
         x = run(x)
-        if self.tape.mode.reshards:
+        if reshards or self.tape.mode.reshards:
             unit.whole.clear()
         self.order.append(unit)
         if x.node is not None:

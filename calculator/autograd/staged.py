@@ -48,7 +48,11 @@ class StageSharder(Sharder):
         out.node.before = partial(_in_turn, first, out.node.before)
 
     def around(
-        self, parameters: Sequence[Parameter], run: Callable[[Tensor], Tensor], x: Tensor
+        self,
+        parameters: Sequence[Parameter],
+        run: Callable[[Tensor], Tensor],
+        x: Tensor,
+        reshards: bool = False,
     ) -> Tensor:
         """The output of a layer with its weights gathered around it, where they are not yet."""
         unit = self._unit(parameters)
@@ -56,7 +60,7 @@ class StageSharder(Sharder):
             self._before_forward(unit)
         x = self._watched(unit, x)
         x = run(x)
-        if self.tape.mode.reshards:
+        if reshards or self.tape.mode.reshards:
             unit.whole.clear()
         if unit not in self.order:
             self.order.append(unit)

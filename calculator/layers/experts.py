@@ -9,9 +9,9 @@ get_correct_experts_implementation)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from functools import partial
+from typing import ClassVar, Final, Protocol
 
 from calculator.autograd import operations as op
 from calculator.autograd import selection as pick
@@ -202,8 +202,12 @@ def masked(scores: Tensor, best: Tensor, groups: Tensor) -> Tensor:
 # peft scales what adapters add by 8 / rank unless it is told otherwise
 UNSCALED: Final = derived("unscaled", lambda rank: int(rank == 8), size("lora_rank"))
 
-# brings each row to its experts: the layer, rows, shares, and numbers of experts -> outputs
-Routes = Callable[["Experts", Tensor, Tensor, Tensor], Tensor]
+
+class Routes(Protocol):
+    """Brings each row to its experts."""
+
+    def __call__(self, experts: "Experts", x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:
+        """The experts, rows, shares, and numbers of experts -> outputs."""
 
 
 def shown(x: Tensor, hidden: Tensor | None) -> Tensor:
@@ -253,7 +257,7 @@ class Experts(Layer):
 
     def divide(self, own: Size, routed: Routes) -> None:
         """Leave only so many experts on this GPU; the rows of all tokens come by `routed`."""
-        vars(self)["routes"] = (routed,)
+        vars(self).update(routes=(routed,), is_apart=True)
         for parameter in parameters_of(self):
             parameter.shape = (own, *parameter.shape[1:])
             parameter.is_split = True
@@ -270,7 +274,10 @@ class Experts(Layer):
     def __call__(self, x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:
         """(batch, length, hidden), two of (batch, length, chosen) -> (batch, length, hidden)."""
         for routed in self.routes:
-            return routed(self, x, shares, chosen)
+            if x.tape.sharder is None:
+                return routed(self, x, shares, chosen)
+            run = partial(routed, self, shares=shares, chosen=chosen)
+            return x.tape.sharder.around(parameters_of(self), run, x, reshards=True)
         return self.of_rows(x, shares, chosen)
 
     def of_rows(self, x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:
@@ -312,9 +319,7 @@ class Experts(Layer):
         return op.multiply(op.silu(gate), up)
 
 
-def adapted(
-    x: Tensor, parameter: Parameter, adapter: WeightAdapter | None
-) -> tuple[Tensor, ...]:
+def adapted(x: Tensor, parameter: Parameter, adapter: WeightAdapter | None) -> tuple[Tensor, ...]:
     """A weight of experts, or that with what an adapter adds, and what is held beside it."""
     weight = x.tape.weight(parameter)
     return (weight,) if adapter is None else adapter.of_experts(weight)

@@ -39,10 +39,12 @@ class Layer:
     """A dataclass whose fields say what it is; `__post_init__` makes its weights.
 
     Two layers of the same `structure` run the same operations, each on weights of its own.
-    `changes` are what techniques did to it.
+    `changes` are what techniques did to it. The weights of one that `is_apart` are gathered apart
+    from those around it, where they are in shards.
     """
 
     changes: ClassVar[tuple[Change, ...]] = ()
+    is_apart: ClassVar[bool] = False
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:
@@ -97,6 +99,27 @@ def walk(value: Any) -> Counted:
 def parameters_of(*layers: Layer) -> list[Parameter]:
     """The weights of layers, each once."""
     return [*{item: None for item, _ in walk(layers) if isinstance(item, Parameter)}]
+
+
+def units_of(layer: Layer) -> list[list[Parameter]]:
+    """The weights of a layer that are gathered together, then those of each layer in it apart."""
+    apart: list[Layer] = []
+    _find_apart(layer, apart)
+    nested = [parameters_of(each) for each in apart]
+    theirs = {item for unit in nested for item in unit}
+    return [[item for item in parameters_of(layer) if item not in theirs], *nested]
+
+
+def _find_apart(value: Any, found: list[Layer]) -> None:
+    match value:
+        case Layer(is_apart=True):
+            found.append(value)
+        case Layer():
+            for each in vars(value).values():
+                _find_apart(each, found)
+        case tuple():
+            for each in value:
+                _find_apart(each, found)
 
 
 def weights_of(t: Recorder, *layers: Layer) -> list[Tensor]:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.errors import InputError
 from calculator.layers import reversible
-from calculator.layers.layer import Counted, Layer, parameters_of, walk
+from calculator.layers.layer import Counted, Layer, units_of, walk
 from calculator.layers.reversible import Coupling
 
 # the most layers in turn that are looked for among those of a stack; Gemma 3's are six
@@ -113,10 +113,14 @@ class Stack(Layer, Generic[B]):
         return ()
 
     def units(self) -> list[list[Parameter]]:
-        """The weights of each layer's module, those of one kind by the same parameters."""
-        kinds = [parameters_of(kind) for kind in self.kinds]
+        """The weights gathered together of each layer's module, of one kind the same parameters."""
+        kinds = [units_of(kind) for kind in self.kinds]
         pairs = zip(cycle(kinds), range(self.layers), strict=False)
-        return [[*weights, *self.beside(position)] for weights, position in pairs]
+        return [
+            unit
+            for (weights, *apart), position in pairs
+            for unit in ([*weights, *self.beside(position)], *apart)
+        ]
 
     def gathered(
         self, t: Recorder, position: int, run: Callable[[Tensor], Tensor]
@@ -124,7 +128,7 @@ class Stack(Layer, Generic[B]):
         """The run of a layer, with its weights gathered around it where they are in shards."""
         if t.sharder is None:
             return run
-        weights = [*parameters_of(self.blocks[position]), *self.beside(position)]
+        weights = [*units_of(self.blocks[position])[0], *self.beside(position)]
         return partial(t.sharder.around, weights, run)
 
     def is_checkpointed(self, t: Recorder, position: int) -> bool:

@@ -82,7 +82,7 @@ def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
         )
         raise InputError("accumulation", plan.accumulation, rule)
     if plan.update_in_backward and not plan.is_sharded:
-        rule = "DDP's buckets keep the gradients that this frees: must be false, or data_parallel fsdp"
+        rule = "DDP's buckets keep the gradients that this frees: must be false, or with fsdp"
         raise InputError("update_in_backward", True, rule)
     tied: bool | None = plan.tied_embeddings
     untied = not (architecture.tied_embeddings if tied is None else tied)

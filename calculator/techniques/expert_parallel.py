@@ -25,12 +25,14 @@ from calculator.errors import InputError
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer
 from calculator.layers.routes import own_experts, routed
+from calculator.models.registry import type_of
 from calculator.plan import (
     Optimizer,
     Plan,
     Update,
 )
 from calculator.techniques.beside import refuse_beside
+from calculator.techniques.lora import adapts_experts
 from calculator.units import format_bytes
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
@@ -88,17 +90,17 @@ def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
     uneven = [f"{number:,} {name}" for name, number in parts.items() if number % gpus]
     if uneven:
         raise InputError("expert_parallel", gpus, f"must divide the {' and the '.join(uneven)}")
-    _check_beside(plan)
+    _check_beside(plan, architecture)
 
 
-def _check_beside(plan: Plan) -> None:
+def _check_beside(plan: Plan, architecture: Architecture) -> None:
     """Refuse options that are not counted with it."""
+    adapted = adapts_experts(plan.lora_targets or "", type_of(architecture))
     left_out = {
-        "gpus": plan.gpus > 1,
+        "data_parallel": plan.replicas > 1 and not plan.is_sharded,
+        "lora_targets": bool(plan.lora) and adapted,
         "tensor_parallel": plan.tensor_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,
-        "lora": bool(plan.lora),
-        "update_in_backward": plan.update_in_backward,
         # transformers finds no module for the output layer's weight
         "tied_embeddings": plan.tied_embeddings,
         "optimizer": plan.optimizer not in OPTIMIZERS,

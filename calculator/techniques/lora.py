@@ -70,14 +70,7 @@ class Lora:
         for name, value in vars(layer).items():
             if isinstance(value, Parameter):
                 value.trained = value.trained and self.trains(layer, name)
-        if isinstance(layer, Projection) and self.means(layer.name):
-            layer.adapter = Adapter(layer.inputs, RANK, layer.outputs, self.dropout, self.follow)
-        if isinstance(layer, Router | Experts) and self.fused:
-            router, gate, _, down = (self.adapts(name) for name in self.fused)
-            if isinstance(layer, Experts):
-                layer.adapt(RANK, self.follow, gate, down)
-            elif router:
-                layer.adapt(RANK, self.follow)
+        self._adapt(layer)
         if isinstance(layer, Embedding | Convolution) and layer.reads_input:
             layer.asked = self.asked and EMBEDDINGS not in self.whole
         if isinstance(layer, Embedding) and layer.reads_input and EMBEDDINGS in self.whole:
@@ -87,6 +80,20 @@ class Lora:
                 _save_whole(layer, name)
         if isinstance(layer, CausalModel) and HEAD in self.whole:
             layer.head_copy = Parameter(layer.head.weight.shape)
+
+    def _adapt(self, layer: Layer) -> None:
+        """Put an adapter beside the layer's weights, if they are meant."""
+        router, gate, _, down = (self.adapts(name) for name in self.fused or [""] * 4)
+        match layer:
+            case Projection() if self.means(layer.name):
+                sizes = layer.inputs, RANK, layer.outputs
+                layer.adapter = Adapter(*sizes, self.dropout, self.follow)
+            case Router() if self.fused and router:
+                layer.adapt(RANK, self.follow)
+            case Experts() if self.fused:
+                layer.adapt(RANK, self.follow, gate, down)
+            case _:
+                pass
 
     def trains(self, layer: Layer, name: str) -> bool:
         """True if a weight of that name stays trained in a layer: some are biases."""
@@ -147,8 +154,8 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
             raise InputError("lora_targets", target, rule)
     _, gate, up, _ = (name in targets for name in model.fused_experts or [""] * 4)
     if gate != up:
-        names = model.fused_experts[1:3]
-        rule = f"experts have {' and '.join(names)} in one weight: must have both of them or none"
+        both = " and ".join(model.fused_experts[1:3])
+        rule = f"experts have {both} in one weight: must have both of them or none"
         raise InputError("lora_targets", asked or "", rule)
     return ",".join(targets)
 
@@ -161,11 +168,16 @@ def check_dropout(plan: Plan, targets: str, model: Model) -> None:
     Raises:
         InputError: naming the option and the targets that have it.
     """
-    meant = targets == ALL_LINEAR or {*split(targets)} & {*model.fused_experts}
-    if plan.lora_dropout and model.fused_experts and meant:
+    if plan.lora_dropout and adapts_experts(targets, type(model)):
         names = ",".join(plain_names(model))
         rule = f"peft adds to experts' weights without dropout: must be 0, or {names} the targets"
         raise InputError("lora_dropout", plan.lora_dropout, rule)
+
+
+def adapts_experts(targets: str, model: type[Model]) -> bool:
+    """True if adapters are added to weights of the experts or their router."""
+    meant = targets == ALL_LINEAR or {*split(targets)} & {*model.fused_experts}
+    return bool(model.fused_experts and meant)
 
 
 def adaptable(model: Model) -> str:

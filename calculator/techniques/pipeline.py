@@ -35,7 +35,6 @@ from calculator.models.decoder import in_turn
 from calculator.models.model import CausalModel
 from calculator.models.registry import type_of
 from calculator.plan import (
-    ActivationOffload,
     Optimizer,
     PipelineSchedule,
     Plan,

@@ -132,7 +132,6 @@ def _check_beside(plan: Plan) -> None:
     """Refuse options that are not counted with it."""
     left_out = {
         "lora": bool(plan.lora),
-        "update_in_backward": plan.update_in_backward,
         "optimizer": plan.optimizer not in OPTIMIZERS,
         "optimizer_bits": plan.optimizer_bits != plan.own_bits,
         # PyTorch has no fused SGD of DTensors

@@ -90,11 +90,11 @@ def test_the_curve_and_the_totals_of_a_search_end_as_the_report() -> None:
             {"sequence_length": 65, "expert_parallel": 3},
             "must divide the 8 experts of a layer and the 65 tokens of a micro-batch$",
         ),
-        (MIXTRAL, {"gpus": 2}, "must be 1 beside gpus = 2"),
+        (MIXTRAL, {"gpus": 16}, "must be 1 beside data_parallel = ddp"),
+        (MIXTRAL, {"lora": 4, "lora_targets": "all-linear"}, "must be 1 beside lora_targets"),
         (MIXTRAL, {"tied_embeddings": True}, "must be 1 beside tied_embeddings = True"),
         (MIXTRAL, {"optimizer": "lion"}, "must be 1 beside optimizer = lion"),
         (MIXTRAL, {"optimizer": "sgd", "update": "fused"}, "must be 1 beside update = fused"),
-        (MIXTRAL, {"update_in_backward": True, "update": "loop"}, "update_in_backward = True"),
     ],
 )
 def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(

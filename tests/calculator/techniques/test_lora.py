@@ -15,6 +15,7 @@ from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
+from calculator.parameters import parameter_tensors
 from calculator.parts import Part
 from calculator.plan import Checkpointing, LoraBias, Offload, Plan, Precision
 from calculator.report import Phase
@@ -90,16 +91,33 @@ def test_targets_are_read_as_peft_reads_them(targets: str | None, means: str | N
 
 
 def test_what_peft_cannot_adapt_is_refused() -> None:
-    gpt2 = find_model("gpt2-s")
-    for options in ({"reversible": True}, {"sharing_groups": 2}):
-        with pytest.raises(InputError, match=r"lora = '4'.*must be 0"):
-            resolve(gpt2, Plan(lora=4, **options))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"peft adapts experts too.*q_proj"):
-        resolve(find_model("mistralai/Mixtral-8x7B-v0.1"), Plan(lora=4, lora_targets="all-linear"))
+    with pytest.raises(InputError, match=r"lora = '4'.*must be 0"):
+        resolve(find_model("gpt2-s"), Plan(lora=4, reversible=True))
+    mixtral = find_model("mistralai/Mixtral-8x7B-v0.1")
+    with pytest.raises(InputError, match=r"lora_dropout = '0.1': .*q_proj"):
+        resolve(mixtral, Plan(lora=4, lora_targets="all-linear", lora_dropout=0.1))
+    with pytest.raises(InputError, match="have w1 and w3 in one weight"):
+        resolve(mixtral, Plan(lora=4, lora_targets="q_proj,w1"))
     with pytest.raises(InputError, match="lora"):
         resolve(find_model("dalle-together"), Plan(lora=4))
     with pytest.raises(InputError, match="needs a model that transformers has a class of"):
         resolve(find_model("dalle-12b"), Plan(lora=4, lora_targets="all-linear"))
+
+
+@pytest.mark.parametrize(
+    ("targets", "elements"),
+    [
+        # of peft 0.21.2's named_parameters of Mixtral 8x7B with r = 4, target by target
+        ("gate", 32 * 4 * (4096 + 8)),
+        ("w1,w3", 32 * 8 * 8 * (4096 + 2 * 14_336)),
+        ("w2", 32 * 8 * 4 * (14_336 + 4096)),
+    ],
+)
+def test_fused_experts_have_a_pair_of_factors_each(targets: str, elements: int) -> None:
+    mixtral = find_model("mistralai/Mixtral-8x7B-v0.1")
+    plan = resolve(mixtral, Plan(lora=4, lora_targets=targets))
+    trained = [each for each in parameter_tensors(mixtral, plan) if each.trained]
+    assert sum(each.elements * each.copies for each in trained) == elements
 
 
 def test_without_a_rank_targets_and_dropout_mean_nothing() -> None:
