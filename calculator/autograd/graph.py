@@ -69,6 +69,10 @@ class Recorder(Protocol):
         """The object that gathers weights, if they are in shards."""
 
     @property
+    def recomputes(self) -> bool:
+        """True if what was thrown away is computed again."""
+
+    @property
     def keeps(self) -> bool:
         """True if nodes keep their saved tensors instead of recomputing them."""
 

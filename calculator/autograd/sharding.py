@@ -62,10 +62,11 @@ class Unit:
 
     They are gathered in the format of `weights`, those with a format of their own in theirs; `flat`
     elements of `dtype` hold them all. `trained` are those that get gradients, of `summed` elements
-    together.
+    together. Its `places` are those that it has in the order of forward passes.
     """
 
     def __init__(self, parameters: Sequence[Parameter], weights: DType) -> None:
+        self.parameters = tuple(parameters)
         self.sizes = tuple(whole_elements(item) for item in parameters)
         self.formats = tuple(item.dtype or weights for item in parameters)
         self.dtype = self.formats[0]
@@ -78,6 +79,7 @@ class Unit:
         self.summed = flat_elements(*(whole_elements(item) for item in self.trained))
         self.gathered: Tensor | None = None
         self.whole: list[Tensor] = []
+        self.places: list[int] = []
         self.is_done = False
 
     def reduced_format(self, shards: DType) -> DType:
@@ -110,7 +112,7 @@ class Sharder:
 
     def turn(self, root: Unit) -> None:
         """The forward pass is over, and the backward pass begins."""
-        self.order.append(root)
+        self._note(root)
         self.held = None
         self._before_backward(root)
 
@@ -120,6 +122,7 @@ class Sharder:
         for unit in self.order:
             if not unit.is_done:
                 self._after_backward(unit)
+            unit.gathered = None  # for nothing, where a layer was computed again
         self.reduced = None
 
     # -- a layer ---------------------------------------------------------------------------------
@@ -135,16 +138,26 @@ class Sharder:
 
         A layer that `reshards` does so whatever the others do.
         """
-        unit = Unit(parameters, self.tape.mode.weights)
+        again = self.tape.recomputes
+        unit = self._known(parameters) if again else Unit(parameters, self.tape.mode.weights)
         self._before_forward(unit)
-        x = self._watched(unit, x)
+        x = x if again else self._watched(unit, x)
         x = run(x)
         if reshards or self.tape.mode.reshards:
             unit.whole.clear()
-        self.order.append(unit)
-        if x.node is not None:
+        self._note(unit)
+        if x.node is not None and not again:
             x.node.before = partial(self._before_backward, unit)
         return x
+
+    def _known(self, parameters: Sequence[Parameter]) -> Unit:
+        """The unit of weights inside a layer that is computed again."""
+        return next(unit for unit in self.order if unit.parameters == tuple(parameters))
+
+    def _note(self, unit: Unit) -> None:
+        """A unit's forward pass is over; one that is computed again has several."""
+        unit.places.append(len(self.order))
+        self.order.append(unit)
 
     def _watched(self, unit: Unit, x: Tensor) -> Tensor:
         """The same tensor; when its gradient is complete, so are those of the unit's weights."""
@@ -190,9 +203,13 @@ class Sharder:
         if unit.gathered is not None:
             self._copy_out(unit)
             unit.gathered = None
-        place = self.order.index(unit)
+        place = self._place(unit)
         if place > 0:
             self._gather(self.order[place - 1])
+
+    def _place(self, unit: Unit) -> int:
+        """The unit's place in the order of forward passes, the last one first."""
+        return unit.places.pop()
 
     def _copy_out(self, unit: Unit) -> None:
         pairs = zip(unit.sizes, unit.formats, strict=True)

@@ -68,6 +68,10 @@ class StageSharder(Sharder):
             x.node.before = partial(self._before_backward, unit)
         return x
 
+    def _place(self, unit: Unit) -> int:
+        """The unit's place among those of one micro-batch."""
+        return self.order.index(unit)
+
     def end_backward(self) -> None:
         """A micro-batch is back, for the units too whose inputs got no gradient."""
         for unit in self.order:

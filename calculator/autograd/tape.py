@@ -391,6 +391,11 @@ class Tape:
         """True if nodes keep their saved tensors instead of recomputing them."""
         return self._frame is None
 
+    @property
+    def recomputes(self) -> bool:
+        """True if what was thrown away is computed again."""
+        return self._recomputing is not None
+
     def recompute(self, frame: Frame) -> None:
         """Rerun a checkpointed forward pass until all discarded tensors are back."""
         again = self.setting(_casts={}, _recomputing=frame, layer=frame.layer, recording=True)
