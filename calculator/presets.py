@@ -31,6 +31,11 @@ class Preset(Choice):
     QLORA = "qlora"
 
     @property
+    def title(self) -> str:
+        """Its name for people."""
+        return {"full": "Full", "lora": "LoRA", "qlora": "QLoRA"}[self]
+
+    @property
     def words(self) -> str:
         """The options that it sets, in a sentence."""
         shared = "8-bit AdamW and gradient checkpointing"
@@ -46,6 +51,11 @@ class Preset(Choice):
 
 
 _ALWAYS: Final = {"optimizer_bits": 8, "checkpointing": Checkpointing.FULL}
+# fields that a preset sets; when another preset is chosen, what was chosen for them goes
+FIELDS: Final = (
+    *("precision", "gradient_scaler", "optimizer", "optimizer_bits", "paged_optimizer"),
+    *("checkpointing", "lora", "lora_targets", "quantization"),
+)
 # what a preset sets for the sake of another field goes where that field has another value
 _BESIDE: Final[Mapping[str, tuple[str, ...]]] = {
     "optimizer": ("optimizer_bits",),
@@ -113,3 +123,17 @@ def plan_with(architecture: Architecture, card: Card, given: Mapping[str, object
     options = {name: value for name, value in given.items() if name != FIELD}
     preset = preset_named(given.get(FIELD))
     return Plan.parse(options_with(preset, architecture, card, options)).on(card)
+
+
+def beside(
+    preset: Preset | None, architecture: Architecture, plan: Plan, card: Card
+) -> dict[str, object] | None:
+    """The options to give beside a preset so that they make the plan; None where none do."""
+    if preset is None:
+        return plan.changed()
+    given: dict[str, object] = {}
+    for fields in (_BESIDE, Plan.options()):
+        base = Plan.parse(options_with(preset, architecture, card, given))
+        given |= {n: getattr(plan, n) for n in fields if getattr(plan, n) != getattr(base, n)}
+    made = Plan.parse(options_with(preset, architecture, card, given))
+    return given if made.on(plan.card) == plan and None not in given.values() else None

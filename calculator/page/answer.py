@@ -1,6 +1,6 @@
 """Every figure that the calculator's page shows for one state of its form."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -15,6 +15,7 @@ from calculator.page.figures import figures
 from calculator.page.states import Params, chosen, read_state
 from calculator.plan import DataParallel, Plan, techniques
 from calculator.planner.need import describe_need, need_of
+from calculator.presets import FIELD, preset_named
 from calculator.report import Report
 from calculator.reserved import simulated
 from calculator.resolution import (
@@ -26,6 +27,7 @@ from calculator.resolution import (
 )
 from calculator.units import format_count
 
+OWN_CHOICES: Final = "No preset: your own choices, from PyTorch's defaults."
 # what the simulation of the allocator says
 ALLOCATOR: Final = ("allocated", "reserved", "used")
 Reported = Callable[[Architecture, Plan], Report]
@@ -51,6 +53,8 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
     report = reported(architecture, plan)
     untimed = list(why_untimed(report.plan))
     plain = _baseline(architecture, plan, report, reported)
+    state = chosen(architecture, plan, params)
+    preset = preset_named(state.get(FIELD))
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
     if other:
         baseline = reported(other[0], other[1])
@@ -70,20 +74,23 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "time": report.seconds.words if report.seconds else " ".join(untimed),
         "evidence": report.evidence.words,
         "notes": [note for note in report.notes if note not in untimed],
-        "command": command_for(architecture, plan),
-        "changed": _changed(plan),
+        "command": command_for(architecture, plan, preset),
+        "preset": preset.words if preset else OWN_CHOICES,
+        "changed": _changed(state),
         "pin": pin(architecture, plan, params),
-        "query": urlencode(chosen(architecture, plan, params)),
+        "query": urlencode(state),
     }
     value["figures"] = figures(value)
     return value
 
 
-def _changed(plan: Plan) -> dict[str, str]:
-    """The options that differ from the defaults, in words."""
+def _changed(state: Mapping[str, str]) -> dict[str, str]:
+    """The options of a state, in words: they differ from the defaults, or from the preset's."""
+    options = Plan.options()
     return {
-        name: f"{Plan.options()[name].label}: {_in_words(value)}"
-        for name, value in plan.changed().items()
+        name: f"{options[name].label}: {_in_words(options[name].parse(value))}"
+        for name, value in state.items()
+        if name in options
     }
 
 

@@ -8,8 +8,10 @@ from calculator.cards import card_of_size
 from calculator.catalog import Gpu, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.plan import Plan
+from calculator.presets import FIELD, beside, plan_with, preset_named
 from calculator.units import GiB
 
+# of an address that names none
 DEFAULT_MODEL: Final = "gpt2-l"
 DEFAULT_GPU: Final = "t4"
 CONFIG_NAME: Final = "config.json"
@@ -32,8 +34,8 @@ def text_of(params: Params, field: str, default: str) -> str:
 def read_state(params: Params) -> State:
     """The request in a state of the form."""
     architecture, gpu = architecture_of(params), _gpu(params)
-    plan = Plan.parse({name: value for name, value in params.items() if name not in _NO_OPTIONS})
-    return architecture, plan.on(gpu), gpu
+    given = {name: value for name, value in params.items() if name not in _NO_OPTIONS}
+    return architecture, plan_with(architecture, gpu, given), gpu
 
 
 def architecture_of(params: Params) -> Architecture:
@@ -67,10 +69,14 @@ def _custom_gpu(given: object) -> Gpu:
 
 
 def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, str]:
-    """The values that differ from the defaults, as in the page's address."""
-    named = architecture.name not in (DEFAULT_MODEL, CONFIG_NAME)
-    found = {"model": architecture.name} if named else {}
-    found |= {name: as_text(value) for name, value in plan.changed().items()}
+    """The state as in the page's address: with what differs from the defaults, or the preset's."""
+    found = {} if architecture.name == CONFIG_NAME else {"model": architecture.name}
+    preset = preset_named(params.get(FIELD))
+    given = beside(preset, architecture, plan, _gpu(params))
+    if preset is not None and given is not None:
+        found[FIELD] = preset.value
+    changed = plan.changed() if given is None else given
+    found |= {name: as_text(value) for name, value in changed.items()}
     if params.get("gpu_memory") not in (None, ""):
         found["gpu_memory"] = str(params["gpu_memory"])
     elif params.get("gpu") not in (None, "", DEFAULT_GPU):

@@ -45,7 +45,7 @@ def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     way.focus()
     page.keyboard.press("Enter")
     advised(page)
-    assert page.url.endswith("?optimizer_bits=8")
+    assert page.url.endswith("?model=gpt2-l&optimizer_bits=8")
     expect(page.locator("#optimizer_bits")).to_have_value("8")
     expect(page.locator("#calculator-verdict")).to_have_attribute("data-fit", "fits")
     expect(page.locator("#advice-status")).to_contain_text("Done: Keep the optimizer's states")
@@ -53,7 +53,7 @@ def test_a_way_is_taken_and_undone_from_the_keyboard(visit: Visitor) -> None:
     expect(page.locator("#advice-undo")).to_be_focused()
     page.keyboard.press("Enter")
     advised(page)
-    assert "?" not in page.url
+    assert page.url.endswith("?model=gpt2-l")
     assert shown_ways(page) == ways_of()
     expect(page.locator("#advice-undo")).to_be_hidden()
     assert visitor.errors == []
@@ -85,7 +85,7 @@ def test_gpus_that_are_there_divide_sequences_at_a_press(visit: Visitor) -> None
 
 
 def test_the_ways_that_are_folded_are_shown_on_demand(visit: Visitor) -> None:
-    page = visit().open("calculator/")
+    page = visit().open("calculator/?model=gpt2-l")
     page.wait_for_selector("#calculator-form[data-mounted]")
     rows, more = page.locator("#advice-ways > li"), page.locator("#advice-more")
     count = len(ways_of())
@@ -135,14 +135,14 @@ def test_a_pinned_state_is_compared_shared_and_unpinned(visit: Visitor) -> None:
         settled(page)
     page.get_by_role("button", name="Unpin").click()
     settled(page)
-    assert page.url.endswith("?batch_size=4&checkpointing=full")
+    assert page.url.endswith("?model=gpt2-l&batch_size=4&checkpointing=full")
     expect(page.locator("thead [data-text='beside.title']")).to_have_text("Without techniques")
 
 
 def test_a_pinned_state_that_cannot_be_is_dropped(visit: Visitor) -> None:
     page = open_calculator(visit(), "batch_size=2&pin=model%3Dnothing")
     expect(page.locator("#calculator-refused")).to_be_hidden()
-    assert page.url.endswith("?batch_size=2")
+    assert page.url.endswith("?model=gpt2-l&batch_size=2")
 
 
 MOVE = """(stop) => {

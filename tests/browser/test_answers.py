@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from calculator.plan import Plan
+from templates.pages.calculator.context import OPENING
 from tests.browser.states import random_states
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 
@@ -121,9 +122,9 @@ def test_a_shared_address_shows_cpythons_figures(visit: Visitor, state: dict[str
 def test_the_default_result_is_in_the_page_before_python_is(visit: Visitor) -> None:
     visitor = visit(java_script_enabled=False)
     page = visitor.open("calculator/")
-    value = python_answers("answer", {})["value"]
+    value = python_answers("answer", OPENING)["value"]
     for element in page.query_selector_all("[data-text]"):
         assert element.text_content() == value["figures"][element.get_attribute("data-text")]
-    allocator = python_answers("allocate", {})["value"]
+    allocator = python_answers("allocate", OPENING)["value"]
     for element in page.query_selector_all("[data-allocator]"):
         assert element.text_content() == allocator[element.get_attribute("data-allocator")]

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from calculator.catalog import MODELS
+from templates.pages.calculator.context import OPENING
 from tests.browser.visits import (
     Visit,
     Visitor,
@@ -63,10 +64,10 @@ def test_the_defaults_figures_stand_in_full_color_until_the_form_is_edited(
 ) -> None:
     page = without_python(visit()).open("calculator/")
     page.wait_for_selector("#calculator-form[data-mounted]")
-    expect(page.locator("#calculator-verdict")).to_have_text(verdict())
+    expect(page.locator("#calculator-verdict")).to_have_text(verdict(**OPENING))
     assert not is_quiet(page)
     reserved = page.locator("[data-allocator='report.gpu.reserved']")
-    allocator = python_answers("allocate", {})["value"]
+    allocator = python_answers("allocate", OPENING)["value"]
     expect(reserved).to_have_text(allocator["report.gpu.reserved"])
     page.locator("#batch_size").fill("64")
     assert is_quiet(page)
@@ -92,7 +93,7 @@ def test_a_models_address_shows_its_own_figures_before_python_is_there(
     page = visitor.open(f"calculator/?model={model}")
     expect(page.locator("#calculator-verdict")).to_have_text(verdict(model=model))
     expect(page.locator("#calculator-answer[data-stale]")).to_have_count(0)
-    assert verdict() not in page.evaluate("() => window.seen")
+    assert verdict(**OPENING) not in page.evaluate("() => window.seen")
     assert page.input_value("#model") == model
     figures = python_answers("answer", {"model": model})["value"]["figures"]
     for element in page.query_selector_all("[data-text]"):
@@ -102,7 +103,7 @@ def test_a_models_address_shows_its_own_figures_before_python_is_there(
 
 
 def test_a_model_chosen_before_python_is_there_shows_its_own_figures(visit: Visitor) -> None:
-    page = without_python(visit()).open("calculator/")
+    page = without_python(visit()).open("calculator/?model=gpt2-l")
     page.wait_for_selector("#calculator-form[data-mounted]")
     choose_model(page, "gpt2-s")
     expect(page.locator("#calculator-verdict")).to_have_text(verdict(model="gpt2-s"))

@@ -35,7 +35,7 @@ def text_at(curve: dict[str, Any], place: int) -> str:
 
 def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
     visitor = visit()
-    page = visitor.open("calculator/")
+    page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     opened(page)
     curve = python_draws()

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from calculator.catalog import MODELS, find_gpu, find_model
 from calculator.plan import Plan
 from calculator.planner.largest import largest_batch
-from templates.pages.calculator.context import SLIDERS
+from templates.pages.calculator.context import OPENING, SLIDERS
 from tests.browser.visits import (
     Visitor,
     advised,
@@ -44,7 +44,7 @@ def test_a_slider_moves_its_number_the_figures_and_the_address(visit: Visitor) -
     settled(page)
     expect(page.locator("#batch_size")).to_have_value("8")
     assert peak(page) == python_peak(batch_size="8")
-    assert page.url.endswith("?batch_size=8")
+    assert page.url.endswith("?model=gpt2-l&batch_size=8")
 
 
 def test_a_number_moves_its_slider(visit: Visitor) -> None:
@@ -145,7 +145,7 @@ def test_what_is_not_ours_in_the_address_is_ignored(visit: Visitor, others: str)
     expect(page.locator("#calculator-refused")).to_be_hidden()
     expect(page.locator("#calculator-answer[data-stale]")).to_have_count(0)
     assert peak(page) == python_peak(batch_size="2")
-    assert page.url.endswith("?batch_size=2")
+    assert page.url.endswith("?model=gpt2-l&batch_size=2")
 
 
 def test_an_error_without_a_field_in_sight_stands_above_the_figures(visit: Visitor) -> None:
@@ -184,14 +184,49 @@ def test_folded_options_name_what_was_chosen_among_them(visit: Visitor) -> None:
     assert chosen == ["Optimizer: lion; Optimizer bits: 8", "Gradient checkpointing: full"]
 
 
-def test_reset_brings_the_defaults_back(visit: Visitor) -> None:
+def test_reset_brings_the_opening_state_back(visit: Visitor) -> None:
     page = open_calculator(visit(), "model=bert-large&precision=fp32&gpu_memory=7")
     page.get_by_role("button", name="Reset").click()
     settled(page)
-    assert peak(page) == python_peak()
+    assert peak(page) == python_peak(**OPENING)
     assert "?" not in page.url
-    expect(page.locator("#precision")).to_have_value("amp")
+    expect(page.locator("#precision")).to_have_value("half")
     expect(page.locator("#gpu_memory")).to_be_hidden()
+
+
+def test_a_preset_sets_its_options_and_takes_back_anothers(visit: Visitor) -> None:
+    page = open_calculator(visit(), "")
+    presets = page.get_by_role("group", name="Kind of training")
+    expect(presets.get_by_role("radio", name="QLoRA")).to_be_checked()
+    page.locator("#lora").fill("8")
+    settled(page)
+    assert page.url.endswith("?model=Qwen%2FQwen3-8B&preset=qlora&lora=8")
+    presets.get_by_role("radio", name="Full").check(force=True)
+    settled(page)
+    assert page.url.endswith("?model=Qwen%2FQwen3-8B&preset=full")
+    expect(page.locator("#lora")).to_have_value("0")
+    assert command(page).endswith("estimate Qwen/Qwen3-8B --preset full --gpu t4")
+
+
+def test_an_address_from_before_the_presets_has_none_of_them(visit: Visitor) -> None:
+    page = open_calculator(visit(), "gpu=a100-80")
+    expect(page.locator("[name=preset]:checked")).to_have_count(0)
+    assert peak(page) == python_peak(model="gpt2-l", gpu="a100-80")
+
+
+def test_the_papers_families_are_one_click_away_on_the_same_card(visit: Visitor) -> None:
+    page = open_calculator(visit(), "model=Qwen/Qwen3-8B&preset=qlora&gpu=a100-80")
+    page.get_by_role("button", name="DALL-E").click()
+    settled(page)
+    assert page.url.endswith("?model=dalle-together&gpu=a100-80")
+
+
+def test_a_model_without_adapters_is_trained_in_full(visit: Visitor) -> None:
+    page = open_calculator(visit(), "")
+    choose_model(page, "dalle-together")
+    settled(page)
+    expect(page.get_by_role("radio", name="Full")).to_be_checked()
+    expect(page.locator("#calculator-refused")).to_be_hidden()
 
 
 def test_a_gpu_that_is_not_on_the_list_is_given_by_its_memory(visit: Visitor) -> None:

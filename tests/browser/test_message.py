@@ -32,7 +32,7 @@ def shows(page: Page, value: dict[str, Any]) -> None:
 
 def test_a_message_is_explained_beside_the_plan_as_it_changes(visit: Visitor) -> None:
     visitor = visit()
-    page = visitor.open("calculator/")
+    page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     page.locator("#calculator-message > summary").click()
     page.locator("#message").fill(PRESENT)

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, python_answers, settled
 
 pytestmark = pytest.mark.browser
@@ -29,7 +30,7 @@ def shown(page: Page) -> str:
 
 def test_the_program_follows_the_plan(visit: Visitor) -> None:
     visitor = visit()
-    page = visitor.open("calculator/")
+    page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     unfold(page)
     assert shown(page) == python_writes()
@@ -78,5 +79,5 @@ def test_without_scripts_the_program_of_the_defaults_can_be_read(visit: Visitor)
     page = visit(java_script_enabled=False).open("calculator/")
     page.locator("#calculator-program > summary").click()
     expect(page.locator("#program-text")).to_be_visible()
-    assert shown(page).strip() == python_writes().strip()
+    assert shown(page).strip() == python_writes(**OPENING).strip()
     expect(page.locator("#program-copy")).to_be_hidden()

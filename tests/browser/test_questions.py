@@ -49,7 +49,8 @@ def verdict_stands(page: Page, window: dict[str, Any], state: dict[str, str]) ->
 def test_qwen3_8b_with_lora_on_a_card_of_24_gb(visit: Visitor, window: dict[str, Any]) -> None:
     page = visit(**window).open("calculator/")
     choose(page, "qwen3-8b", "rtx-4090")
-    state = {"model": "Qwen/Qwen3-8B", "gpu": "rtx-4090"}
+    page.get_by_role("radio", name="Full").check(force=True)
+    state = {"model": "Qwen/Qwen3-8B", "gpu": "rtx-4090", "preset": "full"}
     value = verdict_stands(page, window, state)
     assert value["verdict"]["state"] == "does not fit"
     ways = python_advises(state)["ways"]
@@ -73,9 +74,11 @@ def test_the_home_page_answers_qwen3_8b_at_once(visit: Visitor, window: dict[str
 def test_llama_70b_on_eight_a100s(visit: Visitor, window: dict[str, Any]) -> None:
     page = visit(**window).open("calculator/")
     choose(page, "llama 3.1 70b", "a100-80")
+    page.get_by_role("radio", name="Full").check(force=True)
+    page.locator("summary", has_text="Expert").click()
     page.locator("summary", has_text="Several GPUs").click()
     page.locator("#gpus").fill("8")
-    state = {"model": "meta-llama/Llama-3.1-70B", "gpu": "a100-80", "gpus": "8"}
+    state = {"model": "meta-llama/Llama-3.1-70B", "gpu": "a100-80", "preset": "full", "gpus": "8"}
     value = verdict_stands(page, window, state)
     assert value["verdict"]["state"] == "does not fit"
     first = python_advises(state)["ways"][0]
@@ -88,7 +91,7 @@ def test_llama_70b_on_eight_a100s(visit: Visitor, window: dict[str, Any]) -> Non
 
 def test_the_2021_run_on_a_t4(visit: Visitor, window: dict[str, Any]) -> None:
     page = visit(**window).open("calculator/")
-    choose(page, "2021", "t4")
+    page.get_by_role("button", name="DALL-E").click()
     value = verdict_stands(page, window, {"model": "dalle-together", "gpu": "t4"})
     assert value["verdict"]["state"] == "fits"
 
@@ -99,7 +102,7 @@ def test_a_config_json_of_ones_own(visit: Visitor, window: dict[str, Any]) -> No
     expect(summary).to_be_in_viewport()
     summary.click()
     page.locator("#config").fill(json.dumps(CONFIG))
-    value = verdict_stands(page, window, {"config": json.dumps(CONFIG)})
+    value = verdict_stands(page, window, {"config": json.dumps(CONFIG), "preset": "qlora"})
     assert value["verdict"]["state"] == "fits"
     # 1,000 x 64 + 1,024 x 64 embeddings, 2 layers of 12 x 64^2 + 13 x 64, a last norm of 2 x 64
     assert value["report"]["parameters"] == 2024 * 64 + 2 * (12 * 64**2 + 13 * 64) + 128

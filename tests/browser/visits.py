@@ -56,7 +56,7 @@ def advised(page: Page) -> None:
     page.wait_for_selector("#calculator-advice[aria-busy='false']")
 
 
-def open_calculator(visitor: Visit, query: str = "") -> Page:
+def open_calculator(visitor: Visit, query: str = "model=gpt2-l") -> Page:
     """Open the calculator, wait for Python's first answer, and unfold everything."""
     page = visitor.open("calculator/" + (f"?{query}" if query else ""))
     settled(page)

@@ -6,8 +6,9 @@ from calculator.__main__ import main
 from calculator.cards import CARDS
 from calculator.catalog import find_model
 from calculator.errors import InputError
+from calculator.page.states import chosen, read_state
 from calculator.plan import Plan
-from calculator.presets import Preset, plan_with
+from calculator.presets import Preset, beside, plan_with
 from calculator.resolution import resolve
 
 QWEN, EXPERTS = find_model("Qwen/Qwen3-4B"), find_model("Qwen/Qwen3-30B-A3B")
@@ -77,3 +78,35 @@ def test_llama_3_1_8b_fits_a_free_t4_by_qlora_alone() -> None:
     # Unsloth's notebook for Llama 3.1 8B runs on Colab's T4; 8 billion 16-bit weights do not fit it
     command = ["fit", "meta-llama/Llama-3.1-8B", "--gpu", "t4", "--preset"]
     assert [main([*command, preset]) for preset in Preset] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, {}),
+        ({"lora": 8, "batch_size": 4}, {"lora": 8, "batch_size": 4}),
+        ({"quantization": "none"}, {"quantization": "none"}),
+        ({"optimizer": "lion"}, {"optimizer": "lion"}),
+    ],
+)
+def test_a_plan_is_told_by_what_differs_from_its_preset(
+    given: dict[str, object], told: dict[str, object]
+) -> None:
+    plan = plan_with(QWEN, ADA, {"preset": "qlora", **given})
+    assert beside(Preset.QLORA, QWEN, plan, ADA) == told
+
+
+def test_a_plan_that_a_preset_cannot_make_is_told_without_it() -> None:
+    # left out, the adapters' targets are the model's own: no option beside the preset says so
+    plan = plan_with(QWEN, ADA, {"lora": 16, "precision": "half"})
+    assert beside(Preset.LORA, QWEN, plan, ADA) is None
+
+
+@pytest.mark.parametrize("preset", Preset)
+@pytest.mark.parametrize("card", ["t4", "rtx-4090"])
+def test_an_address_with_a_preset_leads_back_to_its_plan(preset: Preset, card: str) -> None:
+    params = {"model": "Qwen/Qwen3-4B", "gpu": card, "preset": preset.value, "batch_size": "2"}
+    architecture, plan, _ = read_state(params)
+    found = chosen(architecture, plan, params)
+    assert (found["preset"], found["batch_size"]) == (preset.value, "2")
+    assert read_state(found)[1] == plan

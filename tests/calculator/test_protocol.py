@@ -296,9 +296,9 @@ def test_a_config_of_a_million_layers_has_a_baseline_and_savings() -> None:
     assert value["savings"][0]["gpu"] > 0
 
 
-def test_the_default_state_has_an_empty_address() -> None:
+def test_an_address_names_its_model_and_one_that_names_none_keeps_its_meaning() -> None:
     value = answer({})
-    assert value["query"] == ""
+    assert value["query"] == f"model={DEFAULT_MODEL}"
     assert (value["report"]["model"], value["gpu"]["key"]) == (DEFAULT_MODEL, DEFAULT_GPU)
 
 

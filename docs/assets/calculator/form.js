@@ -31,6 +31,7 @@ const controlsOf = (form, field) =>
 export function edited(form, control) {
   const { field, value } = edit(form, control);
   if (field === "gpu") return editedGpu(form, value);
+  if (field === "preset") return { field, set: { preset: value }, unset: setBy(form) };
   // A config.json stands for a model of the list, and the other way round.
   if (field === "model") return { field, set: { model: value }, unset: ["config"] };
   if (field === "config" && value) return { field: "model", set: { config: value }, unset: ["model"] };
@@ -94,6 +95,13 @@ function showMemoryField(form, shown) {
 }
 
 /**
+ * The options that presets set: what was chosen for them goes when another preset is chosen.
+ *
+ * @param {HTMLFormElement} form
+ */
+const setBy = (form) => /** @type {HTMLElement} */ (form.querySelector("[data-sets]")).dataset.sets?.split(" ") ?? [];
+
+/**
  * Whether the form has an option of that name.
  *
  * @param {HTMLFormElement} form
@@ -118,7 +126,7 @@ export const modelsOwn = (form) =>
  * @param {Record<string, string>} state
  */
 export function fillFromAddress(form, state) {
-  for (const [field, setting] of Object.entries(state)) fillFor(form, field, setting);
+  for (const [field, setting] of Object.entries({ preset: "", ...state })) fillFor(form, field, setting);
   if (state.gpu_memory) fillFor(form, "gpu", "");
   showMemoryField(form, Boolean(state.gpu_memory));
 }
@@ -135,6 +143,7 @@ export function fillForm(form, value) {
   const settled = {
     ...value.report.plan,
     model: value.report.model,
+    preset: chosen.get("preset") ?? "",
     gpu: memory ? "" : value.gpu.key,
     ...(memory && { gpu_memory: memory }),
   };
@@ -164,6 +173,10 @@ export function fillFor(form, field, setting) {
 function fillControl(control, setting) {
   if (control instanceof HTMLInputElement && control.type === "checkbox") {
     control.checked = String(setting) === "true";
+    return;
+  }
+  if (control.type === "radio") {
+    /** @type {HTMLInputElement} */ (control).checked = control.value === String(setting);
     return;
   }
   if (isScale(control)) {
@@ -241,8 +254,9 @@ export function showError(form, { field, message, value, rule }) {
   if (!(place instanceof HTMLElement) || (frame instanceof HTMLElement && frame.hidden)) return sentence;
   place.textContent = sentence;
   place.hidden = false;
-  const folded = place.closest("details");
-  if (folded) folded.open = true;
+  for (let folded = place.closest("details"); folded; folded = folded.parentElement?.closest("details") ?? null) {
+    folded.open = true;
+  }
   for (const control of controlsOf(form, name)) control.setAttribute("aria-invalid", "true");
   return `Please correct “${label}”.`;
 }

@@ -14,9 +14,9 @@ export function mountProgram(place, ask) {
   const find = (selector) => /** @type {HTMLElement} */ (place.querySelector(selector));
   const note = find(".program__note");
   const form = /** @type {HTMLSelectElement} */ (find("#program-form"));
-  // States by their names. The page is built with the default's program, whose name is empty.
+  // States by their names. The page is built with the program of the state that it opens with.
   /** @type {string | undefined} */
-  let shown = "";
+  let shown = place.dataset.for;
   /** @type {string | undefined} */
   let wanted;
   /** @type {ReturnType<typeof setTimeout> | undefined} */

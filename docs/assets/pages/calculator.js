@@ -37,6 +37,11 @@ function mount(form) {
       ([field]) => field === "pin" || (field !== "config" && hasField(form, field)),
     ),
   );
+  // The page was built with the figures of the state that it opens with.
+  const opening = form.dataset.opening ?? "";
+  const givesConfig = hasConfig(location.hash);
+  const isOpening = !givesConfig && Object.keys(state).length === 0;
+  if (isOpening) state = read(opening);
   // The fragment that holds the state's config.json, as it was packed last.
   let packed = { text: "", fragment: "" };
   const unshared = /** @type {HTMLElement} */ (form.querySelector("#config-unshared"));
@@ -85,7 +90,7 @@ function mount(form) {
   function request() {
     const asked = ++edits;
     showBusy(true);
-    if (asked > 1 || Object.keys(state).length) showAllocator({}); // else the page holds the default's
+    if (asked > 1 || !isOpening) showAllocator({});
     showSearching();
     form.dataset.searching = "";
     curve.showStale();
@@ -166,7 +171,7 @@ function mount(form) {
   function follow(query) {
     const before = state;
     const { config } = state;
-    state = { ...Object.fromEntries(new URLSearchParams(query)), ...(config && { config }) };
+    state = { ...read(query), ...(config && !query.startsWith("model=") && { config }) };
     request();
     return () => {
       state = before;
@@ -181,7 +186,7 @@ function mount(form) {
    */
   async function showFirst(asked) {
     const { model, ...others } = state;
-    if (asked > 1 || Object.keys(state).length) showStale();
+    if (asked > 1 || !isOpening) showStale();
     if (!model || model.includes("/") || Object.keys(others).length) return;
     const first = await firstFigures(model);
     if (!first || asked !== edits || isReady() || !form.isConnected) return;
@@ -198,10 +203,10 @@ function mount(form) {
     showPinned("pin" in state);
     showChosen(form, value.changed);
     const { config = "" } = state;
-    state = { ...Object.fromEntries(new URLSearchParams(value.query)), ...(config && { config }) };
+    state = { ...read(value.query), ...(config && { config }) };
     showAvailable(form, value.available);
     fillForm(form, value);
-    const query = value.query ? `?${value.query}` : location.pathname;
+    const query = value.query && value.query !== opening ? `?${value.query}` : location.pathname;
     if (packed.text !== config) {
       packed = { text: config, fragment: "" };
       unshared.hidden = true;
@@ -266,6 +271,11 @@ function mount(form) {
       delete state[field];
       return request();
     }
+    if (modelChanged && state.preset) {
+      if (state.preset === "full") delete state.preset;
+      else state.preset = "full"; // not every model takes adapters
+      return request();
+    }
     clearErrors(form);
     showRefused(showError(form, failure));
   }
@@ -297,9 +307,16 @@ function mount(form) {
     request();
   });
   form.addEventListener("reset", () => {
-    state = {};
+    state = read(opening);
     advice.forget();
     request();
+  });
+  form.addEventListener("click", (event) => {
+    const family = event.target instanceof Element && event.target.closest(".family");
+    if (!(family instanceof HTMLElement)) return;
+    advice.forget();
+    const kept = Object.entries(state).filter(([field]) => ["gpu", "gpu_memory", "pin"].includes(field));
+    follow(new URLSearchParams([["model", family.dataset.model ?? ""], ...kept]).toString());
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   mountChooser(/** @type {HTMLInputElement} */ (form.querySelector("#model")));
@@ -317,8 +334,7 @@ function mount(form) {
   addEventListener("hashchange", () => {
     if (form.isConnected && hasConfig(location.hash) && location.hash !== packed.fragment) void restore();
   });
-  const givesConfig = hasConfig(location.hash);
-  if (givesConfig || Object.keys(state).length) {
+  if (!isOpening) {
     fillFromAddress(form, state);
     showNone();
     showNoAdvice();
@@ -331,6 +347,12 @@ function mount(form) {
   if (givesConfig) void restore();
   else request();
 }
+
+/**
+ * @param {string} query
+ * @returns {State}
+ */
+const read = (query) => Object.fromEntries(new URLSearchParams(query));
 
 /** @param {boolean} isPinned */
 function showPinned(isPinned) {

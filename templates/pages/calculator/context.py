@@ -9,10 +9,12 @@ from typing import Any, Final
 from calculator import protocol
 from calculator.cards import grouped
 from calculator.catalog import MODELS, groups
+from calculator.catalog.models import GROUPS as PAPERS
 from calculator.configuration import LONGEST_TEXT
 from calculator.groups import names_elsewhere
 from calculator.options import Option
 from calculator.plan import Plan
+from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
 from templates.pieces.accuracy import accuracy, on_card
 
@@ -93,6 +95,12 @@ def stops(low: int, high: int) -> tuple[int, ...]:
         is_power = not last & (last - 1)
         found.append(last * 3 // 2 if is_power and last > 1 else 2 ** last.bit_length())
     return tuple(found)
+
+
+# What the page opens with; an address with choices of its own never means this.
+OPENING: Final = {"model": "Qwen/Qwen3-8B", "gpu": "t4", "preset": "qlora"}
+# A model of each of the paper's six families, one click away.
+FAMILIES: Final = ("bert-large", "t5-large", "gpt2-l", "gpt3-xl", "gpt-j-6b", "dalle-together")
 
 
 # A slider's stops, on a scale of ratios; the number field beside it takes every allowed value.
@@ -190,7 +198,7 @@ def write_assets(assets: Path) -> None:
 
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
-    value = ask("answer")
+    value, plain = ask("answer", **OPENING), ask("answer")["report"]["plan"]
     figures: Mapping[str, str] = value["figures"]
 
     def lengths(names_and_paths: str) -> str:
@@ -201,20 +209,24 @@ def context() -> dict[str, object]:
     plan = value["report"]["plan"]
 
     def words(field: str) -> str:
-        return dict(Plan.options()[field].choices)[plan[field]]
+        return dict(Plan.options()[field].choices)[plain[field]]
 
     return {
         "value": value,
         "card": on_card(),
         "counted": accuracy()[0].rows[0],
-        "first_advice": whole_advice(),
-        "first_program": ask("code")["program"],
+        "first_advice": whole_advice(**OPENING),
+        "first_program": ask("code", **OPENING)["program"],
+        "presets": list(Preset),
+        "preset": OPENING["preset"],
+        "preset_fields": FIELDS,
+        "families": [(title, *(set(names) & set(FAMILIES))) for title, names in PAPERS.items()],
         "shown_ways": SHOWN_WAYS,
         "plan": plan,
         "words": words,
         "parts": list(Part),
         "phase_rows": list(Phase),
-        "allocator": ask("allocate"),
+        "allocator": ask("allocate", **OPENING),
         "allocator_rows": ALLOCATOR_ROWS,
         "other_rows": OTHER_ROWS,
         "groups": GROUPS,
