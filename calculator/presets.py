@@ -77,6 +77,13 @@ def preset_named(given: object) -> Preset | None:
     return Preset(str(given))
 
 
+def preset_of(plan: Plan) -> Preset:
+    """The preset of the kind of training that a plan is."""
+    if not plan.lora:
+        return Preset.FULL
+    return Preset.LORA if plan.quantization is BaseBits.NONE else Preset.QLORA
+
+
 def options_with(
     preset: Preset | None, architecture: Architecture, card: Card, given: Mapping[str, object]
 ) -> dict[str, object]:

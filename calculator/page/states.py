@@ -8,7 +8,7 @@ from calculator.cards import card_of_size
 from calculator.catalog import Gpu, find_gpu, find_model
 from calculator.errors import InputError
 from calculator.plan import Plan
-from calculator.presets import FIELD, beside, plan_with, preset_named
+from calculator.presets import FIELD, beside, plan_with, preset_named, preset_of
 from calculator.units import GiB
 
 # of an address that names none
@@ -71,7 +71,7 @@ def _custom_gpu(given: object) -> Gpu:
 def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, str]:
     """The state as in the page's address: with what differs from the defaults, or the preset's."""
     found = {} if architecture.name == CONFIG_NAME else {"model": architecture.name}
-    preset = preset_named(params.get(FIELD))
+    preset = preset_named(params.get(FIELD)) and preset_of(plan)
     given = beside(preset, architecture, plan, _gpu(params))
     if preset is not None and given is not None:
         found[FIELD] = preset.value

@@ -11,6 +11,7 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.cards import COMMON
+from calculator.cards.services import too_much_ram
 from calculator.catalog import Gpu
 from calculator.estimate import estimate
 from calculator.plan import Plan
@@ -315,7 +316,7 @@ def _first(
 def _together_way(several: Several, plan: Plan, gpu: Gpu) -> Way:
     """Shards of the step on as few of this GPU as hold them."""
     count = "" if several.plan.gpus == plan.gpus else "The fewest of 2, 4, 8 and so on. "
-    ram = f" {_ram(several.ram, several.plan)}" if several.ram else ""
+    ram = f" {_ram(several.ram, several.plan, gpu)}" if several.ram else ""
     moved = f" {SHARDS_IN_RAM.price}" if several.plan.cpu_offload and not plan.cpu_offload else ""
     adapters = " Trains adapters only." if several.plan.lora and not plan.lora else ""
     return Way(
@@ -327,10 +328,12 @@ def _together_way(several: Several, plan: Plan, gpu: Gpu) -> Way:
     )
 
 
-def _ram(ram: int, plan: Plan) -> str:
-    """A sentence on RAM; of several GPUs each has a process of its own."""
+def _ram(ram: int, plan: Plan, gpu: Gpu) -> str:
+    """Sentences on RAM; of several GPUs each has a process of its own."""
     each = " for each GPU" if plan.all_gpus > 1 else ""
-    return f"Takes {format_bytes(ram)} of RAM{each}."
+    return (
+        f"Takes {format_bytes(ram)} of RAM{each}. {too_much_ram(gpu, ram * plan.all_gpus)}".strip()
+    )
 
 
 def _smaller_batch(
@@ -356,7 +359,7 @@ def _ways_of(found: Sequence[Proposal], gpu: Gpu) -> tuple[Way, ...]:
 
 
 def _way_of(proposal: Proposal, gpu: Gpu, words: str = "") -> Way:
-    ram = f" {_ram(proposal.ram, proposal.plan)}" if proposal.ram else ""
+    ram = f" {_ram(proposal.ram, proposal.plan, gpu)}" if proposal.ram else ""
     details = f"Saves {format_bytes(proposal.saved)}.{ram} {proposal.price}"
     need = format_bytes(need_on(proposal.peak, gpu).typical)
     return Way(words or proposal.words, need, details, proposal.plan, gpu)

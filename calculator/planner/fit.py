@@ -51,6 +51,11 @@ class Proposal:
         return max(change.cost for change in self.changes)
 
     @property
+    def helps(self) -> bool:
+        """True if it saves at least a hundredth of what the step takes."""
+        return 100 * self.saved >= self.need.typical + self.saved
+
+    @property
     def instructions(self) -> list[str]:
         """Each change as an instruction."""
         return [change.words_for(self.plan) for change in self.changes]
@@ -177,7 +182,8 @@ def _fitting(
             continue
         if proposal := propose(changes, changed):
             for one in (proposal, *_lesser(proposal, propose)):
-                insort(tried, one, key=_order)
+                if one.helps:
+                    insort(tried, one, key=_order)
             found = known + tried
         yield found
     return found

@@ -110,3 +110,9 @@ def test_an_address_with_a_preset_leads_back_to_its_plan(preset: Preset, card: s
     found = chosen(architecture, plan, params)
     assert (found["preset"], found["batch_size"]) == (preset.value, "2")
     assert read_state(found)[1] == plan
+
+
+def test_an_address_names_the_preset_of_what_its_plan_trains() -> None:
+    params = {"model": "Qwen/Qwen3-4B", "preset": "qlora", "quantization": "none"}
+    architecture, plan, _ = read_state(params)
+    assert chosen(architecture, plan, params) == {"model": "Qwen/Qwen3-4B", "preset": "lora"}

@@ -6,6 +6,7 @@
 
 const NO_FIGURE = "–";
 const NO_VERDICT = "No figures for these choices yet.";
+const COMPUTING = "Computing \u2026";
 const NOTHING = "Nothing can be counted for these choices.";
 // What a visitor who begins with choices that are refused would wait for in vain.
 const WAITING = "#advice-note, .curve__note, #calculator-frontier [role=status]";
@@ -57,9 +58,26 @@ export function showAllocator(figures) {
   }
 }
 
-/** Dim figures that are not those of the form's present state. */
-export function showStale() {
+/**
+ * Dim figures that are not those of the form's present state: no verdict stands above them.
+ *
+ * @param {string} words
+ * @param {string} sum
+ */
+function showStale(words, sum = "") {
   find("#calculator-answer").dataset.stale = "";
+  const texts = { "verdict.words": words, "verdict.sum": sum, "verdict.text": `${words} ${sum}`.trim() };
+  for (const [path, text] of Object.entries(texts)) {
+    for (const element of document.querySelectorAll(`[data-text='${path}']`)) element.textContent = text;
+  }
+}
+
+/** @param {string} subject What the figures will be for. */
+export const showComputing = (subject) => showStale(COMPUTING, subject);
+
+/** Say that no figures will come, because Python is gone. */
+export function showStopped() {
+  if ("stale" in find("#calculator-answer").dataset) showStale(NO_VERDICT);
 }
 
 /** Show that no figures are known: those that are in the page belong to other choices. */
@@ -84,7 +102,7 @@ export function showNone() {
  * @param {string} reason
  */
 export function showRefused(reason) {
-  showStale();
+  showStale(NO_VERDICT);
   const place = find("#calculator-refused");
   const none = "none" in find("#calculator-answer").dataset;
   place.textContent = none ? `There are no figures for these choices. ${reason}` : `These figures are not for your choices. ${reason}`;

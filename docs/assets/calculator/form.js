@@ -120,6 +120,19 @@ export const modelsOwn = (form) =>
   );
 
 /**
+ * The model, the kind of training and the card that are chosen, in words.
+ *
+ * @param {HTMLFormElement} form
+ */
+export function subjectOf(form) {
+  const [config, model, memory] = ["config", "model", "gpu_memory"].map((name) => valueOf(controlsOf(form, name)[0]));
+  const [card] = /** @type {HTMLSelectElement} */ (form.elements.namedItem("gpu")).selectedOptions;
+  const preset = form.querySelector("[name='preset']:checked + span");
+  const kind = preset ? ` (${preset.textContent})` : "";
+  return `${config ? "config.json" : model}${kind} on ${card?.value ? card.text : `${memory} GiB`}`;
+}
+
+/**
  * Show what an address asks for, before Python has judged it.
  *
  * @param {HTMLFormElement} form
@@ -283,11 +296,34 @@ function placeOf(stops, number) {
  */
 export function showLargest(form, largest) {
   for (const control of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("[data-stops]"))) {
-    const most = largest[control.name];
-    const stops = stopsOf(control);
-    const frame = /** @type {HTMLElement} */ (control.parentElement);
-    const isShown = most !== undefined && most < stops[stops.length - 1];
-    frame.toggleAttribute("data-largest", isShown);
-    if (isShown) frame.style.setProperty("--largest", String(placeOf(stops, most) / (stops.length - 1)));
+    mark(control, "largest", largest[control.name]);
   }
+}
+
+/**
+ * Mark the model's longest sequence on its slider, and name it below.
+ *
+ * @param {HTMLFormElement} form
+ * @param {number} longest 0 where the model has no limit.
+ */
+export function showLongest(form, longest) {
+  const field = /** @type {HTMLElement} */ (form.querySelector("[data-field='sequence_length']"));
+  mark(/** @type {HTMLInputElement} */ (field.querySelector("[data-stops]")), "longest", longest || undefined);
+  const words = longest ? `This model takes up to ${grouped(longest, 3)}.` : "";
+  /** @type {HTMLElement} */ (field.querySelector("[data-reason]")).textContent = words;
+}
+
+/**
+ * Put a mark on a slider, unless the number is unknown or beyond it.
+ *
+ * @param {HTMLInputElement} control
+ * @param {"largest" | "longest"} name
+ * @param {number | undefined} number
+ */
+function mark(control, name, number) {
+  const stops = stopsOf(control);
+  const frame = /** @type {HTMLElement} */ (control.parentElement);
+  const isShown = number !== undefined && number < stops[stops.length - 1];
+  frame.toggleAttribute(`data-${name}`, isShown);
+  if (isShown) frame.style.setProperty(`--${name}`, String(placeOf(stops, number) / (stops.length - 1)));
 }

@@ -6,10 +6,10 @@
  */
 
 import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "../calculator/advice.js";
-import { showAllocator, showAnswer, showBusy, showNone, showRefused, showStale } from "../calculator/answer.js";
+import { showAllocator, showAnswer, showBusy, showComputing, showNone, showRefused, showStopped } from "../calculator/answer.js";
 import { mountChooser } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
-import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest } from "../calculator/form.js";
+import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest, showLongest, subjectOf } from "../calculator/form.js";
 import { mountCurve } from "../calculator/curve.js";
 import "../calculator/copy.js";
 import { mountFrontier } from "../calculator/frontier.js";
@@ -99,7 +99,7 @@ function mount(form) {
     // The figures come first.
     for (const method of ["allocate", "advise", "curve", "frontier", "code", "explain"]) drop(method);
     clearTimeout(late);
-    if (isReady()) late = setTimeout(showStale, AT_ONCE_MS);
+    if (isReady()) late = setTimeout(() => showComputing(subjectOf(form)), AT_ONCE_MS);
     else void showFirst(asked);
     ask("answer", state, (answer) => {
       if (!form.isConnected) return;
@@ -186,7 +186,7 @@ function mount(form) {
    */
   async function showFirst(asked) {
     const { model, ...others } = state;
-    if (asked > 1 || !isOpening) showStale();
+    if (asked > 1 || !isOpening) showComputing(subjectOf(form));
     if (!model || model.includes("/") || Object.keys(others).length) return;
     const first = await firstFigures(model);
     if (!first || asked !== edits || isReady() || !form.isConnected) return;
@@ -205,6 +205,7 @@ function mount(form) {
     const { config = "" } = state;
     state = { ...read(value.query), ...(config && { config }) };
     showAvailable(form, value.available);
+    showLongest(form, value.longest);
     fillForm(form, value);
     const query = value.query && value.query !== opening ? `?${value.query}` : location.pathname;
     if (packed.text !== config) {
@@ -330,6 +331,7 @@ function mount(form) {
 
   showPythonStatus(form, status, READY, (isBroken) => {
     for (const set of form.querySelectorAll("fieldset")) set.disabled = isBroken;
+    if (isBroken) showStopped();
   });
   addEventListener("hashchange", () => {
     if (form.isConnected && hasConfig(location.hash) && location.hash !== packed.fragment) void restore();
