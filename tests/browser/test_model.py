@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from calculator.catalog import groups
+from templates.pages.calculator.context import newest_first
 from tests.browser.visits import Visitor, choose_model, open_calculator, python_answers, settled
 
 pytestmark = pytest.mark.browser
@@ -43,7 +43,7 @@ def test_the_list_has_every_model_under_its_group(visit: Visitor) -> None:
         "group.querySelector('.chooser__group').textContent,"
         "[...group.querySelectorAll('[role=option]')].map((option) => option.dataset.value)])"
     )
-    expected = [[group, [m.name for m in models]] for group, models in groups().items()]
+    expected = [[group, [m.name for m in models]] for group, models in newest_first().items()]
     assert found == expected
 
 

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from templates.pages.models_on_gpus.context import SHOWN
 from tests.browser.visits import Visitor
 
 pytestmark = pytest.mark.browser
@@ -48,6 +49,22 @@ def test_on_a_phone_a_list_sorts(visit: Visitor) -> None:
     assert column(page, 1) == sorted(column(page, 1), reverse=True)
     width = page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390
+
+
+def test_a_card_is_asked_what_it_trains(visit: Visitor) -> None:
+    page = visit().open(PAGE + "?card=t4")
+    expect(page.get_by_label("What can my card train?")).to_have_value("t4")
+    shown = page.locator(f"{FULL} thead th:visible")
+    expect(shown).to_have_count(5)  # model, parameters, tokens, peak, and the card
+    expect(shown.last).to_contain_text("T4")
+    place = 4 + SHOWN.index("t4")
+    ranks = column(page, place)
+    assert ranks == sorted(ranks)
+    first = page.locator(f"{FULL} tbody tr").first
+    expect(first.get_by_role("rowheader")).to_contain_text("Gemma 3")  # the newest that fits
+    page.get_by_label("What can my card train?").select_option("")
+    expect(shown).to_have_count(4 + len(SHOWN))
+    assert column(page, 0) == sorted(column(page, 0))
 
 
 @pytest.mark.parametrize("script", [True, False])

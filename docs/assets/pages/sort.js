@@ -1,7 +1,8 @@
 // @ts-check
 /*
  * Tables that can be sorted by their columns: each has a button in each heading, and above it a list
- * for narrow screens, where rows are blocks without headings; here they begin to work.
+ * for narrow screens, where rows are blocks without headings; here they begin to work. A list of
+ * cards, of which the last columns are, leaves the column of one.
  * What sorts is a cell's `data-value`.
  */
 
@@ -13,6 +14,7 @@ function mount(table) {
   const sorter = table.closest("[data-sorted]")?.querySelector(".sorter");
   const list = sorter?.querySelector("select");
   const turn = sorter?.querySelector("button");
+  const mine = table.closest(".switched")?.querySelector("select");
   let by = 0;
   let isRising = true;
 
@@ -33,6 +35,17 @@ function mount(table) {
     if (list) list.value = String(column);
   }
 
+  function showMine() {
+    if (!mine) return;
+    const first = headings.length - mine.options.length + 1;
+    const own = first + mine.selectedIndex - 1;
+    for (const row of table.rows) {
+      for (const cell of [...row.cells].slice(first)) cell.hidden = own >= first && cell.cellIndex !== own;
+    }
+    sort(0, true); // models that are alike on the card stay in this order
+    if (own >= first) sort(own, true);
+  }
+
   for (const [column, heading] of headings.entries()) {
     const button = heading.querySelector("button");
     if (!button) continue;
@@ -43,6 +56,12 @@ function mount(table) {
   turn?.addEventListener("click", () => sort(by, !isRising));
   if (list) list.disabled = false;
   if (turn) turn.disabled = false;
+  if (!mine) return;
+  mine.disabled = false;
+  mine.addEventListener("input", showMine);
+  const asked = new URLSearchParams(location.search).get("card");
+  if (asked && [...mine.options].some((option) => option.value === asked)) mine.value = asked;
+  if (mine.value) showMine();
 }
 
 /**

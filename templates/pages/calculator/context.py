@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calculator import protocol
+from calculator.architecture import Architecture
 from calculator.cards import grouped
 from calculator.catalog import MODELS, groups
 from calculator.catalog.models import GROUPS as PAPERS
@@ -95,6 +96,19 @@ def stops(low: int, high: int) -> tuple[int, ...]:
         is_power = not last & (last - 1)
         found.append(last * 3 // 2 if is_power and last > 1 else 2 ** last.bit_length())
     return tuple(found)
+
+
+# Groups with models of the last years, the newest first; the list of models begins with them.
+NEWEST: Final = (
+    *("Qwen", "gpt-oss", "Gemma", "SmolLM", "GLM", "OLMo", "Phi", "Llama", "DeepSeek"),
+    *("Mistral", "Granite", "ModernBERT"),
+)
+
+
+def newest_first() -> dict[str, list[Architecture]]:
+    """The models by group: those of today, and then the others, the paper's six families first."""
+    found = groups()
+    return {title: found[title] for title in dict.fromkeys((*NEWEST, *found))}
 
 
 # What the page opens with; an address with choices of its own never means this.
@@ -232,7 +246,7 @@ def context() -> dict[str, object]:
         "groups": GROUPS,
         "elsewhere": names_elsewhere,
         "sliders": SLIDERS,
-        "model_groups": groups(),
+        "model_groups": newest_first(),
         "longest_config": LONGEST_TEXT,
         "cards": grouped(),
         "models": ask("models"),

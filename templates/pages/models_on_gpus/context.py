@@ -22,32 +22,32 @@ from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
 
-# popular models besides those in `MODELS`
+# popular models besides those in `MODELS`, the newest first
 CHECKPOINTS = (
-    "FacebookAI/roberta-base",
-    "answerdotai/ModernBERT-base",
-    "HuggingFaceTB/SmolLM2-135M",
-    "HuggingFaceTB/SmolLM2-1.7B",
-    "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
-    "meta-llama/Llama-3.2-1B",
-    "meta-llama/Llama-3.2-3B",
-    "meta-llama/Llama-3.1-8B",
-    "meta-llama/Llama-3.1-70B",
+    "google/gemma-3-270m",
     "Qwen/Qwen3-0.6B",
     "Qwen/Qwen3-1.7B",
     "Qwen/Qwen3-4B",
     "Qwen/Qwen3-8B",
     "Qwen/Qwen3-14B",
-    "google/gemma-3-270m",
+    "allenai/OLMo-2-0425-1B",
     "google/gemma-3-1b-pt",
     "google/gemma-3-4b-pt",
-    "mistralai/Mistral-7B-v0.1",
-    "microsoft/phi-2",
     "microsoft/Phi-4-mini-instruct",
-    "allenai/OLMo-2-0425-1B",
+    "answerdotai/ModernBERT-base",
+    "HuggingFaceTB/SmolLM2-135M",
+    "HuggingFaceTB/SmolLM2-1.7B",
+    "meta-llama/Llama-3.2-1B",
+    "meta-llama/Llama-3.2-3B",
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "microsoft/phi-2",
+    "mistralai/Mistral-7B-v0.1",
     "EleutherAI/pythia-410m",
-    "EleutherAI/gpt-neox-20b",
     "facebook/opt-1.3b",
+    "EleutherAI/gpt-neox-20b",
+    "FacebookAI/roberta-base",
 )
 SHOWN = ("rtx-3070", "rtx-3060", "t4", "rtx-4090", "v100-32", "l40s", "a100-80", "h200")
 NOTHING = "–"
@@ -108,14 +108,14 @@ def rows(training: Training) -> tuple[Row, ...]:
     gpus = [GPUS[name] for name in SHOWN]
     return tuple(
         _row(architecture, training.plan, gpus)
-        for architecture in map(find_model, (*MODELS, *CHECKPOINTS))
+        for architecture in map(find_model, (*CHECKPOINTS, *MODELS))
         if can_train(architecture, training)
     )
 
 
 def without(training: Training) -> Iterator[str]:
     """Titles of the models that cannot be trained so."""
-    for architecture in map(find_model, (*MODELS, *CHECKPOINTS)):
+    for architecture in map(find_model, (*CHECKPOINTS, *MODELS)):
         if not can_train(architecture, training):
             yield architecture.title
 
