@@ -31,7 +31,7 @@ class Preset(Choice):
     QLORA = "qlora"
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """Its name for people."""
         return {"full": "Full", "lora": "LoRA", "qlora": "QLoRA"}[self]
 

@@ -23,6 +23,7 @@ FILL_IN = """(state) => {
     say(control);
   };
   form.reset();
+  form.querySelector(".family[data-model='gpt2-l']").click(); // a state without a preset
   form.querySelector(`#model-list [data-value="${state.model}"]`).click();
   if ("gpu_memory" in state) set("gpu", "");
   for (const [name, value] of Object.entries(state)) if (name !== "model") set(name, value);

@@ -4,6 +4,7 @@ import pytest
 
 from calculator.cards import CARDS, COMMON, find_card, grouped
 from calculator.cards.card import AMD, APPLE, NVIDIA
+from calculator.cards.services import too_much_ram
 from calculator.errors import InputError
 from calculator.planner.need import Need, describe_need
 from calculator.units import GiB, MiB
@@ -171,3 +172,13 @@ def test_an_unknown_card_gets_the_nearest_names_and_the_way_out(text: str, words
     assert caught.value.field == "gpu"
     assert words in caught.value.rule
     assert len(str(caught.value)) < 400
+
+
+def test_a_service_that_lends_a_card_and_has_less_ram_is_named() -> None:
+    # RAM of the services' machines: see the sources in `services`
+    assert too_much_ram(CARDS["t4"], 10 * GiB) == ""
+    assert too_much_ram(CARDS["t4"], 20 * GiB) == "Free Colab has 12.7 GiB."
+    both = "Free Colab has 12.7 GiB and Kaggle has 29.0 GiB."
+    assert too_much_ram(CARDS["t4"], 30 * GiB) == both
+    assert too_much_ram(CARDS["p100"], 30 * GiB) == "Free Kaggle has 29.0 GiB."
+    assert too_much_ram(CARDS["l4"], 90 * GiB) == ""  # lent for money, with more RAM
