@@ -61,7 +61,7 @@ def test_a_card_is_asked_what_it_trains(visit: Visitor) -> None:
     ranks = column(page, place)
     assert ranks == sorted(ranks)
     first = page.locator(f"{FULL} tbody tr").first
-    expect(first.get_by_role("rowheader")).to_contain_text("Gemma 3")  # the newest that fits
+    expect(first.get_by_role("rowheader")).to_contain_text("gemma-3-270m")  # the newest that fits
     page.get_by_label("What can my card train?").select_option("")
     expect(shown).to_have_count(4 + len(SHOWN))
     assert column(page, 0) == sorted(column(page, 0))
