@@ -129,7 +129,7 @@ export function subjectOf(form) {
   const [card] = /** @type {HTMLSelectElement} */ (form.elements.namedItem("gpu")).selectedOptions;
   const preset = form.querySelector("[name='preset']:checked + span");
   const kind = preset ? ` (${preset.textContent})` : "";
-  return `${config ? "config.json" : model}${kind} on ${card?.value ? card.text : `${memory} GiB`}`;
+  return `${config ? "config.json" : model}${kind} on ${card?.value ? card.text.replace(/ \(.*/, "") : `${memory} GiB`}`;
 }
 
 /**

@@ -42,6 +42,7 @@ function mount(form) {
   const givesConfig = hasConfig(location.hash);
   const isOpening = !givesConfig && Object.keys(state).length === 0;
   if (isOpening) state = read(opening);
+  else if (!givesConfig) state = { model: form.dataset.unnamed ?? "", ...state };
   // The fragment that holds the state's config.json, as it was packed last.
   let packed = { text: "", fragment: "" };
   const unshared = /** @type {HTMLElement} */ (form.querySelector("#config-unshared"));

@@ -14,6 +14,7 @@ from calculator.catalog.models import GROUPS as PAPERS
 from calculator.configuration import LONGEST_TEXT
 from calculator.groups import names_elsewhere
 from calculator.options import Option
+from calculator.page.states import DEFAULT_MODEL
 from calculator.plan import Plan
 from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
@@ -233,6 +234,7 @@ def context() -> dict[str, object]:
         "first_program": ask("code", **OPENING)["program"],
         "presets": list(Preset),
         "preset": OPENING["preset"],
+        "unnamed": DEFAULT_MODEL,
         "preset_fields": FIELDS,
         "families": [(title, *(set(names) & set(FAMILIES))) for title, names in PAPERS.items()],
         "shown_ways": SHOWN_WAYS,
