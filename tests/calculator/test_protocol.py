@@ -250,7 +250,7 @@ def test_a_pinned_state_that_cannot_be_is_named(pin: str) -> None:
 def test_a_card_can_be_given_by_its_memory() -> None:
     value = answer({"gpu_memory": "12.5", "gpu": "t4"})
     assert value["gpu"]["memory"] == 12.5 * GiB
-    assert dict(parse_qsl(value["query"])) == {"gpu_memory": "12.5"}
+    assert dict(parse_qsl(value["query"])) == {"model": DEFAULT_MODEL, "gpu_memory": "12.5"}
 
 
 GIVEN = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 6, "vocab_size": 1009}

@@ -215,7 +215,7 @@ def test_the_page_gets_rows_findings_and_a_way_to_the_messages_gpu() -> None:
     assert rows["Reserved and unused"] == "9.35 GiB"
     first = value["findings"][0]
     assert first["cause"] == "another GPU"
-    assert first["query"] == "gpu_memory=31.47"
+    assert first["query"] == "model=gpt2-l&gpu_memory=31.47"
     assert all(one["query"] is None for one in value["findings"][1:])
 
 
