@@ -48,7 +48,8 @@ class SideBySide(LoadScopeScheduling):
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
-        self.timed: dict[str, float] = config.cache.get(SECONDS, {}) if config.cache else {}
+        cache = getattr(config, "cache", None)  # none with `-p no:cacheprovider`
+        self.timed: dict[str, float] = cache.get(SECONDS, {}) if cache else {}
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
@@ -78,5 +79,5 @@ class Stopwatch:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Keep the seconds beside those of units that did not run."""
-        if cache := session.config.cache:
+        if cache := getattr(session.config, "cache", None):
             cache.set(SECONDS, cache.get(SECONDS, {}) | self.seconds)
