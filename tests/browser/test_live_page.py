@@ -291,7 +291,7 @@ def test_a_checkpoints_sum_is_copied_whole(visit: Visitor) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == last["sha256"]
     page.get_by_role("button", name=f"Show all {len(RUN.checkpoints)} checkpoints").click()
     expect(page.locator(".checkpoints__table tbody tr")).to_have_count(len(RUN.checkpoints))
-    page.get_by_role("button", name=f"Pictures of step {first['step']}", exact=True).click()
+    page.get_by_role("button", name=f"Samples of step {first['step']}", exact=True).click()
     expect(page.locator("[data-live=pictures-when]")).to_contain_text(f"Step {first['step']}")
 
 

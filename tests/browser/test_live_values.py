@@ -107,3 +107,21 @@ def test_a_caption_cannot_leave_its_place_in_the_command(
     command = page.locator("[data-live=use-command]")
     expect(command).to_contain_text("'a \"$(rm -rf ~)\" it'\\''s'")
     assert not any("x.png" in url for url in visitor.requests)
+
+
+def test_texts_of_a_language_model_are_shown_as_texts(
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun]
+) -> None:
+    server, run = stage
+    texts = ["the old cat sees a dog .", f"the old cat {MARKUP}"]
+    drawn = {"step": 1, "time": "2026-11-21T18:31:31.420Z", "texts": [texts]}
+    samples = {"prompts": ["the old cat"], "checkpoints": [drawn, drawn | {"images": [[]]}]}
+    (run.path / "samples.json").write_text(json.dumps(samples))
+    visitor = visit(server.address)
+    page = visitor.open("live/")
+    section = page.locator("[data-live=pictures]")
+    expect(section.get_by_role("heading")).to_have_text("Texts during the run")
+    expect(section.locator("figure p")).to_have_text(texts)
+    assert section.locator("img").count() == 0
+    expect(page.locator("[data-live=problems]")).to_contain_text("1 entry of samples.json")
+    assert visitor.errors == []

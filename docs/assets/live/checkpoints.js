@@ -68,7 +68,7 @@ export class Checkpoints {
     button.addEventListener("click", () => copy(button, sha256));
     const actions = make("td");
     if (pictured) {
-      const see = make("button", { type: "button", class: "button button--small", "aria-label": `Pictures of step ${step}` }, "Pictures");
+      const see = make("button", { type: "button", class: "button button--small", "aria-label": `Samples of step ${step}` }, "Samples");
       see.addEventListener("click", () => this.onPictures(step));
       actions.append(see);
     }

@@ -32,7 +32,7 @@
  * @property {number | null} [bytes_received]
  */
 /** @typedef {{step: number, loss: number | null, time: string, address: string | null, sha256: string, drawing?: unknown, drawing_sha256?: unknown, drawing_bytes?: unknown}} Checkpoint drawing: see drawing.js */
-/** @typedef {{prompts: string[], checkpoints: {step: number, time: string, images: string[][]}[]}} Samples */
+/** @typedef {{prompts: string[], checkpoints: {step: number, time: string, images: string[][], texts: string[][]}[]}} Samples One of the two lists is empty. */
 /** @typedef {{since: number, reason: string, next: number}} Outage The time since which nothing could be read, and the time of the next try. */
 
 /**

@@ -48,7 +48,7 @@ export class RunFiles {
     data.peers = this.#keep("peers.json", documents["peers.json"].value, valid.isPeer);
     data.checkpoints = this.#keep("checkpoints.json", documents["checkpoints.json"].value, valid.isCheckpoint);
     const samples = /** @type {any} */ (documents["samples.json"].value);
-    if (samples) data.samples = { prompts: samples.prompts.map(String), checkpoints: this.#keep("samples.json", samples.checkpoints, valid.isDrawn) };
+    if (samples) data.samples = { prompts: samples.prompts.map(String), checkpoints: this.#keep("samples.json", samples.checkpoints, valid.isDrawn).map(withBoth) };
     data.broken = Object.entries(documents).filter(([, file]) => file.broken).map(([name]) => name);
   }
 
@@ -66,3 +66,6 @@ export class RunFiles {
     return kept;
   }
 }
+
+/** @param {any} drawn A checkpoint of samples.json, which has one of the two lists. */
+const withBoth = ({ step, time, images, texts }) => ({ step, time, images: images ?? [], texts: texts ?? [] });

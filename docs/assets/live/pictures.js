@@ -1,7 +1,7 @@
 // @ts-check
 /*
- * The fixed captions as the model draws them, checkpoint after checkpoint. Each picture is a file,
- * and all are below the first screens: they are fetched when the visitor comes near.
+ * The fixed prompts as the model draws or continues them, checkpoint after checkpoint. Each picture is
+ * a file, and all are below the first screens: they are fetched when the visitor comes near.
  */
 
 import { make, write } from "./markup.js";
@@ -12,6 +12,14 @@ import { count, decimal, momentInWords } from "./words.js";
 /** @typedef {{step: number, loss: number | null}} Rung */
 
 const NEAR = "500px"; // below or above the screen
+export const PICTURES = {
+  heading: "Pictures during the run",
+  lead: "At each checkpoint, the model draws the same captions from the same random numbers.",
+};
+const TEXTS = {
+  heading: "Texts during the run",
+  lead: "At each checkpoint, the model continues the same beginnings with the same random numbers.",
+};
 
 export class Pictures {
   /** @type {Samples} */
@@ -29,6 +37,8 @@ export class Pictures {
     const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (root.querySelector(selector));
     this.section = find("[data-live=pictures]");
     this.slider = /** @type {HTMLInputElement} */ (find("#live-checkpoint"));
+    this.heading = find("#pictures-heading");
+    this.lead = find("[data-live=pictures-lead]");
     this.when = find("[data-live=pictures-when]");
     this.grid = find("[data-live=pictures-grid]");
     this.sight = new IntersectionObserver(([entry]) => entry.isIntersecting && this.#approach(), { rootMargin: NEAR });
@@ -112,29 +122,36 @@ export class Pictures {
    * @param {string[]} prompts
    * @param {Samples["checkpoints"][number]} checkpoint
    */
-  #drawRows(prompts, { step, images }) {
+  #drawRows(prompts, { step, images, texts }) {
+    const { heading, lead } = texts.length ? TEXTS : PICTURES;
+    write(this.heading, heading);
+    write(this.lead, lead);
+    const number = Math.max(images.length, texts.length);
     const rows = [.../** @type {NodeListOf<HTMLElement>} */ (this.grid.querySelectorAll(".through__row"))];
-    while (rows.length > images.length) rows.pop()?.remove();
-    while (rows.length < images.length) {
+    while (rows.length > number) rows.pop()?.remove();
+    while (rows.length < number) {
       const row = make("figure", { class: "through__row" }, make("figcaption"), make("div"));
       rows.push(row);
       this.grid.append(row);
     }
-    rows.forEach((row, number) => this.#drawRow(row, prompts[number] ?? "", step, images[number]));
+    rows.forEach((row, at) => {
+      write(row.querySelector("figcaption"), prompts[at] ?? "");
+      const place = /** @type {HTMLElement} */ (row.querySelector("div"));
+      if (texts.length) place.replaceChildren(...texts[at].map((text) => make("p", {}, text)));
+      else this.#drawRow(place, prompts[at] ?? "", step, images[at]);
+    });
   }
 
   /**
    * Images are kept where their number allows it, so that nothing jumps while the slider moves.
    *
-   * @param {HTMLElement} row
+   * @param {HTMLElement} place
    * @param {string} prompt
    * @param {number} step
    * @param {string[]} paths
    */
-  #drawRow(row, prompt, step, paths) {
-    write(row.querySelector("figcaption"), prompt);
-    const place = /** @type {HTMLElement} */ (row.querySelector("div"));
-    place.querySelector("noscript")?.remove();
+  #drawRow(place, prompt, step, paths) {
+    for (const other of place.querySelectorAll("noscript, p")) other.remove();
     while (place.children.length > paths.length) place.lastElementChild?.remove();
     while (place.children.length < paths.length) place.append(make("img", { width: "64", height: "64" }));
     paths.forEach((path, index) => {

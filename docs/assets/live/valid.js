@@ -70,10 +70,13 @@ export const isCheckpoint = (one) =>
   isObject(one) && Number.isInteger(one.step) && (isAbsent(one.loss) || Number.isFinite(one.loss)) && isTime(one.time) &&
   (isAbsent(one.address) || isText(one.address)) && isText(one.sha256) && SUM.test(one.sha256);
 
-/** @param {any} one A checkpoint of samples.json: a list of pictures for each caption. */
+/** @param {any} one A checkpoint of samples.json: for each prompt a list of pictures, or of texts. */
 export const isDrawn = (one) =>
-  isObject(one) && Number.isInteger(one.step) && isTime(one.time) && Array.isArray(one.images) &&
-  one.images.every((/** @type {any} */ row) => Array.isArray(row) && row.every(isText));
+  isObject(one) && Number.isInteger(one.step) && isTime(one.time) &&
+  (isAbsent(one.texts) ? isRows(one.images) : isAbsent(one.images) && isRows(one.texts));
+
+/** @param {any} rows */
+const isRows = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.every(isText));
 
 /** @param {any} entry A run of runs.json. */
 export const isEntry = (entry) => isObject(entry) && [entry.name, entry.title].every(isText) && (isAbsent(entry.note) || isText(entry.note));

@@ -4,7 +4,7 @@
 import { rowOf as checkpointRow, useOf } from "../../../docs/assets/live/checkpoints.js";
 import { about, countedBy, done, joinHeading, keyFigures, lengthInWords } from "../../../docs/assets/live/figures.js";
 import { hasTraffic, ranked, rowOf } from "../../../docs/assets/live/people.js";
-import { drawingInWords, placeInWords, whenInWords } from "../../../docs/assets/live/pictures.js";
+import { PICTURES, drawingInWords, placeInWords, whenInWords } from "../../../docs/assets/live/pictures.js";
 import { describe } from "../../../docs/assets/live/status.js";
 import { addressOf, answer, readRun } from "../../pieces/run_files.mjs";
 
@@ -33,6 +33,8 @@ answer({
     sha256: checkpoint.sha256,
     file: checkpoint.address ? "kept" : "not kept",
   })),
+  pictures_heading: PICTURES.heading,
+  pictures_lead: PICTURES.lead,
   ...pictures(),
   use_words: use.words,
   use_command: use.command,
