@@ -51,6 +51,8 @@ def main(argv: list[str] | None = None) -> int:
             return _rehearse(options)
         if options.command == "doctor":
             return _doctor(options)
+        if options.command == "host":
+            return _host(options)
         return _join_or_monitor(options, arguments)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -107,26 +109,20 @@ def make_parser() -> argparse.ArgumentParser:
     join.add_argument("--micro-batch", type=int, help="sequences at once; default: as many as fit")
     join.add_argument("--no-delay", action="store_true", help="wait for each update")
     join.add_argument("--no-doctor", action="store_true", help="do not check this machine first")
+    host = commands.add_parser("host", help="organize a run: monitor, authority and live page")
+    host.add_argument("--page-port", type=int, default=0, help="of the live page; 0 for any")
     monitor = commands.add_parser("monitor", help="keep a run's records and its live data")
-    monitor.add_argument("run", metavar="RUN", help="the run file, or its address")
-    monitor.add_argument("--live", type=Path, help="folder of the live data; default: in --folder")
-    monitor.add_argument("--minutes", type=float, help="end the run this long after its first step")
-    monitor.add_argument("--sequences", type=int, help="end the run after this many sequences")
     monitor.add_argument(
         "--authority-folder",
         type=Path,
         help="of the run's authority, if it is on this machine, so that you need no token",
     )
-    monitor.add_argument(
-        "--average",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="average for volunteers behind routers; auto: if too few others can",
-    )
+    for organizing in (host, monitor):
+        _add_organizing(organizing)
     helping = commands.add_parser("help", help="average for volunteers behind routers")
     helping.add_argument("run", metavar="RUN", help="the run file, or its address")
     helping.add_argument("--name", default="helper", help="your name in the run")
-    for parser_of_peer in (join, monitor, helping):
+    for parser_of_peer in (join, host, monitor, helping):
         _add_place(parser_of_peer)
         parser_of_peer.add_argument(
             "--threads", type=int, help="CPU threads; default: as many as cores"
@@ -137,6 +133,19 @@ def make_parser() -> argparse.ArgumentParser:
     for name, (_, words) in MODULES.items():
         commands.add_parser(name, help=words)
     return parser
+
+
+def _add_organizing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="the run file, or its address")
+    parser.add_argument("--live", type=Path, help="folder of the live data; default: in --folder")
+    parser.add_argument("--minutes", type=float, help="end the run this long after its first step")
+    parser.add_argument("--sequences", type=int, help="end the run after this many sequences")
+    parser.add_argument(
+        "--average",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="average for volunteers behind routers; auto: if too few others can",
+    )
 
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
@@ -196,6 +205,26 @@ def _doctor(options: argparse.Namespace) -> int:
         with contextlib.suppress(AccessRefusedError):  # then it is among the findings
             trust.agree(run.authority, options.trust_authority)
     return command.run(run, options.folder or default_folder(run, "join"), options)
+
+
+def _host(options: argparse.Namespace) -> int:
+    from training.monitor.hosting import HostOptions, host
+
+    run = load(options.run)
+    folder = options.folder or default_folder(run, "host")
+    further = ["--host", options.host, "--port", str(options.port), "--average", options.average]
+    if options.announce:
+        further += ["--announce", *options.announce]
+    for flag in ("behind_firewall", "verbose"):
+        further += [f"--{flag.replace('_', '-')}"] if getattr(options, flag) else []
+    for name in ("minutes", "sequences", "threads"):
+        value = getattr(options, name)
+        further += [f"--{name}", str(value)] if value is not None else []
+    live = options.live or folder / "live" / run.name
+    chosen = HostOptions(options.run, folder.resolve(), live, further, options.page_port)
+    stop = threading.Event()
+    supervisor.stop_on_signals(stop)
+    return host(run, chosen, stop)
 
 
 def _examine(options: argparse.Namespace, folder: Path) -> list[str]:

@@ -26,10 +26,12 @@ from calculator.errors import InputError
 from training.authority.rehearsed import ORGANISATION, RehearsedAuthority
 from training.data import streaming
 from training.model.language import continue_texts
+from training.monitor.hosting import describe
+from training.monitor.live_page import LivePage
 from training.pictures import generate
-from training.run import atomic, status, supervisor
+from training.run import atomic, recipes, status, supervisor
 from training.run.live import LiveFolder
-from training.run.recipes import MADE_HERE, LanguageSettings, describe, find_recipe
+from training.run.recipes import MADE_HERE, LanguageSettings, find_recipe
 from training.run.runfile import RunFile
 from training.run.status import Percentages
 from training.run.supervisor import COMMAND, Worker
@@ -40,6 +42,7 @@ SECONDS_A_STEP = 2.4  # of three volunteers on two cores that have nothing else 
 CLOSING_SECONDS = 2.0  # of a round with local steps, beside these, on a busy machine
 MIN_STEPS = 10
 START_SECONDS = 240.0  # for a busy machine; includes one retry of a start that hangs
+NEWS_SECONDS = 20.0  # between two lines on how far the run is
 GIVE_UP_SECONDS = 180.0  # grace period for the monitor to end the run
 CANDIDATES = 128  # pictures drawn of each caption at the end, as the original run did
 DEATH, LATE_JOIN = 1 / 3, 1 / 2  # of the training
@@ -104,7 +107,8 @@ class Rehearsal:
     stop: threading.Event
     volunteers: dict[str, Worker] = field(default_factory=dict)
     data: str = ""
-    lines_shown: int = 0
+    page: LivePage | None = None
+    shown_at: float = 0.0
     first_line_at: float | None = None
     _accounts: dict[str, dict[str, str]] = field(default_factory=dict)  # kept over a return
 
@@ -133,7 +137,7 @@ class Rehearsal:
 
     def run(self) -> None:
         """Start everybody and look on until the monitor ends the run."""
-        recipe, changes = describe(self.options.recipe)
+        recipe, changes = recipes.describe(self.options.recipe)
         run = RunFile(
             name="rehearsal",
             recipe=recipe,
@@ -156,6 +160,9 @@ class Rehearsal:
         atomic.write_bytes(self.run_file, run.to_toml().encode())
         for name in self.planned[: self.options.peers]:
             self._start(name)
+        self.page = LivePage("rehearsal", run.title, self.live.path)
+        print(self.page.describe())
+        print(f"logs:      {self.folder / 'logs'}")
         self._invite()
         self._look_on()
 
@@ -164,6 +171,8 @@ class Rehearsal:
         workers = [*self.volunteers.values(), self.monitor]
         with ThreadPoolExecutor(max_workers=len(workers)) as pool:
             list(pool.map(Worker.stop, workers))
+        if self.page is not None:
+            self.page.close()
         self.authority.stop()
 
     def conclude(self) -> int:
@@ -214,7 +223,7 @@ class Rehearsal:
     def _look_on(self) -> None:
         deadline: float | None = None
         while not self.stop.wait(1.0) and self.monitor.exit_code is None:
-            self._show_new_lines()
+            self._show_progress()
             self._revive()
             if self.first_line_at is None:
                 continue
@@ -225,7 +234,7 @@ class Rehearsal:
             if time.monotonic() > deadline:
                 print("the monitor did not end the run in time", flush=True)
                 return
-        self._show_new_lines()
+        self._show_progress()
 
     def _share_done(self, seconds: float) -> float:
         """Fraction of the training that is over, that many seconds after the first step.
@@ -277,18 +286,15 @@ class Rehearsal:
                 raise InputError("rehearsal", who, f"must start; see {worker.log}")
         return status.read(worker.folder)
 
-    def _show_new_lines(self) -> None:
+    def _show_progress(self) -> None:
+        """Say now and then how far the run is; the page shows each step."""
         lines = self.live.progress.read()
-        for line in lines[self.lines_shown :]:
-            print(
-                f"step {line['step']:>4}  loss {_loss(line)}  {line['samples']:>5} samples  "
-                f"{line['samples_per_second']:>6.0f} a second  {line['training']} training  "
-                f"{line['syncing']} syncing  {line['left']} left",
-                flush=True,
-            )
-        self.lines_shown = len(lines)
-        if lines and self.first_line_at is None:
-            self.first_line_at = time.monotonic()
+        if not lines:
+            return
+        self.first_line_at = self.first_line_at or time.monotonic()
+        if time.monotonic() - self.shown_at >= NEWS_SECONDS:
+            self.shown_at = time.monotonic()
+            print(describe(lines[-1], self.steps), flush=True)
 
     def _log(self, name: str) -> Path:
         path = self.folder / "logs" / f"{name}.txt"

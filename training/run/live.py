@@ -213,6 +213,10 @@ class LiveFolder:
         atomic.write_json(self.path / "run.json", card | {"finished": time})
         self.write_feed()
 
+    def is_finished(self) -> bool:
+        """True once the run is over."""
+        return bool((atomic.read_json(self.path / "run.json") or {}).get("finished"))
+
     def notify(self, notice: str) -> None:
         """Put a sentence into `run.json`, or take it out with an empty one."""
         card = atomic.read_json(self.path / "run.json")

@@ -1,0 +1,105 @@
+"""An organizer's one command, and the live page that it serves."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.training.processes import wait_for
+from training.access.grants import public_key_text
+from training.authority.keys import read_key
+from training.monitor import hosting
+from training.monitor.live_page import LivePage
+from training.run.runfile import RunFile, load
+from training.run.supervisor import COMMAND, Worker
+
+ADDRESS = "/ip4/203.0.113.5/tcp/31337/p2p/QmXh9V7tXt9fd3UdkFWAjTEEhV4st7bhRRxoHjByY4pNQF"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[LivePage]:
+    site = tmp_path / "site"
+    (site / "live").mkdir(parents=True)
+    (site / "live" / "index.html").write_text("<title>Live</title>")
+    (site / "live" / "runs.json").write_text('{"runs": [{"name": "another"}]}')
+    served = LivePage("our-run", "Our run", tmp_path / "data", site=site)
+    yield served
+    served.close()
+
+
+def test_the_live_page_shows_the_run_that_is_hosted(page: LivePage, tmp_path: Path) -> None:
+    assert page.address.endswith("/live/?run=our-run")
+    assert "<title>Live</title>" in httpx.get(page.address).text
+    root = page.address.partition("?")[0]
+    (run,) = httpx.get(f"{root}runs.json").json()["runs"]
+    assert (run["name"], run["title"]) == ("our-run", "Our run")
+    (tmp_path / "data" / "progress.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+    answer = httpx.get(f"{root}our-run/progress.jsonl", headers={"Range": "bytes=12-"})
+    assert (answer.status_code, answer.text) == (206, '{"step": 2}\n')
+    assert answer.headers["Cache-Control"] == "no-cache"
+
+
+def test_without_a_built_site_the_data_are_served_and_the_way_out_is_said(tmp_path: Path) -> None:
+    page = LivePage("our-run", "Our run", tmp_path / "data", site=tmp_path)
+    try:
+        assert "build.py build" in page.describe()
+        (tmp_path / "data" / "run.json").write_text("{}")
+        assert httpx.get(f"{page.address}run.json").text == "{}"
+    finally:
+        page.close()
+
+
+def test_the_file_for_volunteers_has_what_the_monitor_and_the_authority_know(
+    tmp_path: Path,
+) -> None:
+    run = RunFile(name="our-run", recipe="sparse", authority="https://example.org")
+    told = {"addresses": [ADDRESS], "exchange": "http://127.0.0.1:8450"}
+    complete = hosting.make_run_file(run, told, tmp_path)
+    assert complete.initial_peers == (ADDRESS,)
+    assert complete.exchange == "http://127.0.0.1:8450"
+    assert complete.authority_key == public_key_text(read_key(tmp_path / "authority"))
+    assert hosting.make_run_file(complete, {"addresses": ["/p2p/Qm1"]}, tmp_path) == complete
+
+
+@pytest.mark.parametrize(
+    ("run", "rule"),
+    [
+        (RunFile("a", "tiny", (ADDRESS,)), "newcomers get the weights from peers alone"),
+        (RunFile("a", "tiny", ("/ip4/127.0.0.1/tcp/1/p2p/Qm1",), live="."), "only this machine"),
+        (RunFile("a", "tiny", live="."), "name one with --announce"),
+        (RunFile("a", "sparse", live="."), "need `exchange`"),
+    ],
+)
+def test_what_strangers_would_miss_is_said(run: RunFile, rule: str) -> None:
+    (sentence,) = hosting.warnings(run)
+    assert rule in sentence
+
+
+@pytest.mark.swarm
+def test_one_command_organizes_a_run_that_a_volunteer_trains(tmp_path: Path) -> None:
+    run_file, folder = tmp_path / "run.toml", tmp_path / "host"
+    run_file.write_text('name = "our-run"\nrecipe = "language"\nsteps = 4\n')
+    log, sent = tmp_path / "host.txt", folder / "run.toml"
+    command = [*COMMAND, "host", str(run_file), "--host", "127.0.0.1", "--folder", str(folder)]
+    organizer = Worker([*command, "--threads", "1"], folder, log=log)
+    joining = [*COMMAND, "join", str(sent), "--no-doctor", "--host", "127.0.0.1"]
+    volunteer = Worker([*joining, "--folder", str(tmp_path / "ada")], tmp_path / "ada", 1)
+    try:
+        organizer.start()
+        wait_for("the run file for volunteers", sent.exists)
+        wait_for("its address", lambda: "Ctrl-C ends this" in log.read_text())
+        assert load(str(sent)).initial_peers
+        found = re.search(r"http://127\.0\.0\.1:\d+/live/", log.read_text())
+        assert found is not None
+        card = httpx.get(f"{found[0]}our-run/run.json").json()
+        assert card["name"] == "our-run"
+        volunteer.start()
+        wait_for("the end of the run", lambda: organizer.exit_code is not None)
+        assert organizer.exit_code == 0
+        assert "the run is over" in log.read_text()
+        assert "step 4" in (folder / "logs" / "monitor.txt").read_text()
+    finally:
+        volunteer.kill()
+        organizer.stop()
