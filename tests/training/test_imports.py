@@ -53,6 +53,7 @@ ROOMS: dict[str, set[str]] = {
         "averaging",
         "data",
         "model",
+        "monitor",
         "network",
         "pictures",
         "records",
