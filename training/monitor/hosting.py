@@ -123,7 +123,7 @@ def _watch(
 
 
 def describe(line: dict[str, Any], total: int) -> str:
-    """How far a run is, in a line for the terminal."""
+    """A line for the terminal: step, loss and volunteers."""
     loss = "" if line["loss"] is None else f"loss {line['loss']:.3f}, "
     who = f"{line['training']} training"
     return f"{time.strftime('%H:%M')}  step {line['step']:,} of {total:,}, {loss}{who}"
@@ -146,7 +146,7 @@ def make_run_file(run: RunFile, told: dict[str, Any], folder: Path) -> RunFile:
 
 
 def warnings(run: RunFile) -> list[str]:
-    """What volunteers elsewhere would miss in a run file."""
+    """Sentences on what volunteers elsewhere would miss in a run file."""
     found = []
     if not any(f"/{kind}" in one for one in run.initial_peers for kind in ("ip4", "ip6", "dns")):
         if run.get_recipe().sparse is None:

@@ -176,7 +176,7 @@ class Rehearsal:
         self.authority.stop()
 
     def conclude(self) -> int:
-        """Say what came of it."""
+        """Say how it ended."""
         lines = self.live.progress.read()
         if not lines:
             print(f"the rehearsal made no global step; the logs are in {self.folder}", flush=True)
