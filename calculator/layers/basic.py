@@ -114,7 +114,8 @@ class Linear(Projection):
 class Adapter(Layer):
     """Two products of few columns between, in 32 bits whatever the layer is in; perhaps dropout.
 
-    An adapter that `follows` the model is in the format of its weights.
+    An adapter that `follows` the model is in the format of its weights. Beside a layer of which
+    each of several GPUs has a share, so it has of the product on the side that is split.
     """
 
     inputs: Size
@@ -122,11 +123,14 @@ class Adapter(Layer):
     outputs: Size
     dropped: bool
     follows: bool = False
+    split: Split | None = None
 
     def __post_init__(self) -> None:
         dtype = None if self.follows else FLOAT32
         self.down = Parameter((self.rank, self.inputs), dtype=dtype)
         self.up = Parameter((self.outputs, self.rank), dtype=dtype)
+        self.down.is_split = self.split is Split.ROWS
+        self.up.is_split = self.split is Split.COLUMNS
 
     def cast(self, x: Tensor) -> Tensor:
         """The layer's input in the adapter's format."""
@@ -137,6 +141,13 @@ class Adapter(Layer):
         t = x.tape
         # what is dropped out dies with the first product
         narrow = op.linear(op.always_dropout(x) if self.dropped else x, t.weight(self.down))
+        match self.split:
+            case Split.COLUMNS:
+                narrow = op.summed_back(narrow)
+            case Split.ROWS:
+                narrow = op.summed(narrow)
+            case _:
+                pass
         return op.linear(narrow, t.weight(self.up))
 
 

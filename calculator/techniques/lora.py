@@ -87,7 +87,7 @@ class Lora:
         match layer:
             case Projection() if self.means(layer.name):
                 sizes = layer.inputs, RANK, layer.outputs
-                layer.adapter = Adapter(*sizes, self.dropout, self.follow)
+                layer.adapter = Adapter(*sizes, self.dropout, self.follow, layer.split)
             case Router() if self.fused and router:
                 layer.adapt(RANK, self.follow)
             case Experts() if self.fused:

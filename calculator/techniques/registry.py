@@ -22,11 +22,13 @@ def changes_of(architecture: Architecture, plan: Plan) -> tuple[Change, ...]:
 
 
 def _changes_of_layers(architecture: Architecture, plan: Plan) -> tuple[Change, ...]:
+    divided: tuple[Change, ...] = ()
     if plan.tensor_parallel > 1:
-        return (TensorParallel(plan.sequence_parallel),)
-    experts: tuple[Change, ...] = (ExpertParallel(),) if plan.expert_parallel > 1 else ()
+        divided = (TensorParallel(plan.sequence_parallel),)
+    elif plan.expert_parallel > 1:
+        divided = (ExpertParallel(),)
     if not plan.lora:
-        return experts
+        return divided
     targets = () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets)
     packed = plan.quantization is not BaseBits.NONE
     asked = plan.checkpointing.is_of_layers
@@ -35,10 +37,10 @@ def _changes_of_layers(architecture: Architecture, plan: Plan) -> tuple[Change, 
     fused = type_of(architecture).fused_experts
     adapters = Lora(targets, plan.lora_dropout > 0, asked, plan.lora_bias, whole, gathered, fused)
     if not packed:
-        return (*experts, adapters)
+        return (*divided, adapters)
     products = FLOAT32 if plan.precision is Precision.FP32 else plan.half
     packing = Quantization(plan.quantization.is_double, products, plan.is_sharded)
-    return (*experts, packing, adapters)
+    return (*divided, packing, adapters)
 
 
 def changed_model(architecture: Architecture, plan: Plan) -> Model:

@@ -16,6 +16,9 @@ are DTensors, to whose gradients PyTorch adds none in place.
 What is split is a DTensor, and so are the norms of split tokens. PyTorch's foreach and fused
 updates take no DTensors beside plain tensors: the optimizer has a group of parameters for each.
 
+Beside a split projection one product of an adapter is split too: the second where outputs are, the
+first where inputs are, and the other is whole on each GPU.
+
 With FSDP every GPU has a shard of its share: `fully_shard` on the other axis of the mesh.
 
 Source: tensor_parallel, torch (distributed/tensor/parallel/style.py, distributed/tensor/_api.py,
@@ -33,6 +36,8 @@ from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import HIDDEN, Decoder
 from calculator.models.registry import build, type_of
 from calculator.plan import (
+    BaseBits,
+    Checkpointing,
     Optimizer,
     Plan,
     Update,
@@ -131,7 +136,11 @@ def _undivided(architecture: Architecture) -> list[str]:
 def _check_beside(plan: Plan) -> None:
     """Refuse options that are not counted with it."""
     left_out = {
-        "lora": bool(plan.lora),
+        # of split tokens RowwiseParallel makes DTensors, to which no plain tensors are added
+        "lora": bool(plan.lora) and plan.sequence_parallel,
+        "checkpointing": bool(plan.lora) and plan.checkpointing is not Checkpointing.NONE,
+        # nobody cuts the rows of packed weights
+        "quantization": plan.quantization is not BaseBits.NONE,
         "optimizer": plan.optimizer not in OPTIMIZERS,
         "optimizer_bits": plan.optimizer_bits != plan.own_bits,
         # PyTorch has no fused SGD of DTensors
