@@ -3,6 +3,7 @@
     python3 build.py serve [--port 8000]    build the site and serve it here
     python3 build.py build                  leave the complete site in site/
     python3 build.py test [pytest options]  every test, browser and swarm included
+    python3 build.py test --quick           those near to what changed, for two minutes
     python3 build.py check                  format, lint, types, spelling, prose, forbidden things
     python3 build.py bench [--quick]        measure speed and size, write bench/
     python3 build.py lock                   renew requirements/*.txt and package-lock.json

@@ -30,7 +30,7 @@ def is_computing(unit: str) -> bool:
 
 def expected_seconds(unit: str, timed: dict[str, float]) -> float:
     """What a unit took in the last run, else what its folder's units take."""
-    return timed.get(unit) or next((UNTIMED[one] for one in UNTIMED if unit.startswith(one)), 1.0)
+    return timed.get(unit) or next((UNTIMED[one] for one in UNTIMED if unit.startswith(one)), 3.0)
 
 
 def next_unit(waiting: list[str], running: list[str], timed: dict[str, float]) -> str:

@@ -11,6 +11,7 @@ from tools.serve import serve
 from tools.server import make_server
 from tools.website import PUBLISH, SITE
 
+TEST_HELP = "run every test; --quick: those near to what changed; other options go to pytest"
 SIDE_BY_SIDE = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 
 
@@ -35,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="build the site and serve it on this machine")
     serve.add_argument("--port", type=int, default=8000, help="default: 8000; 0: any free one")
     commands.add_parser("build", help="leave the complete site in site/")
-    commands.add_parser("test", help="run every test; more options go to pytest (-k, -x, ...)")
+    commands.add_parser("test", help=TEST_HELP)
     commands.add_parser("check", help="formatting, lint, types, spelling, prose, forbidden things")
     words = "measure speed and size; options: see bench --help"
     commands.add_parser("bench", help=words, add_help=False)  # the benchmark's own has the options
@@ -55,6 +56,9 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
             _build()
             say("The site is in site/.")
             return 0
+        case "test" if rest == ["--quick"]:
+            _ensure_everything()
+            return _in_venv("-m", "tests.quick")
         case "test":
             _ensure_everything()
             _build()
