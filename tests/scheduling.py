@@ -14,7 +14,7 @@ SECONDS: Final = "tests/seconds"  # of each unit, in pytest's own cache
 COMPUTING: Final = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
 SHARED: Final = ("tests/browser/test_every_page.py",)
 # What a unit takes that was never timed: a swarm plays for a minute or two.
-UNTIMED: Final = {"tests/training": 30.0, "tests/browser": 20.0, "tests/notebooks": 60.0}
+UNTIMED: Final = {"tests/training": 15.0, "tests/browser": 20.0, "tests/notebooks": 60.0}
 
 
 def unit_of(test: str) -> str:
