@@ -69,7 +69,7 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "beside": describe_beside(shown, other),
         "savings": _savings(architecture, plan, report),
         "available": _available(architecture, report),
-        "longest": architecture.positions,
+        "longest": architecture.sequence_length,
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
         "verdict": _verdict(report, gpu),
         "time": report.seconds.words if report.seconds else " ".join(untimed),

@@ -79,6 +79,8 @@ def test_a_slider_shows_where_it_stops_fitting(visit: Visitor) -> None:
     assert shown == pytest.approx((after - 1 + share) / (len(STOPS) - 1))
     length = page.locator(".slider:has([name=sequence_length])")  # ends with the positions
     expect(length).not_to_have_attribute("data-largest", "")
+    expect(length).to_have_attribute("data-longest", "")
+    expect(page.locator("#sequence_length-help")).to_contain_text("The model's longest: 1,024.")
 
 
 def test_every_control_is_reached_with_the_tab_key(visit: Visitor) -> None:

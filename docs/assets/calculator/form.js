@@ -304,12 +304,12 @@ export function showLargest(form, largest) {
  * Mark the model's longest sequence on its slider, and name it below.
  *
  * @param {HTMLFormElement} form
- * @param {number} longest 0 where the model has no limit.
+ * @param {number} longest
  */
 export function showLongest(form, longest) {
   const field = /** @type {HTMLElement} */ (form.querySelector("[data-field='sequence_length']"));
-  mark(/** @type {HTMLInputElement} */ (field.querySelector("[data-stops]")), "longest", longest || undefined);
-  const words = longest ? `This model takes up to ${grouped(longest, 3)}.` : "";
+  mark(/** @type {HTMLInputElement} */ (field.querySelector("[data-stops]")), "longest", longest);
+  const words = `The model's longest: ${grouped(longest)}.`;
   /** @type {HTMLElement} */ (field.querySelector("[data-reason]")).textContent = words;
 }
 
