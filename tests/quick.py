@@ -84,7 +84,7 @@ def _named(path: Path, data: list[Path]) -> list[Path]:
 
 
 def nearest(changed: set[Path], graph: Graph) -> list[Path]:
-    """What changed and all that imports it, directly or not, the nearest first."""
+    """Changed files and all that import them, directly or not, the nearest first."""
     found = dict.fromkeys(sorted(changed))
     for path in (queue := list(found)):
         for importer in sorted(graph.get(path, ())):

@@ -29,7 +29,7 @@ def is_computing(unit: str) -> bool:
 
 
 def expected_seconds(unit: str, timed: dict[str, float]) -> float:
-    """What a unit took in the last run, else what its folder's units take."""
+    """The seconds of a unit in the last run, else those of a usual one in its folder."""
     return timed.get(unit) or next((UNTIMED[one] for one in UNTIMED if unit.startswith(one)), 3.0)
 
 

@@ -22,7 +22,7 @@ PATIENCE = 240.0  # seconds: for a busy machine; each wait says what it waited f
 
 
 def wait_for(what: str, condition: Callable[[], Found], seconds: float = PATIENCE) -> Found:
-    """What the condition gives once that is true; fails in plain words if it never is."""
+    """The result of the condition once it is true; fails in plain words if it never is."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
