@@ -5,6 +5,11 @@ import { Member } from "./tab/member.js";
 
 /** @typedef {{kind: "begin", file: ArrayBuffer, number: number, seed: number} | {kind: "meet", member: number, port: MessagePort}} Setup */
 
+/** To the page, which unplugs this volunteer. @param {unknown} error */
+const report = (error) => void setTimeout(() => {
+  throw error;
+});
+
 /** @type {Member | undefined} */
 let member;
 
@@ -16,5 +21,5 @@ addEventListener("message", ({ data }) => {
   } else if (order.kind === "meet") {
     member?.meet(order.member, order.port);
     order.port.onmessage = ({ data: message }) => member?.hear(message);
-  } else void member?.obey(order);
+  } else member?.obey(order).catch(report);
 });

@@ -108,3 +108,12 @@ def test_a_phone_trains_with_two_volunteers(visit: Visitor) -> None:
     page.locator("#tab [data-start]").tap()
     expect(page.locator("#tab")).to_have_attribute("data-step", re.compile(r"\d"))
     expect(page.locator("#tab tbody th")).to_have_text(["A", "B"])
+
+
+def test_without_the_workers_script_the_page_says_that_training_has_stopped(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.route("**/tab-volunteer.js", lambda route: route.abort())
+    page = visitor.open("train-in-this-tab/")
+    page.locator("#tab [data-start]").click()
+    expect(page.locator("#tab [data-said]")).to_have_text(re.compile("training has stopped"))
+    expect(page.locator("#tab [data-start]")).to_have_text("Start again")

@@ -92,6 +92,7 @@ export class Swarm {
     volunteer.worker.terminate();
     this.volunteers.delete(number);
     this.listener.changed();
+    if (!this.volunteers.size) this.phase = "finished";
     if (this.phase === "waiting") return this.#begin();
     if (this.phase === "joining") return this.#admit(); // perhaps it had weights to give
     if (volunteer.state !== "training" || this.phase === "finished") return;
