@@ -32,6 +32,7 @@ from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import Statics, statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
+from calculator.techniques.cpu_offload import moved_shards
 from calculator.techniques.data_parallel import Collective
 from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.pipeline import part_of, parts_of
@@ -60,8 +61,8 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
         counted.phases,
         counted.ram,
         estimate_overhead(counted.peak, resolved.card),
-        static.to_ram + over_bus,
-        static.to_gpu + over_bus,
+        static.to_ram + over_bus + counted.stored,
+        static.to_gpu + over_bus + counted.fetched,
         static.paged,
         counted.exchanged,
         work_of(prepare(part, resolved), static, resolved),
@@ -208,11 +209,16 @@ def peaks_of_all(architecture: Architecture, plan: Plan) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Bytes of a step in each phase and in RAM, of the tensors that it moves, and exchanges."""
+    """Bytes of a step in each phase and in RAM, of the tensors that it moves, and exchanges.
+
+    `stored` are those of gradients' shards that go to RAM, and `fetched` of weights' from there.
+    """
 
     phases: Mapping[Phase, Memory]
     ram: Memory
     moved: Sequence[int]
+    stored: int
+    fetched: int
     exchanged: tuple[Collective, ...]
 
     @property
@@ -242,7 +248,7 @@ def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
         ram_of(moved, plan),
         static.ram_update,
     )
-    return _Counted(phases, ram, moved, exchanged)
+    return _Counted(phases, ram, moved, *moved_shards(prepared, plan), exchanged)
 
 
 # a part of the peak that is too small for a note
@@ -290,10 +296,8 @@ _static_values: Final = attrgetter(*STATIC_OPTIONS)
 
 
 def _static_key(architecture: Architecture, plan: Plan) -> tuple[object, ...]:
-    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`,
-    # and of micro-batches how often shards come from RAM
-    single, often = plan.batch_size == 1, plan.cpu_offload and plan.accumulation
-    return (architecture, single, often, *_static_values(plan))
+    # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`
+    return (architecture, plan.batch_size == 1, *_static_values(plan))
 
 
 def static_of(architecture: Architecture, plan: Plan) -> Static:

@@ -17,7 +17,7 @@ from calculator.techniques.context_parallel import context_note
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
 from calculator.techniques.data_parallel import Collective, buckets
 from calculator.techniques.expert_parallel import expert_note
-from calculator.techniques.fsdp import Flat, flat_units, sharded_shape
+from calculator.techniques.fsdp import gradients_of_units, sharded_shape
 from calculator.techniques.pipeline import part_note
 from calculator.techniques.registry import stage_models
 from calculator.techniques.tensor_parallel import reads_of, split_note
@@ -80,12 +80,6 @@ def bucket_bytes(prepared: Prepared, plan: Plan) -> int:
     return sum(map(round_block, _buckets(prepared)))
 
 
-def _gatherings(units: Sequence[Flat], plan: Plan) -> tuple[Flat, ...]:
-    """The units that a micro-step gathers, in order: root and layers, the layers perhaps twice."""
-    again = () if plan.data_parallel is DataParallel.ZERO2 else tuple(reversed(units[1:]))
-    return (*units, *again)
-
-
 def shard_statics(
     architecture: Architecture, tensors: Sequence[ParameterTensor], plan: Plan
 ) -> Statics:
@@ -99,13 +93,12 @@ def shard_statics(
     ]
     buffers = buffer_bytes(architecture, plan)
     static = statics(shards, buffers, plan)
-    numbers = numbers_of(architecture, plan)
-    models = stage_models(architecture, plan)
-    units = [unit for model in models for unit in flat_units(model, numbers, mode_of(plan))]
     if plan.cpu_offload:
-        return in_ram(static, shards, buffers, _gatherings(units, plan), units, plan)
-    gradients = sum(round_block(each.gradients // plan.replicas) for each in units)
-    return replace(static, gradients=gradients)
+        return in_ram(static, shards, buffers, plan)
+    numbers, mode = numbers_of(architecture, plan), mode_of(plan)
+    models = stage_models(architecture, plan)
+    units = chain(*(gradients_of_units(model, numbers, mode) for model in models))
+    return replace(static, gradients=sum(round_block(each // plan.replicas) for each in units))
 
 
 def share_of_states(static: Statics, tensors: Sequence[ParameterTensor], plan: Plan) -> Statics:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.autograd.sizes import number_of
 from calculator.estimate import estimate
 from calculator.models.decoder import Decoder
 from calculator.models.registry import build, type_of
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import BaseBits, Plan
 from calculator.report import Phase
-from calculator.techniques.fsdp import Flat, flat_units
+from calculator.techniques.fsdp import units_of
 from calculator.techniques.lora import ALL_LINEAR, linear_names
 from calculator.techniques.registry import changed_model
 from validation import megatron
@@ -214,19 +215,20 @@ def own_streams(architecture: Architecture, plan: Plan) -> int:
     if not plan.is_sharded:
         return 0
     gradients = estimate(architecture, plan).phases[Phase.UPDATE].gradients
-    root, *layers = units_of(architecture, plan)
-    return gradients + root.weights + layers[0].weights
+    root, layer, *_ = gathered(architecture, plan)
+    return gradients + root + layer
 
 
 def last_layer(architecture: Architecture, plan: Plan) -> int:
     """Bytes of the last layer's weights, which stay whole."""
-    return units_of(architecture, plan)[-1].weights if plan.is_sharded else 0
+    return gathered(architecture, plan)[-1] if plan.is_sharded else 0
 
 
-def units_of(architecture: Architecture, plan: Plan) -> tuple[Flat, ...]:
-    """The flat tensors of FSDP's units."""
-    model = changed_model(architecture, plan)
-    return flat_units(model, numbers_of(architecture, plan), mode_of(plan))
+def gathered(architecture: Architecture, plan: Plan) -> list[int]:
+    """Bytes of the flat weights of FSDP's units, the root's first."""
+    units = units_of(changed_model(architecture, plan), mode_of(plan).weights)
+    numbers = numbers_of(architecture, plan)
+    return [number_of(each.flat, numbers) * each.dtype.width for each in units]
 
 
 CAUSES: Final = {

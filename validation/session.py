@@ -1,5 +1,6 @@
 """A model on a device, ready for one measured training step after another."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -95,11 +96,17 @@ class Session:
 
     def step(self) -> Step:
         """One more step, from a fresh log."""
-        self.ledger.enter(self.training.outputs.tensors, Part.ACTIVATIONS)
+        self._enter_outputs()
         with Modules(self.training.task.model).followed(self.ledger.log.enter_module):
             self.ledger.start()
             self.training.run(self.ledger)
-            return self.ledger.stop()
+            step = self.ledger.stop()
+        self._enter_outputs()
+        return step
+
+    def _enter_outputs(self) -> None:
+        """The loop may hold the model's outputs from step to step."""
+        self.ledger.enter(self.training.outputs.tensors, Part.ACTIVATIONS)
 
 
 @contextmanager
@@ -157,6 +164,7 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
             task = replace(task, inputs=inputs)
         if group is not None:
             task = distributed(task, plan, mesh)
+            gc.collect()  # packed weights hold their modules: those that other stages have
         updater = make_updater(task.model, plan, mesh, RAM_DEVICE if counting else "cpu")
         made = Training(configuration, place, task, updater, group, held=held, managed=managed)
         made.run(Unwatched())

@@ -466,8 +466,8 @@ class Weight(Leaf):
                 self.update(self.tape.mode.updates)
 
     def let_go(self) -> None:
-        """Its gradient has been copied elsewhere."""
-        self.gradient = None
+        """Its gradient has been copied elsewhere; the next one is its first again."""
+        self.gradient, self.has_gradient = None, False
 
     def update(self, temporaries: int) -> None:
         """Update the weight inside the backward pass; then its gradient goes."""

@@ -44,6 +44,11 @@ COLLECTIVES: Final = (
 # what else is noted of a tensor: a weight's gradient is complete, it goes to RAM, and comes back in
 # the backward pass, or the training loop gets it as an output of the model
 ARRIVED, MOVED, HANDED = "arrived", "moved", "handed"
+# a shard of a weight comes from RAM to be gathered, and that of a unit's gradients goes there
+FETCHED, STORED = "fetched", "stored"
+
+# at the end of a stack's name as the gradients of all micro-batches are reduced, layer by layer
+REDUCTION: Final = "+"
 
 # 1 where the training loop holds the model's outputs to the end of the step, and else 0
 HELD: Final = size("held")

@@ -27,7 +27,7 @@ from typing import Final
 
 from calculator.autograd.dtypes import UINT8, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
-from calculator.autograd.ledger import ALL_GATHER, REDUCE_SCATTER
+from calculator.autograd.ledger import ALL_GATHER, FETCHED, REDUCE_SCATTER, STORED
 from calculator.autograd.sizes import Size, derived, divided, elements_of, padded_to, size
 from calculator.parts import Part
 
@@ -189,6 +189,7 @@ class Sharder:
         made = []
         for whole, dtype in zip(unit.sizes, unit.formats, strict=True):
             copied = self.tape.empty((shard_elements(whole),), self.shards if is_cast else dtype)
+            self.tape.ledger.remark(FETCHED, copied.elements, copied.dtype)
             made.append(self.tape.like(copied, dtype) if is_cast else copied)
             del copied  # dies here where it was cast
         return made
@@ -230,6 +231,8 @@ class Sharder:
         shard = self.tape.empty((shard_elements(unit.summed),), dtype)
         self._let_go(last)  # a name of PyTorch's own loop over the gradients holds it until here
         mode = self.tape.mode
+        if mode.shards_in_ram:
+            self.tape.ledger.remark(STORED, shard.elements, dtype)
         if mode.updates is not None:
             self._update(unit, mode.updates)
         elif not (mode.gradients_exist or mode.shards_in_ram):  # else it is added, or goes to RAM

@@ -14,6 +14,7 @@ from functools import partial
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.ledger import REDUCTION
 from calculator.autograd.sharding import Sharder, Unit
 
 
@@ -25,6 +26,7 @@ class StageSharder(Sharder):
         self.units: dict[Parameter, Unit] = {}
         self.root = self._unit(root) if root else None
         self.wide: dict[Parameter, Tensor] = {}
+        self.layers: dict[Unit, tuple[str, int]] = {}
 
     def _unit(self, parameters: Sequence[Parameter]) -> Unit:
         found = self.units.get(parameters[0])
@@ -56,6 +58,8 @@ class StageSharder(Sharder):
     ) -> Tensor:
         """The output of a layer with its weights gathered around it, where they are not yet."""
         unit = self._unit(parameters)
+        if self.tape.layer is not None:
+            self.layers.setdefault(unit, self.tape.layer)
         if not unit.whole:
             self._before_forward(unit)
         x = self._watched(unit, x)
@@ -81,9 +85,13 @@ class StageSharder(Sharder):
 
     def reduce(self) -> None:
         """All micro-batches are back: whole gradients become shards of their sums."""
-        last = [] if self.root is None else [self.root]
-        for unit in (*last, *(each for each in self.order if each is not self.root)):
+        if self.root is not None:
+            super()._after_backward(self.root)
+        for unit in (each for each in self.order if each is not self.root):
+            stack, position = self.layers[unit]
+            self.tape.ledger.mark(stack + REDUCTION, position, backward=False)
             super()._after_backward(unit)
+            self.tape.ledger.mark(stack + REDUCTION, position + 1, backward=False)
         self.reduced = None
 
     def _after_backward(self, unit: Unit) -> None:

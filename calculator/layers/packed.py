@@ -44,6 +44,7 @@ class Packed(Layer):
         self.outer = Buffer((outer,), FLOAT32) if self.double else None
         self.offset = Buffer((), FLOAT32) if self.double else None
         self.outer_levels = Buffer((OUTER_LEVELS,), FLOAT32) if self.double else None
+        self.bias: Buffer | None = None  # a copy in 16 bits of one that is in shards
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., inputs) -> (..., outputs), in 16 bits unless all is in 32."""

@@ -222,7 +222,8 @@ class CausalModel(Model, ABC):
         if self.task_head is not None:
             return self.task_loss(ids, hidden, labels)
         if t.mode.chunked_loss:
-            return chunked_loss(hidden, t.weight(self.head.weight), labels)
+            weight = t.weight(self.head_copy or self.head.weight)
+            return chunked_loss(hidden, weight, labels)
         logits = self.logits(hidden)
         if t.mode.context > 1:  # labels are shifted before a sequence is divided
             return masked_loss(logits, labels, wide=True)

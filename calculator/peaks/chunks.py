@@ -248,9 +248,13 @@ def _events(ledger: Ledger, late: Mapping[int, int], start: int, end: int) -> Pl
 def _repeats(marks: dict[Mark, int], step: Step) -> Iterator[tuple[int, int, int]]:
     """Start and end of the unit that stands for a run's left-out units, in both directions."""
     for one in windows(step):
-        yield marks[one.stack, one.first, False], marks[one.stack, one.end, False], one.run
-        begin = marks[one.stack, one.end - 1, True]
-        end = marks[one.stack, one.first - 1, True]
+        first = one.stack, one.first, False
+        if first in marks:  # only shards of a pipeline have a reduction
+            yield marks[first], marks[one.stack, one.end, False], one.run
+        last = one.stack, one.end - 1, True
+        if last not in marks:
+            continue
+        begin, end = marks[last], marks[one.stack, one.first - 1, True]
         if begin < end:  # no gradient goes through frozen layers below all that is trained
             yield begin, end, one.run
 

@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from calculator.allocator import round_pinned
+from calculator.autograd.ledger import FETCHED, STORED
 from calculator.errors import InputError
 from calculator.parameters import ParameterTensor
-from calculator.plan import Plan, Precision
+from calculator.peaks.chunks import noted_bytes
+from calculator.peaks.prepare import Prepared
+from calculator.peaks.trace import record
+from calculator.plan import Plan
 from calculator.states import Statics
-from calculator.techniques.fsdp import Flat
 from calculator.techniques.gradient_scaler import kept_bytes, update_beside
 
 CPU_OFFLOAD_NOTE: Final = (
@@ -40,15 +43,10 @@ def in_ram(
     static: Statics,
     shards: Sequence[ParameterTensor],
     buffers: int,
-    gathered: Sequence[Flat],
-    reduced: Sequence[Flat],
     plan: Plan,
 ) -> Statics:
-    """The same with all shards in RAM: units that a micro-step gathers come from there."""
-    wider = 2 if plan.precision is Precision.MIXED else 1  # than what is gathered
+    """The same with all shards in RAM."""
     trained = [each for each in shards if each.trained]
-    to_gpu = sum(each.weights // plan.replicas * wider for each in gathered)
-    to_ram = sum(each.gradients // plan.replicas for each in reduced)
     return Statics(
         weights=buffers,
         gradients=0,
@@ -58,9 +56,20 @@ def in_ram(
         update=update_beside(0, plan, from_torch=True) if plan.gradient_scaler else 0,
         ram_optimizer=static.optimizer - kept_bytes(plan),
         ram_update=static.update,
-        to_ram=to_ram * plan.accumulation,
-        to_gpu=to_gpu * plan.accumulation,
     )
+
+
+def moved_shards(prepared: Prepared, plan: Plan) -> tuple[int, int]:
+    """Bytes that go to RAM in a step, and that come from there."""
+    if not plan.cpu_offload:
+        return 0, 0
+    chunks = record(prepared.step).chunks
+    often = plan.accumulation if plan.pipeline_parallel == 1 else 1
+    stored, fetched = (
+        sum(noted_bytes(chunks, name, prepared.numbers, prepared.left_out)) * often
+        for name in (STORED, FETCHED)
+    )
+    return stored, fetched
 
 
 def _pinned(shards: Sequence[ParameterTensor], plan: Plan) -> Iterator[int]:

@@ -21,7 +21,6 @@ With `zero2` a layer's weights are gathered once and stay whole between its two 
 Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Final
@@ -38,27 +37,20 @@ from calculator.plan import BaseBits, Optimizer, Plan, Precision
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """Bytes of the flat tensors of one unit: its weights, and the gradients of those trained."""
-
-    weights: int
-    gradients: int
-
-
-def flat_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[Flat, ...]:
-    """The units of a model whose layers share no weights: the root comes first."""
+def gradients_of_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[int, ...]:
+    """Bytes of the flat gradients of each unit of a model whose layers share no weights."""
     shards = mode.shards
     assert shards is not None
-    sizes: dict[Unit, Flat] = {}
-    for unit in (found := _units(model, mode.weights)):
+    sizes: dict[Unit, int] = {}
+    for unit in (found := units_of(model, mode.weights)):
         if unit not in sizes:
-            sizes[unit] = _flat(unit, numbers, shards)
+            elements = number_of(unit.summed, numbers) if unit.trained else 0
+            sizes[unit] = elements and elements * unit.reduced_format(shards).width
     return tuple(sizes[unit] for unit in found)
 
 
 @lru_cache(maxsize=64)
-def _units(model: Model, weights: DType) -> tuple[Unit, ...]:
+def units_of(model: Model, weights: DType) -> tuple[Unit, ...]:
     """The root and each layer, in order; a search for what fits asks for them many times."""
     made: dict[tuple[Parameter, ...], Unit] = {}
     layers = (tuple(unit) for _, stack in model.stacks() for unit in stack.units())
@@ -67,13 +59,6 @@ def _units(model: Model, weights: DType) -> tuple[Unit, ...]:
         if parameters not in made:
             made[parameters] = Unit(parameters, weights)
     return tuple(made[parameters] for parameters in order)
-
-
-def _flat(unit: Unit, numbers: Numbers, shards: DType) -> Flat:
-    weights = number_of(unit.flat, numbers) * unit.dtype.width
-    if not unit.trained:
-        return Flat(weights, 0)
-    return Flat(weights, number_of(unit.summed, numbers) * unit.reduced_format(shards).width)
 
 
 def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[int, ...]:

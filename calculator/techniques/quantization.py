@@ -14,7 +14,7 @@ from calculator.autograd.dtypes import FLOAT32, UINT8, DType
 from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.heads import OUTPUTS
-from calculator.layers.layer import Layer
+from calculator.layers.layer import Buffer, Layer
 from calculator.layers.packed import BLOCK, OUTER_BLOCK, Packed
 
 # bitsandbytes' own table of 256 values for scales in 8 bits, of which each layer has a copy
@@ -26,12 +26,16 @@ class Quantization:
     """Linear layers with packed weights, their scales perhaps in 8 bits too (`double`).
 
     bitsandbytes brings biases into the `format` of products where that has 16 bits. Where the model
-    is `sharded`, packed weights are stored in it.
+    is `sharded`, packed weights are stored in it, and FSDP gathers biases in the format of the
+    other weights: each GPU keeps a whole copy of those that are `widened`, made in the first step.
+
+    Source: bitsandbytes (nn/modules.py, Linear4bit.forward), fsdp2 (_fsdp_param.py)
     """
 
     double: bool
     format: DType
     sharded: bool = False
+    widened: bool = False
 
     def rewrite(self, layer: Layer) -> None:
         """Pack the weight of a linear layer of transformers' own kinds."""
@@ -42,8 +46,12 @@ class Quantization:
             storage = self.format if self.sharded else UINT8
             layer.packed = Packed(layer.inputs, layer.outputs, self.double, storage)
             del layer.weight
-            if layer.bias is not None and self.format is not FLOAT32:
+            if layer.bias is None or self.format is FLOAT32:
+                return
+            if not self.sharded:
                 layer.bias.dtype = self.format
+            elif self.widened:
+                layer.packed.bias = Buffer(layer.bias.shape, self.format)
 
 
 def packed_bytes(elements: int, *, double: bool) -> int:

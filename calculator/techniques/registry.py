@@ -39,7 +39,8 @@ def _changes_of_layers(architecture: Architecture, plan: Plan) -> tuple[Change, 
     if not packed:
         return (*divided, adapters)
     products = FLOAT32 if plan.precision is Precision.FP32 else plan.half
-    packing = Quantization(plan.quantization.is_double, products, plan.is_sharded)
+    widened = plan.precision is Precision.AMP
+    packing = Quantization(plan.quantization.is_double, products, plan.is_sharded, widened)
     return (*divided, packing, adapters)
 
 

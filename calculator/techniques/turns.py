@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
+from calculator.autograd.ledger import REDUCTION
 from calculator.plan import PipelineSchedule, Plan
 
 # between the name of a stack and the number of a micro-batch
@@ -52,8 +53,9 @@ class Turns:
         return f"{TURN}{micro_batch}" + (f"{STAGE_TURN}{stage}" if self.stages > 1 else "")
 
     def names(self, stage: int) -> list[str]:
-        """The ends of the names of a stage's stacks, one for each micro-batch."""
-        return [self.name(number, stage) for number in range(self.count)]
+        """The ends of the names of a stage's stacks: of each micro-batch, and of the reduction."""
+        passing = [self.name(number, stage) for number in range(self.count)]
+        return [*passing, passing[0] + REDUCTION]
 
 
 def turns_of(plan: Plan, rank: int) -> Turns | None:
