@@ -520,6 +520,8 @@ class Plan:
             Task.SEQUENCE: "sequence: a class per sequence",
             Task.TOKENS: "tokens: a class per token",
             Task.QUESTIONS: "questions: the span of an answer",
+            Task.REWARD: "reward: which of two sequences is better",
+            Task.EMBEDDING: "embedding: which sequences belong together",
             Task.IMAGE: "image: a class per image",
         },
     )

@@ -65,7 +65,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         "sequence_length": default_length(architecture),
         "target_length": architecture.target_length,
         "task": own_task(architecture),
-        "labels": architecture.labels,
+        "labels": 1 if plan.task is Task.REWARD else architecture.labels,
         "format": _half_format(plan),
         "optimizer_bits": plan.own_bits,
         "pipeline_stages": plan.own_stages,

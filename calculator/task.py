@@ -12,6 +12,8 @@ class Task(Choice):
     SEQUENCE = "sequence"
     TOKENS = "tokens"
     QUESTIONS = "questions"
+    REWARD = "reward"
+    EMBEDDING = "embedding"
     IMAGE = "image"
 
 
@@ -20,7 +22,13 @@ ENDINGS: Final = {
     Task.SEQUENCE: "ForSequenceClassification",
     Task.TOKENS: "ForTokenClassification",
     Task.QUESTIONS: "ForQuestionAnswering",
+    Task.REWARD: "ForSequenceClassification",
+    Task.EMBEDDING: "Model",
 }
+# tasks whose losses compare the two halves of a micro-batch
+OF_PAIRS: Final = (Task.REWARD, Task.EMBEDDING)
+# those that no class's name says, because a class of theirs has other uses too
+UNNAMED: Final = (Task.EMBEDDING,)
 # how those of language models end, to which the ends above are put in their place
 LANGUAGE_ENDINGS: Final = ("ForMaskedLM", "ForCausalLM", "LMHeadModel")
 
@@ -46,4 +54,5 @@ def task_named(classes: list[str]) -> Task | None:
     'sequence'
     """
     first = classes[0] if classes else ""
-    return next((task for task, ending in ENDINGS.items() if first.endswith(ending)), None)
+    named = (task for task, ending in ENDINGS.items() if first.endswith(ending))
+    return next((task for task in named if task not in UNNAMED), None)

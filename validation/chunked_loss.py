@@ -26,7 +26,7 @@ def chunk_loss(task: Task, plan: Plan) -> Task:
     model: Any = task.model
     model = model.get_base_model() if hasattr(model, "get_base_model") else model
     model.forward = made = _Chunked(model)
-    return replace(task, watch=partial(_watch, made))
+    return replace(task, watch=partial(watch_hidden, made))
 
 
 class _Chunked:
@@ -37,7 +37,7 @@ class _Chunked:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.on_hidden: OnLogits = _nobody
+        self.on_hidden: OnLogits = nobody
 
     def __call__(self, labels: torch.Tensor, **inputs: torch.Tensor) -> CausalLMOutput:
         outputs = self.model.base_model(**inputs)
@@ -60,14 +60,15 @@ class _Chunked:
         return CausalLMOutput(loss=loss)
 
 
-def _nobody(_rows: torch.Tensor) -> None: ...
+def nobody(_rows: torch.Tensor) -> None:
+    """Hear nothing."""
 
 
 @contextmanager
-def _watch(loss: _Chunked, on_hidden: OnLogits) -> Iterator[None]:
+def watch_hidden(loss: Any, on_hidden: OnLogits) -> Iterator[None]:
     """The hidden states stand for the logits: the loss lasts until their gradient exists."""
     loss.on_hidden = on_hidden
     try:
         yield
     finally:
-        loss.on_hidden = _nobody
+        loss.on_hidden = nobody

@@ -23,6 +23,7 @@ from validation.modules import Modules
 from validation.offloaded import Moved, followed, offload_inputs
 from validation.optimizers import Updater, make_updater, optimizer_for
 from validation.paged import ManagedMemory, managed_memory
+from validation.pairs import compare_pairs
 from validation.ranks import Ranks, ranks
 from validation.scaled import finite
 from validation.spread import exchanged_evenly
@@ -156,7 +157,7 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
-        task = chunk_loss(add_adapters(task, plan), plan)
+        task = compare_pairs(chunk_loss(add_adapters(task, plan), plan), plan)
         held: list[torch.Tensor] = []
         mesh = Mesh(axes, place)
         if plan.context_parallel > 1:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from calculator.models.registry import TYPES
+from calculator.task import OF_PAIRS
 from validation.configuration import Configuration, parse
 
 # types whose heads are code of their own: each with eight plans
@@ -24,6 +25,18 @@ PLANS: Final = (
     "--batch-size 8 --freeze embeddings,0-1 --checkpointing full",
     "--batch-size 2 --freeze 0-1 --precision mixed --update fused",
 )
+# those of tasks whose sequences are pairs
+PAIRS: Final = (
+    "--batch-size 4",
+    "--batch-size 2 --freeze embeddings,0",
+    "--batch-size 4 --precision half --optimizer sgd",
+    "--batch-size 2 --precision fp32 --dropout 0 --attention eager",
+    "--batch-size 6 --precision mixed --checkpointing full --accumulation 2",
+    "--batch-size 4 --gpus 2 --data-parallel fsdp",
+    "--batch-size 8 --freeze embeddings,0-1 --checkpointing full",
+    "--batch-size 2 --freeze 0-1 --precision mixed --update fused",
+)
+MEAN: Final = "validation/configs/tasks/modernbert-mean.json --task sequence"
 # frozen parts of models with their own task
 FROZEN: Final = (
     "validation/configs/vit.json --batch-size 2 --freeze embeddings,0-1",
@@ -41,12 +54,15 @@ def task_rows() -> Iterator[Configuration]:
     """Eight plans for each head of each type that has its own, two for the others."""
     models = {kind: f"validation/configs/{kind}.json" for kind in (*OWN, *ALIKE)} | OLDER
     for kind, model in models.items():
-        plans = PLANS[:2] if kind in ALIKE else PLANS
         for task in TYPES[kind].heads:
-            for number, plan in enumerate(plans):
+            plans = PAIRS if task in OF_PAIRS else PLANS
+            most = 2 if kind in ALIKE else len(plans)
+            for number, plan in enumerate(plans[:most]):
                 if kind == "modernbert" and "body" in plan:
                     continue  # its masks die earlier than counted where nothing needs a gradient
                 length = 48 + 12 * number
                 yield parse(f"{model} --sequence-length {length} --task {task} {plan}".split())
+    for number, plan in enumerate(PLANS[:5]):
+        yield parse(f"{MEAN} --sequence-length {48 + 12 * number} {plan}".split())
     for words in FROZEN:
         yield parse(words.split())

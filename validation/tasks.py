@@ -36,7 +36,7 @@ def set_task(config: Any, plan: Plan, is_own: bool) -> None:
         return
     # DeBERTa's class would look for rows with a label, whose number the counting GPU cannot know
     config.problem_type = "single_label_classification"
-    config.num_labels = 2 if plan.task is Task.QUESTIONS else plan.labels
+    config.num_labels = {Task.QUESTIONS: 2, Task.REWARD: 1}.get(plan.task, plan.labels)
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = 0
     for name in ("seq_classif_dropout", "qa_dropout"):
@@ -47,7 +47,7 @@ def set_task(config: Any, plan: Plan, is_own: bool) -> None:
 def head_of(model: Any) -> nn.Module:
     """The module that makes the logits."""
     found = [getattr(model, name) for name in HEADS if hasattr(model, name)]
-    made: nn.Module = model.get_output_embeddings() or found[0]
+    made: nn.Module = model.get_output_embeddings() or (found[0] if found else model)
     return made
 
 
@@ -58,6 +58,10 @@ def labels_of(config: Any, plan: Plan) -> dict[str, torch.Tensor]:
         case Task.QUESTIONS:
             ends = ("start_positions", "end_positions")
             return {name: torch.randint(0, length, (batch,)) for name in ends}
+        case Task.REWARD:
+            return {}
+        case Task.EMBEDDING:
+            return {"attention_mask": torch.ones((batch, length), dtype=torch.int64)}
         case Task.SEQUENCE:
             return {"labels": torch.randint(0, config.num_labels, (batch,))}
         case Task.TOKENS:

@@ -151,6 +151,17 @@ def mean_of_rows(x: Tensor) -> Tensor:
     return x.tape.operation([x], (*x.shape[:-1], ONE), x.dtype)
 
 
+def sum_of_tokens(x: Tensor) -> Tensor:
+    """(batch, length, width) -> (batch, width), which autocast runs in 32 bits.
+
+    Its gradient is a view, unless it has to be narrowed.
+    """
+    batch, _, width = x.shape
+    dtype = FLOAT32 if x.tape.autocast else x.dtype
+    rules = [None if dtype is x.dtype else Made(x.shape, x.dtype)]
+    return x.tape.operation([x], (batch, width), dtype, rules=rules)
+
+
 # -- two tensors ------------------------------------------------------------------------------
 
 
@@ -458,8 +469,17 @@ def transpose(x: Tensor, one: int, other: int) -> Tensor:
 
 def split(x: Tensor, *widths: Size) -> list[Tensor]:
     """Views of parts of the last axis, made at once; their gradients are joined in new bytes."""
+    return _views(x, [(*x.shape[:-1], width) for width in widths])
+
+
+def halves(x: Tensor, *shape: Size) -> list[Tensor]:
+    """Views of both halves of the first axis, each of that shape, made at once."""
+    return _views(x, [shape, shape])
+
+
+def _views(x: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
     t = x.tape
-    parts = [Tensor(t, x.storage, (*x.shape[:-1], width), x.dtype) for width in widths]
+    parts = [Tensor(t, x.storage, shape, x.dtype) for shape in shapes]
     whole = Made(x.shape, x.dtype)
 
     def joined(_: Gradients) -> Gradients:

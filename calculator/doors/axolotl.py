@@ -142,7 +142,7 @@ TABLE: Final = Table(
         "model_type": _class,
         "num_labels": "labels",
         "rl": _method,
-        "reward_model": {"true": Named(_REFERENCE.words, "", {"task": "sequence", "pairs": True})},
+        "reward_model": {"true": Named(_REFERENCE.words, "", {"task": "reward", "pairs": True})},
         "gpu_count": "processes",
     },
     harmless=ARGUMENTS

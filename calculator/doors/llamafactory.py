@@ -17,7 +17,7 @@ _PAIRS: Final = Named(
 )
 _RECOMPUTES: Final = {"checkpointing": "full"}
 _KEEPS: Final = {"checkpointing": "none"}
-_REWARD: Final = {"pairs": True, "task": "sequence", "labels": 1}
+_REWARD: Final = {"pairs": True, "task": "reward"}
 _KIND: Final[Mapping[str, Facts | Named]] = {
     "lora": {"adapter": "lora"},
     "full": {"full": True},
@@ -94,7 +94,7 @@ TABLE: Final = Table(
             "rm": Named(
                 "a pair is counted as two sequences",
                 "",
-                {"pairs": True, "task": "sequence", "labels": 1},
+                {"pairs": True, "task": "reward"},
             ),
             "kto": Named("its reference model is not counted", "more"),
         },

@@ -40,13 +40,23 @@ class TaskHead(Layer, ABC):
 
     pools_inside = False
 
+    def of_body(self) -> list[Layer]:
+        """Its layers that belong to the class's base model."""
+        return []
+
     @abstractmethod
     def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """The product that the loss is made of, and its input, which the class holds to the end."""
 
+    def picked(self, ids: Tensor, logits: Tensor, held: list[Tensor]) -> Tensor:
+        """The logits that the class returns; what it makes beside them is `held`."""
+        del ids, held
+        return logits
+
     def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of logits that are handed out."""
-        del ids
+        held: list[Tensor] = []
+        logits = self.picked(ids, logits, held)
         logits.tape.hand_out(logits)
         return op.cross_entropy(logits, labels)
 
@@ -54,12 +64,14 @@ class TaskHead(Layer, ABC):
         """Shapes of the labels, all of them whole numbers."""
         return [(mode.batch,)]
 
-    def __call__(self, ids: Tensor, hidden: Tensor, labels: Tensor, held: list[Tensor]) -> Tensor:
+    def __call__(
+        self, ids: Tensor, hidden: list[Tensor], labels: Tensor, held: list[Tensor]
+    ) -> Tensor:
         """The loss of one micro-batch; a pooler inside the base model has its embeddings `held`."""
         if not self.pools_inside:
             held.clear()
         with ids.tape.in_layer("head", 0):
-            logits, given = self.logits(ids, hidden, held)
+            logits, given = self.logits(ids, hidden[0], held)
         ids.tape.ledger.begin(Phase.LOSS)
         loss = self.loss(ids, logits, labels)
         del given  # held until here
@@ -118,11 +130,15 @@ class Predicted(Unary):
 
 @dataclass(eq=False)
 class FirstToken(TaskHead):
-    """A class for each sequence, from its first token; the pooler may be part of the classifier."""
+    """A class for each sequence, from its first token; the pooler may be part of the classifier.
+
+    ModernBERT may take the `mean` of all tokens instead.
+    """
 
     pooler: Unary
     whole: bool = False
     inside: bool = False  # whether the pooler is the base model's
+    mean: bool = False
 
     @property
     def saved(self) -> tuple[str, ...]:
@@ -133,13 +149,28 @@ class FirstToken(TaskHead):
         self.classifier = Linear(HIDDEN, LABELS, name="head.classifier")
         self.pools_inside = self.inside
 
+    def of_body(self) -> list[Layer]:
+        """The pooler, where it is the base model's."""
+        return [self.pooler] if self.inside else []
+
     def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
         """(batch, labels)."""
-        first = op.part(hidden, ids.shape[0], HIDDEN)
+        first = mean_of(hidden) if self.mean else op.part(hidden, ids.shape[0], HIDDEN)
         pooled = self.pooler(first)
         held.clear()  # the base model returns
+        if self.mean:
+            held.append(first)  # to the end
         del first  # the pooler's own name for it
         return self.classifier(pooled), pooled
+
+
+def mean_of(hidden: Tensor) -> Tensor:
+    """(batch, length, hidden) -> (batch, hidden): the mean of tokens that a mask leaves."""
+    t, batch = hidden.tape, hidden.shape[0]
+    mask = t.empty((batch, SEQUENCE), BOOL)
+    summed = op.sum_of_tokens(t.operation([hidden], hidden.shape, hidden.dtype, saves=[mask]))
+    counts = t.empty((batch, ONE), INT64)
+    return t.operation([summed], summed.shape, summed.dtype, saves=[counts])
 
 
 @dataclass(eq=False)
@@ -158,8 +189,8 @@ class LastToken(TaskHead):
         """(batch, length, labels)."""
         return self.score(hidden), hidden
 
-    def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
-        """Cross-entropy of the last tokens that are no padding, which are looked for."""
+    def picked(self, ids: Tensor, logits: Tensor, held: list[Tensor]) -> Tensor:
+        """Those of the last tokens that are no padding, which are looked for."""
         t, batch = logits.tape, ids.shape[0]
         kept = t.empty(ids.shape, BOOL)
         mask = t.empty(ids.shape, INT32)
@@ -171,10 +202,8 @@ class LastToken(TaskHead):
         rows = t.empty((batch,), INT64)
         pooled = t.operation([logits], (batch, LABELS), logits.dtype, saves=[rows, last])
         del rows
-        t.hand_out(pooled)
-        loss = op.cross_entropy(pooled, labels)
-        del mask, places, last  # held until here
-        return loss
+        held += (mask, places, last)
+        return pooled
 
 
 @dataclass(eq=False)
@@ -268,7 +297,3 @@ def each_token(_: object) -> TaskHead:
 def span(_: object) -> TaskHead:
     """Their answers' ends."""
     return Span()
-
-
-CLASSIFIERS: Final[Heads] = {Task.SEQUENCE: last_token, Task.TOKENS: each_token}
-EVERY_HEAD: Final[Heads] = {**CLASSIFIERS, Task.QUESTIONS: span}

@@ -20,6 +20,7 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.loss import masked_loss
+from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
@@ -180,11 +181,14 @@ class Bert(Model):
     counted = "BertForMaskedLM"
     has_unused_bias = True
     lora_targets = ("query", "value")
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(Pooled(), inside=True),
-        Task.TOKENS: lambda _: EachToken(),
-        Task.QUESTIONS: lambda _: Span(),
-    }
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda _: FirstToken(Pooled(), inside=True),
+            Task.TOKENS: lambda _: EachToken(),
+            Task.QUESTIONS: lambda _: Span(),
+        },
+        idle=True,
+    )
     language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
@@ -212,12 +216,13 @@ class Bert(Model):
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
         embedded = self.embeddings(ids)
-        x = self.layers(embedded)
+        last = [self.layers(embedded)]
         held = [embedded]
         del embedded
         if self.task_head is not None:
-            return self.task_loss(ids, x, labels, held)
+            return self.task_loss(ids, last, labels, held)
         held.clear()
+        x = last.pop()
         with ids.tape.in_layer("head", 0):
             logits = self.predict(x)
         return masked_loss(logits, labels)

@@ -20,6 +20,7 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
+from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
 from calculator.task import Task
@@ -181,11 +182,13 @@ class Deberta(Model):
 
     title = "DeBERTa"
     counted = "DebertaV2ForMaskedLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(Pooled(activation="gelu")),
-        Task.TOKENS: lambda _: EachToken(),
-        Task.QUESTIONS: lambda _: Span(),
-    }
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda _: FirstToken(Pooled(activation="gelu")),
+            Task.TOKENS: lambda _: EachToken(),
+            Task.QUESTIONS: lambda _: Span(),
+        }
+    )
     language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_unused_bias = True
     lora_targets = ("query_proj", "value_proj")
@@ -249,9 +252,9 @@ class Deberta(Model):
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
-        x = self.hidden(ids)
         if self.task_head is not None:
-            return self.task_loss(ids, x, labels)
+            return self.task_loss(ids, [self.hidden(ids)], labels)
+        x = self.hidden(ids)
         with ids.tape.in_layer("head", 0):
             h = self.dense(x)
             h = op.gelu(h)

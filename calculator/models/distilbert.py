@@ -18,6 +18,7 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
+from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
 from calculator.models.bert import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
 from calculator.models.model import Model
@@ -91,11 +92,13 @@ class DistilBert(Model):
     title = "DistilBERT"
     counted = "DistilBertForMaskedLM"
     has_reversible_class = False
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
-        Task.TOKENS: lambda _: EachToken(),
-        Task.QUESTIONS: lambda _: Span(dropped=True),
-    }
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
+            Task.TOKENS: lambda _: EachToken(),
+            Task.QUESTIONS: lambda _: Span(dropped=True),
+        }
+    )
     language_head = ("dense", "norm", "bias", "decoder")
 
     def __post_init__(self) -> None:
@@ -137,13 +140,17 @@ class DistilBert(Model):
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
-        x = self.embeddings(ids)
-        x = self.layers(x)
         if self.task_head is not None:
-            return self.task_loss(ids, x, labels)
+            return self.task_loss(ids, [self.hidden(ids)], labels)
+        x = self.hidden(ids)
         with ids.tape.in_layer("head", 0):
             h = self.dense(x)
             h = op.gelu(h)
             h = self.norm(h)
             h = self.decoder.unembed(h, self.bias)
         return masked_loss(h, labels)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """The last hidden states."""
+        x = self.embeddings(ids)
+        return self.layers(x)

@@ -13,7 +13,8 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import Held
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
 from calculator.models.gemma3 import NormedAttention
 

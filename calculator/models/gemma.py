@@ -16,8 +16,9 @@ from calculator.layers.basic import RMSNorm, inverse_root
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import Activation, GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import CLASSIFIERS, Heads
+from calculator.layers.heads import Heads
 from calculator.layers.layer import Buffer
+from calculator.layers.pairs import CLASSIFIERS
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
 

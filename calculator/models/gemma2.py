@@ -14,7 +14,8 @@ from calculator.autograd.mode import Attention, Mode
 from calculator.configuration import Configuration
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import CLASSIFIERS, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import CLASSIFIERS
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN, SLIDING, heads_of
 from calculator.models.gemma import Gemma, GemmaNorm

@@ -19,6 +19,7 @@ from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm
 from calculator.layers.heads import EachToken, Heads, last_token, span
 from calculator.layers.layer import Layer, weights_of
+from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import CausalModel
@@ -117,11 +118,13 @@ class GPT2(CausalModel):
 
     title = "GPT-2"
     counted = "GPT2LMHeadModel"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: last_token,
-        Task.TOKENS: lambda _: EachToken(dropped=True),
-        Task.QUESTIONS: span,
-    }
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: last_token,
+            Task.TOKENS: lambda _: EachToken(dropped=True),
+            Task.QUESTIONS: span,
+        }
+    )
     layers_get_mask = True
     lora_targets = ("c_attn",)
     before = ("tokens", "positions")

@@ -15,8 +15,9 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import Linear
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
 from calculator.layers.layer import Unary
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
 
 

@@ -13,7 +13,8 @@ from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import HIDDEN, SLIDING, heads_of
 from calculator.models.mistral import Mistral
 

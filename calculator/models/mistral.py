@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import FULL, SLIDING, Decoder
 
 

@@ -149,9 +149,9 @@ class Model(Layer, ABC):
         return (INT64,) * len(self.inputs(mode))
 
     def task_loss(
-        self, ids: Tensor, hidden: Tensor, labels: Tensor, held: list[Tensor] | None = None
+        self, ids: Tensor, hidden: list[Tensor], labels: Tensor, held: list[Tensor] | None = None
     ) -> Tensor:
-        """The loss of another task's head; the last hidden states are held to its end."""
+        """The loss of another task's head on the only `hidden` states, which it may let go of."""
         assert self.task_head is not None
         return self.task_head(ids, hidden, labels, held or [])
 
@@ -217,10 +217,10 @@ class CausalModel(Model, ABC):
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
+        if self.task_head is not None:
+            return self.task_loss(ids, [self.hidden(ids)], labels)
         hidden = self.hidden(ids)
         t = hidden.tape
-        if self.task_head is not None:
-            return self.task_loss(ids, hidden, labels)
         if t.mode.chunked_loss:
             weight = t.weight(self.head_copy or self.head.weight)
             return chunked_loss(hidden, weight, labels)

@@ -29,6 +29,7 @@ from calculator.layers.grouped import MASK_MULTIPLE, Held, Shared, additive
 from calculator.layers.heads import EachToken, FirstToken, Heads, Predicted, Span
 from calculator.layers.layer import Layer
 from calculator.layers.loss import masked_loss
+from calculator.layers.pairs import with_pairs
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
@@ -148,14 +149,17 @@ class ModernBert(Model):
     dense_biased: bool
     decoder_biased: bool
     tied: bool
+    pools_mean: bool
 
     title = "ModernBERT"
     counted = "ModernBertForMaskedLM"
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda model: FirstToken(model.predicted()),
-        Task.TOKENS: lambda model: EachToken(model.predicted()),
-        Task.QUESTIONS: lambda model: Span(model.predicted()),
-    }
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda model: FirstToken(model.predicted(), mean=model.pools_mean),
+            Task.TOKENS: lambda model: EachToken(model.predicted()),
+            Task.QUESTIONS: lambda model: Span(model.predicted()),
+        }
+    )
     language_head = ("dense", "norm", "bias", "decoder")
     has_reversible_class = False
 
@@ -176,7 +180,7 @@ class ModernBert(Model):
         c.only("sparse_prediction", False)
         c.only("is_encoder_decoder", False)
         # read by no code of the class, or by that of flash-attn alone
-        c.ignore("initializer_cutoff_factor", "sparse_pred_ignore_index", "classifier_pooling")
+        c.ignore("initializer_cutoff_factor", "sparse_pred_ignore_index")
         c.ignore("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad")
         c.ignore("global_rope_theta", "local_rope_theta", "position_embedding_type")
         check_rope(c)
@@ -207,10 +211,12 @@ class ModernBert(Model):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """The window to one side, and which layers have biases."""
+        """The window to one side, which layers have biases, and what a classifier reads."""
         window = c.size("local_attention", 128, most=LONGEST_SEQUENCE) // 2
         flags = {key: int(c.flag(key, False)) for key in FLAGS}
-        return {"window": window, **flags, "decoder_bias": int(c.flag("decoder_bias", True))}
+        mean = c.text("classifier_pooling", "cls", ["cls", "mean"]) == "mean"
+        flags |= {"decoder_bias": int(c.flag("decoder_bias", True)), "mean_pooling": int(mean)}
+        return {"window": window, **flags}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -238,6 +244,7 @@ class ModernBert(Model):
             flags[3],
             architecture.has("decoder_bias"),
             tied,
+            architecture.has("mean_pooling"),
         )
 
     @classmethod
@@ -252,9 +259,9 @@ class ModernBert(Model):
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch, of logits in 32 bits."""
-        x = self.hidden(ids)
         if self.task_head is not None:
-            return self.task_loss(ids, x, labels)
+            return self.task_loss(ids, [self.hidden(ids)], labels)
+        x = self.hidden(ids)
         with ids.tape.in_layer("head", 0):
             h = self.norm(op.gelu(self.dense(x)))
             logits = self.decoder.unembed(h, self.bias)

@@ -18,6 +18,7 @@ from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.heads import Heads, last_token
 from calculator.layers.layer import Unary
+from calculator.layers.pairs import with_pairs
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, Decoder, heads_of
 from calculator.task import Task
@@ -57,7 +58,7 @@ class Olmo2(Decoder):
 
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
-    heads: ClassVar[Heads] = {Task.SEQUENCE: last_token}
+    heads: ClassVar[Heads] = with_pairs({Task.SEQUENCE: last_token})
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 
     @classmethod
@@ -95,7 +96,7 @@ class Olmo3(Olmo2):
 
     title = "OLMo 3"
     counted = "Olmo3ForCausalLM"
-    heads: ClassVar[Heads] = {Task.SEQUENCE: last_token}
+    heads: ClassVar[Heads] = with_pairs({Task.SEQUENCE: last_token})
     both_masks = True
 
     @classmethod

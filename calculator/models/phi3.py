@@ -15,8 +15,9 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import Linear, RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import CLASSIFIERS, Heads
+from calculator.layers.heads import Heads
 from calculator.layers.layer import Unary
+from calculator.layers.pairs import CLASSIFIERS
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import (
     FEED,

@@ -10,7 +10,8 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
 
 

@@ -11,7 +11,8 @@ from calculator.architecture import Architecture
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import HEAD, HIDDEN, SLIDING, heads_of
 from calculator.models.qwen2 import Qwen2
 

@@ -16,6 +16,7 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
+from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Stack
 from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
 from calculator.task import Task
@@ -59,11 +60,14 @@ class Roberta(Bert):
     title = "RoBERTa"
     counted = "RobertaForMaskedLM"
     lora_targets = ("query", "value")
-    heads: ClassVar[Heads] = {
-        Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
-        Task.TOKENS: lambda _: EachToken(),
-        Task.QUESTIONS: lambda _: Span(),
-    }
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
+            Task.TOKENS: lambda _: EachToken(),
+            Task.QUESTIONS: lambda _: Span(),
+        },
+        idle=True,
+    )
     kind = "roberta"
     words = 50_265
     transform = "lm_head.dense"

@@ -12,7 +12,8 @@ from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import EVERY_HEAD, Heads
+from calculator.layers.heads import Heads
+from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import FULL, HIDDEN, heads_of, in_turn
 from calculator.models.llama import Llama
 

@@ -15,8 +15,9 @@ from calculator.layers.attention import Attended
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held, Shared
-from calculator.layers.heads import CLASSIFIERS, Heads
+from calculator.layers.heads import Heads
 from calculator.layers.layer import Unary
+from calculator.layers.pairs import CLASSIFIERS
 from calculator.layers.rotary import positions_of
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder, heads_of

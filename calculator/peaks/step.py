@@ -110,7 +110,8 @@ def begin(step: Step, tape: Tape | None = None) -> Begun:
     """Forward and loss, of a step without turns."""
     t = tape or Tape(step.mode)
     t.ledger.begin(Phase.FORWARD)
-    ids, labels, *_ = _given(t, step)
+    ids, *rest = _given(t, step)
+    labels = rest[0] if rest else ids  # a reward model has none
     root = None if t.sharder is None else t.sharder.begin(step.model.outside())
     previous = t.previous_outputs()
     loss = step.model.forward(ids, labels)

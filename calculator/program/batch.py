@@ -6,6 +6,7 @@ from calculator.architecture import Architecture
 from calculator.plan import Plan
 from calculator.program.model import automatic_class, weight_type
 from calculator.program.text import INDENT, TORCH, Piece
+from calculator.task import Task
 
 CUDA: Final = ', device="cuda"'
 NOTE: Final = "# Random {}: replace them with your data."
@@ -16,6 +17,12 @@ def make_batch(architecture: Architecture, plan: Plan, device: str = CUDA) -> Pi
     match automatic_class(architecture, plan):
         case "AutoModelForImageClassification":
             made = _images(plan)
+        case "AutoModelForSequenceClassification" if plan.task is Task.REWARD:
+            made = _batch("pairs", _ids(architecture, plan))
+        case "AutoModel":
+            size = f"({plan.batch_size}, {plan.sequence_length})"
+            mask = f"torch.ones({size}, dtype=torch.int64{CUDA})"
+            made = _batch("pairs", {**_ids(architecture, plan), "attention_mask": mask})
         case "AutoModelForSequenceClassification":
             labels = {"labels": _classes(f"({plan.batch_size},)")}
             made = _batch("tokens", {**_ids(architecture, plan), **labels})

@@ -8,6 +8,7 @@ from calculator.models.model import CausalModel
 from calculator.models.registry import build, type_of
 from calculator.plan import BaseBits, DataParallel, HalfFormat, LoraBias, Plan, Precision
 from calculator.program.origin import Origin
+from calculator.program.pairs import compare_pairs
 from calculator.program.saving import (
     KEPT_RESULTS,
     compute_loss_in_chunks,
@@ -30,6 +31,7 @@ AUTOMATIC: Final = {
     "ForQuestionAnswering": "AutoModelForQuestionAnswering",
     "ForCausalLM": "AutoModelForCausalLM",
     "LMHeadModel": "AutoModelForCausalLM",
+    "Model": "AutoModel",
 }
 # classes that write text have a cache of keys and values, which training has no use for
 WITH_CACHE: Final = (
@@ -103,7 +105,7 @@ def load_model(origin: Origin, plan: Plan, trainer: bool = False) -> Piece:
     pieces.append(keep_inputs_in_ram(plan, stacks))
     if plan.lora:
         pieces.append(_adapt(plan))
-    pieces.append(compute_loss_in_chunks(plan))
+    pieces += (compute_loss_in_chunks(plan), compare_pairs(plan))
     return joined(pieces)
 
 
@@ -137,7 +139,7 @@ def _has_other_head(architecture: Architecture, plan: Plan) -> bool:
 def _labels(architecture: Architecture, plan: Plan) -> dict[str, str]:
     """The number of labels; causal classes look for the last token that is no padding."""
     found = {}
-    if plan.task is not Task.QUESTIONS:
+    if plan.task not in (Task.QUESTIONS, Task.EMBEDDING):
         found["num_labels"] = quoted(plan.labels)
     if isinstance(build(architecture, architecture.tied_embeddings), CausalModel):
         found["pad_token_id"] = "0"

@@ -16,13 +16,13 @@ from calculator.architecture import Architecture
 from calculator.autograd.graph import Parameter
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding
-from calculator.layers.heads import FirstToken
+from calculator.layers.heads import TaskHead
 from calculator.layers.layer import Layer, rewrite
 from calculator.layers.stack import Stack
 from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.plan import ChunkedLoss, Plan
-from calculator.task import Task
+from calculator.task import OF_PAIRS, Task
 
 EMBEDDINGS: Final = "embeddings"
 BODY: Final = "body"
@@ -82,9 +82,8 @@ class Freeze:
         if BODY in self.parts:
             kept = (*layer.language_head, "task_head")
             body = [item for name, item in vars(layer).items() if name not in kept]
-            head = layer.task_head
-            if isinstance(head, FirstToken) and head.inside:
-                body.append(head.pooler)
+            if layer.task_head is not None:
+                body += layer.task_head.of_body()
             _freeze_all(body, self.asked)
             return
         if EMBEDDINGS in self.parts:
@@ -175,8 +174,32 @@ def check_task(plan: Plan, architecture: Architecture) -> None:
             rule = "replaces a language model's loss: must be none with another task"
             raise InputError("chunked_loss", plan.chunked_loss, rule)
         _check_alone("task", plan.task, plan)
+    if plan.task in OF_PAIRS:
+        _check_pairs(plan, architecture)
     if plan.freeze:
         _check_freeze(plan, architecture)
+
+
+def _check_pairs(plan: Plan, architecture: Architecture) -> None:
+    """Refuse half a pair, two rewards, and what leaves weights without a gradient."""
+    if plan.batch_size % 2:
+        rule = f"two sequences are a pair of task {plan.task}: must be a multiple of 2"
+        raise InputError("batch_size", plan.batch_size, rule)
+    if plan.task is Task.REWARD and plan.labels != 1:
+        raise InputError("labels", plan.labels, "a reward is one number: must be 1")
+    if plan.task is not Task.EMBEDDING:
+        return
+    if BODY in parts_of(plan):
+        rule = "an embedding model is its body: nothing would be trained"
+        raise InputError("freeze", plan.freeze, rule)
+    if plan.replicas > 1 and not plan.is_sharded and _has_idle(plan, architecture):
+        rule = f"{architecture.name}'s pooler gets no gradient, and DDP stops after such a step"
+        raise InputError("gpus", plan.gpus, f"{rule}: must be 1")
+
+
+def _has_idle(plan: Plan, architecture: Architecture) -> bool:
+    head: TaskHead = type_of(architecture).heads[plan.task](None)
+    return bool(head.of_body())
 
 
 def _check_freeze(plan: Plan, architecture: Architecture) -> None:

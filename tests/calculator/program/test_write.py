@@ -38,6 +38,8 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("gpt2-s", {"task": "sequence", "labels": 3, "batch_size": 2}),
     ("bert-base", {"task": "tokens", "freeze": "embeddings,0-3", "checkpointing": "full"}),
     ("bert-base", {"task": "questions", "lora": 8}),
+    ("bert-base", {"task": "embedding", "batch_size": 4}),
+    ("gpt2-s", {"task": "reward", "batch_size": 4, "precision": "half"}),
     ("gpt2-s", {"precision": "half", "format": "fp16", "loop": "function"}),
     ("gpt2-s", {"loop": "script", "accumulation": 2}),
     ("gpt2-s", {"checkpointing": "full", "checkpoint_every": 3, "precision": "mixed"}),

@@ -22,7 +22,11 @@ XLM_ROBERTA = {
     "max_position_embeddings": 514,
     "type_vocab_size": 1,
 }
-IN_RAM = {Task.LANGUAGE: 2_387_738_696, Task.SEQUENCE: 1_347_177_868}
+IN_RAM = {
+    Task.LANGUAGE: 2_387_738_696,
+    Task.SEQUENCE: 1_347_177_868,
+    Task.EMBEDDING: 1_346_109_760,
+}
 # the keys of distilbert/distilbert-base-uncased-finetuned-sst-2-english on the Hub
 SST_2 = {
     "activation": "gelu",
@@ -93,6 +97,26 @@ def test_layers_are_numbered_from_0() -> None:
     assert layers_in(("embeddings", "3-5")) == [3, 4, 5]
 
 
+@pytest.mark.parametrize("task", [Task.REWARD, Task.EMBEDDING], ids=str)
+def test_half_a_pair_is_refused(task: Task) -> None:
+    with pytest.raises(InputError, match=r"batch_size = '3': two sequences are a pair"):
+        resolve(from_config(SST_2, "sst-2"), Plan(task=task, batch_size=3))
+
+
+def test_a_reward_is_one_number() -> None:
+    plan = Plan(task=Task.REWARD, batch_size=2)
+    model = from_config(SST_2, "sst-2")
+    assert resolve(model, plan).labels == 1
+    with pytest.raises(InputError, match="labels = '2': a reward is one number"):
+        resolve(model, plan.but(labels=2))
+
+
+def test_ddp_is_refused_where_a_pooler_gets_no_gradient() -> None:
+    model = from_config(XLM_ROBERTA, "xlm-roberta")
+    with pytest.raises(InputError, match=r"gpus = '2'.*pooler gets no gradient"):
+        resolve(model, Plan(task=Task.EMBEDDING, batch_size=2, gpus=2))
+
+
 def test_a_task_without_a_class_is_refused() -> None:
-    with pytest.raises(InputError, match="is counted for: lm, sequence, tokens, questions"):
+    with pytest.raises(InputError, match="is counted for: lm, sequence, tokens, questions, reward"):
         resolve(from_config(SST_2, "sst-2"), Plan(task=Task.IMAGE))
