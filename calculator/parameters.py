@@ -24,7 +24,7 @@ class ParameterTensor:
     A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
     a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
     are `packed` share them. A `table` is that of an embedding or output layer.
-    `is_split` says that it is a share, or stands beside one, and `is_summed` that the update sums
+    One that is `idle` asks for a gradient that no loss reaches. `is_split` says that it is a share, or stands beside one, and `is_summed` that the update sums
     the gradients that several GPUs have for it.
     """
 
@@ -38,6 +38,7 @@ class ParameterTensor:
     table: bool = False
     is_split: bool = False
     is_summed: bool = False
+    idle: bool = False
 
     @property
     def gradient_elements(self) -> int:
@@ -69,6 +70,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             item.table,
             item.is_split,
             item.is_summed,
+            item.idle,
         )
         for item, copies in counted_of(architecture, plan)
         if isinstance(item, Parameter)

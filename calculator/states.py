@@ -278,7 +278,8 @@ def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Sta
     """
     weights = tensors_bytes(tensors, plan.weight_bytes) + buffers
     trained = [tensor for tensor in tensors if tensor.trained]
-    updated = trained if plan.lora or plan.freeze else tensors
+    asking = [tensor for tensor in tensors if tensor.trained or tensor.idle]
+    updated = trained if plan.lora else asking if plan.freeze else tensors
     copies = tensors_bytes(updated, plan.trained_bytes)
     gradients = sum(
         item.copies * round_block(item.gradient_elements * (item.width or plan.weight_bytes))

@@ -152,13 +152,14 @@ class Parameter:
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
     as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
     format may hold several numbers, `packed`. A `table` is that of an embedding or output layer.
+    One that is `idle` asks for a gradient that no loss reaches, and is not `trained`.
     One that `is_split` is a share of a weight that several GPUs have, or stands beside one; the
     update sums the gradients that they have for one that `is_summed`.
     """
 
     __slots__ = (
         *("chosen", "dtype", "inside", "is_split", "is_summed", "name"),
-        *("packed", "shape", "table", "trained"),
+        *("idle", "packed", "shape", "table", "trained"),
     )
 
     def __init__(
@@ -173,6 +174,7 @@ class Parameter:
         table: bool = False,
     ) -> None:
         self.table = table
+        self.idle = False
         self.is_split = self.is_summed = False
         self.dtype = dtype
         self.packed = packed

@@ -33,6 +33,7 @@ class Idle(Layer):
     def __post_init__(self) -> None:
         self.weight = Parameter((HIDDEN, HIDDEN), trained=False)
         self.bias = Parameter((HIDDEN,), trained=False)
+        self.weight.idle = self.bias.idle = True
 
     def __call__(self, x: Tensor, held: list[Tensor]) -> None:
         """Its product and tanh die with the output of the base model; autocast's copies stay."""

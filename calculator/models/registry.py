@@ -38,6 +38,7 @@ PLACES: Final = {
     "olmo3": "olmo2.Olmo3",
     "arcee": "llama.Arcee",
     "seed_oss": "llama.SeedOss",
+    "ernie4_5": "ernie4_5.Ernie45",
     "exaone4": "exaone4.Exaone4",
     "gemma": "gemma.Gemma",
     "gemma2": "gemma2.Gemma2",

@@ -1,0 +1,82 @@
+"""ERNIE 4.5 (transformers' Ernie4_5ForCausalLM): neighbours are turned together, in 32 bits.
+
+Source: transformers (models/ernie4_5/modeling_ernie4_5.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32, DType
+from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.sizes import divided
+from calculator.configuration import Configuration
+from calculator.layers.feed_forward import GatedFeedForward
+from calculator.layers.grouped import GroupedAttention, Held
+from calculator.layers.rotary import Tables
+from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
+
+
+@dataclass(eq=False)
+class NeighbourAttention(GroupedAttention):
+    """Attention for which each layer makes tables of its own, every angle twice in turn."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """Queries and keys at their places, in their own format again."""
+        tables = [table.tape.like(table) for table in held.tables]
+        wide_q, wide_k = turned(q, *tables), turned(k, *tables)
+        del tables
+        return op.cast(wide_q, q.dtype), op.cast(wide_k, k.dtype)
+
+
+def turned(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """x cos + (x turned by a quarter, in its own format first) sin."""
+    near = op.multiply(op.cast(x, FLOAT32), cosines)
+    half = (*x.shape[:-1], divided(x.shape[-1], 2))
+    first, second = op.part(x, *half), op.part(x, *half)
+    around = op.cast(op.concatenate([op.scale(second), first], *x.shape), FLOAT32)
+    far = op.multiply(around, sines)
+    del around
+    return op.add(near, far)
+
+
+@dataclass(eq=False)
+class Ernie45(Decoder):
+    """All projections with biases, or none."""
+
+    title = "ERNIE 4.5"
+    counted = "Ernie4_5ForCausalLM"
+    tied_by_default = True
+    has_dropout = False
+    defaults: ClassVar[dict[str, int]] = {
+        "vocab_size": 103_424,
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 18,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "head_dim": 128,
+        "max_position_embeddings": 131_072,
+    }
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """Sets whether projections have biases."""
+        return {"use_bias": c.flag("use_bias", False)}
+
+    @classmethod
+    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+        """All four projections with biases, or none."""
+        biased = architecture.has("use_bias")
+        return NeighbourAttention(HIDDEN, heads_of(architecture), biased, biased)
+
+    @classmethod
+    def feed_forward(cls, architecture: Architecture) -> GatedFeedForward:
+        """All three projections with biases, or none."""
+        return GatedFeedForward(HIDDEN, FEED, biased=architecture.has("use_bias"))
+
+    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
+        """Tables in 32 bits always."""
+        return super().tables(t, positions, FLOAT32)
