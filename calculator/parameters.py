@@ -23,9 +23,9 @@ class ParameterTensor:
 
     A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
     a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
-    are `packed` share them. A `table` is that of an embedding or output layer.
-    One that is `idle` asks for a gradient that no loss reaches. `is_split` says that it is a share, or stands beside one, and `is_summed` that the update sums
-    the gradients that several GPUs have for it.
+    are `packed` share them. A `table` is that of an embedding or output layer. One that is `idle`
+    asks for a gradient that no loss reaches. `is_split` says that it is a share, or stands beside
+    one, and `is_summed` that the update sums the gradients that several GPUs have for it.
     """
 
     name: str

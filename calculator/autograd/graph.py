@@ -152,9 +152,9 @@ class Parameter:
     keeps a view as it is. Of a weight of experts, one after the other, a token meets only as many
     as are `chosen`. Without a `dtype` it is in the mode's format for weights; an element of that
     format may hold several numbers, `packed`. A `table` is that of an embedding or output layer.
-    One that is `idle` asks for a gradient that no loss reaches, and is not `trained`.
-    One that `is_split` is a share of a weight that several GPUs have, or stands beside one; the
-    update sums the gradients that they have for one that `is_summed`.
+    One that is `idle` asks for a gradient that no loss reaches, and is not `trained`. One that
+    `is_split` is a share of a weight that several GPUs have, or stands beside one; the update sums
+    the gradients that they have for one that `is_summed`.
     """
 
     __slots__ = (
