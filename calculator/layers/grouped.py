@@ -134,7 +134,7 @@ class GroupedAttention(Mixer):
         """The weighted sum and, in eager code, the probabilities."""
         q, k, v = self.projected(x, held)
         q, k = self.turned(q, k, held)
-        out, probabilities = selectively(partial(self.core, mask=held.mask), q, k, v)
+        out, probabilities = selectively(partial(self.core, held=self.kept(held)), q, k, v)
         out = self.finished(joined(out))
         del q, k, v  # held until here
         return out, probabilities
@@ -142,6 +142,10 @@ class GroupedAttention(Mixer):
     def finished(self, x: Tensor) -> Tensor:
         """The output's projection of all heads side by side."""
         return self.output(x)
+
+    def kept(self, held: Held) -> Held:
+        """What is held until the core is computed again; others turn heads by these tables."""
+        return held
 
     def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
         """Heads of queries, keys and values."""
@@ -184,8 +188,9 @@ class GroupedAttention(Mixer):
         grouped = self.heads.are_grouped and not self.repeats(mask)
         return mode.kernel(mask is not None, grouped, self.heads.wide)
 
-    def core(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+    def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
         """Attention in the kernel of the plan, or in the one that PyTorch picks."""
+        mask = held.mask
         kernel = self.kernel(q.tape.mode, mask)
         if kernel is Attention.EAGER:
             return self.eager(q, k, v, mask)

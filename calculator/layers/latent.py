@@ -87,7 +87,7 @@ class LatentAttention(GroupedAttention):
         turned, key = self.at_places(turned, held.tables), self.at_places(key, held.tables)
         q = op.concatenate([plain, turned], *queries.shape)
         k, v = self.expanded(latent, key)
-        out, probabilities = selectively(partial(self.core, mask=held.mask), q, k, v)
+        out, probabilities = selectively(partial(self.core, held=held), q, k, v)
         out = self.output(joined(out))
         del queries, plain, turned, compressed, latent, key, q, k, v  # held until here
         return out, probabilities
@@ -118,11 +118,11 @@ class LatentAttention(GroupedAttention):
         """The efficient one where PyTorch picks: flash wants values as wide as keys."""
         return mode.kernel(masked=True)
 
-    def core(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+    def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
         """Attention in the kernel of the plan, or in the one that PyTorch picks."""
-        kernel, length = self.kernel(q.tape.mode, mask), q.shape[2]
+        kernel, length = self.kernel(q.tape.mode, held.mask), q.shape[2]
         if kernel is Attention.EAGER:
-            return self.eager(q, k, v, mask)
+            return self.eager(q, k, v, held.mask)
         q, k, v = (x.tape.lower(x) for x in (q, k, v))
         if kernel is Attention.MATH:
             causal = q.tape.empty((length, length), FLOAT32)

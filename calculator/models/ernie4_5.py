@@ -30,6 +30,10 @@ class NeighbourAttention(GroupedAttention):
         del tables
         return op.cast(wide_q, q.dtype), op.cast(wide_k, k.dtype)
 
+    def kept(self, held: Held) -> Held:
+        """The model's tables are not: heads were turned by the layer's own."""
+        return Held(held.positions, (), held.mask)  # type: ignore[arg-type]
+
 
 def turned(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """x cos + (x turned by a quarter, in its own format first) sin."""

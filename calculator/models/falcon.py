@@ -67,7 +67,7 @@ class FalconAttention(GroupedAttention):
         fused = self.query_key_value(x)
         q, k, v = self.single_head(fused) if self.single else self.groups(fused)
         q, k = self.turned(q, k, held)
-        out, probabilities = without_dropout(partial(self.core, mask=held.mask))(q, k, v)
+        out, probabilities = without_dropout(partial(self.core, held=held))(q, k, v)
         if self.kernel(x.tape.mode, held.mask) is Attention.EAGER:
             out = op.copy(out)
         out = self.output(joined(out))

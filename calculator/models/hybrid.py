@@ -63,7 +63,7 @@ class GatedAttention(PartlyTurnedAttention):
         copied = self.copies(x.tape.mode, held.mask)
         v = self.heads_of(self.value(x), self.heads.keys, copied=copied)
         q, k = self.turned(q, k, held)
-        out, probabilities = selectively(partial(self.core, mask=held.mask), q, k, v)
+        out, probabilities = selectively(partial(self.core, held=held), q, k, v)
         out = joined(out)
         out = op.multiply(out, op.sigmoid(gate))
         out = self.output(out)

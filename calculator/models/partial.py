@@ -67,7 +67,7 @@ class PartialAttention(GroupedAttention):
         k = whole(turned_k, k)
         if self.fused:
             turned_k = k
-        out, probabilities = selectively(partial(self.core, mask=held.mask), q, k, v)
+        out, probabilities = selectively(partial(self.core, held=held), q, k, v)
         out = self.output(joined(out))
         del q, k, v, parts, turned_q, turned_k  # held until here
         return out, probabilities
@@ -82,8 +82,9 @@ class PartialAttention(GroupedAttention):
         copied = self.copies(x.tape.mode, None)
         return q, k, self.heads_of(self.value(x), HEADS, copied=copied)
 
-    def core(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+    def core(self, q: Tensor, k: Tensor, v: Tensor, held: Held) -> Attended:
         """Attention in the kernel of the plan, or in the one that PyTorch picks."""
+        mask = held.mask
         kernel = self.kernel(q.tape.mode, mask)
         if kernel is Attention.EAGER:
             return eager_core(q, k, v, (mask,), wide=True, side_by_side=True)
