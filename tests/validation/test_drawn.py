@@ -33,7 +33,8 @@ def test_a_drawn_option_has_what_it_says_nothing_without() -> None:
 def test_the_grid_has_every_value_of_every_option_on_every_model() -> None:
     on: dict[str, set[tuple[str, object]]] = {name: set() for name in models()}
     for each in grid():
-        on[each.model] |= values_of(each)
+        if each.model in on:  # a variant has rows of one task alone
+            on[each.model] |= values_of(each)
     sized = {"accumulation", "expert_parallel"}  # whose numbers follow from the rest
     for name, seen in on.items():
         wanted = {one for one in choices({*meaningless(name)}) if one[0] not in sized}
