@@ -95,6 +95,8 @@ def shard_statics(
     static = statics(shards, buffers, plan)
     if plan.cpu_offload:
         return in_ram(static, shards, buffers, plan)
+    if plan.update_in_backward:  # they are gone
+        return static
     numbers, mode = numbers_of(architecture, plan), mode_of(plan)
     models = stage_models(architecture, plan)
     units = chain(*(gradients_of_units(model, numbers, mode) for model in models))

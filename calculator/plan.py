@@ -501,7 +501,7 @@ class Plan:
         {
             PipelineSchedule.GPIPE: "gpipe: all forward, then all backward",
             PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "1f1b: forward and backward in turn",
-            PipelineSchedule.INTERLEAVED: "interleaved: 1f1b, several stages per GPU",
+            PipelineSchedule.INTERLEAVED: "interleaved: several stages per GPU",
         },
     )
     pipeline_stages: int = integer(
@@ -520,8 +520,8 @@ class Plan:
             Task.SEQUENCE: "sequence: a class per sequence",
             Task.TOKENS: "tokens: a class per token",
             Task.QUESTIONS: "questions: the span of an answer",
-            Task.REWARD: "reward: which of two sequences is better",
-            Task.EMBEDDING: "embedding: which sequences belong together",
+            Task.REWARD: "reward: the better of two",
+            Task.EMBEDDING: "embedding: pairs of sequences",
             Task.IMAGE: "image: a class per image",
         },
     )

@@ -7,24 +7,29 @@ import { build } from "esbuild";
 import { readdirSync } from "node:fs";
 
 const [sources, target, lock] = process.argv.slice(2);
-const workers = ["drawing-worker", "tab-painter", "tab-volunteer"];
 const pages = readdirSync(`${sources}/pages`).filter((name) => name.endsWith(".js"));
+// What the tab's page shares with others is small, and in chunks it would be two requests more of
+// each of those.
+const tab = ["tab-painter", "tab-volunteer", "pages/train-in-this-tab"];
+const others = ["drawing-worker", ...pages.map((name) => `pages/${name.slice(0, -3)}`)].filter((name) => !tab.includes(name));
 
 const offline = { "globalThis.OFFLINE": JSON.stringify(process.env.OFFLINE ?? "") };
 
 /** @type {import("esbuild").BuildOptions} */
 const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", charset: "utf8", logLevel: "warning" };
 
-await build({
-  ...common,
-  entryPoints: [...workers.map((name) => `${sources}/${name}.js`), ...pages.map((name) => `${sources}/pages/${name}`)],
-  entryNames: "[name]",
-  chunkNames: "chunk-[hash]",
-  outdir: target,
-  format: "esm",
-  splitting: true,
-  define: offline,
-});
+for (const names of [tab, others]) {
+  await build({
+    ...common,
+    entryPoints: names.map((name) => `${sources}/${name}.js`),
+    entryNames: "[name]",
+    chunkNames: "chunk-[hash]",
+    outdir: target,
+    format: "esm",
+    splitting: true,
+    define: offline,
+  });
+}
 // The worker shares no chunk with the pages: it would be one request more before Python can start.
 await build({
   ...common,

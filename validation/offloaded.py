@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.autograd.graph import save_on_cpu
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import offload_wrapper
+from torch.distributed.tensor import DTensor
 
 from calculator.plan import ActivationOffload, Plan
 from validation.models import layer_lists
@@ -79,13 +80,19 @@ def _counted_hooks(plan: Plan, moved: Moved) -> type[save_on_cpu]:
 
             def packed(tensor: torch.Tensor) -> Any:
                 found = pack(tensor)
-                moved.to_ram += found[1].nbytes
+                moved.to_ram += _own_bytes(found[1])
                 return found
 
             def unpacked(found: Any) -> torch.Tensor:
-                moved.to_gpu += found[1].nbytes
+                moved.to_gpu += _own_bytes(found[1])
                 return unpack(found)
 
             self.pack_hook, self.unpack_hook = packed, unpacked
 
     return Counted
+
+
+def _own_bytes(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor, of a distributed one those of this rank."""
+    own = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return own.nbytes

@@ -4,7 +4,6 @@ A peak is a rate at the boost clock. Under load a card lowers its clock until it
 limit: a T4 may take 70 W, and boosts to 1,590 MHz from 585.
 """
 
-from statistics import mean
 from typing import Final
 
 from calculator.cards import CARDS, Card
@@ -46,7 +45,7 @@ def share_of_peak(card: Card, energy: float) -> float:
     beside = ENERGIES.get(card.capability or (0, 0), 0)
     tried = shares_tried(energy)
     if not (beside and card.watts):
-        return mean(tried)
+        return sum(tried) / len(tried)
     return min(_paid_for(card, energy, beside), max(tried))
 
 

@@ -144,7 +144,7 @@ class GroupedAttention(Mixer):
         return self.output(x)
 
     def kept(self, held: Held) -> Held:
-        """What is held until the core is computed again; others turn heads by these tables."""
+        """The part held until the core is computed again; others turn heads by these tables."""
         return held
 
     def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
