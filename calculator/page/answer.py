@@ -14,7 +14,7 @@ from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
 from calculator.page.states import Params, chosen, read_state
 from calculator.plan import DataParallel, Plan, techniques
-from calculator.planner.need import describe_need, judged, need_of
+from calculator.planner.need import describe_need, need_of
 from calculator.presets import FIELD, preset_named
 from calculator.report import Report
 from calculator.reserved import simulated
@@ -56,16 +56,14 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
     state = chosen(architecture, plan, params)
     preset = preset_named(state.get(FIELD))
     shown, other, baseline = (architecture, report.plan, gpu), pinned(params), plain
-    sides = [_judged(architecture, plan), plain]
     if other:
         baseline = reported(other[0], other[1])
-        sides[1] = _judged(other[0], other[1])
         other = other[0], baseline.plan, other[2]
     value: dict[str, Any] = {
         "title": architecture.title,
         "report": report.as_json(),
         "baseline": baseline.as_json(),
-        "monitor": {"report": _monitor(sides[0]), "baseline": _monitor(sides[1])},
+        "monitor": {"report": _monitor(report), "baseline": _monitor(baseline)},
         "plain_peak": plain.gpu.total,
         "is_plain": other is None and plain is report,
         "beside": describe_beside(shown, other),
@@ -73,7 +71,7 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "available": _available(architecture, report),
         "longest": architecture.sequence_length,
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
-        "verdict": _verdict(sides[0], gpu),
+        "verdict": _verdict(report, gpu),
         "time": report.seconds.words if report.seconds else " ".join(untimed),
         "evidence": report.evidence.words,
         "notes": [note for note in report.notes if note not in untimed],
@@ -111,11 +109,6 @@ def _cached(architecture: Architecture, plan: Plan) -> Report:
 @lru_cache(maxsize=64)
 def _simulated(architecture: Architecture, plan: Plan) -> Report:
     return simulated(architecture, _cached(architecture, plan))
-
-
-@lru_cache(maxsize=64)
-def _judged(architecture: Architecture, plan: Plan) -> Report:
-    return judged(architecture, _cached(architecture, plan))
 
 
 def _baseline(architecture: Architecture, plan: Plan, report: Report, reported: Reported) -> Report:

@@ -25,7 +25,7 @@ from calculator.planner.largest import (
     largest_batch_in_steps,
     longest_sequence_in_steps,
 )
-from calculator.planner.need import judged, need_of, need_on
+from calculator.planner.need import need_of, need_on
 from calculator.planner.pace import describe_time, more_time, pace_of
 from calculator.planner.several import (
     Several,
@@ -111,7 +111,7 @@ def advise_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterato
     Raises:
         InputError: if the model does not support the plan.
     """
-    report = judged(architecture, estimate(architecture, plan.on(gpu)))
+    report = estimate(architecture, plan.on(gpu))
     if need_of(report).fits(gpu.memory):
         yield from _what_else_fits(architecture, plan, gpu, report)
     else:
@@ -207,7 +207,7 @@ def _why_no_longer(architecture: Architecture, own: int) -> str:
 
 
 def _way_to(architecture: Architecture, words: str, details: str, plan: Plan, gpu: Gpu) -> Way:
-    need = need_of(judged(architecture, estimate(architecture, plan.on(gpu))))
+    need = need_of(estimate(architecture, plan.on(gpu)))
     return Way(words, format_bytes(need.typical), details, plan, gpu)
 
 
@@ -369,7 +369,7 @@ def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> li
     """The first GPU that holds the step as it is, if any does, with its time beside the plan's."""
     before = pace_of(architecture, plan)
     for gpu in gpus:
-        report = judged(architecture, estimate(architecture, plan.on(gpu)))
+        report = estimate(architecture, plan.on(gpu))
         need, more = need_of(report), more_time(before, report.seconds)
         if need.fits(gpu.memory):
             words = f"Use the {gpu.title}"

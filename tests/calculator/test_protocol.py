@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calculator.__main__ import build_parser, main
+from calculator.__main__ import build_parser
 from calculator.catalog import GPUS, MODELS, find_gpu
 from calculator.clock.answer import TIMED_NOTE
 from calculator.commandline import plan_from
@@ -23,7 +23,6 @@ from calculator.planner.need import need_of
 from calculator.planner.run import Run
 from calculator.planner.verdict import describe_verdict
 from calculator.protocol import handle
-from calculator.reserved import simulated
 from calculator.resolution import resolve, without_techniques
 from calculator.units import GiB, format_bytes
 from tests.calculator.plans import Case, cases, examples
@@ -176,7 +175,7 @@ def test_every_figure_that_the_page_shows_is_in_every_answer() -> None:
 @examples(8)
 def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
-    need = need_of(simulated(case.architecture, estimate(case.architecture, case.plan.on(gpu))))
+    need = need_of(estimate(case.architecture, case.plan.on(gpu)))
     assert value["verdict"]["state"] == need.verdict(gpu.memory)
     assert value["verdict"]["text"].lower().startswith(f"{need.verdict(gpu.memory)}. needs ")
     assert describe_verdict(need, gpu).endswith(value["verdict"]["sum"])
@@ -200,12 +199,6 @@ def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, 
 )
 def test_the_verdict_has_three_states(gpu: str, state: str) -> None:
     assert answer({"gpu": gpu})["verdict"]["state"] == state
-
-
-def test_adapters_get_the_command_lines_verdict_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["estimate", "Qwen/Qwen3-8B", "--preset", "qlora", "--gpu", "t4"]) == 0
-    value = answer({"model": "Qwen/Qwen3-8B", "preset": "qlora", "gpu": "t4"})
-    assert value["verdict"]["sum"] in capsys.readouterr().out
 
 
 def test_a_unit_stands_once_in_the_sum_that_decides() -> None:
