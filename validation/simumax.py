@@ -60,7 +60,7 @@ REASONS: Final = {
         "DeepSeek V2 and V3, experts on 8 GPUs",
         "Each GPU reads a micro-batch of its own, where we count experts divided among GPUs that "
         "read the same one; a fixed number of tokens per expert; states in shards",
-        {"expert_parallel": "8", "gpus": "16", "data_parallel": "zero1"},
+        {"expert_parallel": "8", "gpus": "16"},
         "expert_parallel",
         DEEPSEEK,
     ),
