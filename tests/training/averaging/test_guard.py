@@ -37,6 +37,8 @@ from training.records.owners import contributor_id
 pytestmark = [pytest.mark.swarm, pytest.mark.filterwarnings("ignore")]
 
 SIZE, SAMPLES = 600, 16
+# a process with many threads may fork while one of them holds a lock that its child needs
+FORKS, STARTS_WITHIN = 3, 60.0
 PATIENCE = 60.0  # seconds, for a busy machine
 LOCAL = Endpoint("127.0.0.1")
 TRUTH = torch.linspace(-1, 1, SIZE)
@@ -96,21 +98,29 @@ def open_averager(
     # a group of its own for each exchange, under the keys that the run has
     bits = f"{zlib.crc32(options.pop('prefix').encode()) % 2**12:012b}"
     kind._get_handle_name = GuardedGradientAverager._get_handle_name  # type: ignore[method-assign]
-    averager = kind(
-        [parameter],
-        dht=network.dht,
-        prefix="guard_grad_averager",
-        initial_group_bits=bits,
-        min_matchmaking_time=options.pop("matchmaking", 8.0),
-        request_timeout=2.0,
-        next_chunk_timeout=10.0,
-        part_size_bytes=SIZE,  # four parts: each peer averages one
-        start=False,
-        **guard,
-        **options,
-    )
-    averager.meeting = meeting
-    averager.run_in_background(await_ready=True)
+    matchmaking = options.pop("matchmaking", 8.0)
+    for _ in range(FORKS):
+        averager = kind(
+            [parameter],
+            dht=network.dht,
+            prefix="guard_grad_averager",
+            initial_group_bits=bits,
+            min_matchmaking_time=matchmaking,
+            request_timeout=2.0,
+            next_chunk_timeout=10.0,
+            part_size_bytes=SIZE,  # four parts: each peer averages one
+            start=False,
+            **guard,
+            **options,
+        )
+        averager.meeting = meeting
+        try:
+            averager.run_in_background(await_ready=True, timeout=STARTS_WITHIN)
+            break
+        except TimeoutError:  # forked while another thread held a lock
+            averager.kill()
+    else:
+        pytest.fail(f"No averager started in {FORKS} times {STARTS_WITHIN:.0f} s.")
     averager.accumulate_grads_(SAMPLES)
     return averager
 
