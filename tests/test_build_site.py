@@ -91,7 +91,7 @@ def test_every_module_of_calculator_that_pages_can_use_is_packed(
         assert opened.read(MODULES).startswith(ZSTANDARD)
     paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / "calculator").rglob("*.py")}
     commands = {"__main__", "commandline", "config_file", "explaining", "hub", "named"}
-    commands |= {"planner/commandline"}
+    commands |= {f"planner/{name}" for name in ("commandline", "job", "option")}
     commands |= {f"doors/{path.stem}" for path in (ROOT / "calculator/doors").glob("*.py")}
     assert paths - set(packed["calculator"]) == {f"calculator/{name}.py" for name in commands}
 

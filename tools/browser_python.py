@@ -20,6 +20,7 @@ CLOSURE = (TOOLS / "import_closure.mjs", TOOLS / "import_closure.py", TOOLS / "e
 # Modules, and a folder, that only the command line needs.
 COMMAND_LINE = (
     *("__main__.py", "commandline.py", "config_file.py", "explaining.py", "hub.py", "named.py"),
+    *("job.py", "option.py"),
     "doors",
 )
 RUNTIME_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
