@@ -216,7 +216,7 @@ CHANGES: Final = (
         is_for=_computes_attention,
     ),
     Change(
-        "Recompute each layer but its costly results in the backward pass",
+        "Selective checkpointing: recompute the cheap operations",
         Cost.LITTLE_TIME,
         "Computes up to half of the matrix products of each layer twice, and no attention.",
         _costly_results,

@@ -43,7 +43,7 @@ class Fastest:
             case Checkpointing.NONE:
                 way = "Recompute nothing"
             case Checkpointing.OPERATIONS:
-                way = "Recompute each layer but its costly results"
+                way = "Selective checkpointing"
             case _:
                 way = "Recompute each layer"
         return f"{way}, with a micro-batch of {format_count(self.plan.batch_size)}"

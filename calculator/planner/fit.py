@@ -69,7 +69,7 @@ class Proposal:
 
     @property
     def price(self) -> str:
-        """The time, and costs of the changes, highest first; negligible ones are left out.
+        """The time, and what each change costs, largest first, without the negligible.
 
         Two changes that cost the same are named once. Where the clock has no answer, the time of
         some changes is known in words.

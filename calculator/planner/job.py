@@ -58,7 +58,7 @@ class Job:
         check_not_negative(**{name: getattr(self, name) for name in self.__slots__})
         check_positive(epochs=self.epochs)
         if self.tokens and self.rows:
-            raise InputError("rows", self.rows, "must be left out where --tokens are given")
+            raise InputError("rows", self.rows, "must not stand beside --tokens")
         if not (self.tokens or self.rows):
             raise InputError("tokens", "", "must be given for a training, or --rows")
 

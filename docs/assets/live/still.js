@@ -30,7 +30,7 @@ export function whyStill({ progress, card }) {
 
 /**
  * @param {number} step the newest
- * @param {number} rejected steps in which gradients were left out
+ * @param {number} rejected steps in which gradients were rejected
  * @param {import("./data.js").Card["schedule"]} schedule
  */
 function cause(step, rejected, schedule) {

@@ -23,7 +23,7 @@ export const partsOf = (count, members) => Array.from({ length: members }, (_, i
 }));
 
 /**
- * One vector of many. Those without weight are left out; where none has any, all count the same.
+ * One vector of many. Those of weight zero are ignored; where all are zero, all count the same.
  *
  * @param {Numbers[]} vectors
  * @param {number[]} weights not below 0
@@ -98,10 +98,10 @@ function coordinateMedian(vectors) {
 }
 
 /**
- * Shorten those that are far longer than the middle one of those that are not zero.
+ * Clip vectors whose norm is far above the median norm of those that are not zero.
  *
  * @param {Numbers[]} vectors
- * @param {number} longest in the middle one's lengths
+ * @param {number} longest in multiples of the median norm
  */
 function cut(vectors, longest) {
   const lengths = vectors.map((vector) => Math.sqrt(vector.reduce((squares, value) => squares + value * value, 0)));

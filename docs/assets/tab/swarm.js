@@ -66,7 +66,7 @@ export class Swarm {
     for (let index = 0; index < settings.first; index += 1) this.add();
   }
 
-  /** Members of the group, those that still start left out. */
+  /** Members of the group, without those that are still starting. */
   get members() {
     return [...this.volunteers.values()].filter(({ state }) => state === "training");
   }

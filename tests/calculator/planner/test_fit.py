@@ -341,7 +341,7 @@ def test_costly_results_are_kept_before_whole_layers_are_computed_again() -> Non
     plan = Plan.parse({"sequence_length": 2048, "batch_size": 4, "accumulation": 2})
     kept = need_of(estimate(architecture, plan.but(checkpointing="operations")))
     found = [one.words for one in proposals(architecture, plan, kept.high, most=1)]
-    costly = found.index("Recompute each layer but its costly results in the backward pass")
+    costly = found.index("Selective checkpointing: recompute the cheap operations")
     assert costly < found.index("Recompute each layer in the backward pass")
 
 
