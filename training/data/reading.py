@@ -8,17 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
-from training.data.pages import PageError, unpacked_sizes
+from training.data.pages import Column, PageError, read_groups, unpacked_sizes
 
 LARGEST_GROUP = 2**28  # bytes of a row group, packed or unpacked; 100,000 pictures are 230 MB
-LARGEST_FOOTER = 2**24  # bytes
 MOST_ROWS = 2**20  # of a shard
 ROWS_AT_ONCE = 256
 
@@ -95,25 +94,19 @@ def read_samples(
         ShardError: the file cannot be read; rows that were given are good.
     """
     try:
-        with path.open("rb") as plain, pq.ParquetFile(plain) as file:
-            _check_footer(plain)
-            _check_columns(file.schema_arrow, form.columns)
-            start = 0
-            for number in range(file.num_row_groups):
-                group = file.metadata.row_group(number)
-                if start + group.num_rows > first_row:
-                    _check_group(plain, group, form.columns)
-                    yield from _read_group(file, number, start, first_row, form, omitted)
-                start += group.num_rows
+        with path.open("rb") as plain:
+            groups = read_groups(plain)
+            with pq.ParquetFile(plain) as file:
+                _check_columns(file.schema_arrow, form.columns)
+                names = [file.schema.column(place).path for place in range(len(file.schema))]
+                start = 0
+                for number, group in enumerate(groups):
+                    if start + group.rows > first_row:
+                        _check_group(plain, names, group.columns, form.columns)
+                        yield from _read_group(file, number, start, first_row, form, omitted)
+                    start += group.rows
     except (pa.ArrowException, PageError, OSError, MemoryError, UnicodeDecodeError) as error:
         raise ShardError(_first_line(error)) from error
-
-
-def _check_footer(file: Any) -> None:
-    file.seek(-8, 2)
-    length = int.from_bytes(file.read(4), "little")
-    if length > LARGEST_FOOTER:
-        raise ShardError(f"its footer has {length:,} bytes")
 
 
 def _check_columns(schema: pa.Schema, columns: dict[str, Kinds]) -> None:
@@ -132,16 +125,18 @@ NUMBER: Kinds = (pa.types.is_integer, pa.types.is_floating)
 BYTES: Kinds = (pa.types.is_binary, pa.types.is_large_binary)
 
 
-def _check_group(file: Any, group: pq.RowGroupMetaData, columns: dict[str, Kinds]) -> None:
-    for place in range(group.num_columns):
-        column = group.column(place)
-        if column.path_in_schema not in columns:
+def _check_group(
+    file: BinaryIO, names: list[str], found: list[Column], columns: dict[str, Kinds]
+) -> None:
+    if len(found) != len(names):
+        raise ShardError(f"it has a row group of {len(found)} columns, and {len(names)} columns")
+    for name, column in zip(names, found, strict=True):
+        if name not in columns:
             continue  # it is not read
-        if max(column.total_compressed_size, column.total_uncompressed_size) > LARGEST_GROUP:
-            size = max(column.total_compressed_size, column.total_uncompressed_size)
-            raise ShardError(f"its column {column.path_in_schema} unpacks to {size:,} bytes")
+        if (size := max(column.packed, column.unpacked)) > LARGEST_GROUP:
+            raise ShardError(f"its column {name} unpacks to {size:,} bytes")
         if sum(unpacked_sizes(file, column)) > LARGEST_GROUP:
-            raise ShardError(f"pages of its column {column.path_in_schema} unpack to too much")
+            raise ShardError(f"pages of its column {name} unpack to too much")
 
 
 def _read_group(

@@ -214,6 +214,23 @@ def test_a_file_that_unpacks_to_much_is_never_unpacked(
     assert int(most_bytes) < 2**24
 
 
+def test_a_footer_that_ends_pyarrow_leaves_its_shard_out(tmp_path: Path) -> None:
+    """A column that is required now has statistics of an optional one: pyarrow calls terminate."""
+    path = write(tmp_path, [GOOD] * 3)
+    optional, required = b"%\x02\x18\x0eoriginal_width", b"%\x00\x18\x0eoriginal_width"
+    content = path.read_bytes()
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, required))
+    run = subprocess.run(
+        [sys.executable, "-c", READ_BOMB, str(path)],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert "histogram" in run.stdout
+
+
 def test_a_shard_of_endless_rows_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_ROWS", 1000)
     path = write(tmp_path, [GOOD] * 1500)
