@@ -35,8 +35,6 @@ ON_REQUEST = (
     "snapshot",  # a part of what start measures, explained
     "slow_links",  # needs root and most of an hour
     "sparse_links",  # needs root and ten minutes
-    "routers",  # needs root and ten minutes
-    "neighbors",  # its figures are on a page
     "long_rounds",  # takes most of an hour
     "gradient",  # writes a file that a page draws
     "tab",  # takes two whole cores for minutes

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from templates.pages.local_steps import behind_routers, neighbors
 from templates.pages.local_steps.learning import PATH, measured
 from templates.render import render_page
 from tests.pages.scripts import call
 from tests.pages.test_live_page import CARD
-from tools.console import ROOT
 from training.sparse.object_store import PERMITTED_SECONDS
 
 
@@ -51,37 +49,6 @@ def test_the_page_says_who_has_the_keys_of_the_store() -> None:
         assert f"export {name}=" in section
     assert f"for {PERMITTED_SECONDS // 60} minutes" in section
     assert "not with each provider" in section
-
-
-def test_the_page_shows_what_leaves_the_monitor_as_recorded(tmp_path: Path) -> None:
-    found = neighbors.measured()
-    assert found is not None
-    (table,) = json.loads(neighbors.PATH.read_text("utf-8"))["tables"]
-    none, half, whole = (figure["value"] for figure in table["figures"])
-    links = json.loads((ROOT / "benchmarks" / "sparse-links.json").read_text("utf-8"))
-    update = links["rows"][0]["payload_bytes"] / 1e6
-    assert none == pytest.approx(4 * 3 * update, rel=0.01)  # four volunteers take three updates
-    assert whole < half < none
-    page = render_page("local-steps")
-    section = page[page.index("{ #neighbors }") : page.index("{ #store }")]
-    for shown in (found.none, found.half, found.all):
-        assert f"{shown} MB" in section
-    assert neighbors.measured(tmp_path / "none.json") is None
-
-
-def test_the_page_compares_runs_behind_routers_with_reachable_ones(tmp_path: Path) -> None:
-    found = behind_routers.measured()
-    assert found is not None
-    (table,) = json.loads(behind_routers.PATH.read_text("utf-8"))["tables"]
-    values = {figure["name"]: figure["value"] for figure in table["figures"]}
-    low, high = (values[f"all reachable: loss, {word}"] for word in ("lowest", "highest"))
-    assert found.open.loss.endswith(f"({low:.2f}–{high:.2f})")
-    closed = values["all behind routers: loss, mean"]
-    assert found.closed.loss.startswith(f"{closed:.2f} ")
-    section = render_page("local-steps")
-    for runs in (found.open, found.closed):
-        assert f"{runs.loss}, with {runs.updates}" in section
-    assert behind_routers.measured(tmp_path / "none.json") is None
 
 
 @pytest.mark.parametrize(

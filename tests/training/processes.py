@@ -68,22 +68,14 @@ class Swarm:
     def start(self, name: str, *arguments: str) -> Worker:
         folder = self.folder / name
         role = "monitor" if name == "monitor" else "join"
-        words = [role, str(self.run_file), "--folder", str(folder), "--host", self.host_of(name)]
+        words = [role, str(self.run_file), "--folder", str(folder), "--host", "127.0.0.1"]
         words += arguments
         folder.mkdir(exist_ok=True)
         log = folder / "terminal.txt"
-        worker = Fork(words, folder, log, self.namespace_of(name))
+        worker = Fork(words, folder, log)
         worker.start()
         self.members[name] = worker
         return worker
-
-    def namespace_of(self, _name: str) -> str | None:
-        """Network namespace that a member runs in; None: this machine's own."""
-        return None
-
-    def host_of(self, _name: str) -> str:
-        """Address that a member listens on."""
-        return "127.0.0.1"
 
     def await_start(self, *names: str) -> None:
         """Wait until all have started; a start that hangs or fails is tried again."""

@@ -5,10 +5,9 @@ one update in a round, and no file is kept before all of it was checked: that is
 run with an authority its grant comes with each upload. Everybody may download.
 """
 
-import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -29,9 +28,6 @@ from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore
 from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy, Waiting
-
-MOST_OWNERS = 4096  # payloads whose peer is remembered
-MORE_HOLDERS = 2  # volunteers beside a payload's own that may have it
 
 
 class NotTakenError(ValueError):
@@ -105,7 +101,6 @@ class Host:
         self._effects: dict[str, tuple[Effect, int]] = {}
         self._must: dict[str, bool] = {}  # whether an update has to be measured, by its sum
         self._faults: dict[str, str] | None = None  # of the effects so far; None: not known
-        self._owners: dict[str, str] = {}  # of the newest payloads
         self._open()
 
     def take_payload(self, content: bytes, token: bytes) -> str:
@@ -125,9 +120,6 @@ class Host:
                 self.refused += 1
                 raise NotTakenError(str(error)) from error
             peers.name_payload(self.store, self._round.of.number, taken.sha256)
-            self._owners[taken.sha256] = taken.peer
-            while len(self._owners) > MOST_OWNERS:
-                self._owners.pop(next(iter(self._owners)))
             return taken.sha256
 
     def expect_payload(self, head: bytes, sha256: str, token: bytes) -> tuple[int, str]:
@@ -180,22 +172,6 @@ class Host:
         """Volunteers that have been heard from lately."""
         with self._lock:
             return self._audience.present()
-
-    def holders(self, sha256: str) -> list[Sequence[str]]:
-        """Addresses of volunteers that may have a payload: its owner's, then some others'."""
-        present = self.present()
-        with self._lock:
-            owner = self._owners.get(sha256)
-            if owner is None:
-                return []
-            reachable = {
-                peer: report.addresses
-                for peer, report in self._audience.reports().items()
-                if report.addresses and peer in present
-            }
-        others = sorted(reachable.keys() - {owner})
-        chosen = random.sample(others, min(len(others), MORE_HOLDERS))
-        return [reachable[peer] for peer in (owner, *chosen) if peer in reachable]
 
     def describe(self) -> dict[str, object]:
         """The run's rounds, as anybody may know them."""

@@ -3,8 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from training.access.signatures import PeerKey
@@ -15,9 +14,7 @@ from training.sparse.payload import is_count
 
 MOST_BYTES = envelope.OVERHEAD_BYTES
 OLDEST_SECONDS = 600.0
-MOST_ADDRESSES = 4
 _KIND = "report"
-_ADDRESS = re.compile(r"/ip[46]/[0-9a-f.:]{2,40}/tcp/[0-9]{1,5}/p2p/[A-Za-z0-9]{20,80}")
 _NAME = re.compile(r"[\w .@-]{1,40}")
 
 
@@ -38,7 +35,6 @@ class Report:
         loss: mean of its local steps in that round, None before there is one.
         bytes_sent, bytes_received: of files, since its start.
         milestones: see `training.run.milestones`.
-        addresses: where others can get its files by libp2p; each one ends in its own identity.
     """
 
     name: str
@@ -50,7 +46,6 @@ class Report:
     bytes_sent: int
     bytes_received: int
     milestones: dict[str, float] = field(default_factory=dict)
-    addresses: Sequence[str] = ()
 
 
 def write(run: str, report: Report, key: PeerKey) -> bytes:
@@ -72,17 +67,15 @@ def read(content: bytes, run: str, now: float | None = None) -> tuple[str, Repor
     if fields.pop("run", None) != run:
         raise ReportError("made for another run")
     try:
-        report = Report(**{"addresses": [], **fields})
+        report = Report(**fields)
     except TypeError as error:
         raise ReportError("its header has other fields") from error
     for name, is_right in _RULES.items():
         if not is_right(getattr(report, name)):
             raise ReportError(f"its {name} is none")
-    if not all(address.endswith(f"/p2p/{file.signer}") for address in report.addresses):
-        raise ReportError("it has an address of another peer")
     if abs(report.time - (time.time() if now is None else now)) > OLDEST_SECONDS:
         raise ReportError("made at another time")
-    return file.signer, replace(report, addresses=tuple(report.addresses))
+    return file.signer, report
 
 
 def is_name(value: object) -> bool:
@@ -92,11 +85,6 @@ def is_name(value: object) -> bool:
 
 def _is_amount(value: object) -> bool:
     return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
-
-
-def _are_addresses(value: object) -> bool:
-    is_list = isinstance(value, list) and len(value) <= MOST_ADDRESSES
-    return is_list and all(isinstance(one, str) and _ADDRESS.fullmatch(one) for one in value)  # type: ignore[attr-defined]
 
 
 def _are_milestones(value: object) -> bool:
@@ -116,5 +104,4 @@ _RULES: dict[str, Any] = {
     "bytes_sent": is_count,
     "bytes_received": is_count,
     "milestones": _are_milestones,
-    "addresses": _are_addresses,
 }

@@ -3,7 +3,6 @@
     GET  /round                  the number of the open round, and whether the run is over
     GET  /files/SHA256           a file; where the run has an object store, perhaps an address there
     GET  /files/SHA256?from=host  the file itself in any case
-    GET  /holders/SHA256         addresses of volunteers that may have a payload, for each a list
     GET  /names/FOLDER/NAME      the SHA-256 of the file with that name
     GET  /names/checkpoints      the names of the checkpoints
     PUT  /payloads  /reports     a signed file of a volunteer, its grant in `Training-Grant`
@@ -64,9 +63,6 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
         host.note_download(sha256, path.stat().st_size)
         return FileResponse(path, media_type="application/octet-stream")
 
-    def get_holders(request: Request) -> Response:
-        return JSONResponse(host.holders(request.path_params["sha256"]))
-
     def get_name(request: Request) -> Response:
         return _find_name(host, request.path_params["name"])
 
@@ -76,7 +72,6 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
             Route("/round", describe),
             Route("/files/{sha256}", get_file),
             Route("/names/{name:path}", get_name),
-            Route("/holders/{sha256}", get_holders),
             Route("/payloads", put_payload, methods=["PUT"]),
             Route("/reports", put_report, methods=["PUT"]),
         ]

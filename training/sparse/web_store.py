@@ -3,9 +3,9 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 
@@ -13,7 +13,6 @@ from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.sparse import answers, catching_up, envelope
 from training.sparse.object_store import ObjectFiles, Permission
-from training.sparse.shelf import Shelf
 from training.sparse.store import (
     RefusedError,
     StoreError,
@@ -44,16 +43,6 @@ class HostStatus:
     peers: int
 
 
-class Neighbors(Protocol):
-    """Files from other volunteers."""
-
-    bytes_sent: int
-
-    def fetch(self, addresses: Sequence[str], sha256: str, most_bytes: int) -> bytes | None:
-        """The file with that sum from the peer at some addresses, None where that fails."""
-        ...
-
-
 class WebStore:
     """Files of a run's web host.
 
@@ -64,13 +53,11 @@ class WebStore:
     Args:
         address: of the host. membership: our access, where the run has an authority.
         objects: the run's object store; None: it has none.
-        neighbors: files from volunteers that can be reached; None: they are not asked.
         say: told when the store does not work, and when it works again.
         clock: gives seconds.
 
     Attributes:
-        bytes_received: of files. bytes_from_neighbors: of these, from volunteers.
-        shelf: files for other volunteers.
+        bytes_sent, bytes_received: of files.
     """
 
     def __init__(
@@ -80,23 +67,15 @@ class WebStore:
         objects: ObjectFiles | None = None,
         say: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
-        neighbors: Neighbors | None = None,
     ) -> None:
         self.address = address.rstrip("/")
-        self.shelf = Shelf()
-        self.neighbors = neighbors
-        self.bytes_received = self.bytes_from_neighbors = self._bytes_sent = 0
+        self.bytes_received = self.bytes_sent = 0
         self._membership, self._objects = membership, objects
         self._say, self._clock = say, clock
         self._rests_until = -math.inf  # the object store
         self._kept: dict[str, bytes] = {}  # our newest upload
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=10.0)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
-
-    @property
-    def bytes_sent(self) -> int:
-        """Bytes of files that were uploaded, or handed to other volunteers."""
-        return self._bytes_sent + (self.neighbors.bytes_sent if self.neighbors else 0)
 
     def put(self, content: bytes) -> str:
         """Upload a payload, and give its SHA-256.
@@ -106,7 +85,6 @@ class WebStore:
         """
         sha256 = hashlib.sha256(content).hexdigest()
         self._kept = {sha256: content}
-        self.shelf.add(sha256, content)
         if not (self._objects_work() and self._put_into_objects(sha256, content)):
             self._upload("payloads", content)
         return sha256
@@ -124,9 +102,7 @@ class WebStore:
         """
         if sha256 in self._kept:
             return self._kept[sha256]
-        content = self._get_from_neighbors(sha256, most_bytes)
-        if content is None and self._objects_work():
-            content = self._get_from_objects(sha256, most_bytes)
+        content = self._get_from_objects(sha256, most_bytes) if self._objects_work() else None
         if content is None:
             content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes)
         if content is None:
@@ -134,7 +110,6 @@ class WebStore:
         self.bytes_received += len(content)
         if hashlib.sha256(content).hexdigest() != sha256:
             raise StoreError(f"{sha256[:12]} is another file: its SHA-256 differs")
-        self.shelf.add(sha256, content)
         return content
 
     def point(self, name: str, sha256: str) -> None:
@@ -181,24 +156,6 @@ class WebStore:
         if self._objects is not None:
             self._objects.close()
 
-    def _get_from_neighbors(self, sha256: str, most_bytes: int) -> bytes | None:
-        """The file from a volunteer that has it, None where that fails.
-
-        Raises:
-            UnreachableError: the host does not answer.
-        """
-        if self.neighbors is None:
-            return None
-        holders = answers.parse(self._ask(f"holders/{sha256}", MOST_TEXT) or b"[]")
-        for addresses in holders if isinstance(holders, list) else []:
-            if not isinstance(addresses, list) or not all(isinstance(a, str) for a in addresses):
-                continue
-            content = self.neighbors.fetch(addresses, sha256, most_bytes)
-            if content is not None:
-                self.bytes_from_neighbors += len(content)
-                return content
-        return None
-
     def _objects_work(self) -> bool:
         """True if the run has an object store that is worth a try now."""
         return self._objects is not None and self._clock() >= self._rests_until
@@ -227,7 +184,7 @@ class WebStore:
         except StoreError as error:
             self._let_objects_rest(str(error))
             return False
-        self._bytes_sent += len(head) + len(content)
+        self.bytes_sent += len(head) + len(content)
         return self._announce(sha256)
 
     def _announce(self, sha256: str) -> bool:
@@ -290,7 +247,7 @@ class WebStore:
 
     def _upload(self, path: str, content: bytes) -> None:
         self._send("PUT", path, content, lambda answer: self._check_upload(answer, path))
-        self._bytes_sent += len(content)
+        self.bytes_sent += len(content)
 
     def _check_upload(self, answer: httpx.Response, path: str) -> None:
         """See that the host took an upload.

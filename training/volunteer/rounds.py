@@ -1,7 +1,6 @@
 """A volunteer of a run with local steps: trains for a while, hands in what it learned, goes on.
 
-It talks to the run's web host, so it needs no open port and meets no other volunteer. Where others
-can be reached, it takes their files from them.
+It talks to the run's web host, so it needs no open port and meets no other volunteer.
 """
 
 import logging
@@ -11,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -23,8 +21,7 @@ from training.access.signatures import PeerKey
 from training.data import streaming
 from training.data.ahead import BatchesAhead
 from training.model.build import open_model
-from training.network.connection import CannotConnectError, Endpoint, Identity, alone_in
-from training.network.peer_files import PeerFiles
+from training.network.connection import CannotConnectError, Identity, alone_in
 from training.optimizer import lamb
 from training.records.orders import moderators_of
 from training.run import milestones
@@ -127,7 +124,6 @@ class RoundsVolunteer:
         self._losses: list[float] = []
         name = options.name or account_name(membership)
         self.reporter = RoundsReporter(board, self.store, run.name, self._key, name)
-        self.peer_files = self._offer_files(identity.path, options.endpoint)
         board.status.total_steps = self.recipe.schedule.total_steps
 
     def train(self, stop: threading.Event) -> None:
@@ -158,27 +154,9 @@ class RoundsVolunteer:
         self.reporter.stage = Stage.LEAVING
         self.reporter.close()
         self.stream.close()
-        self.peer_files.close()
         self.store.close()
-        if self.store.bytes_from_neighbors:
-            share = f"{self.store.bytes_from_neighbors:,} of {self.store.bytes_received:,}"
-            self.board.say(f"{share} bytes received came from other volunteers")
         self.board.status.stage = Stage.DONE
         self.board.show()
-
-    def _offer_files(self, identity: Path, endpoint: Endpoint) -> PeerFiles:
-        """Let others take our files, if they can reach us, and take theirs."""
-        found = PeerFiles(identity, endpoint, self.store.shelf.find, self.board.say)
-        self.store.neighbors = found
-        self.reporter.addresses = found.addresses
-        if found.addresses:
-            self.board.say(f"other volunteers can take files from {', '.join(found.addresses)}")
-        elif endpoint.reachable and endpoint.port:
-            self.board.say(
-                "no address that others could reach is known here: name it with --announce "
-                f"/ip4/ADDRESS/tcp/{endpoint.port}, or leave out --port"
-            )
-        return found
 
     def _tell_preparation(self, percent: int) -> None:
         self.board.status.stage, self.board.status.percent = Stage.PREPARING, percent

@@ -28,7 +28,6 @@ class RoundsReporter:
     Attributes:
         stage: current activity, for the main thread to set.
         loss: mean of the local steps in this round.
-        addresses: where others can get our files.
 
     Raises:
         InputError: the name has characters that none may have.
@@ -42,7 +41,6 @@ class RoundsReporter:
             raise InputError("name", name, rule)
         self.stage = Stage.STARTING
         self.loss: float | None = None
-        self.addresses: tuple[str, ...] = ()
         self._board, self._store, self._run, self._key, self._name = board, store, run, key, name
         self._session = time.time()
         self._number = 0
@@ -75,7 +73,6 @@ class RoundsReporter:
                 bytes_sent=self._store.bytes_sent,
                 bytes_received=self._store.bytes_received,
                 milestones=milestones.reached(),
-                addresses=self.addresses,
             )
             self._store.report(report.write(self._run, told, self._key))
 

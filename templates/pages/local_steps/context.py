@@ -1,7 +1,7 @@
 """Data for 'Train with local steps': commands and what was measured."""
 
 from calculator.catalog import SOURCES
-from templates.pages.local_steps import behind_routers, learning, neighbors
+from templates.pages.local_steps import learning
 from templates.pieces import commands
 
 
@@ -11,6 +11,4 @@ def context() -> dict[str, object]:
         "commands": commands,
         "sparse": SOURCES["sparseloco"],
         "local_steps": learning.measured(),
-        "neighbors": neighbors.measured(),
-        "routers": behind_routers.measured(),
     }

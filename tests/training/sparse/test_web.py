@@ -3,7 +3,7 @@
 import hashlib
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -172,58 +172,3 @@ def test_a_taken_port_is_told(address: str, host: Host) -> None:
     port = int(address.rpartition(":")[2])
     with pytest.raises(InputError, match="port"):
         WebHost(web.make_service(host), "127.0.0.1", port)
-
-
-class Neighbor:
-    """One other volunteer, with some files."""
-
-    def __init__(self, files: dict[str, bytes]) -> None:
-        self.files, self.bytes_sent = files, 7
-        self.asked: list[Sequence[str]] = []
-
-    def fetch(self, addresses: Sequence[str], sha256: str, most_bytes: int) -> bytes | None:
-        """The file, if it is there and short enough."""
-        self.asked.append(addresses)
-        content = self.files.get(sha256)
-        return content if content is not None and len(content) <= most_bytes else None
-
-
-def test_a_payload_is_taken_from_its_owner_and_otherwise_from_the_host(
-    host: Host, store: WebStore, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
-    contents = [make_payload(host.swarm, host.state, key) for key in keys[1:3]]
-    sums = [hashlib.sha256(content).hexdigest() for content in contents]
-    addresses = [f"/ip4/127.0.0.1/tcp/{place}/p2p/{identities[place]}" for place in range(4)]
-    for place in (1, 3):
-        store.report(make_report(keys[place], addresses=[addresses[place]]))
-    for content in contents:
-        store.put(content)
-    near = Neighbor({sums[0]: contents[0]})
-    reader = WebStore(store.address, neighbors=near)
-    assert reader.get(sums[0], 10**6) == contents[0]
-    assert near.asked == [[addresses[1]]]
-    assert (reader.bytes_from_neighbors, host.bytes_out) == (len(contents[0]), 0)
-    assert reader.get(sums[1], 10**6) == contents[1], "its owner cannot be reached"
-    assert sorted(map(tuple, near.asked[1:])) == [(addresses[1],), (addresses[3],)]
-    assert host.bytes_out == len(contents[1])
-    assert reader.bytes_received == len(contents[0]) + len(contents[1])
-    assert reader.bytes_sent == near.bytes_sent
-    assert [reader.shelf.find(sha256) for sha256 in sums] == contents
-    assert host.holders("0" * 64) == []
-    reader.close()
-
-
-def test_nobody_announces_an_address_of_another(
-    host: Host, store: WebStore, keys: list[RSAPrivateKey], identities: list[str]
-) -> None:
-    for address, why in (
-        (f"/ip4/127.0.0.1/tcp/1/p2p/{identities[2]}", "an address of another peer"),
-        (f"/dns4/router.local/tcp/1/p2p/{identities[1]}", "its addresses is none"),
-        ("", "its addresses is none"),
-    ):
-        with pytest.raises(RefusedError, match=why):
-            store.report(make_report(keys[1], addresses=[address]))
-    many = [f"/ip4/127.0.0.1/tcp/{port}/p2p/{identities[1]}" for port in range(5)]
-    with pytest.raises(RefusedError, match="its addresses is none"):
-        store.report(make_report(keys[1], addresses=many))
-    store.report(make_report(keys[1], addresses=many[:4]))
