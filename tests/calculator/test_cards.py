@@ -51,18 +51,17 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "name"), [(text, name) for name, texts in SPELLINGS.items() for text in texts]
-)
-def test_a_card_is_found_by_every_name_that_tools_print(text: str, name: str) -> None:
-    assert find_card(text) is CARDS[name]
-    assert find_card(text.upper()) is CARDS[name]
+def test_a_card_is_found_by_every_name_that_tools_print() -> None:
+    for name, texts in SPELLINGS.items():
+        for text in texts:
+            assert find_card(text) is CARDS[name], text
+            assert find_card(text.upper()) is CARDS[name], text
 
 
-@pytest.mark.parametrize("card", CARDS.values(), ids=CARDS.keys())
-def test_a_card_is_found_by_its_own_names(card: object) -> None:
-    names = [card.name, card.title, card.name.replace("-", " "), card.title.replace(" ", "")]  # type: ignore[attr-defined]
-    assert [find_card(name) for name in names] == [card] * 4
+def test_a_card_is_found_by_its_own_names() -> None:
+    for card in CARDS.values():
+        names = [card.name, card.title, card.name.replace("-", " "), card.title.replace(" ", "")]
+        assert [find_card(name) for name in names] == [card] * 4
 
 
 def test_the_promised_cards_are_there() -> None:

@@ -1,6 +1,7 @@
 import math
 from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,12 +11,10 @@ from hypothesis import strategies as st
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS
 from calculator.errors import InputError
-from calculator.options import Option
 from calculator.plan import Attention, Plan, Precision, techniques
 from calculator.resolution import attention_kernels, plain_value, resolve, without_techniques
 from tests.calculator.plans import Case, cases, examples
 
-EACH_OPTION = pytest.mark.parametrize("option", Plan.options().values(), ids=Plan.options().keys())
 EACH_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 
 
@@ -36,11 +35,11 @@ def test_a_resolved_plan_stays_what_it_is(case: Case) -> None:
     assert resolve(case.architecture, resolved) == resolved
 
 
-@EACH_OPTION
-def test_an_option_has_words_for_people(option: Option) -> None:
-    assert option.label
-    assert option.help.endswith(".")
-    assert option.flag == "--" + option.field.replace("_", "-")
+def test_an_option_has_words_for_people() -> None:
+    for option in OPTIONS.values():
+        assert option.label, option
+        assert option.help.endswith("."), option
+        assert option.flag == "--" + option.field.replace("_", "-")
 
 
 def test_the_defaults_are_those_of_the_design() -> None:
@@ -78,13 +77,13 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value"), BAD)
-def test_a_bad_value_is_refused_with_field_value_and_rule(field: str, value: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        Plan(**{field: value})
-    error = caught.value
-    assert (error.field, error.value.strip()) == (field, str(value).strip())
-    assert error.rule.startswith(("must be", "did you mean"))
+def test_a_bad_value_is_refused_with_field_value_and_rule() -> None:
+    for field, value in BAD:
+        with pytest.raises(InputError) as caught:
+            Plan(**{field: value})
+        error = caught.value
+        assert (error.field, error.value.strip()) == (field, str(value).strip())
+        assert error.rule.startswith(("must be", "did you mean")), error
 
 
 @pytest.mark.parametrize(
@@ -144,10 +143,10 @@ def test_texts_and_values_make_the_same_plan() -> None:
     assert Plan.parse(texts) == Plan.parse(values) == Plan(**values)  # type: ignore[arg-type]
 
 
-@EACH_OPTION
 @pytest.mark.parametrize("absent", [None, ""])
-def test_an_option_that_is_left_empty_has_its_default(option: Option, absent: object) -> None:
-    assert Plan.parse({option.field: absent}) == Plan()
+def test_an_option_that_is_left_empty_has_its_default(absent: object) -> None:
+    for field in OPTIONS:
+        assert Plan.parse({field: absent}) == Plan(), field
 
 
 @given(cases())
@@ -205,17 +204,15 @@ def test_the_text_to_image_model_refuses_what_its_class_lacks(
 
 
 @EACH_MODEL
-@pytest.mark.parametrize("precision", Precision)
-@pytest.mark.parametrize("kernel", Attention)
-def test_a_kernel_that_a_model_has_no_code_for_is_refused(
-    model: Architecture, precision: Precision, kernel: Attention
-) -> None:
-    plan = Plan(precision=precision, attention=kernel)
-    if kernel in attention_kernels(model, precision):
-        assert resolve(model, plan).attention is kernel
-    else:
-        with pytest.raises(InputError, match=rf"attention = '{kernel}'.*{model.name}.*has code"):
-            resolve(model, plan)
+def test_a_kernel_that_a_model_has_no_code_for_is_refused(model: Architecture) -> None:
+    for precision, kernel in product(Precision, Attention):
+        plan = Plan(precision=precision, attention=kernel)
+        if kernel in attention_kernels(model, precision):
+            assert resolve(model, plan).attention is kernel
+        else:
+            refused = rf"attention = '{kernel}'.*{model.name}.*has code"
+            with pytest.raises(InputError, match=refused):
+                resolve(model, plan)
 
 
 @pytest.mark.parametrize(

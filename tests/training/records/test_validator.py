@@ -110,34 +110,32 @@ def test_what_its_owner_did_not_write_is_refused(name: str) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("plain", [DHTProtocol.IS_REGULAR_VALUE, DHTProtocol.IS_DICTIONARY])
-def test_a_value_without_an_owner_is_refused(name: str, plain: bytes) -> None:
-    assert not CHECK.validate(replace(make_record(name, None, 1), subkey=plain))
+def test_a_value_without_an_owner_is_refused(name: str) -> None:
+    for plain in (DHTProtocol.IS_REGULAR_VALUE, DHTProtocol.IS_DICTIONARY):
+        assert not CHECK.validate(replace(make_record(name, None, 1), subkey=plain))
 
 
 @every_kind
-@pytest.mark.parametrize("change", [lambda s: s + s, lambda s: s + b"1", lambda s: b" " + s, str])
-def test_an_owner_has_one_subkey(name: str, change: Callable[[bytes], object]) -> None:
+def test_an_owner_has_one_subkey(name: str) -> None:
     subkey, make_value = KINDS[name]
     forger = RSASignatureValidator(OURS)
-    record = make_record(name, change(subkey), make_value())
-    assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
-    assert not CHECK.validate(sealed(record, OURS))
+    for other in (subkey + subkey, subkey + b"1", b" " + subkey, str(subkey)):
+        record = make_record(name, other, make_value())
+        assert not CHECK.validate(replace(record, value=forger.sign_value(record)))
+        assert not CHECK.validate(sealed(record, OURS))
 
 
 @every_kind
-@pytest.mark.parametrize("seconds", [LONGEST_SECONDS + CLOCK_SECONDS + 5, 1e9, math.inf, math.nan])
-def test_a_record_for_long_is_refused(name: str, seconds: float) -> None:
-    assert not CHECK.validate(ours(name, seconds=seconds))
+def test_a_record_for_long_is_refused(name: str) -> None:
+    for seconds in (LONGEST_SECONDS + CLOCK_SECONDS + 5, 1e9, math.inf, math.nan):
+        assert not CHECK.validate(ours(name, seconds=seconds))
 
 
 @every_kind
-@pytest.mark.parametrize(
-    "value", ["x", 1.5, -1, [True], {"a": 1}, b"x", b"x" * MOST_BYTES, math.nan, 2**63]
-)
-def test_a_value_of_another_kind_is_refused(name: str, value: object) -> None:
-    fits = name.endswith("all_averagers") and value == 1.5
-    assert CHECK.validate(ours(name, value=value)) is fits
+def test_a_value_of_another_kind_is_refused(name: str) -> None:
+    for value in ("x", 1.5, -1, [True], {"a": 1}, b"x", b"x" * MOST_BYTES, math.nan, 2**63):
+        fits = name.endswith("all_averagers") and value == 1.5
+        assert CHECK.validate(ours(name, value=value)) is fits, value
 
 
 def test_large_records_are_refused() -> None:
