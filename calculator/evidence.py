@@ -1,6 +1,6 @@
 """Evidence for an answer: steps of PyTorch that were measured with the same techniques.
 
-The oracle writes the data (`python -m validation evidence`): for every family the sets of
+The oracle writes `evidence.json` (`python -m validation evidence`): for every family the sets of
 techniques of its measured steps, and how right answers were for random plans.
 """
 
@@ -8,11 +8,11 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from calculator.architecture import Architecture
 from calculator.choice import Choice
-from calculator.measured.sets import MEASURED, RANDOM, WORDS
+from calculator.data import read_data
 from calculator.plan import Plan
 from calculator.resolution import resolve
 
@@ -70,7 +70,7 @@ def evidence_of(architecture: Architecture, plan: Plan) -> Evidence:
     words = frozenset(techniques_of(architecture, plan))
     own = _measured(architecture.family)
     state = state_of(words, own, _pairs())
-    found = own[words] if state is State.MEASURED else RANDOM[state.value]
+    found = own[words] if state is State.MEASURED else _data()["random"][state.value]
     return Evidence(state, *found)
 
 
@@ -120,20 +120,26 @@ def _plain(architecture: Architecture, plan: Plan) -> Plan:
 
 
 @cache
+def _data() -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", read_data("evidence.json"))
+
+
+@cache
 def _measured(family: str) -> Mapping[Words, tuple[int, float]]:
     """The sets of techniques of a family, with their tries and largest error."""
-    return dict(_read(MEASURED.get(family, "")))
+    return dict(_read(" ".join(_data()["measured"].get(family, ()))))
 
 
 def _read(text: str) -> Iterator[tuple[Words, tuple[int, float]]]:
     """Sets such as ``3.12*4!0.001``: words 3 and 12, of 4 steps, with errors of up to 0.1 %."""
+    named = _data()["words"]
     for item in text.split():
         rest, _, error = item.partition("!")
         places, _, count = rest.partition("*")
-        words = frozenset(WORDS[int(place)] for place in places.split(".") if place)
+        words = frozenset(named[int(place)] for place in places.split(".") if place)
         yield words, (int(count or 1), float(error or 0))
 
 
 @cache
 def _pairs() -> frozenset[Words]:
-    return pairs_of(words for family in MEASURED for words in _measured(family))
+    return pairs_of(words for family in _data()["measured"] for words in _measured(family))

@@ -109,6 +109,7 @@ def packed_zip(tmp_path: Path) -> Path:
         target.writestr("package/failing.py", SOURCE)
         target.writestr("package/deep/__init__.py", "")
         target.writestr("package/deep/down.py", "from ..failing import fail")
+        target.writestr("package/deep/figures.json", "[1, 2]")
     target_path = tmp_path / "packed.zip"
     compile_bytecode.pack_zip(str(sources), str(target_path), FINDER.read_text("utf-8"))
     return target_path
@@ -121,11 +122,13 @@ import package.deep.down as module
 print(module.__name__, module.__package__, sys.modules["package"].failing.__doc__)
 try: module.fail()
 except ZeroDivisionError as error: print(error.__traceback__.tb_next.tb_lineno)
+beside = module.__spec__.origin.replace("down.py", "figures.json")
+print(module.__spec__.loader.get_data(beside).decode())
 import package.missing"""
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert answer.stdout == "package.deep.down package.deep None\n4\n"
+    assert answer.stdout == "package.deep.down package.deep None\n4\n[1, 2]\n"
     assert "No module named 'package.missing'" in answer.stderr
 
 
@@ -159,7 +162,7 @@ def test_a_packed_library_is_imported_from_its_start_and_names_what_it_lacks(
     answer = subprocess.run(
         [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
     )
-    assert answer.stdout == f"deep/__init__.py one.py {part}/one deep.two\n"
+    assert answer.stdout == f"deep/__init__.py one.py {part}/one.py deep.two\n"
 
 
 def test_a_library_beside_sources_is_not_packed(tmp_path: Path) -> None:

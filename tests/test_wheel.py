@@ -47,12 +47,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_every_module_and_nothing_of_tests_or_tools(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = {name for name in packed.namelist() if ".dist-info/" not in name}
-    modules = {
-        path.relative_to(ROOT).as_posix()
-        for name in PACKAGES
-        for path in (ROOT / name).rglob("*.py")
-    }
-    assert modules <= names
+    patterns = ("calculator/**/*.json", *(f"{name}/**/*.py" for name in PACKAGES))
+    files = {path.relative_to(ROOT).as_posix() for each in patterns for path in ROOT.glob(each)}
+    assert files <= names
     assert {name.partition("/")[0] for name in names} == {*PACKAGES}
     recipes = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("training/recipes/*.toml")}
     assert recipes

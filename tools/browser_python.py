@@ -80,18 +80,18 @@ def _imported_part(library: Path, calculator: Path, pyodide: Path, node: Node) -
 
 def _packed_calculator(pyodide: Path, node: Node) -> Path:
     """`calculator` as bytecode with line tables, packed into one file, else as a zip of sources."""
-    modules = browser_modules()
-    name = digest([*COMPILER, FINDER, pyodide / "package.json", *modules])
+    files = browser_files()
+    name = digest([*COMPILER, FINDER, pyodide / "package.json", *files])
     sources = CACHE / f"calculator-{name}-sources.zip"
-    write_atomically(sources, _zip_of(modules))
+    write_atomically(sources, _zip_of(files))
     target = CACHE / f"calculator-{name}.zip"
     work = ("pack_zip", FINDER)
     return _compiled(sources, target, pyodide, node, "calculator", work) or sources
 
 
-def browser_modules() -> list[Path]:
-    """The modules of `calculator` that pages can use."""
-    found = (ROOT / "calculator").rglob("*.py")
+def browser_files() -> list[Path]:
+    """The modules of `calculator` that pages can use, and its data files."""
+    found = (each for kind in ("py", "json") for each in (ROOT / "calculator").rglob(f"*.{kind}"))
     return sorted(path for path in found if not {path.name, path.parent.name} & {*COMMAND_LINE})
 
 
@@ -111,12 +111,12 @@ def _compiled(
     return target
 
 
-def _zip_of(modules: list[Path]) -> bytes:
-    """A zip of `modules` that is the same bytes wherever and whenever it is made."""
+def _zip_of(files: list[Path]) -> bytes:
+    """A zip of `files` that is the same bytes wherever and whenever it is made."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as target:
-        for module in modules:
-            entry = zipfile.ZipInfo(module.relative_to(ROOT).as_posix(), EPOCH)
+        for file in files:
+            entry = zipfile.ZipInfo(file.relative_to(ROOT).as_posix(), EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            target.writestr(entry, module.read_bytes())
+            target.writestr(entry, file.read_bytes())
     return packed.getvalue()

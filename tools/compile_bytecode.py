@@ -21,7 +21,8 @@ try:
 except ImportError:  # Python before 3.14, which packs larger archives
     zstd = None
 
-# Each module's name, its code as marshal writes it, and True if it is a package.
+# Each module's name, its code as marshal writes it, and True if it is a package; a data file's path
+# and its content.
 Modules = dict[str, tuple[bytes, bool]]
 
 # The oldest date a zip can hold: the same bytes at every build.
@@ -65,13 +66,21 @@ def pack_zip(sources: str, packed: str, finder: str) -> None:
     modules: Modules = {}
     with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(packed, "w") as target:
         for path in sorted(source_zip.namelist()):
+            if not path.endswith(".py"):
+                modules[path] = (source_zip.read(path), False)
+                continue
             name = module_of(path)
             code = compiled(with_brief_docs(source_zip.read(path)), path)
             modules[name] = (dumps(code), path.endswith("/__init__.py"))
         add_packed(target, MODULES, modules)
-        add_packed(target, WRITTEN, written_by_dataclasses(sources, list(modules)))
+        add_packed(target, WRITTEN, written_by_dataclasses(sources, names_of(modules)))
         source = finder.encode()
         add_entry(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
+
+
+def names_of(modules: Modules) -> list[str]:
+    """The names of the modules, without data files."""
+    return [name for name in modules if "/" not in name]
 
 
 def with_brief_docs(source: bytes) -> ast.Module:

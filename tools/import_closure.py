@@ -20,6 +20,7 @@ from tools.compile_bytecode import (
     add_packed,
     compiled,
     module_of,
+    names_of,
     pyc,
 )
 
@@ -39,15 +40,15 @@ def wanted(calculator: str) -> list[str]:
     except ImportError:  # sources, which name nothing beforehand
         return _modules_of(calculator)
     modules = packed.read(calculator)
-    names = set(modules)
-    for code, _ in modules.values():
-        names.update(_imports(marshal.loads(code)))
-    return sorted(names)
+    own = names_of(modules)
+    return sorted(
+        {*own, *(name for each in own for name in _imports(marshal.loads(modules[each][0])))}
+    )
 
 
 def _modules_of(calculator: str) -> list[str]:
     with zipfile.ZipFile(calculator) as archive:
-        return sorted(module_of(path) for path in archive.namelist())
+        return sorted(module_of(path) for path in archive.namelist() if path.endswith(".py"))
 
 
 def _imports(code: CodeType) -> Iterator[str]:

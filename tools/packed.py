@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    # Each module's name, its code as marshal writes it, and True if it is a package.
+    # Each module's name, its code as marshal writes it, and True if it is a package; a data
+    # file's path and its content.
     Modules = dict[str, tuple[bytes, bool]]
 
 # Where the archive has them, and the methods that `dataclasses` writes, by their texts.
@@ -42,7 +43,8 @@ class PackedModules:
         if name not in self._modules:
             return None
         is_package = self._modules[name][1]
-        origin = f"{self._archive}/{name}"
+        path = name.replace(".", "/") + ("/__init__" if is_package else "")
+        origin = f"{self._archive}/{path}.py"
         return ModuleSpec(name, self, origin=origin, is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -51,6 +53,10 @@ class PackedModules:
     def exec_module(self, module: "ModuleType") -> None:
         """Run the module's code."""
         exec(marshal.loads(self._modules[module.__name__][0]), module.__dict__)
+
+    def get_data(self, path: str) -> bytes:
+        """The content of a data file, by the path that it would have in the archive."""
+        return self._modules[path.removeprefix(f"{self._archive}/")][0]
 
 
 def read(archive: str) -> "Modules":

@@ -1,10 +1,12 @@
 """Evidence for answers: sets of techniques that were measured, and errors for random plans."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Final
+from textwrap import wrap
+from typing import Any, Final
 
 from calculator.evidence import SHARE, State, Words, pairs_of, state_of, techniques_of
 from validation.compare import NEARLY_EXACT, Comparison, compare
@@ -12,8 +14,7 @@ from validation.configuration import Configuration
 from validation.rows import read_rows
 from validation.sample import Try, tries_in
 
-PATH: Final = Path(__file__).parent.parent / "calculator" / "measured" / "sets.py"
-HEAD: Final = '"""Measured sets of techniques; `python -m validation evidence` writes this file."""'
+PATH: Final = Path(__file__).parent.parent / "calculator" / "evidence.json"
 Sets = dict[str, dict[Words, list[float]]]
 
 
@@ -42,19 +43,15 @@ def _place(configuration: Configuration) -> tuple[str, Words]:
     return architecture.family, frozenset(techniques_of(architecture, configuration.resolved))
 
 
-def written(sets: Sets, random: dict[str, tuple[int, float]]) -> str:
-    """The text of the data's module."""
+def written(sets: Sets, random: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """The data that the calculator reads."""
     words = sorted({word for family in sets.values() for one in family for word in one})
     place = {word: number for number, word in enumerate(words)}
-    lines = [HEAD, "", "from typing import Final", "", "WORDS: Final[tuple[str, ...]] = ("]
-    lines += [f'    "{word}",' for word in words]
-    lines += [")", "RANDOM: Final[dict[str, tuple[int, float]]] = {"]
-    lines += [f'    "{state}": ({tries}, {within}),' for state, (tries, within) in random.items()]
-    lines += ["}", "MEASURED: Final[dict[str, str]] = {"]
+    families = {}
     for family, own in sorted(sets.items()):
         items = sorted(_item([place[word] for word in one], errors) for one, errors in own.items())
-        lines += [f'    "{family}": (', *_folded(items), "    ),"]
-    return "\n".join([*lines, "}", ""])
+        families[family] = wrap(" ".join(items), 96)
+    return {"words": words, "random": random, "measured": families}
 
 
 def _item(places: Sequence[int], errors: Sequence[float]) -> str:
@@ -62,16 +59,6 @@ def _item(places: Sequence[int], errors: Sequence[float]) -> str:
     worst = max(errors)
     error = f"!{worst:.1g}" if worst > NEARLY_EXACT / 100 else ""
     return f"{'.'.join(map(str, sorted(places)))}{count}{error}" or "*1"
-
-
-def _folded(items: Sequence[str]) -> Iterator[str]:
-    line = ""
-    for item in items:
-        if len(line) + len(item) > 85:
-            yield f'        "{line}"'
-            line = ""
-        line += f"{item} "
-    yield f'        "{line}"'
 
 
 def bound(errors: Sequence[float]) -> float:
@@ -84,7 +71,7 @@ def write(folder: Path) -> Iterator[str]:
     sets = measured(compare(read_rows("counting")))
     found = random_errors(tries_in(folder), sets)
     random = {state.value: (len(errors), bound(errors)) for state, errors in found.items()}
-    PATH.write_text(written(sets, random), "utf-8")
+    PATH.write_text(f"{json.dumps(written(sets, random), indent=0)}\n", "utf-8")
     yield f"{sum(map(len, sets.values())):,} sets of techniques in {len(sets)} families"
     for name, (number, within) in random.items():
         yield f"{name:<10} {number:>4} random plans, 98 of 100 within {within:.3%}"

@@ -1,7 +1,7 @@
 """A graphics card, and families of cards that share what one declaration says."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from calculator.units import MiB
@@ -95,9 +95,11 @@ class Card:
 
 # name, title, MiB, GB/s, fp32 in TFLOP/s, watts
 Row = tuple[str, str, int, float, float, int]
+# formats whose rates follow from the 16-bit rate, with their share of it
+_SHARES: Final = {"tf32": 0.5, "fp16": 1.0, "bf16": 1.0}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Family:
     """Cards of one architecture, which differ in size and speed.
 
@@ -110,37 +112,37 @@ class Family:
 
     title: str
     generation: str
-    capability: tuple[int, int] | None
+    capability: Sequence[int] | None
     source: str
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     halves: float = 1.0
-    formats: tuple[tuple[str, float], ...] = (("tf32", 0.5), ("fp16", 1.0), ("bf16", 1.0))
+    formats: Mapping[str, float] = field(default_factory=lambda: _SHARES)
     vendor: str = NVIDIA
     unified: bool = False
-    own_halves: tuple[tuple[str, float], ...] = ()
-    spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
+    own_halves: Mapping[str, float] = field(default_factory=dict)
+    spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def cards(self) -> Iterator[Card]:
         """The family's cards."""
-        halves, spellings, notes = dict(self.own_halves), dict(self.spellings), dict(self.notes)
+        capability = (self.capability[0], self.capability[1]) if self.capability else None
         for name, title, mebibytes, gigabytes, fp32, watts in self.rows:
-            half = halves.get(name, self.halves * fp32)
-            rates = {format_: round(share * half, 2) for format_, share in self.formats}
+            half = self.own_halves.get(name, self.halves * fp32)
+            rates = {format_: round(share * half, 2) for format_, share in self.formats.items()}
             yield Card(
                 name,
                 title,
                 mebibytes * MiB,
                 self.generation,
                 self.vendor,
-                self.capability,
-                notes.get(name, ""),
+                capability,
+                self.notes.get(name, ""),
                 gigabytes * 1e9,
                 Peaks(fp32, **rates),
                 watts,
                 *MEASURED_CONTEXTS.get(name, (ASSUMED_CONTEXT, "assumed")),
                 self.unified,
-                spellings.get(name, ()),
+                tuple(self.spellings.get(name, ())),
                 self.source,
             )
 

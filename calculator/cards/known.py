@@ -1,12 +1,23 @@
-"""All cards, and the few that lists and advice name."""
+"""All cards (`families.json`), and the few that lists and advice name.
+
+Memory of NVIDIA's is what nvidia-smi prints as total; an A16 is four GPUs, and one of them is
+meant. Rates are its documents', without sparsity and with sums in 32 bits: the products of
+GeForce's tensor cores with such sums run at half the rate of the workstation cards' (appendix A of
+NVIDIA's white paper on each architecture). Rates of laptops are those of the highest clock that
+NVIDIA names.
+
+Memory of AMD's is what rocm-smi prints as total VRAM; an MI250 or MI250X is two GPUs, and one of
+them is meant. Of Apple's chips it is what Metal recommends at most (`recommendedMaxWorkingSetSize`,
+which llama.cpp prints): two thirds of 32 GB and less, three quarters of more. Apple publishes no
+rates; bandwidths are those of its machines' technical specifications.
+"""
 
 from typing import Final
 
 from calculator.cards.card import Card, Family, cards_of
-from calculator.cards.nvidia import FAMILIES as NVIDIA
-from calculator.cards.others import FAMILIES as OTHERS
+from calculator.data import read_data
 
-FAMILIES: Final[tuple[Family, ...]] = (*NVIDIA, *OTHERS)
+FAMILIES: Final = tuple(Family(**values) for values in read_data("cards/families.json"))
 CARDS: Final[dict[str, Card]] = cards_of(FAMILIES)
 
 

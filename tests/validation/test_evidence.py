@@ -1,15 +1,13 @@
 """The evidence that the calculator carries is that of the committed rows."""
 
-from calculator.measured.sets import MEASURED, RANDOM, WORDS
+from calculator.data import read_data
 from templates.pieces.comparisons import comparisons_on
 from validation.evidence import bound, measured, written
 
 
 def test_the_calculator_carries_the_committed_rows() -> None:
-    names: dict[str, object] = {}
-    exec(written(measured(comparisons_on("counting")), RANDOM), names)
-    assert names["WORDS"] == WORDS
-    assert names["MEASURED"] == MEASURED
+    carried = read_data("evidence.json")
+    assert written(measured(comparisons_on("counting")), carried["random"]) == carried
 
 
 def test_98_of_100_errors_are_within_the_bound() -> None:

@@ -1,1 +1,0 @@
-"""Measurements that the calculator carries, written by `validation`."""
