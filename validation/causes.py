@@ -90,14 +90,15 @@ def packed_head(architecture: Architecture, plan: Plan) -> int:
 def earlier_inputs(architecture: Architecture, plan: Plan) -> int:
     """Bytes of what the last micro-batch leaves until all scores of the next exist.
 
-    They are the inputs of its 4-bit layers, and its scores in 16 bits. In each layer there are
-    four inputs: both norms' outputs, attention's, and the product in the middle.
+    They are the inputs of its 4-bit layers, and its scores in 32 bits, to which Lightning's
+    Fabric widens what a model returns. In each layer there are four inputs: both norms' outputs,
+    attention's, and the product in the middle.
     """
     if plan.quantization is BaseBits.NONE:
         return 0
     widths = 2 * architecture.hidden_size + architecture.attention_size
     inputs = (widths + architecture.feed_forward_size) * architecture.layers
-    left = HALF * tokens_of(plan) * (inputs + architecture.vocabulary_size)
+    left = HALF * tokens_of(plan) * (inputs + 2 * architecture.vocabulary_size)
     return _beyond_the_loss(architecture, plan, left) - _beyond_the_loss(architecture, plan)
 
 
@@ -210,6 +211,13 @@ def _chunk(plan: Plan) -> int:
     return min(tokens_of(plan), CHUNK * plan.batch_size)
 
 
+def cached_keys(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of keys and values that the outputs of the step before hold, beside the scores."""
+    groups = architecture.numbers.get("key_value_heads", architecture.heads)
+    width = 2 * groups * architecture.head_size
+    return HALF * tokens_of(plan) * width * architecture.layers
+
+
 def own_streams(architecture: Architecture, plan: Plan) -> int:
     """Bytes of reduced gradients, and of the two largest units' gathered weights, before a copy."""
     if not plan.is_sharded:
@@ -306,6 +314,14 @@ CAUSES: Final = {
         "transformers they stay.",
         f"{_LITGPT}litgpt/utils.py",
         chunked_loss,
+    ),
+    "cache": Cause(
+        "Keys cached",
+        "The script leaves use_cache at its default, so the outputs that its loop holds have each "
+        "layer's keys and values beside the scores. We count use_cache=False.",
+        "https://github.com/huggingface/peft/blob/5d602fdbff04c33c1c4de55cda9d4ae1d7cb7e40/"
+        "method_comparison/MetaMathQA/run.py",
+        cached_keys,
     ),
     "own-streams": Cause(
         "Streams of their own",
