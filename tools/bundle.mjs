@@ -11,6 +11,7 @@ const pages = readdirSync(`${sources}/pages`).filter((name) => name.endsWith(".j
 // What the tab's page shares with others is small, and in chunks it would be two requests more of
 // each of those.
 const tab = ["tab-painter", "tab-volunteer", "pages/train-in-this-tab"];
+const volunteer = ["run-volunteer"];
 const others = ["drawing-worker", ...pages.map((name) => `pages/${name.slice(0, -3)}`)].filter((name) => !tab.includes(name));
 
 const offline = { "globalThis.OFFLINE": JSON.stringify(process.env.OFFLINE ?? "") };
@@ -18,7 +19,7 @@ const offline = { "globalThis.OFFLINE": JSON.stringify(process.env.OFFLINE ?? ""
 /** @type {import("esbuild").BuildOptions} */
 const common = { bundle: true, minify: true, sourcemap: true, target: "es2022", charset: "utf8", logLevel: "warning" };
 
-for (const names of [tab, others]) {
+for (const names of [tab, volunteer, others]) {
   await build({
     ...common,
     entryPoints: names.map((name) => `${sources}/${name}.js`),

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from training.monitor.web_host import WebHost
 
@@ -34,15 +36,8 @@ class LivePage:
     ) -> None:
         live.mkdir(parents=True, exist_ok=True)
         site = SITE if site is None else site
-        self.has_page = (site / "live" / "index.html").is_file()
-
-        def list_runs(_request: Request) -> Response:
-            return JSONResponse({"runs": [{"name": name, "title": title, "note": ""}]})
-
-        routes: list[Mount | Route] = [Mount(f"/live/{name}", _Fresh(directory=live))]
-        if self.has_page:
-            routes.insert(0, Route("/live/runs.json", list_runs))
-            routes.append(Mount("/", _Fresh(directory=site, html=True)))
+        self.has_page = is_built(site)
+        routes = page_routes(name, title, live, site)
         self._host = WebHost(Starlette(routes=routes), "127.0.0.1", port)
         query = f"?run={name}" if self.has_page else f"{name}/"
         self.address = f"{self._host.address}/live/{query}"
@@ -58,8 +53,32 @@ class LivePage:
         self._host.close()
 
 
+def is_built(site: Path) -> bool:
+    """True for a built site."""
+    return (site / "live" / "index.html").is_file()
+
+
+def page_routes(name: str, title: str, live: Path, site: Path) -> list[BaseRoute]:
+    """The live data of a run, and the pages of a built site that show it alone."""
+
+    def list_runs(_request: Request) -> Response:
+        return JSONResponse({"runs": [{"name": name, "title": title, "note": ""}]})
+
+    data = Mount(f"/live/{name}", _Fresh(directory=live))
+    if not is_built(site):
+        return [data]
+    pages = Mount("/", _Fresh(directory=site, html=True))
+    return [Route("/live/runs.json", list_runs), data, pages]
+
+
 class _Fresh(StaticFiles):
     """Files that a browser asks for again each time."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The answer to a request; nothing can be sent here."""
+        if scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(404)
+        return await super().get_response(path, scope)
 
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         """The answer with a file."""

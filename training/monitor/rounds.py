@@ -35,6 +35,7 @@ from training.monitor.service import (
     public_name,
     say,
 )
+from training.monitor.tab import TabDoor
 from training.monitor.web_host import WebHost
 from training.network.connection import Identity, alone_in
 from training.pictures import gallery, in_page
@@ -171,12 +172,13 @@ class RoundsMonitor:
         self.uploader = publish.Uploader(run, self.live, say) if run.checkpoints else None
         self._background = ThreadPoolExecutor(max_workers=1)
         self._job: Future[None] | None = None
-        self.live.start(self._make_card(settings))
+        tab = TabDoor(run, swarm, self.model, options.folder, options.live)
         self.web = WebHost(
-            web.make_service(self.host, self.uploads),
+            web.make_service(self.host, self.uploads, tab.routes()),
             options.endpoint.host,
             options.endpoint.port,
         )
+        self.live.start(self._make_card(settings, tab.describe(run.exchange or self.web.address)))
         self._write_status()
 
     def introduce(self) -> None:
@@ -365,7 +367,7 @@ class RoundsMonitor:
         }
         status_file.write(self.options.folder, content)
 
-    def _make_card(self, settings: SparseSettings) -> RunCard:
+    def _make_card(self, settings: SparseSettings, tab: dict[str, Any] | None) -> RunCard:
         schedule = asdict(self.recipe.schedule) | {
             "target_batch_size": 0,  # a round ends with its time
             "round_seconds": settings.seconds,
@@ -382,4 +384,5 @@ class RoundsMonitor:
             start=timestamp(time.time()),
             join=f"python -m training join {public_name(self.options.source)}",
             links=self.run.links,
+            tab=tab,
         )

@@ -46,6 +46,7 @@ class RunCard:
     learning rate is a straight line, with its value there.
     `notice` is a sentence for whoever looks at the run, such as that nobody can be called.
     `compressed` names the files that also lie there as NAME.gz.
+    `tab` says where a browser's tab can take part, and with how much memory (`monitor.tab`).
     """
 
     name: str
@@ -60,6 +61,7 @@ class RunCard:
     finished: str | None = None
     notice: str = ""
     compressed: list[str] = field(default_factory=list)
+    tab: dict[str, Any] | None = None
     version: int = VERSION
 
 

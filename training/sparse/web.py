@@ -14,7 +14,7 @@ No answer to an upload shows what was sent.
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from starlette.applications import Starlette
@@ -27,7 +27,7 @@ from starlette.responses import (
     RedirectResponse,
     Response,
 )
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from training.sparse import catching_up, envelope, payload, report
 from training.sparse.host import Host, NotTakenError
@@ -40,8 +40,15 @@ FROM_HOST = "from=host"
 _LENGTH = re.compile(r"[0-9]{1,12}")
 
 
-def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
-    """Make the application that volunteers talk to; `uploads` where the run has an object store."""
+def make_service(
+    host: Host, uploads: Uploads | None = None, more: Sequence[BaseRoute] = ()
+) -> Starlette:
+    """Make the application that volunteers talk to.
+
+    Args:
+        uploads: where the run has an object store.
+        more: that the same address answers.
+    """
     most_payload = payload.most_bytes(host.swarm.layout)
 
     def describe(_request: Request) -> Response:
@@ -74,6 +81,7 @@ def make_service(host: Host, uploads: Uploads | None = None) -> Starlette:
             Route("/names/{name:path}", get_name),
             Route("/payloads", put_payload, methods=["PUT"]),
             Route("/reports", put_report, methods=["PUT"]),
+            *more,
         ]
     )
 

@@ -16,6 +16,7 @@
  * @property {string | null} finished
  * @property {string[]} [compressed] Names of the files that also lie there as NAME.gz; absent in runs of before there were any.
  * @property {string} [notice] The organizers' notice, such as that no volunteer accepts connections.
+ * @property {{address: string, memory_bytes: number, most_bytes: number} | null} [tab] Whether a tab can join: where, with how much memory by the calculator, of how much; absent or null: it cannot.
  */
 /**
  * @typedef {object} Contributor

@@ -57,6 +57,7 @@ export const isCard = (card) =>
   Number.isFinite(card.parameters) && isObject(card.schedule) &&
   ["total_steps", "warmup_steps", "target_batch_size", "learning_rate"].every((name) => Number.isFinite(card.schedule[name])) && (isAbsent(card.schedule.corners) || isLine(card.schedule.corners)) &&
   (isAbsent(card.finished) || isTime(card.finished)) && (isAbsent(card.links) || isObject(card.links)) &&
+  (isAbsent(card.tab) || (webPage(card.tab.address) && isCount(card.tab.memory_bytes) && isCount(card.tab.most_bytes))) &&
   (isAbsent(card.compressed) || (Array.isArray(card.compressed) && card.compressed.every(isText)));
 
 /** @param {any} peer */

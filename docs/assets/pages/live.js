@@ -21,6 +21,7 @@ import { copy, make, write } from "../live/markup.js";
 import { Overview } from "../live/overview.js";
 import { Pictures } from "../live/pictures.js";
 import { Reader } from "../live/reader.js";
+import { TrainingBox } from "../live/training.js";
 import { nextTurn } from "../live/turns.js";
 
 /** @typedef {import("../live/data.js").RunData} RunData */
@@ -42,6 +43,7 @@ class LivePage {
     this.overview = new Overview(root);
     this.pictures = new Pictures(root);
     this.drawing = new DrawingBox(root);
+    this.training = new TrainingBox(root);
     this.contributor = new ContributorPage(root);
     this.checkpoints = new Checkpoints(root, (step) => this.pictures.choose(step));
     this.leaderboard = new Leaderboard(root, (who) => this.#addressOf(this.#run, who));
@@ -72,6 +74,7 @@ class LivePage {
     this.charts.stop();
     this.leaderboard.stop();
     this.drawing.stop();
+    this.training.stop();
     this.pictures.stop();
     removeEventListener("popstate", this.#route);
   }
@@ -153,6 +156,7 @@ class LivePage {
     this.pictures.show(data, found?.between);
     if (this.#who) return;
     this.drawing.show(data);
+    this.training.show(data);
     this.findMe.show(data.peers);
     this.checkpoints.show(data);
     void this.#showBoard(data, now);

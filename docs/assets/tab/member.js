@@ -10,6 +10,7 @@ import { Learner } from "./learner.js";
 import { Lesson } from "./lesson.js";
 import { Lamb, rateFactor } from "./lamb.js";
 import { newWeights } from "./parameters.js";
+import { rest } from "./rest.js";
 import { Round } from "./round.js";
 
 /** @typedef {Float32Array} Numbers */
@@ -157,20 +158,3 @@ export class Member {
     this.tell({ kind: "caught-up" });
   }
 }
-
-/**
- * Let messages in, and wait.
- *
- * @param {number} milliseconds
- */
-const rest = (milliseconds) => new Promise((resolve) => {
-  if (milliseconds > 0) setTimeout(resolve, milliseconds);
-  else {
-    const { port1, port2 } = new MessageChannel(); // no timer: browsers let those wait 4 ms
-    port1.onmessage = () => {
-      port1.close();
-      resolve(undefined);
-    };
-    port2.postMessage(undefined);
-  }
-});

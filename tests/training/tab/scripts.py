@@ -21,6 +21,12 @@ import { tensorsOf } from "./docs/assets/tab/parameters.js";
 import { sent } from "./docs/assets/tab/behavior.js";
 import { aggregate, partsOf } from "./docs/assets/tab/reduction.js";
 import { bytesOf, decode, encode } from "./docs/assets/tab/wire.js";
+import { AdamW } from "./docs/assets/volunteer/adamw.js";
+import { open, seal } from "./docs/assets/volunteer/envelope.js";
+import { exactSum } from "./docs/assets/volunteer/exact.js";
+import { newKey, peerIdOf, textOf } from "./docs/assets/volunteer/identity.js";
+import { SharedState } from "./docs/assets/volunteer/shared.js";
+import * as sparse from "./docs/assets/volunteer/sparse.js";
 
 const answers = {
   tensors: ({ shape }) => tensorsOf(shape),
@@ -87,6 +93,55 @@ const answers = {
     return { before, gradients, bytes, average, weights, step: newcomer.step };
   },
 };
+
+// Of the volunteer of a real run, whose files are base 64 here.
+const fromText = (text) => new Uint8Array(Buffer.from(text, "base64"));
+const toText = (bytes) => Buffer.from(bytes).toString("base64");
+Object.assign(answers, {
+  exactSum: ({ values }) => exactSum(values),
+  sparse({ vector, sizes }) {
+    const layout = sparse.layoutOf(sizes);
+    return { content: toText(sparse.encode(vector, layout)), bytes: layout.bytes };
+  },
+  read({ content, sizes }) {
+    const { places, values, norm } = sparse.decode(fromText(content), sparse.layoutOf(sizes));
+    return { places: [...places], values, norm };
+  },
+  async stepped({ checkpoint, sizes, rounds, settings }) {
+    const layout = sparse.layoutOf(sizes);
+    const state = SharedState.read(fromText(checkpoint), layout.elements);
+    const digests = [await state.digest()];
+    for (const contributions of rounds) {
+      const decoded = contributions.map(({ content, samples }) => ({
+        samples,
+        update: sparse.decode(fromText(content), layout),
+      }));
+      state.step(decoded, settings);
+      digests.push(await state.digest());
+    }
+    return digests;
+  },
+  async sealed({ kind, fields, body }) {
+    const key = await newKey();
+    const content = await seal(kind, fields, fromText(body), key);
+    const { signer } = await open(kind, content);
+    const identity = await peerIdOf(key.publicKey);
+    return { content: toText(content), identity, signer, text: await textOf(key.publicKey) };
+  },
+  async opened({ kind, content }) {
+    try {
+      const { body, ...file } = await open(kind, fromText(content));
+      return { ...file, body: toText(body) };
+    } catch (error) {
+      return { error: error.message };
+    }
+  },
+  adamw({ shape, weights, gradients, settings, rates }) {
+    const optimizer = new AdamW(tensorsOf(shape), settings);
+    gradients.forEach((gradient, step) => optimizer.step(weights, gradient, rates[step]));
+    return weights;
+  },
+});
 
 const revive = (key, value) => {
   if (value?.float32 === undefined) return value;

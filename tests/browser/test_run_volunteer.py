@@ -1,0 +1,179 @@
+"""Tabs join a real run in Chromium beside Python volunteers: credited, judged, stopped, resumed."""
+
+import json
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+with warnings.catch_warnings():  # the libraries' own
+    warnings.simplefilter("ignore")
+    import diffusers  # noqa: F401
+    from hivemind.utils.crypto import RSAPrivateKey
+
+from tests.browser.visits import Visitor
+from tests.browser.written_run import LiveServer, WrittenRun
+from tests.training.processes import wait_for
+from training.data import streaming
+from training.monitor.rounds import RoundsMonitor
+from training.monitor.service import MonitorOptions
+from training.network.connection import Endpoint
+from training.run.live import PeerState
+from training.run.recipes import TINY
+from training.run.runfile import RunFile
+from training.run.status import StatusBoard
+from training.volunteer.peer import PeerOptions
+from training.volunteer.rounds import RoundsVolunteer
+
+pytestmark = pytest.mark.browser
+
+ROUNDS = 6  # of each tab
+# What a visitor with the browser's own tools can do: turn each sign of an update, the higher bit of
+# each value, between the moment when it was encoded and the one when it is summed and signed.
+LIE = """([bytes, first, end]) => {
+  const every = Float32Array.prototype.every, digest = crypto.subtle.digest.bind(crypto.subtle);
+  let isOwn = false;
+  Float32Array.prototype.every = function (...given) {
+    isOwn ||= this.buffer.byteLength === 4 * this.length;
+    return every.apply(this, given);
+  };
+  crypto.subtle.digest = (kind, body) => {
+    if (isOwn && body.length === bytes) {
+      isOwn = false;
+      for (let at = first; at < end; at += 1) body[at] ^= 0xaa;
+    }
+    return digest(kind, body);
+  };
+}"""
+
+
+@dataclass
+class Run:
+    """A monitor and two Python volunteers, each in a thread."""
+
+    folder: Path
+    stop: threading.Event = field(default_factory=threading.Event)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        data = str(streaming.prepare_shapes(TINY))
+        run = RunFile(name="our-run", recipe="tiny-sparse", steps=10_000, data=data)
+        options = MonitorOptions(
+            source="run.toml",
+            folder=self.folder / "monitor",
+            live=self.folder / "live",
+            endpoint=Endpoint(host="127.0.0.1"),
+        )
+        self.monitor = RoundsMonitor(run, options, RSAPrivateKey())
+        self.start(self.host)
+        peers = (f"/p2p/{self.monitor.identity}",)
+        values = {"exchange": self.monitor.web.address, "initial_peers": peers, "steps": 10_000}
+        joined = RunFile(name="our-run", recipe="tiny-sparse", data=data, **values)  # type: ignore[arg-type]
+        for name in ("alice", "bob"):
+            self.start(self.volunteer, joined, self.folder / name)
+
+    def start(self, work: object, *given: object) -> None:
+        self.threads.append(threading.Thread(target=work, args=given))  # type: ignore[arg-type]
+        self.threads[-1].start()
+
+    def host(self) -> None:
+        while not self.stop.wait(0.05):
+            self.monitor.look()
+
+    def volunteer(self, run: RunFile, folder: Path) -> None:
+        options = PeerOptions(name=folder.name, folder=folder, micro_batch_size=8)
+        volunteer = RoundsVolunteer(run, options, StatusBoard(folder))
+        volunteer.train(self.stop)
+        volunteer.leave()
+
+    def identities(self, name: str) -> list[str]:
+        """Identities that report under a name."""
+        told = self.monitor.host.reports().items()
+        return [peer for peer, report in told if report.name == name]
+
+
+@pytest.fixture
+def run(site: Path, tmp_path: Path) -> Iterator[Run]:
+    assert site
+    made = Run(tmp_path)
+    yield made
+    made.stop.set()
+    for thread in made.threads:
+        thread.join()
+    made.monitor.close()
+
+
+def box_of(page: Page) -> Locator:
+    """The part of the live page in which a tab trains."""
+    return page.locator("#live-train")
+
+
+def counted(page: Page) -> int:
+    """Updates of a tab that rounds took, as its page says."""
+    return int(box_of(page).get_attribute("data-rounds") or 0)
+
+
+def test_three_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run) -> None:
+    names = ["tab one", "tab two", "tab three"]
+    tabs = {name: visit(address=f"{run.monitor.web.address}/") for name in names}
+    for name, tab in tabs.items():
+        box = box_of(tab.open("live/"))
+        box.get_by_label("Name").fill(name)
+        box.get_by_role("button", name="Train in this tab").click()
+    for tab in tabs.values():
+        wait_for("a tab's updates to count", lambda tab=tab: counted(tab.page) >= ROUNDS)
+    for tab in tabs.values():
+        uploads = sum(url.endswith("/payloads") for url in tab.requests)
+        assert counted(tab.page) >= 0.95 * (uploads - 1), "one may be on its way"
+    people = {one.name: one for one in run.monitor.live.read_peers()}
+    assert {"alice", "bob", *names} <= people.keys()
+    assert all(people[name].samples >= 8 * people[name].steps > 0 for name in names)
+
+    one, two, three = (tab.page for tab in tabs.values())
+    worker = next(worker for worker in three.workers if "run-volunteer" in worker.url)
+    layout = run.monitor.host.swarm.layout
+    scales, values, _places = layout.sections
+    worker.evaluate(LIE, [layout.update_bytes, scales, scales + values - 1])
+    (liar,) = run.identities("tab three")
+    records = run.monitor.judge.state
+    wait_for("the liar to be left out", lambda: records()[liar]["left_out"])
+    honest = [peer for name in ("tab one", "tab two") for peer in run.identities(name)]
+    assert not any(records()[peer]["left_out"] for peer in honest)
+
+    box_of(one).get_by_role("button", name="Stop").click()
+    expect(box_of(one).get_by_role("status")).to_have_text(re.compile("^Stopped"))
+    (left,) = run.identities("tab one")
+    wait_for("its goodbye", lambda: run.monitor.host.reports()[left].state == PeerState.LEFT)
+
+    before, identities = counted(two), run.identities("tab two")
+    two.reload()
+    wait_for("the tab to go on after a reload", lambda: counted(two) > before)
+    assert run.identities("tab two") == identities
+    assert not any(tab.errors for tab in tabs.values())
+
+
+@pytest.mark.parametrize("needed", [3 * 2**30, 2**25])
+def test_a_tab_refuses_what_is_too_large_and_goes_to_the_host_for_what_is_not(
+    visit: Visitor, stage: tuple[LiveServer, WrittenRun], needed: int
+) -> None:
+    server, written = stage
+    written.open()
+    written.add(3)
+    card = written.path / "run.json"
+    tab = {"address": "https://run.example", "memory_bytes": needed, "most_bytes": 2**30}
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"tab": tab}))
+    box = box_of(visit(address=server.address).open("live/"))
+    link = box.get_by_role("link", name="Train in a tab at the run's host")
+    if needed > 2**30:
+        words = re.compile("takes 3.00\\sGiB, as the calculator counts.* at most 1.00\\sGiB")
+        expect(box.get_by_role("status")).to_have_text(words)
+        expect(link).to_be_hidden()
+    else:
+        address = "https://run.example/live/?run=watched#live-train"
+        expect(link).to_have_attribute("href", address)
+    expect(box.get_by_role("button")).to_be_hidden()

@@ -1,0 +1,171 @@
+"""A tab as a volunteer of a real run, held against the Python client: bits, files, optimizer."""
+
+import base64
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from hivemind.utils.crypto import RSAPrivateKey
+
+from tests.training.sparse.rounds import make_swarm
+from tests.training.tab.scripts import ask
+from tests.training.tab.test_learning import random_model
+from training.access.grants import peer_id_of
+from training.optimizer.lamb import parameter_groups
+from training.pictures.in_page import shape_of
+from training.run.recipes import REHEARSAL
+from training.sparse import catching_up, envelope, payload, report
+from training.sparse.codec import UpdateError, decode, encode
+from training.sparse.layout import Layout
+from training.sparse.shared import Contribution, OuterSettings, SharedState, flatten
+from training.sparse.store import FolderStore
+
+LAYOUT = Layout((9000, 1, 70, 4096))
+
+
+def random_vector(seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    scale = torch.randn(LAYOUT.elements, generator=generator).exp()
+    return scale * torch.randn(LAYOUT.elements, generator=generator)
+
+
+def text_of(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def test_a_tabs_update_keeps_the_same_elements_at_the_same_magnitudes() -> None:
+    vector = random_vector(1)
+    vector[4096:8192] = 0.5  # all alike
+    answer = ask("sparse", vector=vector, sizes=LAYOUT.sizes)
+    assert answer["bytes"] == LAYOUT.update_bytes
+    found = decode(base64.b64decode(answer["content"]), LAYOUT)
+    expected = decode(encode(vector, LAYOUT), LAYOUT)
+    unlike = (LAYOUT.block_of != 1).nonzero().flatten()  # of equal elements, any may be kept
+    assert torch.equal(found.places[unlike], expected.places[unlike])
+    torch.testing.assert_close(found.values, expected.values, rtol=2**-7, atol=0)  # of bfloat16
+
+
+def test_a_tab_reads_the_same_places_values_and_norm() -> None:
+    content = encode(random_vector(2), LAYOUT)
+    expected = decode(content, LAYOUT)
+    answer = ask("read", content=text_of(content), sizes=LAYOUT.sizes)
+    assert answer["places"] == expected.places.tolist()
+    assert torch.equal(answer["values"], expected.values)
+    assert answer["norm"] == expected.norm  # to the last bit
+
+
+def test_exact_sums_are_pythons() -> None:
+    values = [1e16, 1.0, -1e16, 1e-16, 0.1, -0.3, 2.0**-1074, 1.0, 2.0**-53, 2.0**-106, -(2.0**53)]
+    assert ask("exactSum", values=values) == math.fsum(values)
+    halfway = [1.0, 2.0**-53, 2.0**-106]  # of two equally near numbers not the even one
+    assert ask("exactSum", values=halfway) == math.fsum(halfway) == 1 + 2.0**-52
+    assert ask("exactSum", values=[]) == 0
+
+
+def test_rounds_give_the_same_bits_in_a_tab(tmp_path: Path) -> None:
+    settings = OuterSettings(learning_rate=0.7, momentum=0.9, longest=2.0, heaviest=1.5)
+    state = SharedState(random_vector(3), round_number=5, samples=77)
+    store = FolderStore(tmp_path)
+    checkpoint = store.get(catching_up.publish(store, state), 10**6)
+    digests, rounds = [state.digest()], []
+    for number in range(3):
+        vectors = [(10 if n == 1 else 1) * random_vector(9 * number + n) for n in range(4)]
+        updates = [encode(vector, LAYOUT) for vector in vectors]
+        samples = [16, 900, 7, 32][: 4 - number]
+        decoded = [decode(content, LAYOUT) for content in updates]
+        state.step([Contribution(n, u) for n, u in zip(samples, decoded, strict=False)], settings)
+        digests.append(state.digest())
+        rounds.append(
+            [
+                {"content": text_of(content), "samples": count}
+                for content, count in zip(updates, samples, strict=False)
+            ]
+        )
+    state.step([], settings)
+    answer = ask(
+        "stepped",
+        checkpoint=text_of(checkpoint),
+        sizes=LAYOUT.sizes,
+        rounds=[*rounds, []],
+        settings=asdict(settings),
+    )
+    assert answer == [*digests, state.digest()]
+
+
+def test_the_host_reads_a_tabs_payload_and_report(tmp_path: Path) -> None:
+    swarm = make_swarm(tmp_path, "nobody")
+    of = payload.Round(swarm.run, 3, "ab" * 32)
+    update = ask("sparse", vector=torch.randn(swarm.layout.elements), sizes=swarm.layout.sizes)
+    fields = {**asdict(of), "samples": 24}
+    sent = ask("sealed", kind="payload", fields=fields, body=update["content"])
+    found = payload.read(base64.b64decode(sent["content"]), of, swarm.layout, math.inf)
+    assert found.samples == 24
+    assert found.peer == sent["identity"] == sent["signer"] == peer_id_of(sent["text"])
+    told = {
+        "run": swarm.run,
+        "name": "Åsa",
+        "state": "training",
+        "session": 1764110000,
+        "time": 1764110000.125,
+        "number": 3,
+        "loss": 0.0001,
+        "bytes_sent": 5,
+        "bytes_received": 0,
+        "milestones": {"state": 2, "connect": 1},
+        "addresses": [],
+    }
+    sent = ask("sealed", kind="report", fields=told, body="")
+    signer, read = report.read(base64.b64decode(sent["content"]), swarm.run, now=1764110001)
+    assert (signer, read.name, read.loss) == (sent["identity"], "Åsa", 0.0001)
+
+
+def test_a_tab_opens_what_a_python_peer_signed_and_nothing_else() -> None:
+    key = RSAPrivateKey()
+    content = envelope.seal("closing", {"run": "r", "number": 2, "end": "e"}, b"body", key)
+    opened = ask("opened", kind="closing", content=text_of(content))
+    assert opened["fields"] == {"run": "r", "number": 2, "end": "e"}
+    assert base64.b64decode(opened["body"]) == b"body"
+    assert opened["signer"] == peer_id_of(key.get_public_key().to_bytes().decode())
+    assert "error" in ask("opened", kind="payload", content=text_of(content))
+    for changed in (content[:-1] + b"x", content.replace(b'"number":2', b'"number":3')):
+        assert "sign" in ask("opened", kind="closing", content=text_of(changed))["error"]
+
+
+def test_a_tabs_local_steps_are_adamws() -> None:
+    model = random_model()
+    start = flatten(list(model.parameters()))
+    groups = parameter_groups(model, REHEARSAL)
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95))
+    longest, rates, gradients = 1.0, [0.01, 0.02, 0.005], []
+    for rate in rates:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        gradients.append(flatten([parameter.grad for parameter in model.parameters()]))  # type: ignore[misc]
+        torch.nn.utils.clip_grad_norm_(list(model.parameters()), longest)
+        optimizer.step()
+    moved = ask(
+        "adamw",
+        shape=shape_of(model),
+        weights=start,
+        gradients=gradients,
+        settings={
+            "betas": [0.9, 0.95],
+            "weight_decay": REHEARSAL.optimizer.weight_decay,
+            "max_gradient_norm": longest,
+        },
+        rates=rates,
+    )
+    torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("spoil", [lambda c: c[:-1], lambda c: b"\xff\xff" + c[2:]])
+def test_a_tab_refuses_what_python_refuses(spoil: object) -> None:
+    content = spoil(encode(random_vector(4), LAYOUT))  # type: ignore[operator]
+    with pytest.raises(UpdateError):
+        decode(content, LAYOUT)
+    with pytest.raises(AssertionError, match="Error"):
+        ask("read", content=text_of(content), sizes=LAYOUT.sizes)
