@@ -40,6 +40,16 @@ function watchCode() {
   demote();
 }
 
+/** Behind each link to a file to download: the same for a terminal, with the address of this site. */
+function addCurl() {
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("a[data-curl]"))) {
+    delete link.dataset.curl;
+    const line = document.createElement("code");
+    line.textContent = `curl -LO ${link.href}`;
+    link.after(" (", line, ")");
+  }
+}
+
 /** Instant navigation may bring a page of a newer build: its scripts lie in another folder. */
 function isOfAnotherBuild() {
   const icon = /** @type {HTMLLinkElement | null} */ (document.querySelector('link[rel="icon"]'));
@@ -51,6 +61,7 @@ function mount() {
   if (isOfAnotherBuild()) return location.reload();
   loadScripts();
   watchCode();
+  addCurl();
   keepThisPage();
 }
 

@@ -41,16 +41,15 @@ def install(source: Source) -> str:
     return source.install("training")
 
 
-def download_words(source: Source, folder: str = "") -> str:
+def download_words(source: Source) -> str:
     """A note to download the source by hand; empty if the commands download it themselves.
 
-    Args:
-        source: location of the project's source.
-        folder: path from the page to the site's root, for a link in HTML.
+    The site's script adds the line for `curl`, because only the browser knows the address.
     """
     if not source.needs_download:
         return ""
-    return f"First download [the source]({folder}{ARCHIVE}) into the folder you will work in."
+    link = f"[the source]({ARCHIVE}){{: data-curl }}"
+    return f"First download {link} into the folder you will work in."
 
 
 def places(source: Source) -> tuple[Place, ...]:
@@ -85,6 +84,12 @@ def _notebook(source: Source) -> Place:
 
 def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
     download = f" {download_words(source)}" if source.needs_download else ""
+    moved = f"mv /mnt/c/Users/NAME/Downloads/{ARCHIVE} ."
+    windows = (
+        f" Download [the source]({ARCHIVE}), and replace NAME with your name in Windows."
+        if source.needs_download
+        else ""
+    )
     packages = "python3-venv git" if source.repository else "python3-venv"
     debian = f"sudo apt install {packages}"
     return (
@@ -101,10 +106,11 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
             "Windows",
             "Use WSL 2, because the library that transfers the tensors has no build for Windows. "
             "Type `wsl --install` in PowerShell, restart, and open *Ubuntu*. Install NVIDIA's "
-            f"driver in Windows, not in Ubuntu.{download} Then, in Ubuntu:",
-            (debian, *here),
+            f"driver in Windows, not in Ubuntu.{windows} Then, in Ubuntu:",
+            (*([moved] if windows else []), debian, *here),
             "WSL accepts no connections from outside. The doctor detects this, and `join` then "
-            "connects to the others. If the clock is wrong after your computer has slept, type "
+            "connects to the others. `~` is Ubuntu's own home; Windows shows it under "
+            "`\\\\wsl$\\Ubuntu\\home`. If the clock is wrong after your computer has slept, type "
             "`wsl --shutdown` and start again. Untested: we have no Windows machine.",
         ),
         Place(
@@ -117,9 +123,8 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
         ),
         Place(
             "CPU",
-            "These are the commands for Linux. Without a GPU, the processor does all the work, "
-            "far more slowly. That is fine for a small recipe; in a large one your contribution "
-            "will be small. To save gigabytes of download, install PyTorch's CPU build: take its "
+            "On Linux, without a GPU. The processor does all the work, far more slowly: enough "
+            "for a small recipe. To save gigabytes of download, install PyTorch's CPU build: take its "
             "command from [PyTorch's start page](https://pytorch.org/get-started/locally/), add "
             f"`==2.13.0` to `torch`, and type it before the fourth line.{download}",
             (debian, *here),

@@ -104,6 +104,26 @@ def disk_bytes() -> int:
     return 2 * count * (4 + 2 * PAPER.optimizer.state_bits // 8) + 4 * count
 
 
+# Bytes of the wheels that `training` needs with Python 3.11, added up from uv's lock of
+# pyproject.toml on 25 November 2026: on Linux for Intel with CUDA, there with PyTorch's build for
+# CPUs, and on Apple silicon.
+SOFTWARE: Final = {"with CUDA": 2.98e9, "with PyTorch's CPU build": 0.44e9, "on macOS": 0.28e9}
+HOME: Final = 50e6  # bit/s
+
+
+def download_words(size: float) -> str:
+    """A download's size, and its time on a home connection."""
+    seconds = 8 * size / HOME
+    time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    return f"{size / 1e9:.1f} GB ({time})"
+
+
+def downloads() -> dict[str, str]:
+    """What each command downloads: the packages by machine, and a newcomer's weights."""
+    weights = {"weights": download_words(4 * parameter_count())}
+    return {name: download_words(size) for name, size in SOFTWARE.items()} | weights
+
+
 @dataclass(frozen=True, slots=True)
 class Power:
     """A GPU's maximum power in watts, as stated by its maker."""
@@ -165,8 +185,7 @@ def rows(hours: float = 6) -> list[list[str]]:
         [
             "Disk",
             format_bytes(disk_bytes()),
-            "for backup and checkpoint; the training data is streamed, not stored. Software "
-            "packages need more",
+            "for backup and checkpoint; the training data is streamed, not stored",
         ],
         [
             f"Electricity in {hours:g} hours",

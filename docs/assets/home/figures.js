@@ -5,41 +5,34 @@
  */
 
 import { grouped } from "../digits.js";
+import { keyFigures } from "../live/figures.js";
+import { decimal } from "../live/words.js";
 
 /** @typedef {import("../live/data.js").RunData} RunData */
-
-/** @param {number} value NaN where the monitor gave none. */
-const decimal = (value) => (Number.isNaN(value) ? "–" : value.toFixed(3));
 
 /** @param {import("../live/data.js").Card} card */
 export const kindOf = (card) => (card.finished ? "A recorded run" : "A run in progress");
 
 /**
- * The key figures, by the names of the elements that show them.
+ * The key figures, as the live page has them, by the names of the elements that show them.
  *
  * @param {RunData} data
  * @returns {Record<string, string>}
  */
-export function figures({ card, progress, peers }) {
-  const last = progress.length - 1;
-  const { loss, samples, samples_per_second: pace, training, syncing } = progress.figures;
-  /** @type {Record<string, string>} */
-  const found = {
+export function figures(data) {
+  const { card, progress, peers } = data;
+  const shared = keyFigures(data);
+  return {
     volunteers: grouped(peers.length),
-    total: grouped(card?.schedule.total_steps ?? 0),
+    total: shared.total_steps,
+    step: shared.step,
+    loss: shared.loss,
+    firstLoss: decimal(progress.figures.loss[0] ?? NaN, 3),
+    training: shared.working,
+    sequences: shared.samples,
+    pace: shared.samples_per_second,
+    paceOf: card?.finished ? "on average" : "recently",
   };
-  if (last < 0) return found;
-  found.step = grouped(progress.step[last]);
-  found.loss = decimal(loss[last]);
-  found.firstLoss = decimal(loss[0]);
-  found.training = grouped(training[last] + syncing[last]);
-  const seconds = (progress.time[last] - progress.time[0]) / 1000;
-  const all = samples.reduce((sum, count) => sum + (count || 0), 0);
-  found.sequences = grouped(all);
-  // The first step opens the clock.
-  found.pace = grouped(card?.finished && seconds > 0 ? (all - samples[0]) / seconds : pace[last], 1);
-  found.paceOf = card?.finished ? "on average" : "in the last step";
-  return found;
 }
 
 /**

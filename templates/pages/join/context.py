@@ -15,7 +15,7 @@ from templates.pieces.commands import (
     install,
     places,
 )
-from templates.pieces.volunteer_costs import POWERS, rows
+from templates.pieces.volunteer_costs import POWERS, downloads, rows
 from tools.source import find_source
 from training.access.causes import EXPLANATIONS, TOKENS_PAGE
 from training.doctor.findings import POINTS
@@ -52,6 +52,7 @@ def context() -> dict[str, object]:
         "rehearse": REHEARSE,
         "run_words": RUN_WORDS,
         "costs": rows(),
+        "downloads": downloads(),
         "powers": POWERS,
         "volunteer": excerpt(recorded("volunteer.txt")),
         "doctor": recorded("doctor.txt"),
