@@ -119,7 +119,7 @@ def download_words(size: float) -> str:
 
 
 def downloads() -> dict[str, str]:
-    """What each command downloads: the packages by machine, and a newcomer's weights."""
+    """Downloads of the commands: the packages by machine, and a newcomer's weights."""
     weights = {"weights": download_words(4 * parameter_count())}
     return {name: download_words(size) for name, size in SOFTWARE.items()} | weights
 
