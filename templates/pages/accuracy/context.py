@@ -12,7 +12,6 @@ from templates.pieces.accuracy import DEVICES, Accuracy, accuracy_of, on_card, s
 from templates.pieces.comparisons import comparisons_on
 from templates.pieces.families import by_family
 from validation.compare import Comparison
-from validation.figure import draw
 from validation.grid import CARD_STEPS
 from validation.rows import read_rows
 from validation.table import table
@@ -24,7 +23,7 @@ ERRORS = ["Steps", "Within 0.01 %", "Median error", "90 % are within", "Worst"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The steps measured on one device, in groups and in a figure."""
+    """The steps measured on one device, in groups."""
 
     words: str
     families: list[Accuracy]
@@ -34,7 +33,6 @@ class Device:
     phases_exact: int
     worst: list[tuple[str, str, str]]
     versions: str
-    figure: str
     left_out: int
     cards: list[Accuracy]
 
@@ -67,7 +65,6 @@ def _device(words: str, comparisons: list[Comparison], left_out: int) -> Device:
             for item in sorted(comparisons, key=lambda item: -abs(item.error))[:WORST_SHOWN]
         ],
         versions=", ".join(_versions(comparisons)),
-        figure=draw(comparisons),
         left_out=left_out,
         cards=by_card(comparisons),
     )
