@@ -123,10 +123,11 @@ def _computers(source: Source, here: tuple[str, ...]) -> tuple[Place, ...]:
         ),
         Place(
             "CPU",
-            "On Linux, without a GPU. The processor does all the work, far more slowly: enough "
-            "for a small recipe. To save gigabytes of download, install PyTorch's CPU build: take its "
-            "command from [PyTorch's start page](https://pytorch.org/get-started/locally/), add "
-            f"`==2.13.0` to `torch`, and type it before the fourth line.{download}",
+            "On Linux, without a GPU. The processor does all the work, far more slowly: enough for "
+            "a small recipe. To save gigabytes of download, install PyTorch's CPU build: take "
+            "its command from [PyTorch's start page](https://pytorch.org/get-started/locally/), "
+            "add `==2.13.0` to `torch`, and type it before the fourth line."
+            f"{download}",
             (debian, *here),
         ),
     )
