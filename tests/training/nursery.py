@@ -25,9 +25,9 @@ CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 LIBRARIES: Final = (
     "bitsandbytes",
     "diffusers.models.autoencoders.vq_model",
-    "fastapi",
     "pyarrow.parquet",
     "scipy.optimize",
+    "starlette.applications",
     "torch",
     "transformers.modeling_utils",
 )

@@ -1,4 +1,4 @@
-"""The authority's requests and responses: the models of its OpenAPI description."""
+"""The authority's requests and responses."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The authority's HTTP interface; ``/openapi.json`` describes it.
+"""The authority's HTTP interface: GET / describes it, PUT /access admits a peer.
 
 No error shows a token: values in errors are searched for it, and what goes wrong inside is
 answered with a status and no trace.
@@ -8,15 +8,16 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calculator.errors import InputError
@@ -32,7 +33,6 @@ from training.authority.messages import (
     AccessAnswer,
     AccessRequest,
     Description,
-    ProblemAnswer,
     problem,
 )
 
@@ -53,54 +53,18 @@ _STATUS = {
     Cause.RATE_LIMITED: 429,
 }
 
-_RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemAnswer, "description": description}
-    for status, description in {
-        401: "token-missing, token-invalid",
-        403: "not-a-member, not-allowed, banned",
-        404: "wrong-run: this authority serves another run or organisation",
-        409: "key-in-use: the account takes part with another device",
-        408: "bad-request: the body came too slowly",
-        413: "bad-request: the body is too long",
-        422: "bad-request: `field`, `value` and `rule` say what is not as it must be",
-        429: "rate-limited: `Retry-After` says how many seconds to wait",
-        502: "hub-unreachable: the Hub's answer was not understood",
-        503: "hub-unreachable: the Hub does not answer",
-    }.items()
-}
 
-_bearer = HTTPBearer(
-    auto_error=False, description="A Hugging Face token of the type 'read'", bearerFormat="hf_..."
-)
-Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-
-
-def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> FastAPI:
+def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> Starlette:
     """Make the application that volunteers talk to."""
+    policy, addresses = admissions.policy, Buckets(address_rate)
 
     @asynccontextmanager
-    async def lifespan(_service: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_service: Starlette) -> AsyncIterator[None]:
         yield
         await admissions.hub.close()
 
-    policy = admissions.policy
-    service = FastAPI(
-        title=f"Authority of the run {policy.run}",
-        description="Admits the members of a Hugging Face organisation to a training run, for "
-        f"{policy.lifetime} seconds at a time. Tokens are passed on to the Hub and not kept.",
-        version="1",
-        lifespan=lifespan,
-        docs_url=None,  # these pages load scripts from elsewhere
-        redoc_url=None,
-    )
-    service.add_middleware(BodyLimit)
-    service.add_middleware(NoTrace)
-    _handle_errors(service)
-    limit = Depends(make_limit(admissions, Buckets(address_rate)))
-
-    @service.get("/", summary="What this authority serves", tags=["access"])
-    async def describe() -> Description:
-        return Description(
+    async def describe(_request: Request) -> JSONResponse:
+        description = Description(
             run=policy.run,
             organisation=policy.organisation,
             allowlist=policy.allowlist,
@@ -108,19 +72,17 @@ def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> F
             authority_key=grants.public_key_text(admissions.key),
             time=time.time(),
         )
+        return _answer(200, description)
 
-    @service.put(
-        "/access",
-        summary="Ask for access, or renew it",
-        responses=_RESPONSES,
-        tags=["access"],
-        dependencies=[limit],
-    )
-    async def access(wanted: AccessRequest, credentials: Credentials) -> AccessAnswer:
+    async def access(request: Request) -> JSONResponse:
         """Check the token with the Hub and sign a grant for the peer's key."""
-        token = Token(credentials.credentials) if credentials else None
-        grant = await admissions.admit(wanted, token)
-        return AccessAnswer(
+        _limit(request, admissions, addresses)
+        try:
+            wanted = AccessRequest.model_validate_json(await request.body())
+        except ValidationError as error:
+            return _bad_body(request, error)
+        grant = await admissions.admit(wanted, _token(request))
+        answer = AccessAnswer(
             username=grant.username,
             peer_id=grant.peer_id,
             expires=grant.expires_at,
@@ -128,22 +90,29 @@ def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> F
             authority_key=grants.public_key_text(admissions.key),
             time=time.time(),
         )
+        return _answer(200, answer)
 
-    return service
+    return Starlette(
+        routes=[Route("/", describe), Route("/access", access, methods=["PUT"])],
+        middleware=[Middleware(NoTrace), Middleware(BodyLimit)],
+        exception_handlers=dict.fromkeys((AccessRefusedError, InputError, HTTPException), _explain),
+        lifespan=lifespan,
+    )
 
 
-def make_limit(admissions: Admissions, addresses: Buckets) -> Callable[[Request], Awaitable[None]]:
-    """Make what looks at how often an address asks."""
+def _limit(request: Request, admissions: Admissions, addresses: Buckets) -> None:
+    """Look at how often an address asks."""
+    taken = addresses.take(request.client.host if request.client else "")
+    if taken.is_news:  # once, lest a flood of requests fill the disk
+        admissions.books.note("", "", Decision.REFUSED, Cause.RATE_LIMITED)
+    if taken.wait > 0:
+        raise RateLimitedError(taken.wait)
 
-    async def limit(request: Request) -> None:
-        address = request.client.host if request.client else ""
-        taken = addresses.take(address)
-        if taken.is_news:  # once, lest a flood of requests fill the disk
-            admissions.books.note("", "", Decision.REFUSED, Cause.RATE_LIMITED)
-        if taken.wait > 0:
-            raise RateLimitedError(taken.wait)
 
-    return limit
+def _token(request: Request) -> Token | None:
+    """The token in the header ``Authorization: Bearer TOKEN``."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return Token(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
 
 
 class NoTrace:
@@ -172,38 +141,32 @@ class NoTrace:
                 await _answer(500, body)(scope, receive, send)
 
 
-def _handle_errors(service: FastAPI) -> None:
+async def _explain(request: Request, error: Exception) -> JSONResponse:
     """Answer every error with the same model."""
+    match error:
+        case RateLimitedError():
+            headers = {"Retry-After": f"{error.wait:.0f}"}
+            return _answer(429, problem(error.cause, error.detail), headers)
+        case HubUnreachableError():
+            return _answer(502 if error.answered else 503, problem(error.cause, error.detail))
+        case AccessRefusedError():
+            status = _STATUS[error.cause]
+            headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+            return _answer(status, problem(error.cause, error.detail), headers)
+        case InputError():
+            return _bad_input(request, error.field, error.value, error.rule)
+        case HTTPException():
+            rule = f"{error.detail}: there are GET / and PUT /access"
+            asked = f"{request.method} {request.url.path}"
+            return _bad_input(request, "request", asked, rule, error.status_code)
+    raise error
 
-    @service.exception_handler(AccessRefusedError)
-    async def refused(_request: Request, error: AccessRefusedError) -> JSONResponse:
-        headers = {}
-        match error:
-            case RateLimitedError():
-                status, headers = 429, {"Retry-After": f"{error.wait:.0f}"}
-            case HubUnreachableError():
-                status = 502 if error.answered else 503
-            case _:
-                status = _STATUS[error.cause]
-        if status == 401:
-            headers = {"WWW-Authenticate": "Bearer"}
-        return _answer(status, problem(error.cause, error.detail), headers)
 
-    @service.exception_handler(InputError)
-    async def bad_field(request: Request, error: InputError) -> JSONResponse:
-        return _bad_input(request, error.field, error.value, error.rule)
-
-    @service.exception_handler(RequestValidationError)
-    async def bad_body(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-        return _bad_input(request, field, first.get("input"), first["msg"])
-
-    @service.exception_handler(HTTPException)
-    async def bad_address(request: Request, error: HTTPException) -> JSONResponse:
-        rule = f"{error.detail}: there are GET / and PUT /access"
-        asked = f"{request.method} {request.url.path}"
-        return _bad_input(request, "request", asked, rule, error.status_code)
+def _bad_body(request: Request, error: ValidationError) -> JSONResponse:
+    """Name the first invalid field."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"])) or "body"
+    return _bad_input(request, field, first["input"], first["msg"])
 
 
 def _bad_input(
@@ -223,7 +186,5 @@ def _without_token(text: str, request: Request) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
-def _answer(
-    status: int, body: ProblemAnswer, headers: dict[str, str] | None = None
-) -> JSONResponse:
+def _answer(status: int, body: BaseModel, headers: dict[str, str] | None = None) -> JSONResponse:
     return JSONResponse(body.model_dump(mode="json", exclude_none=True), status, headers)
