@@ -59,13 +59,19 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit:
     expect(sent).to_have_text(re.compile(r"^\d{3}\sKiB$"))
     page.get_by_label("What C sends").select_option("noise")
     page.get_by_label("CenteredClip").check()
+    page.get_by_label("an equal share").check()
     waits_for_steps(page, 2)
+    for place in range(3):
+        expect(rows.nth(place).locator("[data-sequences]")).to_have_text("8")
     page.get_by_role("button", name="Unplug B").click()
     expect(rows.locator("th")).to_have_text(["A", "C"])
     waits_for_steps(page, 3)
     page.get_by_role("button", name="Add a volunteer").click()
     expect(rows.locator("th")).to_have_text(["A", "C", "D"])
     expect(rows.nth(2).locator("[data-total]")).to_have_text(re.compile(r"^[1-9]"))
+    page.get_by_label("at its own pace").check()
+    page.get_by_label("Pace of D").select_option("20 Mbit/s")
+    waits_for_steps(page, 2)
     page.get_by_label("Pace of A").select_option("a quarter")
     for name in ("C", "D"):
         page.get_by_role("button", name=f"Unplug {name}").click()
@@ -76,6 +82,15 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit:
     expect(page.locator("#tab [data-said]")).to_have_text(said)
     expect(page.locator("#tab [data-start]")).to_have_text("Start again")
     assert visitor.errors == []
+
+
+def test_the_figure_answers_a_guess(visit: Visitor) -> None:
+    page = visit().open("train-in-this-tab/")
+    started(page)
+    page.get_by_label("falls").check()
+    page.get_by_label("What B sends").select_option("the opposite")
+    answer = re.compile(r"In the 30 steps since you changed something, the loss .*guessed")
+    expect(page.locator("#tab [data-said]")).to_have_text(answer)
 
 
 def test_training_pauses_by_hand_and_while_the_page_is_hidden(visit: Visitor) -> None:

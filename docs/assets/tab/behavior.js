@@ -1,12 +1,15 @@
 // @ts-check
-/* What a volunteer sends in place of its gradient: calculator/swarm/attacks.py has "pull". */
+/* What a volunteer sends in place of its gradient: the first two as calculator/swarm/attacks.py has them. */
 
+import { chances } from "../drawing/chance.js";
 import { normal } from "./parameters.js";
 
-/** @typedef {"honest" | "pull" | "noise"} Behavior */
+/** @typedef {"honest" | "pull" | "scale" | "noise" | "collude"} Behavior */
 
-const PULL = -2; // outweighs one honest volunteer
+/** @type {Record<string, number>} */
+const FACTORS = { pull: -2, scale: 1000 }; // the first outweighs one honest volunteer
 const NOISE = 10; // in lengths of the gradient
+const AGREED = 1; // seed of the direction on which those that collude have agreed
 
 /**
  * @param {Float32Array} gradient
@@ -15,7 +18,9 @@ const NOISE = 10; // in lengths of the gradient
  */
 export function sent(gradient, behavior, chance) {
   if (behavior === "honest") return gradient;
-  if (behavior === "pull") return gradient.map((value) => PULL * value);
+  if (behavior in FACTORS) return gradient.map((value) => FACTORS[behavior] * value);
   const spread = Math.sqrt(gradient.reduce((squares, value) => squares + value * value, 0) / gradient.length);
-  return gradient.map(() => NOISE * spread * normal(chance));
+  if (behavior === "noise") return gradient.map(() => NOISE * spread * normal(chance));
+  const agreed = chances(AGREED, 0); // no longer than an honest gradient is, and the same at every step
+  return gradient.map((value) => value + spread * normal(agreed));
 }

@@ -4,6 +4,7 @@
 import { make, write } from "../live/markup.js";
 import { bytes, count, decimal } from "../live/words.js";
 import { Curve } from "./curve.js";
+import { Guess } from "./guess.js";
 import { Lesson } from "./lesson.js";
 import { Rows } from "./rows.js";
 import { Swarm } from "./swarm.js";
@@ -17,6 +18,7 @@ const VOLUNTEERS = 3;
 const SAID_MS = 10_000; // between sentences for screen readers
 const SHOWN_MS = { moving: 250, calm: 2000 }; // between figures
 const RECENT = 20; // steps whose mean is shown
+const WATCHED = 30; // steps after a switch: a few seconds
 
 export class Figure {
   /** @type {Step[]} */
@@ -24,6 +26,7 @@ export class Figure {
   #said = 0;
   #shown = 0;
   #isHeld = false; // by the visitor's own hand
+  guess = new Guess(WATCHED);
 
   /** @param {HTMLElement} root */
   static async begin(root) {
@@ -49,7 +52,9 @@ export class Figure {
     this.painter.postMessage({ kind: "begin", file });
     this.button.addEventListener("click", () => this.#press());
     this.form = /** @type {HTMLFormElement} */ (this.#find("form"));
-    this.form.addEventListener("change", () => this.#rule());
+    this.form.addEventListener("change", ({ target }) => {
+      if (/** @type {HTMLInputElement} */ (target).name !== "guess") this.#rule();
+    });
     this.adder.addEventListener("click", () => this.swarm?.add());
     this.left = new AbortController();
     document.addEventListener("visibilitychange", () => this.#rest(), { signal: this.left.signal });
@@ -66,6 +71,7 @@ export class Figure {
     this.curve = new Curve(/** @type {any} */ (this.#find("[data-curve]")), steps);
     this.rows = new Rows(/** @type {HTMLTableSectionElement} */ (this.#find("tbody")), {
       tell: (number, order) => this.swarm?.tell(number, order),
+      changed: () => this.guess.begin(),
       unplug: (number) => this.swarm?.remove(number),
     });
     this.swarm = new Swarm(this.file, settings, {
@@ -74,14 +80,17 @@ export class Figure {
       weighed: (weights) => this.painter.postMessage({ kind: "draw", weights, seed: 1 }, [weights.buffer]),
     });
     this.#rule();
+    this.guess = new Guess(WATCHED); // these rules were no switch
     this.#rest();
   }
 
   /** How the volunteers average from the next step on. */
   #rule() {
     const given = new FormData(this.form);
-    const [bits, aggregation] = ["bits", "aggregation"].map((name) => given.get(name));
-    if (this.swarm) this.swarm.rules = { bits: /** @type {any} */ (Number(bits)), aggregation: /** @type {any} */ (aggregation) };
+    const [bits, aggregation, pacing] = ["bits", "aggregation", "pacing"].map((name) => /** @type {any} */ (given.get(name)));
+    if (!this.swarm) return;
+    Object.assign(this.swarm, { pacing, rules: { bits: Number(bits), aggregation } });
+    this.guess.begin();
   }
 
   #press() {
@@ -126,7 +135,9 @@ export class Figure {
     const now = performance.now();
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (isLast || now - this.#shown >= (calm ? SHOWN_MS.calm : SHOWN_MS.moving)) this.#show(step, now);
+    const answer = this.guess.take(step.loss, String(new FormData(this.form).get("guess") ?? ""));
     if (isLast) queueMicrotask(() => this.#finish());
+    else if (answer) this.#say(answer);
     else if (now - this.#said >= SAID_MS) this.#say(`Step ${count(step.step)}: the loss is ${decimal(this.#loss, 2)}.`);
   }
 

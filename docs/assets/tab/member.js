@@ -9,16 +9,18 @@ import { sent } from "./behavior.js";
 import { Learner } from "./learner.js";
 import { Lesson } from "./lesson.js";
 import { Lamb, rateFactor } from "./lamb.js";
+import { Link } from "./link.js";
 import { newWeights } from "./parameters.js";
 import { rest } from "./rest.js";
 import { Round } from "./round.js";
+import { bytesOf } from "./wire.js";
 
 /** @typedef {Float32Array} Numbers */
 /** @typedef {import("./round.js").Part | import("./round.js").Mean} Message */
 /** @typedef {{postMessage: (message: any, options?: any) => void}} Port */
 /**
- * @typedef {{kind: "compute"} | {kind: "average", round: number, members: number[], rules: import("./round.js").Rules}
- *   | {kind: "apply"} | {kind: "give", to: number} | {kind: "slow", factor: number} | {kind: "pause", on: boolean}
+ * @typedef {{kind: "compute", most: number} | {kind: "average", round: number, members: number[], rules: import("./round.js").Rules}
+ *   | {kind: "apply"} | {kind: "give", to: number} | {kind: "slow", factor: number} | {kind: "link", bitsPerSecond: number} | {kind: "pause", on: boolean}
  *   | {kind: "behave", behavior: import("./behavior.js").Behavior} | {kind: "weights"}} Order
  */
 /** @typedef {{kind: "state", step: number, weights: Numbers, momentum: Numbers, variance: Numbers}} State */
@@ -45,6 +47,9 @@ export class Member {
     this.step = 0;
     this.batches = 0; // since the last step
     this.factor = 1;
+    this.most = Infinity; // sequences of a step
+    this.up = new Link();
+    this.down = new Link();
     /** @type {import("./behavior.js").Behavior} */
     this.behavior = "honest";
     this.isPaused = false;
@@ -66,7 +71,9 @@ export class Member {
   /** @param {Order} order From the page. */
   async obey(order) {
     switch (order.kind) {
-      case "compute": return this.#resume(true);
+      case "compute":
+        this.most = order.most;
+        return this.#resume(true);
       case "pause":
         this.isPaused = order.on;
         return this.#resume(this.isComputing);
@@ -74,6 +81,9 @@ export class Member {
       case "apply": return this.#apply();
       case "slow":
         this.factor = order.factor;
+        return;
+      case "link":
+        this.up.bitsPerSecond = this.down.bitsPerSecond = order.bitsPerSecond;
         return;
       case "behave":
         this.behavior = order.behavior;
@@ -91,6 +101,11 @@ export class Member {
   /** @param {Message | State} message From another member. */
   hear(message) {
     if (message.kind === "state") return this.#catchUp(message);
+    this.down.carry(bytesOf(message.pieces), () => this.#take(message));
+  }
+
+  /** @param {Message} message that has come through */
+  #take(message) {
     if (message.round === this.round?.number) this.round.take(message);
     else this.early.push(message);
     this.#advance();
@@ -104,7 +119,7 @@ export class Member {
 
   async #compute() {
     const { micro_batch: sequences } = this.lesson.about;
-    while (this.isComputing && !this.isPaused) {
+    while (this.isComputing && !this.isPaused && this.batches * sequences < this.most) {
       const began = performance.now();
       const loss = this.learner.learn(this.lesson.batch(sequences, this.chance));
       this.batches += 1;
@@ -122,7 +137,7 @@ export class Member {
     const given = { gradient: sent(own, this.behavior, this.chance), weight: batches * about.micro_batch };
     const layout = { tensors: learner.tensors, threshold: about.compression_threshold };
     this.round = new Round({ number, own: this.number, members, rules }, given, layout, (to, message, moved) =>
-      this.ports.get(to)?.postMessage(message, { transfer: moved }));
+      this.up.carry(bytesOf(message.pieces), () => this.ports.get(to)?.postMessage(message, { transfer: moved })));
     for (const message of this.early.filter(({ round }) => round === number)) this.round.take(message);
     this.early = this.early.filter(({ round }) => round > number);
     this.#advance();

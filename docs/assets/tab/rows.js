@@ -7,10 +7,11 @@ import { bytes, count } from "../live/words.js";
 /** @typedef {import("./swarm.js").Volunteer} Volunteer */
 /** @typedef {import("./swarm.js").Step} Step */
 
-const PACES = { 1: "full", 2: "half", 4: "a quarter" };
+const HOME = 20e6; // bit/s
+const PACES = { 1: "full", 2: "half", 4: "a quarter", link: "20 Mbit/s" };
 /** @type {Record<string, string>} */
 const COLUMNS = { waits: "Waits", sequences: "Pictures", total: "In all", sent: "Bytes" };
-const BEHAVIORS = { honest: "its gradient", pull: "the opposite", noise: "noise" };
+const BEHAVIORS = { honest: "its gradient", pull: "the opposite", scale: "1,000 times it", noise: "noise", collude: "what is agreed" };
 
 /** @param {number} number */
 export const nameOf = (number) => (number <= 26 ? String.fromCharCode(64 + number) : `Volunteer ${number}`);
@@ -21,7 +22,7 @@ export class Rows {
 
   /**
    * @param {HTMLTableSectionElement} body
-   * @param {{tell: (number: number, order: import("./member.js").Order) => void, unplug: (number: number) => void}} actions
+   * @param {{tell: (number: number, order: import("./member.js").Order) => void, changed: () => void, unplug: (number: number) => void}} actions
    */
   constructor(body, actions) {
     this.body = body;
@@ -60,10 +61,15 @@ export class Rows {
   /** @param {number} number */
   #make(number) {
     const name = nameOf(number);
-    const pace = choice(`Pace of ${name}`, PACES, (value) => this.actions.tell(number, { kind: "slow", factor: Number(value) }));
+    const pace = choice(`Pace of ${name}`, PACES, (value) => {
+      this.actions.tell(number, { kind: "slow", factor: Number(value) || 1 });
+      this.actions.tell(number, { kind: "link", bitsPerSecond: value === "link" ? HOME : Infinity });
+      this.actions.changed();
+    });
     const behavior = choice(`What ${name} sends`, BEHAVIORS, (value) => {
       row.toggleAttribute("data-bad", value !== "honest");
       this.actions.tell(number, { kind: "behave", behavior: /** @type {any} */ (value) });
+      this.actions.changed();
     });
     const unplug = make("button", { type: "button", class: "button button--small", "aria-label": `Unplug ${name}` }, "Unplug");
     unplug.addEventListener("click", () => {

@@ -43,6 +43,9 @@ export class Swarm {
   step = 0;
   /** Of the averaging, from the next step on. @type {Rules} */
   rules = { bits: 32, aggregation: "mean" };
+  /** Each computes the same number of sequences, or what it can, from the next step on. @type {"own" | "equal"} */
+  pacing = "own";
+  #share = Infinity; // sequences of each in this step
   isPaused = false;
   #numbers = 0;
   #round = 0;
@@ -98,6 +101,7 @@ export class Swarm {
     if (volunteer.state !== "training" || this.phase === "finished") return;
     if (!this.members.length) this.phase = "finished";
     else if (this.phase === "averaging") this.#average();
+    else if (this.phase === "computing") this.#look();
     else this.#received(number);
   }
 
@@ -130,7 +134,7 @@ export class Swarm {
         volunteer.sequences += news.sequences;
         volunteer.seconds += news.seconds;
         volunteer.losses += news.loss * news.sequences;
-        if (this.phase === "computing" && this.#sequences >= this.settings.target) this.#average();
+        this.#look();
         return;
       case "averaged":
         volunteer.bytes = news.bytes;
@@ -143,6 +147,13 @@ export class Swarm {
       default:
         this.#received(volunteer.number);
     }
+  }
+
+  /** Average once the step has its sequences, or everybody has its share. */
+  #look() {
+    const { members } = this;
+    const isDone = members.every(({ sequences }) => sequences >= this.#share) || this.#sequences >= this.settings.target;
+    if (this.phase === "computing" && isDone) this.#average();
   }
 
   get #sequences() {
@@ -160,9 +171,10 @@ export class Swarm {
   #compute() {
     this.phase = "computing";
     this.#began = performance.now();
+    this.#share = this.pacing === "equal" ? Math.ceil(this.settings.target / this.members.length) : Infinity;
     for (const volunteer of this.members) {
       Object.assign(volunteer, { sequences: 0, seconds: 0, losses: 0 });
-      tell(volunteer, { kind: "compute" });
+      tell(volunteer, { kind: "compute", most: this.#share });
     }
   }
 

@@ -19,6 +19,8 @@ import { Learner } from "./docs/assets/tab/learner.js";
 import { Member } from "./docs/assets/tab/member.js";
 import { tensorsOf } from "./docs/assets/tab/parameters.js";
 import { sent } from "./docs/assets/tab/behavior.js";
+import { Guess } from "./docs/assets/tab/guess.js";
+import { Link } from "./docs/assets/tab/link.js";
 import { aggregate, partsOf } from "./docs/assets/tab/reduction.js";
 import { bytesOf, decode, encode } from "./docs/assets/tab/wire.js";
 import { AdamW } from "./docs/assets/volunteer/adamw.js";
@@ -56,6 +58,20 @@ const answers = {
   parts: ({ count, members }) => partsOf(count, members),
   aggregated: ({ vectors, weights, aggregation }) => aggregate(vectors, weights, aggregation),
   sent: ({ gradient, behavior }) => sent(gradient, behavior, Math.random),
+  // When each message of so many bytes is through, all posted at once.
+  carried({ bytes, bitsPerSecond }) {
+    const arrivals = bytes.map(() => 0);
+    let index = 0;
+    const link = new Link(() => 0, (deliver, wait) => (arrivals[index] = wait / 1000));
+    if (bitsPerSecond) link.bitsPerSecond = bitsPerSecond;
+    for (; index < bytes.length; index += 1) link.carry(bytes[index], () => {});
+    return arrivals;
+  },
+  guessed({ losses, guess }) {
+    const figure = new Guess(losses.length);
+    figure.begin();
+    return losses.map((loss) => figure.take(loss, guess)).at(-1);
+  },
   wired({ vector, part, tensors, format }) {
     const pieces = encode(vector, part, tensors, format);
     const values = new Float32Array(part.end - part.start);

@@ -9,6 +9,7 @@ from safetensors.torch import load, load_file
 
 from calculator.swarm import attacks
 from calculator.swarm.aggregation import Aggregation
+from calculator.swarm.communication import transfer_seconds
 from templates.pages.train_in_this_tab.context import LESSON, about
 from tests.training.tab.scripts import ask
 from training.averaging.aggregation import AggregationRule, aggregate
@@ -56,11 +57,51 @@ def test_one_opposite_of_three_cancels_the_mean_of_real_gradients_but_not_center
     assert shares["centered-clip"] > 0.75
 
 
-def test_the_opposite_is_what_the_calculator_calls_pull() -> None:
+@pytest.mark.parametrize("kind", [attacks.Attack.PULL, attacks.Attack.SCALE])
+def test_attacks_are_the_calculators(kind: attacks.Attack) -> None:
     gradient = torch.tensor([1.0, -2.0, 0.5])
-    (expected,) = attacks.attack(attacks.Attack.PULL, [gradient.tolist()], 1, radius=1.0)
-    assert ask("sent", gradient=gradient, behavior="pull").tolist() == expected
+    (expected,) = attacks.attack(kind, [gradient.tolist()], 1, radius=1.0)
+    assert ask("sent", gradient=gradient, behavior=kind.value).tolist() == expected
     assert ask("sent", gradient=gradient, behavior="honest").tolist() == gradient.tolist()
+
+
+def test_two_of_five_that_collude_add_the_same_direction_which_clipping_hardly_shortens() -> None:
+    gradients = ask("trained", file=str(LESSON), batches=[2] * 5, bits=32)["gradients"]
+    bad = [ask("sent", gradient=one, behavior="collude") for one in gradients[3:]]
+    added = [one - honest for one, honest in zip(bad, gradients[3:], strict=True)]
+    cosine = added[0] @ added[1] / added[0].norm() / added[1].norm()
+    assert cosine > 0.999
+    direction = added[0] / added[0].norm()
+    sent = [*gradients[:3], *bad]
+    along = {
+        kind: float(ask("aggregated", vectors=sent, weights=[1] * 5, aggregation=kind) @ direction)
+        for kind in ("mean", "centered-clip")
+    }
+    assert along["centered-clip"] > 0.5 * along["mean"] > 0
+
+
+def test_a_home_carries_one_message_after_the_other_as_long_as_the_calculator_says() -> None:
+    sizes, rate = [250_000, 1_000_000, 10], 20e6
+    arrivals = ask("carried", bytes=sizes, bitsPerSecond=rate)
+    sums = [sum(sizes[: index + 1]) for index in range(len(sizes))]
+    assert arrivals == pytest.approx([transfer_seconds(size, rate) for size in sums])
+    assert ask("carried", bytes=sizes) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("slope", "guess", "words"),
+    [
+        (-0.02, "falls", "the loss kept falling, as you guessed"),
+        (0.0, "falls", "the loss stalled. You guessed that it would have kept falling"),
+        (0.02, "", "the loss rose."),
+    ],
+)
+def test_the_figure_answers_a_guess_by_what_the_loss_did(
+    slope: float, guess: str, words: str
+) -> None:
+    noise = torch.randn(60, generator=torch.Generator().manual_seed(5))
+    losses = (2 + slope * torch.arange(60) + 0.1 * noise).tolist()
+    assert words in ask("guessed", losses=losses, guess=guess)
 
 
 @pytest.mark.filterwarnings("ignore")  # the library's own, of NumPy and PyTorch
