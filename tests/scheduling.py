@@ -1,7 +1,8 @@
 """The order in which processes take files of tests: the longest first, two kinds side by side.
 
 A swarm or a browser often waits; beside it, tests that compute fill the processor. pytest-xdist
-gives a process one unit at a time: a file, or a test of one of the files whose tests are long.
+gives a process one unit at a time: a file, a folder whose tests share much work, or a test of one
+of the files whose tests are long.
 """
 
 from pathlib import PurePosixPath
@@ -12,15 +13,22 @@ from xdist.scheduler import LoadScopeScheduling
 
 SECONDS: Final = "tests/seconds"  # of each unit, in pytest's own cache
 COMPUTING: Final = ("calculator", "tests/calculator", "tests/validation", "tests/pages")
+TOGETHER: Final = ("tests/pages",)  # in a process, each page is rendered once
 SHARED: Final = ("tests/browser/test_every_page.py",)
 # What a unit takes that was never timed: a swarm plays for a minute or two.
-UNTIMED: Final = {"tests/training": 15.0, "tests/browser": 20.0, "tests/notebooks": 60.0}
+UNTIMED: Final = {
+    "tests/pages": 60.0,
+    "tests/training": 15.0,
+    "tests/browser": 20.0,
+    "tests/notebooks": 60.0,
+}
 
 
 def unit_of(test: str) -> str:
     """The unit that a test belongs to."""
     file = test.partition("::")[0]
-    return test if file in SHARED else file
+    folder = next((one for one in TOGETHER if file.startswith(f"{one}/")), None)
+    return test if file in SHARED else folder or file
 
 
 def is_computing(unit: str) -> bool:

@@ -26,7 +26,10 @@ def test_when_one_kind_is_used_up_the_other_is_taken() -> None:
     assert next_unit([SWARM, PAGE], [SWARM], {PAGE: 300.0}) == PAGE
 
 
-def test_a_file_stays_in_one_process_but_pages_are_shared() -> None:
+def test_a_file_and_what_renders_pages_stay_in_one_process_but_visits_are_shared() -> None:
+    assert (
+        unit_of(f"{LAW}::test_a_table") == unit_of("tests/pages/b.py::test_a_row") == "tests/pages"
+    )
     assert unit_of(f"{SWARM}::test_the_loss_falls") == SWARM
     page = "tests/browser/test_every_page.py::test_a_page[about/-390]"
     assert unit_of(page) == page

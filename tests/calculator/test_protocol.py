@@ -1,8 +1,6 @@
-import importlib
 import json
 import shlex
 import time
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -146,29 +144,6 @@ def test_the_page_gives_seconds_or_says_why_there_are_none(
     state: dict[str, str], time: str
 ) -> None:
     assert answer(state)["figures"]["time"].startswith(time)
-
-
-class Slots(HTMLParser):
-    """The figures that the page's fragment asks for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.paths: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name == "data-text" and value:
-                self.paths.add(value)
-
-
-def test_every_figure_that_the_page_shows_is_in_every_answer() -> None:
-    pytest.importorskip("jinja2", reason="the page is rendered with the extra 'site'")
-    rendering = importlib.import_module("templates.render")
-    slots = Slots()
-    slots.feed(rendering.render_page("calculator"))
-    assert len(slots.paths) > 20
-    for model in MODELS:
-        assert slots.paths <= answer({"model": model})["figures"].keys()
 
 
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))

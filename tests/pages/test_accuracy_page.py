@@ -10,7 +10,7 @@ from templates.pages.accuracy.deepspeed import in_sum, ranks
 from templates.pages.accuracy.peers import peer_scores
 from templates.pieces.accuracy import on_card, signed_percent
 from templates.pieces.comparisons import comparisons_on
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import cells_of, rows_of
 from tools.console import ROOT
 from validation import simumax

@@ -1,7 +1,7 @@
 """The page 'Claims we checked' shows every figure, and says where it is printed."""
 
 from templates.pages.claims.context import context
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import cells_of
 from validation.claims.everything import GROUPS
 

@@ -41,7 +41,7 @@ from templates.pages.index.fit import (
 from templates.pages.index.loss_line import draw_loss
 from templates.pieces.recorded_run import Run, first_run
 from templates.pieces.scripts import ask_script
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.scripts import call
 
 SHOWN = 24  # the most volunteers that home/ring.js draws

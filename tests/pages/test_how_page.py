@@ -17,7 +17,7 @@ from templates.pages.how_it_works.context import (
     sharing_factor,
 )
 from templates.pages.measurements import slow_links
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 from training.run.differences import DIFFERENCES
 

@@ -12,7 +12,7 @@ from templates.pages.join import context as join_page
 from templates.pages.join.messages import EXPECTED, SERIOUS, STAGES
 from templates.pages.run_your_own.context import CHECKPOINTS_KEPT, FIELDS
 from templates.pieces import volunteer_costs
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tools.console import ROOT
 from training.access.causes import EXPLANATIONS, Cause
 from training.doctor.findings import POINTS, PointName

@@ -14,7 +14,7 @@ from templates.pages.live.context import context, describe
 from templates.pieces import loss_curve
 from templates.pieces.loss_curve import draw
 from templates.pieces.recorded_run import LIVE, Run, entries, first_run
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.scripts import call
 
 CARD = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from templates.pages.local_steps.learning import PATH, measured
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.scripts import call
 from tests.pages.test_live_page import CARD
 from training.sparse.object_store import PERMITTED_SECONDS

@@ -18,7 +18,7 @@ from templates.pages.models_on_gpus.context import (
     rows,
     without,
 )
-from templates.render import render_page
+from tests.pages.rendered import render_page
 
 FULL, LORA = TRAININGS
 

@@ -15,7 +15,7 @@ from templates.pages.numbers.curves import MODEL, Picture, pictures
 from templates.pages.numbers.one_layer import PURPOSES, kept_by_one_layer
 from templates.pages.numbers.savings import TECHNIQUES, plain_models, techniques
 from templates.pieces.accuracy import accuracy
-from templates.render import render_page
+from tests.pages.rendered import render_page
 
 
 @pytest.fixture(scope="module")

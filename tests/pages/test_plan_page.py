@@ -10,17 +10,19 @@ from calculator.errors import InputError
 from calculator.page.run import plan_run, presets, query_of
 from calculator.planner.run import Run
 from templates.pages.plan.context import GROUPS, SLIDERS, STAIRS, measured
-from templates.render import render_page
+from tests.pages.rendered import render_page
 
-PAGE = render_page("plan")
+
+def page() -> str:
+    return render_page("plan")
 
 
 def test_the_form_has_each_option_once() -> None:
     fields = [field for group in GROUPS for field in group.fields]
     assert sorted(fields) == sorted(Run.options())
     for name, option in Run.options().items():
-        assert PAGE.count(f'data-field="{name}"') == 1
-        assert option.help in PAGE
+        assert page().count(f'data-field="{name}"') == 1
+        assert option.help in page()
     for field, stops in SLIDERS.items():
         assert list(stops) == sorted(stops)
         assert stops[-1] <= Run.options()[field].maximum
@@ -29,14 +31,14 @@ def test_the_form_has_each_option_once() -> None:
 def test_every_figure_has_one_text_from_python() -> None:
     value = plan_run({})
     for name, text in value["figures"].items():
-        if f'data-figure="{name}"' in PAGE:
-            assert f'data-figure="{name}">{text}<' in PAGE
-    shown = {part.partition('"')[0] for part in PAGE.split('data-figure="')[1:]}
+        if f'data-figure="{name}"' in page():
+            assert f'data-figure="{name}">{text}<' in page()
+    shown = {part.partition('"')[0] for part in page().split('data-figure="')[1:]}
     assert shown <= value["figures"].keys()
     assert {stair["field"] for stair in value["stairs"]} == set(STAIRS)
-    assert value["command"] in PAGE
+    assert value["command"] in page()
     for label, words, _ in value["assumptions"]:
-        assert f'<th scope="row">{label}</th><td>{words}</td>' in PAGE
+        assert f'<th scope="row">{label}</th><td>{words}</td>' in page()
 
 
 @pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset["title"])
@@ -67,8 +69,8 @@ def test_no_measured_exchange_was_faster_than_planned() -> None:
     assert rows
     for row in rows:
         assert row.predicted < row.seconds
-        assert " s</span>" in PAGE
-        assert row.cells[0] in PAGE
+        assert " s</span>" in page()
+        assert row.cells[0] in page()
 
 
 def test_one_volunteer_at_a_time_exchanges_nothing() -> None:
@@ -94,7 +96,7 @@ def test_other_gpus_are_in_the_address_the_command_and_a_table_of_their_own() ->
 
 def test_a_table_of_one_kind_of_gpu_is_not_shown() -> None:
     assert len(plan_run({})["kinds"]) == 1
-    assert '<div id="plan-kinds" hidden>' in PAGE
+    assert '<div id="plan-kinds" hidden>' in page()
 
 
 def test_energy_is_unknown_where_one_kind_has_no_power() -> None:

@@ -8,7 +8,7 @@ from markdown import markdown
 
 from calculator.plan import Plan
 from templates.pages.reference.context import context
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tools.console import ROOT
 from training.__main__ import MODULES
 

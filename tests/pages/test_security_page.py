@@ -17,7 +17,7 @@ from templates.pages.security.context import (
     MOST_ITERATIONS,
     context,
 )
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 from tools.console import ROOT
 

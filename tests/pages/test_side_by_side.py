@@ -8,7 +8,7 @@ import pytest
 
 from templates.pages.live import side_by_side
 from templates.pieces.recorded_run import LIVE, Run
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from templates.pages.measurements import sparse_links
 from templates.pages.measurements.sparse_links import PATH
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 
 

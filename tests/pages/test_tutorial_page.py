@@ -17,7 +17,7 @@ from templates.pages.tutorial.context import (
     stairs,
 )
 from templates.pages.tutorial.notebooks import code, code_cells
-from templates.render import render_page
+from tests.pages.rendered import render_page
 
 NEARLY_EXACT = 0.0001
 

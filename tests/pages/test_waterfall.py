@@ -8,7 +8,7 @@ from templates.pages.how_it_works.context import ROUND_PEERS, waterfall
 from templates.pages.measurements import long_rounds, sparse_links
 from templates.pages.measurements.context import times_less
 from templates.pages.measurements.waterfall import LONG, Fall
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 
 

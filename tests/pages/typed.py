@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from templates.render import render_page
+from tests.pages.rendered import render_page
 from training.__main__ import main
 
 PROGRAM = "python -m training "

@@ -18,6 +18,8 @@ with warnings.catch_warnings():
 from training.model.configuration import TextToImageConfig
 from training.model.transformer import TextToImageTransformer
 
+torch.set_num_threads(1)  # before any fixture: several would wait for each other's
+
 SHAPE = {
     "text_vocabulary_size": 20,
     "text_length": 5,
@@ -47,11 +49,6 @@ def _event_loop_stays(_own_event_loop: asyncio.AbstractEventLoop) -> Iterator[No
     """`asyncio.run` leaves no loop behind: the next test's fixtures would make their own."""
     yield
     asyncio.set_event_loop(_own_event_loop)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture

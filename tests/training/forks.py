@@ -1,4 +1,4 @@
-"""Members of a swarm that `nursery.py` forks, as if they were processes started from here."""
+"""Programs that `nursery.py` forks, as if they were processes started from here."""
 
 import atexit
 import functools
@@ -6,27 +6,37 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from training.run.supervisor import Worker
+from training.run.supervisor import COMMAND, Worker
 
 NURSERY = Path(__file__).with_name("nursery.py")
+MEMBER = Path(__file__).with_name("member.py")
+_ASKING = threading.Lock()
 
 
 class Fork(Worker):
-    """A member that computes with one thread.
+    """A program that computes with one thread.
 
     Args:
-        arguments: of `member.py`.
+        arguments: of the program.
         namespace: network namespace to run in; None: this machine's own.
+        environment: variables of its own; the libraries that are loaded have read theirs.
     """
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, log: Path, namespace: str | None = None
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        log: Path,
+        namespace: str | None = None,
+        program: Path = MEMBER,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(arguments, folder, threads=1, log=log)
+        super().__init__([str(program), *arguments], folder, 1, log, environment)
         self.namespace = namespace
 
     def run(self, seconds: float) -> tuple[int, str]:
@@ -40,16 +50,19 @@ class Fork(Worker):
         self.log.write_text("")
         self.start()
         assert self.process is not None
-        return self.process.wait(seconds), self.log.read_text()
+        try:
+            return self.process.wait(seconds), self.log.read_text()
+        finally:
+            self.kill()
 
     def start(self) -> None:
         """Start the process."""
         assert self.log is not None
         self.folder.mkdir(parents=True, exist_ok=True)
         pid = _ask(
-            arguments=self.command,
+            command=self.command,
             log=str(self.log),
-            environment=os.environ | {"OMP_NUM_THREADS": "1"},
+            environment=os.environ | {"OMP_NUM_THREADS": "1"} | self.environment,
             namespace=self.namespace,
         )
         assert pid is not None
@@ -57,17 +70,34 @@ class Fork(Worker):
         self.started_at = time.monotonic()
 
 
+class CommandFork(Fork):
+    """A fork that does what our command would, given as to `Worker`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        _threads: int,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        assert tuple(command[: len(COMMAND)]) == COMMAND
+        super().__init__(command[len(COMMAND) :], folder, log, environment=environment)
+
+
 class _Forked(subprocess.Popen[bytes]):
     """A process whose parent is the nursery, which alone can be told how it ended."""
 
     def __init__(self, pid: int) -> None:
-        self.args, self.pid, self.returncode = ["member"], pid, None
+        self.args, self.pid, self.returncode = ["fork"], pid, None
+        self._polling = threading.Lock()
 
     def poll(self) -> int | None:
         """The exit status, None while it runs."""
-        if self.returncode is None:
-            self.returncode = _ask(ended=self.pid)
-        return self.returncode
+        with self._polling:
+            if self.returncode is None:
+                self.returncode = _ask(ended=self.pid)
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """The exit status, once it has ended.
@@ -103,7 +133,8 @@ def _ask(**asked: object) -> int | None:
     process = _nursery()
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(asked) + "\n")
-    process.stdin.flush()
-    answer: int | None = json.loads(process.stdout.readline())
+    with _ASKING:
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        answer: int | None = json.loads(process.stdout.readline())
     return answer

@@ -1,18 +1,20 @@
-"""Forks members of a swarm from a process that has the large libraries loaded.
+"""Forks programs from a process that has the large libraries loaded.
 
-Importing them takes 10 to 15 seconds of processor time, which a scenario would spend for each of
+Importing them takes up to 15 seconds of processor time, which a scenario would spend for each of
 its members. Neither `training` nor hivemind is loaded before the fork: both make locks or counters
 that members would share.
 
-Each line of the input is JSON, and so is each answer: ``arguments``, ``log``, ``environment`` and
-``namespace`` (of the network, or null) start a member as `member.py` does, in a session of its own,
-and give its process ID; ``ended`` asks for the exit status of a process ID, null while that runs.
+Each line of the input is JSON, and so is each answer: ``command`` (a Python program and its
+arguments), ``log``, ``environment`` and ``namespace`` (of the network, or null) start a program in
+a session of its own, and give its process ID; ``ended`` asks for the exit status of a process ID,
+null while that runs.
 """
 
 import ctypes
 import importlib
 import json
 import os
+import runpy
 import signal
 import sys
 import warnings
@@ -34,7 +36,7 @@ LIBRARIES: Final = (
 
 
 def main() -> int:
-    """Answer until the input ends; in a member, what that ends with."""
+    """Answer until the input ends; in a program, what that ends with."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for library in LIBRARIES:
@@ -46,8 +48,9 @@ def main() -> int:
         else:
             answer = _fork(asked)
             if answer == 0:
-                member = importlib.import_module("tests.training.member")
-                return int(member.main(asked["arguments"]))
+                sys.argv = asked["command"]
+                runpy.run_path(sys.argv[0], run_name="__main__")
+                return 0
         print(json.dumps(answer), flush=True)
     return 0
 

@@ -120,9 +120,9 @@ class Swarm:
         self.start_monitor(port)
         self.write_run_file(status.read(self.folder / "monitor")["addresses"])
 
-    def start_monitor(self, port: str) -> None:
+    def start_monitor(self, port: str, *arguments: str) -> None:
         """Start the monitor, and wait until it has started."""
-        self.start("monitor", "--live", str(self.live), "--port", port)
+        self.start("monitor", "--live", str(self.live), "--port", port, *arguments)
         self.await_start("monitor")
 
     def await_end(self) -> None:

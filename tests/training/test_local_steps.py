@@ -1,4 +1,4 @@
-"""Real processes with the sparse recipe: volunteers, a host that dies, a latecomer."""
+"""Real processes with the sparse recipe: a store that is down, a latecomer, a death, a new host."""
 
 import json
 import os
@@ -12,6 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from tests.training.processes import RoundsSwarm, wait_for
+from tests.training.sparse import object_server
+from tests.training.sparse.objects import ObjectProcess
 from training.access.grants import peer_id_of
 from training.data import streaming
 from training.model import checkpoint
@@ -29,31 +31,75 @@ from training.sparse.swarm import Swarm as Rounds
 
 pytestmark = pytest.mark.swarm
 
-TOTAL_STEPS = 50  # so many that a late start on a busy machine comes in time
-EARLY, LATE = 4, 10  # steps
+SOME = 5  # rounds that an event lasts
+STAYING = ("alice", "carol")
 
 
 @dataclass
 class Scenario(RoundsSwarm):
-    """The events to play, and the observations made meanwhile."""
+    """The events to play, one after the other, and the observations made meanwhile."""
+
+    def __post_init__(self) -> None:
+        self.objects = ObjectProcess(self.folder / "objects")
 
     def play(self) -> None:
+        self.objects.start()
+        self.store = self.objects.address
         port = self.begin("alice", "bob")
-        wait_for("the first rounds", lambda: self.last_line() >= EARLY)
+        self.lose_the_store()
+        self.take_in("carol")
+        self.members.pop("bob").kill()
+        self.await_rounds("after bob's death")
+        self.objects.start()
         self.restart_monitor(port)
-        wait_for("rounds for carol to miss", lambda: self.last_line() >= LATE)
-        self.start("carol", "--name", "carol", "--no-doctor")
-        self.await_start("carol")
-        self.seen["step of carol's start"] = self.last_line()
         self.await_end()
+        self.steps = self.last_line()
+
+    def start_monitor(self, port: str, *arguments: str) -> None:
+        """Start the monitor, which alone has the store's keys."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in object_server.ENVIRONMENT.items():
+                patch.setenv(name, value)
+            super().start_monitor(port, *arguments)
+
+    def begin_at(self, port: str) -> None:
+        super().begin_at(port)
+        wait_for("the checkpoint to be in the store", self.objects.names)
+
+    def await_rounds(self, what: str, count: int = SOME) -> None:
+        last = self.last_line() + count
+        wait_for(f"{count} rounds {what}", lambda: self.last_line() >= last)
+
+    def lose_the_store(self) -> None:
+        self.await_rounds("with the store")
+        self.seen["in the store"] = self.objects.names()
+        self.seen["lines with the store"] = self.lines()
+        self.objects.stop()
+        for name in ("alice", "bob"):
+            wait_for(
+                f"{name} to do without the store",
+                lambda name=name: "the run's store does not work" in self.said(name),
+            )
+        down = self.last_line() + 1  # of it, a file may have come from the store yet
+        self.await_rounds("without the store", SOME + 1)
+        self.seen["lines without the store"] = self.lines()[down:]
+
+    def take_in(self, name: str) -> None:
+        self.seen["step of the late start"] = self.last_line()
+        self.start(name, "--name", name, "--no-doctor")
+        self.await_start(name)
+        wait_for(f"a round of {name}", lambda: status.read(self.folder / name)["samples"])
 
     def restart_monitor(self, port: str) -> None:
+        """Kill the host, and start it again for the last rounds."""
         self.members["monitor"].kill()
-        self.seen["lines while it was down"] = self.lines()
+        lines = self.seen["lines while it was down"] = self.lines()
         wait_for(
             "alice to say that the host is gone", lambda: "does not answer" in self.said("alice")
         )
-        self.start_monitor(port)
+        samples = [line["samples"] for line in lines]
+        last = sum(samples) + SOME * max(samples)
+        self.start_monitor(port, "--sequences", str(last))
 
     def rounds(self) -> Rounds:
         """The run as the files in the monitor's folder say."""
@@ -65,12 +111,16 @@ class Scenario(RoundsSwarm):
         settings = OuterSettings(learning_rate=2.0, momentum=0.0)
         return Rounds(f"test-{os.getpid()}", layout, store, {own}, settings)
 
+    def stop(self) -> None:
+        super().stop()
+        self.objects.stop()
+
 
 @pytest.fixture(scope="module")
 def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     """Play the scenario once; the tests look at what came of it."""
     streaming.prepare_shapes(TINY)
-    swarm = Scenario(tmp_path_factory.mktemp("local"), TOTAL_STEPS)
+    swarm = Scenario(tmp_path_factory.mktemp("local"))
     try:
         swarm.play()
     finally:
@@ -82,7 +132,7 @@ def board(swarm: Scenario) -> dict[str, dict[str, object]]:
     return {who["name"]: who for who in json.loads((swarm.live / "peers.json").read_text())}
 
 
-def test_the_run_makes_all_its_steps_and_everybody_ends_well(swarm: Scenario) -> None:
+def test_every_round_has_its_line_and_everybody_ends_well(swarm: Scenario) -> None:
     swarm.assert_all_ended_well()
     assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
 
@@ -103,14 +153,14 @@ def test_volunteers_say_that_the_host_is_gone_and_go_on(swarm: Scenario) -> None
 
 def test_a_latecomer_takes_the_checkpoint_and_contributes(swarm: Scenario) -> None:
     carol = board(swarm)["carol"]
-    assert 0 < int(str(carol["steps"])) <= TOTAL_STEPS - swarm.seen["step of carol's start"] + 1
-    assert status.read(swarm.folder / "carol")["step"] == TOTAL_STEPS
+    assert 0 < int(str(carol["steps"])) <= swarm.steps - swarm.seen["step of the late start"] + 1
+    assert status.read(swarm.folder / "carol")["step"] == swarm.steps
 
 
 def test_credit_is_what_the_signed_lists_say(swarm: Scenario) -> None:
     lines, rounds = swarm.lines(), swarm.rounds()
-    kept = [n for n in range(TOTAL_STEPS) if closing.find(rounds, n) is not None]
-    assert kept[-1] == TOTAL_STEPS - 1
+    kept = [n for n in range(swarm.steps) if closing.find(rounds, n) is not None]
+    assert kept[-1] == swarm.steps - 1
     for number in kept:
         found = closing.find(rounds, number)
         assert found is not None
@@ -118,27 +168,59 @@ def test_credit_is_what_the_signed_lists_say(swarm: Scenario) -> None:
     assert sum(int(str(w["samples"])) for w in board(swarm).values()) == sum(
         line["samples"] for line in lines
     )
-    for name in ("alice", "bob", "carol"):
+    for name in STAYING:
         own = status.read(swarm.folder / name)["samples"]
         assert board(swarm)[name]["samples"] == own, name
         key = peer_id_of(Identity.read(swarm.folder / name).public_key)
         assert board(swarm)[name]["id"] == contributor_of(key)
 
 
+def usual(swarm: Scenario, lines: str, number: str) -> int:
+    """The median of a number in some of the lines."""
+    found = sorted(line[number] for line in swarm.seen[lines])
+    return int(found[len(found) // 2])
+
+
 def test_traffic_is_counted(swarm: Scenario) -> None:
     payload_bytes = swarm.rounds().layout.update_bytes
     for who in board(swarm).values():
         assert int(str(who["bytes_sent"])) > int(str(who["steps"])) * payload_bytes
-    usual = [line["bytes_sent"] for line in swarm.lines()]
-    assert sorted(usual)[len(usual) // 2] > payload_bytes
+    assert usual(swarm, "lines without the store", "bytes_sent") > payload_bytes
+
+
+def test_the_store_had_the_checkpoint_and_the_updates(swarm: Scenario) -> None:
+    """Two volunteers make up to two updates a round, and most rounds have both."""
+    assert f"{swarm.store} works" in swarm.said("monitor")
+    assert len(swarm.seen["in the store"]) > 1 + SOME
+
+
+def test_the_updates_leave_the_monitor_only_where_the_store_does_not_work(
+    swarm: Scenario,
+) -> None:
+    """Of each round, two volunteers take the list from it, and without a store the updates."""
+    with_it, without = (
+        usual(swarm, f"lines {kind} the store", "bytes_received") for kind in ("with", "without")
+    )
+    kept = FolderStore(swarm.folder / "monitor" / "exchange")
+    updates = [kept.find(name) for name in kept.names(f"payloads/{swarm.steps - 1:09d}")]
+    assert with_it + len(kept.get(str(updates[0]), 10**6)) < without
+
+
+def test_no_secret_is_written_anywhere(swarm: Scenario) -> None:
+    paths = [path for path in swarm.folder.rglob("*") if path.is_file()]
+    assert len(paths) > 20
+    for path in paths:
+        content = path.read_bytes()
+        for secret in (object_server.SECRET, "X-Amz-Signature"):
+            assert secret.encode() not in content, path
 
 
 def test_the_published_weights_are_those_that_the_rounds_made(swarm: Scenario) -> None:
     state = catching_up.join(swarm.rounds())
-    assert state.round == TOTAL_STEPS
+    assert state.round == swarm.steps
     assert state.samples == sum(line["samples"] for line in swarm.lines())
     step, model = checkpoint.fetch(str(swarm.live))
-    assert step == TOTAL_STEPS
+    assert step == swarm.steps
     published = flatten([p for p in model.parameters() if p.requires_grad])
     assert torch.equal(published, state.weights)
 
@@ -148,7 +230,7 @@ def test_old_rounds_are_removed_and_pictures_drawn(swarm: Scenario) -> None:
     assert len(FolderStore(exchange).names("checkpoints")) == 2
     assert closing.find(swarm.rounds(), 0) is None
     samples = read_samples(swarm.live)
-    assert samples["checkpoints"][-1]["step"] == TOTAL_STEPS
+    assert samples["checkpoints"][-1]["step"] == swarm.steps
     for row in samples["checkpoints"][-1]["images"]:
         assert (swarm.live / row[0]).read_bytes().startswith(b"\x89PNG")
 
@@ -156,11 +238,9 @@ def test_old_rounds_are_removed_and_pictures_drawn(swarm: Scenario) -> None:
 def test_visitors_can_draw_with_the_newest_checkpoint(swarm: Scenario) -> None:
     """The page's file holds the rounds' weights, in 16 bits."""
     newest = LiveFolder(swarm.live).read_checkpoints()[-1]
-    assert (newest.step, newest.drawing) == (
-        TOTAL_STEPS,
-        f"checkpoints/{TOTAL_STEPS:06d}/{DRAWING}",
-    )
-    packed = load_file(swarm.live / str(newest.drawing))
+    drawing = f"checkpoints/{swarm.steps:06d}/{DRAWING}"
+    assert (newest.step, newest.drawing) == (swarm.steps, drawing)
+    packed = load_file(swarm.live / drawing)
     _, model = checkpoint.fetch(str(swarm.live))
     for name, weight in model.state_dict().items():
         assert torch.equal(packed[f"model.{name}"], weight.half()), name

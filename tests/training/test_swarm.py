@@ -1,48 +1,72 @@
-"""Real processes on loopback: volunteers, a monitor, a death, a late joiner, a restart."""
+"""Real processes on loopback: deaths, a latecomer that leaves, a return, a daemon, a restart."""
 
 import contextlib
 import json
+import os
 import re
-from collections import Counter
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from tests.training.processes import Swarm, wait_for
+from tests.training.forks import Fork
+from tests.training.processes import PATIENCE, Swarm, wait_for
+from training.averaging.optimizer import ordered_parameters
+from training.averaging.state import TrainingState
 from training.data import streaming
 from training.model import checkpoint
-from training.run import status
-from training.run.live import read_samples
+from training.model.build import build_model
+from training.run import status, supervisor
+from training.run.live import LiveFolder, read_samples
 from training.run.recipes import TINY
 from training.volunteer import backup
 
 pytestmark = pytest.mark.swarm
 
-TOTAL_STEPS = 50  # so many that a late start on a busy machine comes in time
-LATE_STEPS = 6
+LATE_STEPS = 4
+LAST_STEPS = 8  # of a restarted monitor
+
+
+@dataclass
+class Answer:
+    """Exit code of a command, and what it wrote."""
+
+    exit_code: int
+    said: str
 
 
 @dataclass
 class Scenario(Swarm):
-    """The events to play, and the observations made meanwhile."""
+    """The events to play, one after the other, and the observations made meanwhile."""
 
     def play(self) -> None:
         port = self.begin("alice", "bob", "carol")
-        wait_for(
-            "bob to train with the others", lambda: status.read(self.folder / "bob")["samples"]
-        )
+        wait_for("bob to train with the others", lambda: self.samples_of("bob"))
         self.kill_in_mid_step("bob")
         wait_for("steps for dave to miss", lambda: self.step_of("alice") >= LATE_STEPS)
         self.start("dave", "--name", "dave")
         self.await_start("dave")
+        wait_for("dave to train", lambda: self.samples_of("dave"))
+        self.leave_after_a_step("dave")
+        self.send_everybody_back()
+        self.seen["states"] = wait_for("alice and carol after the same step", self.same_step)
+        self.kill_the_daemon_of("carol")
         self.restart_monitor_in_mid_write(port)
         monitor = self.members["monitor"]
         wait_for("the monitor to end the run", lambda: monitor.exit_code is not None)
         self.seen["exit code of the monitor"] = monitor.exit_code
+
+    def samples_of(self, name: str) -> int:
+        return int(status.read(self.folder / name).get("samples", 0))
+
+    def board(self) -> dict[str, dict[str, Any]]:
+        content = (self.live / "peers.json").read_text()
+        return {who["name"]: who for who in json.loads(content)}
 
     def kill_in_mid_step(self, name: str) -> None:
         busy = ("waiting", "averaging")
@@ -51,23 +75,97 @@ class Scenario(Swarm):
         self.seen["step of the death"] = self.step_of(name)
         self.members.pop(name).kill()
 
+    def leave_after_a_step(self, name: str) -> None:
+        before = self.samples_of(name)
+        wait_for("its next step", lambda: self.samples_of(name) > before)
+        self.members.pop(name).stop()
+        own = self.seen["samples of who left"] = self.samples_of(name)
+        wait_for(f"{name} to be gone", lambda: self.board()[name]["state"] == "left")
+        wait_for("its last step to be credited", lambda: self.accounted(name) == own)
+
+    def accounted(self, name: str) -> int:
+        """Samples on the leaderboard, with those that the log disputes."""
+        log = (self.folder / "monitor" / "log.txt").read_text()
+        claims = re.findall(rf"{name} claims (\d+) samples in step \d+, the others saw (\d+)", log)
+        unseen = re.findall(rf"{name} claims (\d+) samples in \d+ steps that", log)
+        given = re.findall(rf"{name} is credited late with (\d+) samples", log)
+        disputed = sum(int(claimed) - int(seen) for claimed, seen in claims)
+        disputed += sum(map(int, unseen)) - sum(map(int, given))
+        return int(self.board()[name]["samples"]) + disputed
+
+    def send_everybody_back(self) -> None:
+        wait_for("a checkpoint", LiveFolder(self.live).read_checkpoints)
+        wait_for("the moderators' command", self.try_roll_back)
+        self.seen["order"] = json.loads((self.folder / "monitor" / "order.json").read_text())
+        step = self.seen["order"]["step"]
+        for name in ("alice", "carol"):
+            wait_for(f"{name} to go back", lambda name=name: self.step_of(name) >= step)
+        wait_for("a step after it", lambda: self.last_line() > step)
+
+    def try_roll_back(self) -> bool:
+        """Go back to the newest checkpoint; on a busy machine it may be gone meanwhile."""
+        self.seen["checkpoint"] = LiveFolder(self.live).read_checkpoints()[-1].step
+        self.seen["answer"] = self.roll_back(self.seen["checkpoint"])
+        return bool(self.seen["answer"].exit_code == 0)
+
+    def roll_back(self, step: int) -> Answer:
+        """Give the moderators' command, as they would on the monitor's machine."""
+        words = ["rollback", str(self.run_file), str(step)]
+        words += ["--folder", str(self.folder / "monitor"), "--live", str(self.live)]
+        folder = self.folder / "moderator"
+        return Answer(*Fork(words, folder, folder / "terminal.txt").run(PATIENCE))
+
+    def same_step(self) -> list[TrainingState]:
+        """The backups of alice and carol once both are of the same step after the return."""
+        shapes = ordered_parameters(build_model(TINY), TINY)
+        found = [backup.load(self.folder / n / "backup.pt", shapes) for n in ("alice", "carol")]
+        states = [one.state for one in found if one is not None]
+        steps = {state.epoch for state in states}
+        are_the_same = len(states) == 2 and len(steps) == 1
+        return states if are_the_same and min(steps) > self.seen["order"]["step"] else []
+
+    def kill_the_daemon_of(self, name: str) -> None:
+        """Kill a volunteer's network daemon, and start it again as its supervisor would."""
+        worker = self.members[name]
+        assert worker.process is not None
+        for daemon in daemons_of(worker.process.pid):
+            os.kill(daemon, signal.SIGKILL)
+        wait_for(f"{name} to notice", lambda: worker.exit_code is not None)
+        self.seen["exit code without a daemon"] = worker.exit_code
+        worker.kill()
+        worker.start()
+        self.await_start(name)
+        wait_for(f"{name} to contribute again", lambda: self.samples_of(name))
+
     def restart_monitor_in_mid_write(self, port: str) -> None:
-        wait_for("two lines of progress", lambda: len(self.lines()) >= 2)
+        """Kill the monitor, and start it again for the last steps."""
         self.seen["identity"] = (self.folder / "monitor" / "identity.key").read_bytes()
         self.members["monitor"].kill()
-        self.seen["step of the restart"] = self.last_line()
+        lines = self.seen["lines while it was down"] = self.lines()
         with (self.live / "progress.jsonl").open("a") as file:
             file.write('{"step":99,"time":"20')  # as if the power had failed in a write
-        self.seen["lines while it was down"] = self.lines()
-        self.start("monitor", "--live", str(self.live), "--port", port)
-        self.await_start("monitor")
+        samples = [line["samples"] for line in lines]
+        last = sum(samples) + LAST_STEPS * max(samples)
+        self.start_monitor(port, "--sequences", str(last))
+
+
+def daemons_of(session: int) -> list[int]:
+    """The network daemons of a process' session."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
+            if name == "p2pd" and int(rest.split()[3]) == session:
+                found.append(int(entry.parent.name))
+    assert found, "a volunteer without a network daemon"
+    return found
 
 
 @pytest.fixture(scope="module")
 def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     """Play the scenario once; the tests look at what came of it."""
     streaming.prepare_shapes(TINY)
-    swarm = Scenario(tmp_path_factory.mktemp("swarm"), TOTAL_STEPS)
+    swarm = Scenario(tmp_path_factory.mktemp("swarm"))
     try:
         swarm.play()
     finally:
@@ -86,85 +184,82 @@ def test_the_run_goes_on_after_a_volunteer_is_killed_in_mid_step(swarm: Scenario
     assert swarm.lines()[-1]["left"] >= 1
 
 
-def test_the_run_makes_all_its_steps(swarm: Scenario) -> None:
+def test_the_monitor_ends_the_run(swarm: Scenario) -> None:
     assert swarm.seen["exit code of the monitor"] == 0
-    assert swarm.last_line() == TOTAL_STEPS
     assert json.loads((swarm.live / "run.json").read_text())["finished"] is not None
 
 
 def test_the_late_volunteer_catches_up_and_contributes(swarm: Scenario) -> None:
-    told = status.read(swarm.folder / "dave")
-    assert told["step"] == TOTAL_STEPS
-    assert told["samples"] > 0
-    contributors = {who["name"]: who for who in json.loads((swarm.live / "peers.json").read_text())}
-    assert contributors["dave"]["steps"] <= TOTAL_STEPS - LATE_STEPS
-    assert set(contributors) == {"alice", "bob", "carol", "dave"}
+    dave = swarm.board()["dave"]
+    assert dave["samples"] > 0.8 * swarm.seen["samples of who left"]
+    assert 0 < dave["steps"] <= swarm.last_line() - LATE_STEPS
+    assert set(swarm.board()) == {"alice", "bob", "carol", "dave"}
+
+
+def test_one_command_sends_the_whole_run_back(swarm: Scenario) -> None:
+    answer, order = swarm.seen["answer"], swarm.seen["order"]
+    assert answer.exit_code == 0, answer.said
+    words = f"the run continues as step {order['step']} from the weights of {order['checkpoint']}"
+    assert words in answer.said
+    assert order["checkpoint"] == swarm.seen["checkpoint"] < order["step"]
+
+
+def test_volunteers_take_the_ordered_weights_or_the_state_of_those_who_did(
+    swarm: Scenario,
+) -> None:
+    words = f"the moderators returned to the weights of step {swarm.seen['checkpoint']}"
+    assert any(words in swarm.said(name) for name in ("alice", "carol"))
+    (published,) = [
+        entry
+        for entry in LiveFolder(swarm.live).read_checkpoints()
+        if entry.step == swarm.seen["order"]["step"]
+    ]
+    assert published.sha256 == swarm.seen["order"]["sha256"]
+
+
+def test_a_step_that_is_no_checkpoint_is_bad_input(swarm: Scenario) -> None:
+    answer = swarm.roll_back(7)
+    assert answer.exit_code == supervisor.INPUT_ERROR
+    assert answer.said.startswith("error: step")
+
+
+def test_a_volunteer_whose_daemon_died_ends_to_be_started_again(swarm: Scenario) -> None:
+    assert swarm.seen["exit code without a daemon"] == supervisor.CANNOT_CONNECT
 
 
 def test_a_killed_monitor_leaves_readable_data_and_continues_it(swarm: Scenario) -> None:
-    down = swarm.seen["lines while it was down"]
-    assert down[-1]["step"] == swarm.seen["step of the restart"]
-    lines = swarm.lines()
+    down, lines = swarm.seen["lines while it was down"], swarm.lines()
     assert lines[: len(down)] == down
-    assert all(later["step"] > earlier["step"] for earlier, later in pairwise(lines))
-    since = [line["step"] for line in lines[len(down) :]]
-    assert since == list(range(down[-1]["step"] + 1, TOTAL_STEPS + 1)), "no step is lost"
+    steps = [line["step"] for line in lines]
+    assert all(later > earlier for earlier, later in pairwise(steps))
+    since = steps[len(down) :]
+    assert since == list(range(since[0], steps[-1] + 1)), "no step is left out"
     identity = (swarm.folder / "monitor" / "identity.key").read_bytes()
     assert identity == swarm.seen["identity"]
 
 
-def test_all_volunteers_end_with_the_same_parameters(swarm: Scenario) -> None:
-    from training.averaging.optimizer import ordered_parameters
-    from training.model.build import build_model
-
+def test_all_volunteers_have_the_same_parameters(swarm: Scenario) -> None:
     shapes = ordered_parameters(build_model(TINY), TINY)
-    ends = [
-        backup.load(swarm.folder / name / "backup.pt", shapes)
-        for name in ("alice", "carol", "dave")
-    ]
-    states = [end.state for end in ends if end is not None]
-    assert [state.epoch for state in states] == [TOTAL_STEPS] * 3
-    flat = [torch.cat([t.flatten() for t in state.tensors[: len(shapes)]]) for state in states]
-    start = torch.cat([p.detach().flatten() for p in shapes])
-    way = (flat[0] - start).norm()
-    for other in flat[1:]:
-        # gradients travel in 8 bits, so that each peer reads the average a little differently
-        assert (flat[0] - other).norm() < 0.1 * way
-
-
-def test_the_leaderboard_and_the_terminals_differ_by_what_the_log_disputes(
-    swarm: Scenario,
-) -> None:
-    log = (swarm.folder / "monitor" / "log.txt").read_text()
-    disputed: Counter[str] = Counter()
-    for who, claimed, seen in re.findall(
-        r"(\w+) claims (\d+) samples in step \d+, the others saw (\d+)", log
-    ):
-        disputed[who] += int(claimed) - int(seen)
-    for who, claimed in re.findall(r"(\w+) claims (\d+) samples in \d+ steps that", log):
-        disputed[who] += int(claimed)
-    for who, given in re.findall(r"(\w+) is credited late with (\d+) samples", log):
-        disputed[who] -= int(given)
-    board = {who["name"]: who for who in json.loads((swarm.live / "peers.json").read_text())}
-    for name in ("alice", "carol", "dave"):
-        own = status.read(swarm.folder / name)["samples"]
-        assert board[name]["samples"] + disputed[name] == own, name
-        assert board[name]["samples"] > 0.8 * own
+    own, other = (
+        torch.cat([tensor.flatten() for tensor in state.tensors[: len(shapes)]])
+        for state in swarm.seen["states"]
+    )
+    start = torch.cat([parameter.detach().flatten() for parameter in shapes])
+    # gradients travel in 8 bits, so that each peer reads the average a little differently
+    assert (own - other).norm() < 0.1 * (own - start).norm()
 
 
 def test_the_way_to_the_first_gradient_is_measured(swarm: Scenario) -> None:
-    for who in json.loads((swarm.live / "peers.json").read_text()):
-        if who["name"] == "bob":  # died early
-            continue
-        reached = who["milestones"]
+    for name in ("alice", "carol", "dave"):  # bob died early
+        reached = swarm.board()[name]["milestones"]
         steps = [reached[step] for step in ("connect", "state", "first_batch", "first_average")]
-        assert steps == sorted(steps), who["name"]
+        assert steps == sorted(steps), name
         assert steps[-1] > 0
 
 
 def test_the_published_checkpoint_is_what_its_sum_says_and_is_drawn_from(swarm: Scenario) -> None:
     step, model = checkpoint.fetch(str(swarm.live))
-    assert step >= TOTAL_STEPS - 1
+    assert step >= swarm.last_line() - 1
     assert all(parameter.isfinite().all() for parameter in model.parameters())
     samples = read_samples(swarm.live)
     assert samples["prompts"] == list(TINY.generation.prompts)

@@ -41,18 +41,25 @@ def score_of(source: str, row: str) -> Score:
     return found
 
 
-@pytest.mark.parametrize("score", [s for s in FIRST if not s.row.by_hand], ids=words)
-def test_every_row_is_what_its_command_prints(
-    score: Score, capsys: pytest.CaptureFixture[str]
-) -> None:
+# a row of each source: what its others are counted with differs in values alone
+ONE_OF_EACH = {s.source.key: s for s in FIRST if not s.row.by_hand}
+
+
+@pytest.mark.parametrize("score", ONE_OF_EACH.values(), ids=words)
+def test_a_row_is_what_its_command_prints(score: Score, capsys: pytest.CaptureFixture[str]) -> None:
     from calculator.__main__ import main
 
     main([*score.row.command.split()[3:], "--json"])
     peak = json.loads(capsys.readouterr().out)["gpu"]["peak"]
     assert peak == score.row.report.gpu.total
-    # tensors, and what the allocator leaves unused in its blocks and hands to cuBLAS
-    assert 0.9 * peak < score.answer.allocated < 1.05 * peak + 2 * 2**25
-    assert score.answer.allocated <= score.answer.reserved < score.answer.used
+
+
+def test_a_driver_sees_tensors_and_what_the_allocator_leaves_unused() -> None:
+    for score in (score for score in FIRST if not score.row.by_hand):
+        # in its blocks, and what it hands to cuBLAS
+        peak, answer = score.row.report.gpu.total, score.answer
+        assert 0.9 * peak < answer.allocated < 1.05 * peak + 2 * 2**25, words(score)
+        assert answer.allocated <= answer.reserved < answer.used, words(score)
 
 
 def test_a_classifier_needs_less_than_a_head_of_words() -> None:

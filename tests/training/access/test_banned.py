@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.training.access.conftest import ALICE, MALLORY, STRANGER, TOKENS, UNKNOWN
+from tests.training.forks import Fork
 from tests.training.processes import wait_for
 from training.authority.books import Books
 from training.authority.standin import StandInHub, StandInUser
@@ -47,14 +48,14 @@ class Scene:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         role = name if name in ("authority", "monitor") else "join"
-        command = [*COMMAND, role, str(self.run_file), "--folder", str(folder), *arguments]
+        words = [role, str(self.run_file), "--folder", str(folder), *arguments]
         environment = {
             "HF_TOKEN": token,
             "HF_HOME": str(self.folder / "home"),  # where no token is stored
             "HF_ENDPOINT": self.hub.endpoint,
         }
         log = folder / "terminal.txt"
-        self.members[name] = Worker(command, folder, 1, log, environment)
+        self.members[name] = Fork(words, folder, log, environment=environment)
         self.members[name].start()
         return self.members[name]
 

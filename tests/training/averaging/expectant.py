@@ -1,7 +1,7 @@
-"""Two averagers that expect each other: `python expectant.py EXPECTED` prints what came of it.
+"""Two averagers that expect each other, or a third: `python expectant.py` prints what came of it.
 
-A group may wait for ten minutes; the process ends after one, so it must have closed before. With
-`--cancel` one of them begins with a round that it cancels, slowly.
+A group may wait for ten minutes; the process ends after one, so it must have closed before. The
+rounds that wait for the third are cancelled, slowly.
 """
 
 import sys
@@ -12,20 +12,18 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import hivemind
 import torch
-from hivemind.averaging.control import AveragingStage
+from hivemind.averaging.control import StepControl
 from hivemind.utils import MPFuture
 
 from training.averaging.matchmaking import ExpectantAverager
 
 MATCHMAKING_SECONDS = 600.0
+MEETING_SECONDS = 5.0  # in which two that are enough have met
 PATIENCE = 60.0
 
 
-def cancel_a_round_slowly(averager: ExpectantAverager) -> None:
+def cancel_slowly(control: StepControl) -> None:
     """Cancel a round that looks for a group; its own process sees each part of it separately."""
-    control = averager.step(wait=False, timeout=MATCHMAKING_SECONDS)
-    while control.stage is not AveragingStage.LOOKING_FOR_GROUP:
-        time.sleep(0.01)
     cancel = MPFuture.cancel
 
     def slowly(future: MPFuture) -> bool:
@@ -37,8 +35,14 @@ def cancel_a_round_slowly(averager: ExpectantAverager) -> None:
     MPFuture.cancel = cancel
 
 
+def begin(averagers: list[ExpectantAverager], expected: int) -> list[StepControl]:
+    """Begin a round of each that expects so many peers."""
+    for averager in averagers:
+        averager.expected_peers = expected
+    return [averager.step(wait=False, timeout=MATCHMAKING_SECONDS) for averager in averagers]
+
+
 if __name__ == "__main__":
-    expected = int(sys.argv[1])
     local = ["/ip4/127.0.0.1/tcp/0"]
     first = hivemind.DHT(start=True, host_maddrs=local)
     second = hivemind.DHT(start=True, host_maddrs=local, initial_peers=first.get_visible_maddrs())
@@ -53,17 +57,16 @@ if __name__ == "__main__":
         )
         for index, dht in enumerate((first, second))
     ]
-    for averager in averagers:
-        averager.expected_peers = expected
-    if "--cancel" in sys.argv:
-        cancel_a_round_slowly(averagers[0])
-    rounds = [averager.step(wait=False, timeout=MATCHMAKING_SECONDS) for averager in averagers]
+    rounds = begin(averagers, 3)
     try:
-        for control in rounds:
-            control.result(PATIENCE if expected == 2 else 10.0)
-        with averagers[0].get_tensors() as tensors:
-            print("mean", float(tensors[0].mean()), flush=True)
+        rounds[0].result(MEETING_SECONDS)
     except TimeoutError:
-        print("waiting for more", flush=True)
+        print("waiting for", rounds[0].stage.name, flush=True)
+    for control in rounds:
+        cancel_slowly(control)
+    for control in begin(averagers, 2):
+        control.result(PATIENCE)
+    with averagers[0].get_tensors() as tensors:
+        print("mean", float(tensors[0].mean()), flush=True)
     for member in (*averagers, first, second):
         member.shutdown()

@@ -89,7 +89,9 @@ def train(folder: Path, index: int, steps: int, entry_points: tuple[str, ...]) -
         make_step(optimizer, model, step, index)
         losses.append(held_out_loss(model))
     (folder / "losses.json").write_text(json.dumps(losses))
-    time.sleep(2.0)  # the others may still be reading
+    all_losses = [folder.parent / str(each) / "losses.json" for each in range(VOLUNTEERS)]
+    while not all(path.exists() for path in all_losses):
+        time.sleep(0.02)  # the others may still be reading
     optimizer.close()
     network.close()
 

@@ -1,38 +1,24 @@
 """Training together is training: four volunteers make the steps that one would make alone."""
 
-import importlib.util
 import json
-import sys
-import time
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
+from tests.training.averaging import lockstep
+from tests.training.forks import Fork
+from tests.training.processes import wait_for
 from training.model.build import build_model
 from training.optimizer import lamb
-from training.run.supervisor import Worker
 
 pytestmark = pytest.mark.swarm
 
 STEPS = 4
-PATIENCE = 200.0
-SCRIPT = Path(__file__).with_name("lockstep.py")
-
-
-def load_lockstep() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("lockstep", SCRIPT)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def train_alone() -> list[float]:
     """The plain loop: a batch of 64, the same optimizer, nobody else."""
-    lockstep = load_lockstep()
     model = build_model(lockstep.RECIPE)
     optimizer = lamb.build_optimizer(lockstep.RECIPE, lamb.parameter_groups(model, lockstep.RECIPE))
     schedule = lamb.build_schedule(lockstep.RECIPE, optimizer)
@@ -50,35 +36,34 @@ def train_alone() -> list[float]:
 
 def train_together(folder: Path) -> list[list[float]]:
     """Four processes; the losses that each of them saw."""
-    workers: list[Worker] = []
+    volunteers: list[Fork] = []
+
+    def await_file(path: Path) -> None:
+        def exists() -> bool:
+            for one in volunteers:
+                assert one.exit_code in (None, 0), (one.folder / "terminal.txt").read_text()
+            return path.exists()
+
+        wait_for(str(path), exists)
+
     try:
         peer: list[str] = []
         for index in range(4):
             place = folder / str(index)
-            command = [sys.executable, str(SCRIPT), str(place), str(index), str(STEPS), *peer]
-            workers.append(Worker(command, place, threads=1, log=place / "terminal.txt"))
-            place.mkdir()
-            workers[-1].start()
+            words = [str(place), str(index), str(STEPS), *peer]
+            volunteers.append(
+                Fork(words, place, place / "terminal.txt", program=Path(lockstep.__file__))
+            )
+            volunteers[-1].start()
             if index == 0:
-                wait_for(place / "address", workers)
+                await_file(place / "address")
                 peer = [(place / "address").read_text()]
-        for index in range(4):
-            wait_for(folder / str(index) / "losses.json", workers)
+        for one in volunteers:
+            await_file(one.folder / "losses.json")
     finally:
-        for worker in workers:
-            worker.kill()
-    return [json.loads((folder / str(i) / "losses.json").read_text()) for i in range(4)]
-
-
-def wait_for(path: Path, workers: list[Worker]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not path.exists():
-        for worker in workers:
-            if worker.exit_code not in (None, 0):
-                pytest.fail(f"a volunteer ended: {(worker.folder / 'terminal.txt').read_text()}")
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE:.0f} s in vain for {path.parent.name}/{path.name}")
-        time.sleep(0.1)
+        for one in volunteers:
+            one.kill()
+    return [json.loads((one.folder / "losses.json").read_text()) for one in volunteers]
 
 
 def test_four_volunteers_of_16_train_as_one_with_64(tmp_path: Path) -> None:

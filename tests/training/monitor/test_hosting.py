@@ -1,5 +1,6 @@
 """An organizer's one command, and the live page that it serves."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,15 +8,18 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.training.forks import Fork
 from tests.training.processes import wait_for
 from training.access.grants import public_key_text
 from training.authority.keys import read_key
 from training.monitor import hosting
 from training.monitor.live_page import LivePage
+from training.run.live import LiveFolder
+from training.run.recipes import LANGUAGE
 from training.run.runfile import RunFile, load
-from training.run.supervisor import COMMAND, Worker
 
 ADDRESS = "/ip4/203.0.113.5/tcp/31337/p2p/QmXh9V7tXt9fd3UdkFWAjTEEhV4st7bhRRxoHjByY4pNQF"
+STEPS = 8
 
 
 @pytest.fixture
@@ -79,13 +83,13 @@ def test_what_strangers_would_miss_is_said(run: RunFile, rule: str) -> None:
 
 @pytest.mark.swarm
 def test_one_command_organizes_a_run_that_a_volunteer_trains(tmp_path: Path) -> None:
-    run_file, folder = tmp_path / "run.toml", tmp_path / "host"
-    run_file.write_text('name = "our-run"\nrecipe = "language"\nsteps = 4\n')
-    log, sent = tmp_path / "host.txt", folder / "run.toml"
-    command = [*COMMAND, "host", str(run_file), "--host", "127.0.0.1", "--folder", str(folder)]
-    organizer = Worker([*command, "--threads", "1"], folder, log=log)
-    joining = [*COMMAND, "join", str(sent), "--no-doctor", "--host", "127.0.0.1"]
-    volunteer = Worker([*joining, "--folder", str(tmp_path / "ada")], tmp_path / "ada", 1)
+    """A language model is trained and published, and continues the prompts."""
+    run_file, folder, own = tmp_path / "run.toml", tmp_path / "host", tmp_path / "ada"
+    run_file.write_text(f'name = "our-run"\nrecipe = "language"\nsteps = {STEPS}\n')
+    log, sent, here = tmp_path / "host.txt", folder / "run.toml", ("--host", "127.0.0.1")
+    organizer = Fork(["host", str(run_file), *here, "--folder", str(folder)], folder, log)
+    joining = ["join", str(sent), "--no-doctor", *here, "--folder", str(own)]
+    volunteer = Fork(joining, own, own / "terminal.txt")
     try:
         organizer.start()
         wait_for("the run file for volunteers", sent.exists)
@@ -99,7 +103,15 @@ def test_one_command_organizes_a_run_that_a_volunteer_trains(tmp_path: Path) -> 
         wait_for("the end of the run", lambda: organizer.exit_code is not None)
         assert organizer.exit_code == 0
         assert "the run is over" in log.read_text()
-        assert "step 4" in (folder / "logs" / "monitor.txt").read_text()
+        assert f"step {STEPS}" in (folder / "logs" / "monitor.txt").read_text()
     finally:
         volunteer.kill()
         organizer.stop()
+    (live,) = {path.parent for path in tmp_path.rglob("progress.jsonl")}
+    lines = LiveFolder(live).progress.read()
+    assert lines[0]["loss"] == pytest.approx(3.69, abs=0.1)  # ln 40, for 40 words
+    assert lines[-1]["loss"] < lines[0]["loss"] - 0.05
+    drawn = json.loads((live / "samples.json").read_text())["checkpoints"][-1]
+    for prompt, texts in zip(LANGUAGE.generation.prompts, drawn["texts"], strict=True):
+        assert len(texts) == 4
+        assert all(text.startswith(prompt) for text in texts)

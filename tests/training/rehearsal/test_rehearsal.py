@@ -1,5 +1,6 @@
 """A whole rehearsal by its command: authority, monitor, volunteers, a death, a late joiner."""
 
+import json
 import os
 import re
 import shlex
@@ -10,12 +11,17 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.training.rehearsal.rehearsals import rehearse
-from training.__main__ import make_parser
+from tests.training.forks import CommandFork
+from training.__main__ import main, make_parser
+from training.authority import rehearsed
+from training.model import checkpoint
+from training.model.build import build_model
+from training.rehearsal import command
 from training.rehearsal.command import Rehearsal, RehearsalOptions
 from training.run import supervisor
 from training.run.live import ProgressLine
-from training.run.recipes import TINY
+from training.run.recipes import LANGUAGE, TINY
+from training.run.supervisor import COMMAND
 
 
 @pytest.mark.parametrize(
@@ -67,13 +73,45 @@ def test_a_request_to_end_stops_the_drawing_of_the_last_pictures(
 
 
 @pytest.mark.swarm
-def test_a_rehearsal_trains_and_ends_with_pictures(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore")  # of the libraries that draw
+def test_a_rehearsal_trains_and_ends_with_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (command, rehearsed):
+        monkeypatch.setattr(module, "Worker", CommandFork)
+    monkeypatch.setattr(command, "CANDIDATES", 8)
+    monkeypatch.setattr(command, "count_steps", lambda _options: 12)  # and so not by time
     folder = tmp_path / "rehearsal"
-    said = rehearse(folder, "--minutes", "1", "--recipe", "tiny")
+    words = ["--minutes", "30", "--recipe", "tiny", "--peers", "2", "--folder", str(folder)]
+    assert main(["rehearse", *words]) == 0
+    said = capsys.readouterr().out
+    assert "'s machine crashes during its work" in said
+    assert "pictures.png, the best 4 of 8 pictures of each caption" in said
     with Image.open(folder / "pictures.png") as sheet:
+        assert sheet.width > 4 * 128
         assert sheet.height > len(TINY.generation.prompts) * 128
+    card = json.loads((folder / "live" / "run.json").read_text())
+    assert card["finished"] > card["start"]
     told = re.search(r"join from another terminal:  HF_TOKEN=.+ \\\n  (.+)", said)
     assert told is not None
-    command = shlex.split(told[1])
-    assert command[1:3] == ["-m", "training"]
-    assert make_parser().parse_args(command[3:]).run == str(folder / "run.toml")
+    typed = shlex.split(told[1])
+    assert typed[1:3] == ["-m", "training"]
+    assert make_parser().parse_args(typed[3:]).run == str(folder / "run.toml")
+
+
+def test_a_rehearsal_with_local_steps_has_its_monitor_as_the_host(tmp_path: Path) -> None:
+    rehearsal = Rehearsal(RehearsalOptions(recipe="tiny-sparse"), tmp_path, threading.Event())
+    rehearsal.authority.stop()
+    parsed = make_parser().parse_args(rehearsal.monitor.command[len(COMMAND) :])
+    assert rehearsal.exchange == f"http://127.0.0.1:{parsed.port}"
+
+
+def test_a_rehearsed_language_model_continues_the_prompts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rehearsal = Rehearsal(RehearsalOptions(recipe="language"), tmp_path, threading.Event())
+    rehearsal.authority.stop()
+    rehearsal.live.append(ProgressLine(1, "", 1.0, 64, 0.0, 2, 0, 0, 0, 0, 0))
+    checkpoint.publish(rehearsal.live, build_model(LANGUAGE), 1, None, "")
+    assert rehearsal.conclude() == 0
+    assert f"  {LANGUAGE.generation.prompts[0]} " in capsys.readouterr().out

@@ -1,44 +1,33 @@
 """A volunteer alone with its bad luck, as a real process."""
 
 import json
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.training.forks import Fork
+from tests.training.processes import PATIENCE
 from training.model import checkpoint
 from training.model.build import build_model
 from training.run.live import LiveFolder
 from training.run.recipes import TINY
-from training.run.supervisor import Worker
 from training.volunteer import backup
 
 pytestmark = pytest.mark.swarm
 
 SCRIPT = Path(__file__).with_name("unlucky.py")
-PATIENCE = 200.0
 CHECKPOINT_STEP = 10
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unlucky")
     checkpoint.publish(LiveFolder(folder / "live"), build_model(TINY), CHECKPOINT_STEP, None, "")
     place = folder / "volunteer"
-    command = [sys.executable, str(SCRIPT), str(place), str(folder / "live")]
-    place.mkdir()
-    worker = Worker(command, place, threads=1, log=place / "terminal.txt")
-    worker.start()
-    deadline = time.monotonic() + PATIENCE
-    try:
-        while worker.exit_code is None and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert worker.exit_code == 0, (place / "terminal.txt").read_text()[-2000:]
-    finally:
-        worker.kill()
+    words = [str(place), str(folder / "live")]
+    code, said = Fork(words, place, place / "terminal.txt", program=SCRIPT).run(PATIENCE)
+    assert code == 0, said[-2000:]
     return place
 
 
