@@ -47,12 +47,12 @@ def describe_message(architecture: Architecture, plan: Plan, gpu: Card | None, t
     """
     message = read_message(text)
     card = gpu or _card_of(message)
-    report = estimate(architecture, plan.on(card))
+    report = simulated(architecture, estimate(architecture, plan.on(card)))
     lines = ["The message:"]
     lines += [f"  {label:<22}{format_bytes(size):>12}" for label, size in sizes_of(message).items()]
     for finding in explain(message, report, card):
         lines.append(f"{finding.title}. {finding.words} {finding.remedy}".rstrip())
-    fit = describe_fit(architecture, plan.on(card), simulated(architecture, report))
+    fit = describe_fit(architecture, plan.on(card), report)
     return "\n".join([*lines, fit])
 
 

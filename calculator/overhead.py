@@ -92,7 +92,8 @@ def simulated_overhead(
 ) -> Overhead:
     """The overhead with the allocator's own figures, as its simulation has them.
 
-    Without a range of real figures, of the simulation only allocated bytes are taken.
+    Without a range of real figures, of the simulation only allocated bytes are taken. With 0 bytes
+    it is a lower bound: what the tensors and the workspaces take at least.
 
     Args:
         peak: bytes that the step's tensors hold at most.
@@ -106,11 +107,13 @@ def simulated_overhead(
     if real is None:
         typical = estimate_overhead(peak, card)
         return replace(typical, slack=max(typical.slack, unsplit), unsplit=unsplit)
+    allocated = max(allocated, peak + workspace)
+    reserved = max(reserved, allocated)
     low, high = (reserved * share // 1000 for share in (real.low, real.high))
     return Overhead(
         card.context,
         workspace,
-        max(0, reserved - peak - workspace),
+        reserved - peak - workspace,
         max(low, allocated) + card.context - spread - peak,
         high + card.context + spread - peak,
         unsplit,

@@ -12,6 +12,7 @@ Source: torch, transformers (modeling_utils.py, caching_allocator_warmup)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
@@ -22,7 +23,7 @@ from calculator.autograd.sizes import Size
 from calculator.bounds import range_of
 from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
-from calculator.overhead import handle_bytes, simulated_overhead
+from calculator.overhead import Overhead, handle_bytes, simulated_overhead
 from calculator.parallel import bucket_bytes
 from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
@@ -94,16 +95,19 @@ def simulated(architecture: Architecture, report: Report) -> Report:
     On a card with too little room for all segments the allocator gives free ones back; where that
     is not enough either, the figures are those of a card with room.
     """
-    card = report.plan.card
-    given = (architecture, report.plan, Workspaces((handle_bytes(card),), (handle_bytes(card),)))
+    return replace(report, overhead=overhead_of(architecture, report.plan, report.gpu.total))
+
+
+@lru_cache(maxsize=256)
+def overhead_of(architecture: Architecture, plan: Plan, peak: int) -> Overhead:
+    """The same of a resolved plan, whose step's tensors hold so many bytes at the peak."""
+    card = plan.card
+    given = (architecture, plan, Workspaces((handle_bytes(card),), (handle_bytes(card),)))
     try:
         found = reserved(*given, limit=card.memory - card.context)
     except OutOfMemoryError:
         found = reserved(*given)
-    peak = report.gpu.total
-    real = range_of(report.plan)
-    overhead = simulated_overhead(peak, found.allocated, found.reserved, card, real)
-    return replace(report, overhead=overhead)
+    return simulated_overhead(peak, found.allocated, found.reserved, card, range_of(plan))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,15 @@ from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood, settle
 from calculator.doors.table import Reading, Table
 from calculator.errors import InputError
-from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.change import accumulated
 from calculator.planner.fit import Proposal, proposals_in_steps
-from calculator.planner.need import Need, need_of
+from calculator.planner.need import Need, judged, need_of
 from calculator.planner.pace import more_time, pace_of
-from calculator.reserved import simulated
 from calculator.resolution import resolve
 
 MOST_TRIED: Final = 12
 SMALLER_BATCH: Final = "A GPU computes smaller batches less efficiently."
-# shares of the memory for which changes are searched: the search does not simulate the allocator
-MARGINS: Final = (1, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +44,16 @@ def repair(
         wanted = _wanted(before, after, own)
         return any(_keys(reading.table, reading.file, wanted) for reading in run.readings)
 
-    for share in MARGINS:
-        limit = round(gpu.memory * share)
-        *_, found = proposals_in_steps(architecture, before, limit, enough=MOST_TRIED, allowed=can)
-        tried = [one for each in found[:MOST_TRIED] for one in _milder(architecture, each, before)]
-        for proposal in tried:
-            wanted = _wanted(before, proposal.plan, own)
-            for reading in run.readings:
-                text = _patched(reading, wanted)
-                need = text and _need(architecture, run, reading, text, gpu, given)
-                if text and need and need.fits(gpu.memory):
-                    return Repair(proposal, need, diff(reading.file, text))
+    search = proposals_in_steps(architecture, before, gpu.memory, enough=MOST_TRIED, allowed=can)
+    *_, found = search
+    tried = [one for each in found[:MOST_TRIED] for one in _milder(architecture, each, before)]
+    for proposal in tried:
+        wanted = _wanted(before, proposal.plan, own)
+        for reading in run.readings:
+            text = _patched(reading, wanted)
+            need = text and _need(architecture, run, reading, text, gpu, given)
+            if text and need and need.fits(gpu.memory):
+                return Repair(proposal, need, diff(reading.file, text))
     return None
 
 
@@ -131,7 +126,6 @@ def _need(
         after = relaxed(architecture, settle(readings, given, run.model), given)
         if after.model != run.model or len(after.notes) > len(run.notes) + 1:
             return None
-        report = estimate(architecture, after.plan.on(gpu))
-        return need_of(simulated(architecture, report))
+        return need_of(judged(architecture, after.plan.on(gpu)))
     except InputError:  # another choice of the file excludes it
         return None

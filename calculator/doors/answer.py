@@ -12,10 +12,8 @@ from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
 from calculator.doors.table import Note
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
-from calculator.estimate import estimate
-from calculator.planner.need import Need, need_of
+from calculator.planner.need import Need, judged, need_of
 from calculator.planner.verdict import describe_verdict, verdict_as_json
-from calculator.reserved import simulated
 from calculator.units import format_bytes
 
 FITS, FITS_NOT, UNKNOWN = 0, 1, 2
@@ -86,7 +84,7 @@ def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -
     try:
         architecture = find(run.model)
         run = relaxed(architecture, run, given)
-        need = need_of(simulated(architecture, estimate(architecture, run.plan.on(gpu))))
+        need = need_of(judged(architecture, run.plan.on(gpu)))
     except InputError as error:
         return Answer(run, gpu, reason=str(error))
     fits = need.fits(gpu.memory)

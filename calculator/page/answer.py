@@ -14,7 +14,7 @@ from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
 from calculator.page.states import Params, chosen, read_state
 from calculator.plan import DataParallel, Plan, techniques
-from calculator.planner.need import describe_need, need_of
+from calculator.planner.need import describe_need, judged, need_of
 from calculator.presets import FIELD, preset_named
 from calculator.report import Report
 from calculator.reserved import simulated
@@ -35,7 +35,7 @@ Reported = Callable[[Architecture, Plan], Report]
 
 def answer(params: Params) -> dict[str, Any]:
     """Every figure that the calculator's page shows for one state of its form."""
-    return _value(params, _cached)
+    return _value(params, judged)
 
 
 def allocated(params: Params) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _cached(architecture: Architecture, plan: Plan) -> Report:
 
 @lru_cache(maxsize=64)
 def _simulated(architecture: Architecture, plan: Plan) -> Report:
-    return simulated(architecture, _cached(architecture, plan))
+    return simulated(architecture, judged(architecture, plan))
 
 
 def _baseline(architecture: Architecture, plan: Plan, report: Report, reported: Reported) -> Report:

@@ -3,8 +3,8 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from calculator.estimate import estimate
 from calculator.page.states import Params, chosen, read_state, text_of
+from calculator.planner.need import judged
 from calculator.planner.out_of_memory import FIELD, Cause, explain, read_message, sizes_of
 from calculator.units import GiB, format_bytes
 
@@ -21,7 +21,7 @@ def explain_message(params: Params) -> dict[str, Any]:
     state = {name: value for name, value in params.items() if name != FIELD}
     architecture, plan, gpu = read_state(state)
     message = read_message(text_of(params, FIELD, ""))
-    report = estimate(architecture, plan)
+    report = judged(architecture, plan)
     card = {**state, "gpu_memory": f"{message.capacity / GiB:.2f}"}
     return {
         "rows": [

@@ -13,7 +13,7 @@ from calculator.architecture import Architecture
 from calculator.cards import COMMON
 from calculator.cards.services import too_much_ram
 from calculator.catalog import Gpu
-from calculator.estimate import estimate
+from calculator.estimate import totals
 from calculator.plan import Plan
 from calculator.planner.change import Cost
 from calculator.planner.changes import SHARDS_IN_RAM
@@ -25,7 +25,7 @@ from calculator.planner.largest import (
     largest_batch_in_steps,
     longest_sequence_in_steps,
 )
-from calculator.planner.need import need_of, need_on
+from calculator.planner.need import Need, judged, least_need, need_at, need_of
 from calculator.planner.pace import describe_time, more_time, pace_of
 from calculator.planner.several import (
     Several,
@@ -111,7 +111,7 @@ def advise_in_steps(architecture: Architecture, plan: Plan, gpu: Gpu) -> Iterato
     Raises:
         InputError: if the model does not support the plan.
     """
-    report = estimate(architecture, plan.on(gpu))
+    report = judged(architecture, plan.on(gpu))
     if need_of(report).fits(gpu.memory):
         yield from _what_else_fits(architecture, plan, gpu, report)
     else:
@@ -207,7 +207,7 @@ def _why_no_longer(architecture: Architecture, own: int) -> str:
 
 
 def _way_to(architecture: Architecture, words: str, details: str, plan: Plan, gpu: Gpu) -> Way:
-    need = need_of(estimate(architecture, plan.on(gpu)))
+    need = need_of(judged(architecture, plan.on(gpu)))
     return Way(words, format_bytes(need.typical), details, plan, gpu)
 
 
@@ -242,10 +242,11 @@ def _what_would_fit(
         yield Advice(TITLE_FITS_NOT, "", shown, done=True, largest=largest)
         return
     others: list[Proposal] = []
-    for step in proposals_in_steps(architecture, plan, BY_MEMORY[-1].memory):
+    most = BY_MEMORY[-1]
+    for step in proposals_in_steps(architecture, plan.on(most), most.memory):
         others = step
         yield Advice(TITLE_FITS_NOT, "", (), done=False)
-    elsewhere = (*larger, *_ways_on_others(others))
+    elsewhere = (*larger, *_ways_on_others(architecture, others))
     together = yield from _together(architecture, plan, gpu, elsewhere)
     note = _note_on_others(gpu, together, elsewhere)
     yield Advice(TITLE_FITS_NOT, note, (*together, *elsewhere), done=True, largest=largest)
@@ -355,23 +356,23 @@ def _shorter(architecture: Architecture, plan: Plan, gpu: Gpu, length: int | Non
 
 
 def _ways_of(found: Sequence[Proposal], gpu: Gpu) -> tuple[Way, ...]:
-    return tuple(_way_of(one, gpu) for one in found[:MOST_WAYS])
+    return tuple(_way_of(one, one.need, gpu, one.words) for one in found[:MOST_WAYS])
 
 
-def _way_of(proposal: Proposal, gpu: Gpu, words: str = "") -> Way:
+def _way_of(proposal: Proposal, need: Need, gpu: Gpu, words: str) -> Way:
     ram = f" {_ram(proposal.ram, proposal.plan, gpu)}" if proposal.ram else ""
     details = f"Saves {format_bytes(proposal.saved)}.{ram} {proposal.price}"
-    need = format_bytes(need_on(proposal.peak, gpu).typical)
-    return Way(words or proposal.words, need, details, proposal.plan, gpu)
+    return Way(words, format_bytes(need.typical), details, proposal.plan, gpu)
 
 
 def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
     """The first GPU that holds the step as it is, if any does, with its time beside the plan's."""
     before = pace_of(architecture, plan)
     for gpu in gpus:
-        report = estimate(architecture, plan.on(gpu))
-        need, more = need_of(report), more_time(before, report.seconds)
+        there = plan.on(gpu)
+        need = need_at(architecture, there, totals(architecture, there).gpu, gpu.memory)
         if need.fits(gpu.memory):
+            more = more_time(before, pace_of(architecture, there))
             words = f"Use the {gpu.title}"
             details = (
                 f"The smallest GPU on the list that holds it, with {format_bytes(gpu.memory)}."
@@ -382,18 +383,18 @@ def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> li
     return []
 
 
-def _ways_on_others(found: Sequence[Proposal]) -> list[Way]:
+def _ways_on_others(architecture: Architecture, found: Sequence[Proposal]) -> list[Way]:
     """Changes that make the step fit some GPU, those for the smallest GPU first."""
-    placed = [
-        (gpu.memory, place, gpu)
-        for place, proposal in enumerate(found)
-        for gpu in BY_MEMORY
-        if need_on(proposal.peak, gpu).fits(gpu.memory)
-    ]
-    smallest: dict[int, Gpu] = {}
-    for _, place, gpu in sorted(placed, key=lambda one: one[:2]):
-        smallest.setdefault(place, gpu)
-    return [
-        _way_of(found[place], gpu, f"On the {gpu.title}: {found[place].words}")
-        for place, gpu in list(smallest.items())[:MOST_GPUS]
-    ]
+    ways: dict[int, Way] = {}
+    for gpu in BY_MEMORY:
+        for place, proposal in enumerate(found):
+            plan = proposal.plan.on(gpu)
+            if place in ways or not least_need(plan, proposal.peak).fits(gpu.memory):
+                continue
+            need = need_of(judged(architecture, plan))
+            if need.fits(gpu.memory):
+                words = f"On the {gpu.title}: {proposal.words}"
+                ways[place] = _way_of(proposal, need, gpu, words)
+            if len(ways) == MOST_GPUS:
+                return [*ways.values()]
+    return [*ways.values()]

@@ -12,11 +12,11 @@ from math import inf
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
 from calculator.errors import InputError
-from calculator.estimate import Totals, is_too_large, totals, totals_within
+from calculator.estimate import Totals, is_too_large, totals_within
 from calculator.plan import Plan
 from calculator.planner.change import DIVISION, Change, Cost
 from calculator.planner.changes import SHORTER, changes_for
-from calculator.planner.need import Need, need_on
+from calculator.planner.need import Need, judged, least_need, need_at, need_of
 from calculator.planner.pace import describe_time, more_time, pace_of
 from calculator.resolution import resolve
 
@@ -130,7 +130,7 @@ def proposals_in_steps(
     Raises:
         InputError: if the model does not support the plan.
     """
-    propose = _proposing(architecture, plan, memory, totals(architecture, plan).gpu)
+    propose = _proposing(architecture, plan, memory, need_of(judged(architecture, plan)))
     found: list[Proposal] = []
     for together in range(1, most + 1):
         if together == MOST_CHANGES and found:
@@ -151,9 +151,9 @@ def _allowed(tries: Iterator[Try], allowed: Callable[[Plan], bool] | None) -> It
     return tries if allowed is None else (one for one in tries if allowed(one[1]))
 
 
-def _proposing(architecture: Architecture, plan: Plan, memory: int, peak: int) -> Propose:
-    """Proposals beside the plan before them, which has that peak on its card."""
-    before, pace = need_on(peak, plan.card).typical, pace_of(architecture, plan)
+def _proposing(architecture: Architecture, plan: Plan, memory: int, need: Need) -> Propose:
+    """Proposals beside the plan before them, which has that need on its card."""
+    before, pace = need.typical, pace_of(architecture, plan)
 
     def propose(changes: tuple[Change, ...], changed: Plan) -> Proposal | None:
         proposal = _proposal(architecture, changes, changed, memory)
@@ -218,23 +218,23 @@ def least_changes(
     Raises:
         InputError: if the model does not support the plan.
     """
-    peaks = {gpu.name: totals(architecture, plan.on(gpu)).gpu for gpu in gpus}
-    left = [gpu for gpu in gpus if not need_on(peaks[gpu.name], gpu).fits(gpu.memory)]
+    needs = {gpu.name: need_of(judged(architecture, plan.on(gpu))) for gpu in gpus}
+    left = [gpu for gpu in gpus if not needs[gpu.name].fits(gpu.memory)]
     found: dict[str, Proposal | None] = dict.fromkeys(gpu.name for gpu in left)
     among = [one for one in changes_for(architecture) if one.cost is not Cost.ADAPTERS]
     for together in range(1, most + 1):
         tries = list(_changed(architecture, plan, among, together))
         for gpu in left:
-            found[gpu.name] = _least_change(architecture, plan, tries, gpu, peaks[gpu.name])
+            found[gpu.name] = _least_change(architecture, plan, tries, gpu, needs[gpu.name])
         left = [gpu for gpu in left if found[gpu.name] is None]
     return found
 
 
 def _least_change(
-    architecture: Architecture, plan: Plan, tries: Sequence[Try], gpu: Gpu, peak: int
+    architecture: Architecture, plan: Plan, tries: Sequence[Try], gpu: Gpu, need: Need
 ) -> Proposal | None:
-    """The first proposal among some tries for a GPU that does not hold a step with that peak."""
-    propose = _proposing(architecture, plan.on(gpu), gpu.memory, peak)
+    """The first proposal among some tries for a GPU that does not hold a step with that need."""
+    propose = _proposing(architecture, plan.on(gpu), gpu.memory, need)
     on_gpu = ((changes, changed.on(gpu)) for changes, changed in tries)
     *_, found = [[], *_fitting(on_gpu, propose, [], 1)]
     return found[0] if found else None
@@ -330,11 +330,13 @@ def _proposal(
 ) -> Proposal | None:
     """The proposal that these changes make, if the step then fits."""
 
-    def fits(peak: int) -> bool:
-        return need_on(peak, changed.card).fits(memory)
+    def may_fit(peak: int) -> bool:
+        return least_need(changed, peak).fits(memory)
 
-    needed = _totals_within(architecture, changed, fits)
-    if needed is None or not fits(needed.gpu):
+    needed = _totals_within(architecture, changed, may_fit)
+    if needed is None:
         return None
-    need = need_on(needed.gpu, changed.card)
+    need = need_at(architecture, changed, needed.gpu, memory)
+    if not need.fits(memory):
+        return None
     return Proposal(changes, changed, needed.gpu, need, 0, needed.ram)

@@ -5,7 +5,7 @@ takes the steps, so that a newer question need not wait for the end of an older 
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd, lcm
 from typing import Final, TypeVar
 
@@ -14,7 +14,7 @@ from calculator.configuration import LONGEST_SEQUENCE
 from calculator.errors import InputError
 from calculator.estimate import totals
 from calculator.plan import LARGEST_BATCH, Plan
-from calculator.planner.need import need_on
+from calculator.planner.need import least_need, need_at
 from calculator.resolution import resolve
 from calculator.techniques.context_parallel import chunks_of
 
@@ -38,14 +38,10 @@ def largest_batch(architecture: Architecture, plan: Plan, memory: int) -> int | 
 
 def largest_batch_in_steps(architecture: Architecture, plan: Plan, memory: int) -> Search:
     """Pauses after each estimate; the end's value is that of `largest_batch`."""
-
-    def need_at(size: int) -> int:
-        peak = totals(architecture, plan.but(batch_size=size)).gpu
-        return need_on(peak, plan.card).high
-
     length = resolve(architecture, plan).sequence_length
     step = _step(plan.expert_parallel, length)
-    return (yield from _largest_in_steps(need_at, plan.batch_size, LARGEST_BATCH, memory, step))
+    tried = _Tried(architecture, plan, "batch_size", memory, step)
+    return (yield from tried.largest(plan.batch_size, LARGEST_BATCH))
 
 
 def longest_sequence(architecture: Architecture, plan: Plan, memory: int) -> int | None:
@@ -64,20 +60,12 @@ def longest_sequence_in_steps(architecture: Architecture, plan: Plan, memory: in
     """Pauses after each estimate; the end's value is that of `longest_sequence`."""
     own = resolve(architecture, plan).sequence_length
     most = architecture.positions or LONGEST_SEQUENCE
-
-    def need_at(length: int) -> int | None:
-        try:
-            peak = totals(architecture, plan.but(sequence_length=length)).gpu
-        except InputError:
-            return None
-        return need_on(peak, plan.card).high
-
     if has_one_length(architecture):
-        need = need_at(own)
+        need = _Tried(architecture, plan, "sequence_length", memory).need(own)
         yield
         return own if need is not None and need <= memory else None
-    step = _length_step(plan)
-    return (yield from _largest_in_steps(need_at, min(own, most), most, memory, step))
+    tried = _Tried(architecture, plan, "sequence_length", memory, _length_step(plan))
+    return (yield from tried.largest(min(own, most), most))
 
 
 def _length_step(plan: Plan) -> int:
@@ -151,23 +139,79 @@ class _Bracket:
         return min(max(self.good + share, self.good + 1), self.bad - 1)
 
 
-def _largest_in_steps(
-    need_at: Callable[[int], int | None], own: int, most: int, memory: int, step: int
-) -> Search:
-    """The same among the multiples of a step."""
-    search = _largest(lambda count: need_at(step * count), own // step, most // step, memory)
-    found = yield from search
-    return found and step * found
+@dataclass(slots=True)
+class _Tried:
+    """The most bytes that a plan needs with other values of one option, in multiples of a step."""
+
+    architecture: Architecture
+    plan: Plan
+    option: str
+    memory: int
+    step: int = 1
+    peaks: dict[int, int | None] = field(default_factory=dict)
+
+    def largest(self, own: int, most: int) -> Search:
+        """The largest value up to `most` that fits, from the plan's own value on.
+
+        The need without a simulation of the allocator is no higher, so what it allows is the end of
+        the search, and its distance there from the need tells where to go on. A simulated need may
+        be higher for a smaller step, so the search comes from above.
+        """
+        first, last = own // self.step, most // self.step
+        end = yield from _largest(self.least, first, last, self.memory)
+        if end is None:
+            return None
+        bracket = _Bracket(self.memory, end, end + 1)
+        need, least = self.need(end), self.least(end)
+        bracket.add(end, need)
+        if bracket.bad == end and need is not None and least is not None:
+            yield
+            at = (yield from _largest(self.least, end, end, self.memory - need + least)) or 1
+            bracket.add(at, self.need(at))
+            while not bracket.good and at > 1:
+                yield
+                at //= 2
+                bracket.add(at, self.need(at))
+        found = yield from _narrowed(bracket, self.need)
+        return found and self.step * found
+
+    def least(self, count: int) -> int | None:
+        """The need without a simulation; None for a value that is refused."""
+        peak = self._peak(count)
+        return None if peak is None else least_need(self._with(count), peak).high
+
+    def need(self, count: int) -> int | None:
+        """The need, or what is already too much; None for a value that is refused."""
+        peak = self._peak(count)
+        if peak is None:
+            return None
+        return need_at(self.architecture, self._with(count), peak, self.memory).high
+
+    def _with(self, count: int) -> Plan:
+        return resolve(self.architecture, self.plan.but(**{self.option: self.step * count}))
+
+    def _peak(self, count: int) -> int | None:
+        if count not in self.peaks:
+            try:
+                self.peaks[count] = totals(self.architecture, self._with(count)).gpu
+            except InputError:
+                self.peaks[count] = None
+        return self.peaks[count]
 
 
 def _largest(need_at: Callable[[int], int | None], own: int, most: int, memory: int) -> Search:
-    """The largest value up to `most` whose step fits, from the plan's own value on.
+    """The largest value up to `most` whose step fits, from the plan's own value on."""
+    bracket = _Bracket(memory, most, most + 1)
+    bracket.add(own, need_at(own))
+    return (yield from _narrowed(bracket, need_at))
+
+
+def _narrowed(bracket: _Bracket, need_at: Callable[[int], int | None]) -> Search:
+    """The largest value that fits, of those that a bracket leaves open.
 
     A larger step never needs less, and its need grows along lines that are nearly straight. So the
     next try is where the line from what fits to what does not meets the memory.
     """
-    bracket = _Bracket(memory, most, most + 1)
-    bracket.add(own, need_at(own))
     while bracket.bad - bracket.good > 1:
         yield
         value = bracket.next()

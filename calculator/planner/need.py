@@ -2,10 +2,17 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
+from calculator.architecture import Architecture
+from calculator.bounds import range_of
 from calculator.catalog import Gpu
-from calculator.overhead import Overhead, estimate_overhead
+from calculator.estimate import estimate
+from calculator.overhead import Overhead, simulated_overhead
+from calculator.plan import Plan
 from calculator.report import Report
+from calculator.reserved import overhead_of, simulated
+from calculator.resolution import resolve
 from calculator.techniques.paged import describe_pages
 from calculator.units import format_bytes
 
@@ -45,18 +52,47 @@ class Need:
         return self.verdict(memory) is Verdict.FITS
 
 
+@lru_cache(maxsize=256)
+def judged(architecture: Architecture, plan: Plan) -> Report:
+    """The report that a verdict reads: the allocator is simulated where real cards bear it out.
+
+    Against a typical share of its segments Qwen 3 8B with QLoRA on a T4 takes 16 % more, and Llama
+    3.3 70B with LoRA 4 % less.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    report = estimate(architecture, plan)
+    return report if range_of(report.plan) is None else simulated(architecture, report)
+
+
 def need_of(report: Report) -> Need:
     """GPU memory that a report's step takes, with the bounds of the overhead."""
-    peak, overhead = report.gpu.total, report.overhead
-    return _need(peak, overhead, report.paged)
+    return _need(report.gpu.total, report.overhead, report.paged)
 
 
-def need_on(peak: int, gpu: Gpu, paged: int = 0) -> Need:
-    """GPU memory that a step with that peak takes; the peak itself is the same on every GPU."""
-    return _need(peak, estimate_overhead(peak, gpu), paged)
+def need_at(architecture: Architecture, plan: Plan, peak: int, memory: int) -> Need:
+    """The need of a `judged` step with that peak, for a search over many plans.
+
+    The allocator is simulated only if the step may fit so much memory; else it is a lower bound,
+    which does not fit.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    resolved = resolve(architecture, plan)
+    least = least_need(resolved, peak)
+    if range_of(resolved) is None or least.high > memory:
+        return least
+    return _need(peak, overhead_of(architecture, resolved, peak))
 
 
-def _need(peak: int, overhead: Overhead, paged: int) -> Need:
+def least_need(plan: Plan, peak: int) -> Need:
+    """The same without a simulation: where it needs one, a lower bound."""
+    return _need(peak, simulated_overhead(peak, 0, 0, plan.card, range_of(plan)))
+
+
+def _need(peak: int, overhead: Overhead, paged: int = 0) -> Need:
     return Need(peak + overhead.total, peak + overhead.low, peak + overhead.high, paged)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from calculator.cards.card import ASSUMED_CONTEXT
 from calculator.catalog import Gpu
 from calculator.errors import InputError
-from calculator.planner.need import need_on
+from calculator.planner.need import need_of
 from calculator.report import Report
 from calculator.units import GiB, KiB, MiB, format_bytes
 
@@ -222,13 +222,13 @@ def _in_pieces(message: Message) -> int:
 
 
 def explain(message: Message, report: Report, gpu: Gpu) -> list[Finding]:
-    """Causes of a message under a plan, most important first."""
+    """Causes of a message under a plan, whose report is `judged`, most important first."""
     return [*_findings(message, report, gpu)]
 
 
 def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
     peak = report.gpu.total
-    need = need_on(peak, gpu)
+    need = need_of(report)
     asked, allocated = format_bytes(message.asked), format_bytes(message.allocated)
     capacity, wanted = format_bytes(message.capacity), format_bytes(message.wanted)
     if not message.is_of(gpu.memory):

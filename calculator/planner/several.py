@@ -18,7 +18,7 @@ from calculator.plan import (
     Plan,
     Precision,
 )
-from calculator.planner.need import Need, need_on
+from calculator.planner.need import Need, need_at
 from calculator.presets import USUAL_RANK
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_count
@@ -78,7 +78,7 @@ def _fewest(
         for gpus in _worlds(plan):
             tried = _shared(whole, gpus).on(gpu)
             found = _totals(architecture, tried, gpu)
-            need = found and need_on(found.gpu, gpu)
+            need = found and need_at(architecture, tried, found.gpu, gpu.memory)
             if found and need and need.fits(gpu.memory):
                 yield Several(tried, need, found.ram, _in_words(changes))
                 return

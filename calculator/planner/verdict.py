@@ -6,12 +6,11 @@ from typing import Any
 from calculator.architecture import Architecture
 from calculator.cards import COMMON
 from calculator.catalog import Gpu
-from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.fastest import fastest
 from calculator.planner.fit import Proposal, proposals
 from calculator.planner.largest import largest_batch, longest_sequence
-from calculator.planner.need import Need, describe_need, need_of
+from calculator.planner.need import Need, describe_need, judged, need_of
 from calculator.report import Report
 from calculator.units import format_bytes
 
@@ -57,7 +56,7 @@ def fits_as_json(architecture: Architecture, plan: Plan) -> str:
 
 def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
     """The need of the step on each GPU, in the format and with the kernels that it picks."""
-    return [(one, need_of(estimate(architecture, plan.on(one)))) for one in COMMON]
+    return [(one, need_of(judged(architecture, plan.on(one)))) for one in COMMON]
 
 
 def describe_fit(architecture: Architecture, plan: Plan, report: Report) -> str:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from calculator.estimate import estimate
 from calculator.page.states import chosen, read_state
+from calculator.planner.need import judged
 from calculator.report import Report
 
 
@@ -38,5 +38,5 @@ def count(**choices: str) -> Counted:
     'batch_size=2'
     """
     architecture, plan, gpu = read_state(choices)
-    report = estimate(architecture, plan.on(gpu))
+    report = judged(architecture, plan.on(gpu))
     return Counted(report, urlencode(chosen(architecture, plan, choices)))

@@ -17,7 +17,7 @@ from calculator.hf_config import from_config
 from calculator.page.answer import answer
 from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL
 from calculator.plan import Plan
-from calculator.planner.need import need_of
+from calculator.planner.need import judged, need_of
 from calculator.planner.run import Run
 from calculator.planner.verdict import describe_verdict
 from calculator.protocol import handle
@@ -150,7 +150,7 @@ def test_the_page_gives_seconds_or_says_why_there_are_none(
 @examples(8)
 def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, gpu: Any) -> None:
     value = answer({**params(case), "gpu": gpu.name})
-    need = need_of(estimate(case.architecture, case.plan.on(gpu)))
+    need = need_of(judged(case.architecture, case.plan.on(gpu)))
     assert value["verdict"]["state"] == need.verdict(gpu.memory)
     assert value["verdict"]["text"].lower().startswith(f"{need.verdict(gpu.memory)}. needs ")
     assert describe_verdict(need, gpu).endswith(value["verdict"]["sum"])

@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from calculator.catalog import GPUS, find_model
-from calculator.estimate import estimate
 from calculator.page.states import read_state
-from calculator.planner.need import Verdict, need_of
+from calculator.planner.need import Verdict, judged, need_of
 from calculator.planner.presets import PRESETS
 from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
@@ -195,7 +194,7 @@ def test_the_small_calculator_says_what_the_full_one_says(model: str) -> None:
         *parts, text = needs[int(kinds[place])]
         architecture, plan, gpu = read_state(dict(parse_qsl(query)))
         assert (architecture.name, gpu) == (model, GPUS[card])
-        report = estimate(architecture, plan.on(gpu))
+        report = judged(architecture, plan.on(gpu))
         need = need_of(report)
         assert parts[:5] == list(report.gpu.as_json().values())
         assert sum(parts) == need.typical

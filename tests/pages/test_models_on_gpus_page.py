@@ -6,10 +6,9 @@ from urllib.parse import parse_qsl
 import pytest
 
 from calculator.catalog import GPUS, MODELS
-from calculator.estimate import estimate
 from calculator.models.registry import type_of
 from calculator.page.states import read_state
-from calculator.planner.need import need_of
+from calculator.planner.need import judged, need_of
 from templates.pages.models_on_gpus.context import (
     NOTHING,
     SHOWN,
@@ -33,7 +32,7 @@ def test_every_cell_opens_a_state_that_it_describes() -> None:
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
             assert gpu is GPUS[name]
-            fits = need_of(estimate(architecture, plan.on(gpu))).fits(gpu.memory)
+            fits = need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
             assert fits is (cell.words != NOTHING), (row.title, name)
 
 
@@ -43,7 +42,7 @@ def test_a_change_is_named_only_where_the_step_does_not_fit() -> None:
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, _ = read_state(own)
             gpu = GPUS[name]
-            fits = need_of(estimate(architecture, plan.on(gpu))).fits(gpu.memory)
+            fits = need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
             assert fits is (cell.kind == "fits") is (cell.rank == 0)
 
 

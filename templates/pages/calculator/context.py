@@ -188,7 +188,7 @@ ALLOCATOR_ROWS: Final = (
     (
         "reserved",
         "PyTorch reserves",
-        "With LoRA its allocator is simulated: more exact than the overhead above.",
+        "The segments of its allocator, simulated for three steps.",
     ),
     ("used", "The driver shows", "Reserved memory and CUDA's context."),
 )

@@ -15,7 +15,7 @@ from calculator.catalog import GPUS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.need import Verdict, need_of
+from calculator.planner.need import Verdict, judged, need_of
 from calculator.presets import USUAL_RANK
 from calculator.report import Report
 from calculator.techniques.lora import ALL_LINEAR
@@ -142,7 +142,7 @@ def _cells(architecture: Architecture, batch: int) -> Iterator[Cell | None]:
     for way in WAYS:
         try:
             plan = plan_for(batch, way)
-            yield Cell(way, {name: estimate(architecture, plan.on(GPUS[name])) for name in CARDS})
+            yield Cell(way, {name: judged(architecture, plan.on(GPUS[name])) for name in CARDS})
         except InputError:
             yield None
 

@@ -16,7 +16,7 @@ from calculator.page.states import chosen
 from calculator.plan import Plan, Precision
 from calculator.planner.change import Cost
 from calculator.planner.fit import Proposal, least_changes
-from calculator.planner.need import Verdict, need_of
+from calculator.planner.need import Verdict, judged, need_of
 from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
@@ -143,7 +143,7 @@ def _row(architecture: Architecture, plan: Plan, gpus: list[Gpu]) -> Row:
 
 
 def _cell(architecture: Architecture, plan: Plan, gpu: Gpu, least: Proposal | None) -> Cell:
-    verdict = need_of(estimate(architecture, plan.on(gpu))).verdict(gpu.memory)
+    verdict = need_of(judged(architecture, plan.on(gpu))).verdict(gpu.memory)
     if verdict is Verdict.FITS:
         return Cell("fits", "fits", 0, _query(architecture, plan, gpu))
     if least is None:

@@ -12,7 +12,7 @@ from calculator.plan import Plan
 from calculator.planner.advice import Advice, Adviser, advise_in_steps
 from calculator.planner.fit import proposals
 from calculator.planner.largest import has_one_length, largest_batch, longest_sequence
-from calculator.planner.need import need_of
+from calculator.planner.need import judged, need_of
 from calculator.units import format_bytes
 from tests.calculator.plans import Case, cases, examples
 
@@ -34,7 +34,7 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
     assert advice.ways or "several GPUs" in advice.note
     for way in advice.ways:
         if way.plan is not None:
-            need = need_of(estimate(case.architecture, way.plan.on(way.gpu)))
+            need = need_of(judged(case.architecture, way.plan.on(way.gpu)))
             assert need.fits(way.gpu.memory)
 
 
@@ -42,7 +42,7 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
 @given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
 def test_what_is_left_out_stands_behind_what_is_advised(case: Case, gpu: Gpu) -> None:
     limits = (case.architecture, case.plan.on(gpu), gpu.memory)
-    if need_of(estimate(case.architecture, case.plan.on(gpu))).fits(gpu.memory):
+    if need_of(judged(case.architecture, case.plan.on(gpu))).fits(gpu.memory):
         return
     *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
     advised = {way.words for way in advice.ways if way.gpu is gpu}
@@ -102,7 +102,7 @@ def test_eleven_billion_weights_in_4_bits_fit_a_t4() -> None:
     first = advice_for("t5-11b", "t4").ways[0]
     assert first.plan
     assert "4 bits (QLoRA)" in first.words
-    assert need_of(estimate(MODELS["t5-11b"], first.plan.on(first.gpu))).fits(first.gpu.memory)
+    assert need_of(judged(MODELS["t5-11b"], first.plan.on(first.gpu))).fits(first.gpu.memory)
 
 
 def test_where_no_gpu_helps_nothing_is_promised() -> None:
@@ -145,7 +145,7 @@ def test_llama_70b_on_eight_a100s_gets_adapters_on_shards(way: str) -> None:
     assert plan.gpus == 8
     assert "LoRA" in way_to.words
     # as the 70.6 billion weights in shards of 2 or 4 bytes, and no whole copy of them
-    need = need_of(estimate(model, plan.on(gpu)))
+    need = need_of(judged(model, plan.on(gpu)))
     assert need.fits(gpu.memory)
     assert need.typical > 2 * 70.6e9 / 8
 
@@ -199,7 +199,7 @@ def test_where_no_change_helps_the_fewest_gpus_with_fsdp_are_named() -> None:
     assert way.plan
     assert way.words.startswith(f"Use {way.plan.gpus} of this GPU with FSDP")
     fewer = way.plan.but(gpus=way.plan.gpus // 2)
-    need = need_of(estimate(MODELS["gpt3-175b"], fewer.on(way.gpu)))
+    need = need_of(judged(MODELS["gpt3-175b"], fewer.on(way.gpu)))
     assert not need.fits(way.gpu.memory)
 
 
@@ -242,7 +242,7 @@ def test_the_advice_knows_what_fits_at_most(case: Case, gpu: Gpu) -> None:
     length = longest_sequence(*limits) or 0
     known = dict(advice.largest)
     batch = known.pop("batch_size")
-    fits = need_of(estimate(case.architecture, case.plan.on(gpu))).fits(gpu.memory)
+    fits = need_of(judged(case.architecture, case.plan.on(gpu))).fits(gpu.memory)
     assert batch == (largest_batch(*limits) or 0 if fits or case.plan.batch_size > 1 else 0)
     if has_one_length(case.architecture) or length == case.architecture.positions:
         assert known == {}

@@ -7,7 +7,7 @@ from calculator.catalog import GPUS, MODELS, Gpu
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
-from calculator.planner.need import need_of
+from calculator.planner.need import judged, need_of
 from calculator.planner.several import (
     WORLDS,
     fewest_for_adapters_in_steps,
@@ -22,7 +22,7 @@ LARGE = ("gpt2-xl", "gpt3-3b", "gpt3-7b", "gpt3-13b", "gpt3-175b")
 def fits(model: str, plan: Plan, gpu: Gpu) -> bool:
     """True if the model takes the plan, and each GPU holds its part."""
     try:
-        report = estimate(MODELS[model], plan.on(gpu))
+        report = judged(MODELS[model], plan.on(gpu))
     except InputError:
         return False
     return need_of(report).fits(gpu.memory)

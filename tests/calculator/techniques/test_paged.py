@@ -13,7 +13,7 @@ from calculator.page.answer import answer
 from calculator.parameters import ParameterTensor
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.planner.advice import advise_in_steps
-from calculator.planner.need import Verdict, describe_need, need_of
+from calculator.planner.need import Verdict, describe_need, judged, need_of
 from calculator.report import Phase
 from calculator.resolution import resolve
 from calculator.states import paged_bytes, state_bytes
@@ -100,7 +100,7 @@ def test_the_verdict_counts_what_must_be_on_the_gpu_and_says_where_the_rest_is()
     model, gpu = find_model("gpt2-xl"), find_gpu("l4")
     report = estimate(model, replace(PLAN, batch_size=1).on(gpu))
     need = need_of(report)
-    plain = need_of(estimate(model, PLAIN.on(gpu)))
+    plain = need_of(judged(model, PLAIN.on(gpu)))
     assert need.verdict(gpu.memory) is Verdict.FITS
     assert plain.verdict(gpu.memory) is Verdict.DOES_NOT_FIT
     words = describe_need(need, gpu)
