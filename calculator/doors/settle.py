@@ -104,7 +104,7 @@ def _precision(facts: Facts, options: Facts, _: list[Note]) -> None:
     if "precision" in options:
         return
     weights, autocast = _format(facts.get("weights")), _format(facts.get("autocast"))
-    narrow = weights in ("bf16", "fp16")
+    narrow = weights in ("bf16", "fp16", "card")
     divided = facts.get("zero") is not None or "fsdp" in str(options.get("data_parallel"))
     if options.get("lora"):
         precision = "half" if narrow or (divided and autocast) else "amp" if autocast else "fp32"

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from operator import itemgetter
 from typing import Final, Literal
 
-from calculator.doors.call import COMPUTED
 from calculator.doors.file import File
+from calculator.doors.names import COMPUTED
 from calculator.elsewhere import VALUES
 from calculator.plan import Optimizer
 

@@ -7,6 +7,7 @@ model_config.py), peft (tuners/lora/config.py)
 from dataclasses import replace
 from typing import Final
 
+from calculator.doors.names import BY_CARD
 from calculator.doors.table import (
     Facts,
     Meaning,
@@ -26,6 +27,7 @@ _LIGER: Final = Named("Liger's kernels keep fewer results than what is counted",
 _PAIRS: Final = Named(
     "a pair is counted as two sequences, and no reference model", "more", {"pairs": True}
 )
+_KERNELS: Final = Named("Unsloth's kernels keep fewer results than what is counted", "less")
 _GENERATES: Final = Named("what generates texts beside the step is not counted", "more")
 _CHECKPOINTS: Final = either({"checkpointing": "full"}, {"checkpointing": "none"})
 
@@ -34,13 +36,26 @@ def _class(value: object) -> Facts | Named:
     """The facts of a program's classes."""
     names = in_words(value)
     facts = {"adapter": "lora"} if "loraconfig" in names else {}
+    if "unsloth" in names:
+        return replace(_KERNELS, facts=facts)
     if any(name in names for name in ("dpoconfig", "dpotrainer", "rewardconfig", "orpoconfig")):
         return replace(_PAIRS, facts={**facts, "pairs": True})
     return replace(_GENERATES, facts=facts) if "grpo" in names else facts
 
 
 def _format(value: object) -> Facts:
-    return {"weights": in_words(value)}
+    return {"weights": "card" if value == BY_CARD else in_words(value)}
+
+
+def _autocast(value: object) -> Facts | Named:
+    if value == BY_CARD:
+        return {"autocast": "card"}
+    found = either({"autocast": "bf16"}, {"autocast": ""}).get(in_words(value))
+    return Named("this value is not known here") if found is None else found
+
+
+def _unsloth(value: object) -> Facts:
+    return {"checkpointing": "none" if in_words(value) in ("false", "none") else "full"}
 
 
 def fsdp_keys(prefix: str) -> dict[str, Meaning]:
@@ -80,11 +95,13 @@ _TRL: Final = """
     init_lora_weights peft_type num_proc args tools base_model_name_or_path lora_fan_in_fan_out
     disable_dropout center_rewards_coefficient layers_pattern alpha_pattern auto_mapping
     peft_version megatron_* num_completions_to_print label2id id2label is_trainable return_dict
-    subfolder max_memory temperature top_k top_p loss_type precompute_ref_batch_size
+    subfolder max_memory* temperature top_k top_p loss_type precompute_ref_batch_size
     cache_implementation delta entropy_* epsilon* importance_sampling* mask_truncated* max_tool*
     min_p multi_objective* num_generations_eval off_policy* ref_model_* repetition_penalty
     reward_weights sapo_* scale_rewards top_entropy* use_adaptive_entropy use_bias_correction*
-    vespo_* use_transformers_*
+    vespo_* use_transformers_* random_state finetune_*_layers finetune_*_modules fast_inference
+    full_finetuning auto_model batch_sampler load_in_16bit max_staleness offload_folder unsloth_*
+    use_auth_token safe_serialization max_lora_rank gpu_memory_utilization embedding_learning_rate
     """
 TABLE: Final = Table(
     title="transformers",
@@ -96,9 +113,10 @@ TABLE: Final = Table(
         "gradient_accumulation_steps": "accumulation",
         "max_length": "sequence_length",
         "max_seq_length": "sequence_length",
+        "model_max_length": "sequence_length",
         "optim": optimizer,
-        "bf16": either({"autocast": "bf16"}, {"autocast": ""}),
-        "fp16": flag(autocast="fp16"),
+        "bf16": _autocast,
+        "fp16": {**flag(autocast="fp16"), BY_CARD: {}},
         "dtype": _format,
         "torch_dtype": _format,
         "model_init_kwargs.dtype": _format,
@@ -124,6 +142,9 @@ TABLE: Final = Table(
         **fsdp_keys("fsdp_config."),
         "deepspeed": "part",
         "num_labels": "labels",
+        "head": "task",
+        "adapter_class": Named("these adapters are counted as LoRA's", "either"),
+        "use_gradient_checkpointing": _unsloth,
         "beta": _PAIRS,
         "torch_compile": Named("compiled operations keep fewer results", "less"),
     },
@@ -134,6 +155,8 @@ TABLE: Final = Table(
             "use_liger_kernel",
         ),
         (Named("8-bit weights (LLM.int8) are counted as 16-bit ones", "less"), "load_in_8bit"),
+        (Named("8-bit weights are counted as 16-bit ones", "less"), "load_in_fp8"),
+        (Named("embeddings in RAM are counted on the GPU", "less"), "offload_embedding"),
         (Named("DoRA keeps a norm of each weight, and more results", "more"), "use_dora"),
         (
             Named("adapters of experts are not counted", "more"),
