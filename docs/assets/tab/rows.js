@@ -11,7 +11,7 @@ const HOME = 20e6; // bit/s
 const PACES = { 1: "full", 2: "half", 4: "a quarter", link: "20 Mbit/s" };
 /** @type {Record<string, string>} */
 const COLUMNS = { waits: "Waits", sequences: "Pictures", total: "In all", sent: "Bytes" };
-const BEHAVIORS = { honest: "its gradient", pull: "the opposite", scale: "1,000 times it", noise: "noise", collude: "what is agreed" };
+const BEHAVIORS = { honest: "its gradient", pull: "the opposite", scale: "1,000 times more", noise: "noise", collude: "an agreed lie" };
 
 /** @param {number} number */
 export const nameOf = (number) => (number <= 26 ? String.fromCharCode(64 + number) : `Volunteer ${number}`);

@@ -237,7 +237,7 @@ export class RoundsVolunteer {
     const fields = {
       run, name, state, session: this.#session, time: this.#reported, number: this.state?.round ?? 0,
       loss: this.#loss === null ? null : Number(this.#loss.toFixed(LOSS_DIGITS)),
-      bytes_sent: host.sent, bytes_received: host.received, milestones: {}, addresses: [],
+      bytes_sent: host.sent, bytes_received: host.received, milestones: {},
     };
     await host.put("reports", await seal("report", fields, new Uint8Array(), this.memory.key));
   }

@@ -114,7 +114,6 @@ def test_the_host_reads_a_tabs_payload_and_report(tmp_path: Path) -> None:
         "bytes_sent": 5,
         "bytes_received": 0,
         "milestones": {"state": 2, "connect": 1},
-        "addresses": [],
     }
     sent = ask("sealed", kind="report", fields=told, body="")
     signer, read = report.read(base64.b64decode(sent["content"]), swarm.run, now=1764110001)
