@@ -19,6 +19,7 @@ from validation.causes import CAUSES
 from validation.deepspeed_zero import read_runs
 from validation.peers import PEERS, read_predictions
 from validation.published_rows import Figure
+from validation.real import BEFORE_2, held_or_not
 from validation.scoreboard import TARGET_MOST, Score, scores, sources
 
 T4 = [score for score in scores() if score.source.key == "t4"]
@@ -48,6 +49,15 @@ def test_the_first_sentences_say_what_a_t4_showed(page: str) -> None:
     assert f"off by {percent(statistics.median(errors_of(reserved)))} in the median" in lead
     assert f"within {percent(errors_of(reserved)[-(-9 * 57 // 10) - 1])}." in lead
     assert f"in {sum(score.is_held for score in used)} of the 57 steps" in lead
+
+
+def test_steps_on_other_cards_are_held_or_trained_all_weights(page: str) -> None:
+    others = [item for item in held_or_not() if item.source.key != "t4"]
+    old = [item for item in others if item.source.key in BEFORE_2]
+    new = [item for item in others if item not in old]
+    held = [sum(item.is_held for item in chosen) for chosen in (new, old)]
+    assert f"holds {held[0]} of {len(new)} steps, and {held[1]} of {len(old)} that" in page
+    assert all(item.is_held or not item.row.plan.lora for item in others)
 
 
 def test_figures_of_other_programs_are_summed_up_apart_from_the_t4(page: str) -> None:

@@ -2,9 +2,11 @@
 
 import json
 import statistics
+from dataclasses import replace
 
 import pytest
 
+from calculator.cards import find_card
 from calculator.catalog import find_model
 from calculator.estimate import estimate
 from calculator.models.registry import TYPES
@@ -13,7 +15,7 @@ from calculator.report import Phase
 from validation import fitcheck
 from validation.by_hand import repeated_by_hand
 from validation.published_rows import Figure
-from validation.real import summary
+from validation.real import BEFORE_2, held_or_not, summary
 from validation.scoreboard import scores
 
 T4 = [score for score in scores() if score.source.key == "t4"]
@@ -68,11 +70,28 @@ def test_the_command_prints_medians_and_coverage_of_each_card() -> None:
         if item.figure is Figure.ALLOCATED and item.row.options["quantization"] == "nf4"
     ]
     assert line.split()[3:5] == [str(len(errors)), f"{100 * statistics.median(errors):.2f}"]
-    used = [item for item in T4 if item.figure is Figure.USED]
-    held = 100 * sum(score.is_held for score in used) / len(used)
-    line = next(line for line in lines if line.startswith("all "))
-    assert line.split()[1:3] == ["57", f"{held:.0f}%"]
+    steps = held_or_not()
+    assert len({id(item.row) for item in steps}) == len(steps)
+    assert sum(item.source.key == "t4" for item in steps) == 57
+    of_today = [item for item in steps if item.source.key not in BEFORE_2]
+    held = 100 * sum(item.is_held for item in of_today) / len(of_today)
+    line = next(line for line in lines if line.startswith("without 2021 and 2022 "))
+    words, width = line.removeprefix("without 2021 and 2022").split()[:2], line.split()[-1]
+    assert words == [str(len(of_today)), f"{held:.0f}%"]
     assert held >= 90
+    assert float(width.rstrip("%")) <= 15
+
+
+def test_a_reserved_figure_is_held_without_the_cards_context() -> None:
+    score = next(item for item in T4 if item.figure is Figure.OF_ALLOCATOR)
+    context = find_card("t4").context
+    for bound, is_held in (
+        (score.answer.low, True),
+        (score.answer.low - 1, False),
+        (score.answer.high, True),
+        (score.answer.high + 1, False),
+    ):
+        assert replace(score, measured=bound - context).is_held == is_held
 
 
 def test_a_row_that_is_far_off_has_its_causes_or_is_unexplained() -> None:

@@ -1,12 +1,13 @@
 """Figures of real cards beside the calculator's answers: a chart, sentences, a table per source."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from calculator.units import format_bytes
 from validation.causes import CAUSES, Cause
 from validation.error_figure import draw
 from validation.published_rows import Figure, Row, Source
+from validation.real import BEFORE_2, held_or_not
 from validation.scoreboard import (
     TARGET_MEDIAN,
     TARGET_MOST,
@@ -158,6 +159,8 @@ def cards() -> dict[str, object]:
         "reserved": summary(of_figure(first, Figure.OF_ALLOCATOR)),
         "held": sum(score.is_held for score in used),
         "width": _percent(median(widths), 0),
+        "elsewhere": _held(lambda source: source not in (first, *_before_2())),
+        "before": _held(lambda source: source in _before_2()),
         "by_hand": sum(row.by_hand for row in first.rows),
         "published": summary(published),
         "published_left": summary(published, left=True),
@@ -172,6 +175,16 @@ def cards() -> dict[str, object]:
         "compared": len(with_reason("")),
         "runs": len({case.measured_as for case in cases()}),
     }
+
+
+def _before_2() -> list[Source]:
+    return [source for source in sources() if source.key in BEFORE_2]
+
+
+def _held(is_chosen: Callable[[Source], bool]) -> tuple[int, int]:
+    """The number of steps of some sources that the stated range holds, and of all of them."""
+    found = [score.is_held for score in held_or_not() if is_chosen(score.source)]
+    return sum(found), len(found)
 
 
 def _percent(error: float, digits: int = 2) -> str:
