@@ -1,6 +1,6 @@
 """A model on many GPUs: layers shared, cut into stages, copied or in shards, in this order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,6 @@ from calculator.errors import InputError
 from calculator.layers.ring import place_of
 from calculator.parameters import parameter_tensors
 from calculator.plan import BaseBits, DataParallel, Plan, Precision
-from calculator.techniques.tensor_parallel import COLUMNS, ROWS
 from calculator.techniques.zero import fullest_rank, parts_of
 from validation.mesh import LAYERS, REPLICAS, Mesh, axes_of
 from validation.models import Task, half_type, layer_lists
@@ -117,28 +116,65 @@ def split(model: nn.Module, plan: Plan, mesh: Any) -> None:
     if plan.quantization is not BaseBits.NONE:
         rule = "ColwiseParallel and RowwiseParallel cut no packed weights: must be none"
         raise InputError("quantization", plan.quantization, rule)
-    styles = _styles(plan)
+    styles = _styles(model, plan)
     names = {name for name, _ in model.named_modules()}
     shares: dict[str, Any] = {}
     for path in names:
-        made = styles.get(path.rpartition(".")[2])
+        made = next((styles[end] for end in styles if f".{path}".endswith(end)), None)
         if made is not None:
             shares |= dict(_with_adapter(path, made(), names))
-    if not shares:
-        rule = f"{type(model).__name__} has no projections of the names that are shared"
-        raise InputError("tensor_parallel", plan.tensor_parallel, rule)
     parallel.parallelize_module(model, mesh, shares, src_data_rank=None)
+    for module in model.modules():
+        if isinstance(getattr(module, "gate_up_proj", None), nn.Parameter):
+            _share_experts(module, mesh)
 
 
-def _styles(plan: Plan) -> dict[str, Callable[[], Any]]:
+def _share_experts(experts: nn.Module, mesh: Any) -> None:
+    """A share of the width of every expert."""
+    from transformers.distributed import tensor_parallel as shared
+
+    shared.PackedColwiseParallel().shard_param(experts, "gate_up_proj", mesh)
+    shared.RowwiseParallel().shard_param(experts, "down_proj", mesh)
+    shared.MoeExpertsParallel().install_forward(experts, mesh)
+
+
+def _sides(model: nn.Module) -> dict[str, str]:
+    """Of each product that transformers would divide, the end of its path, and the side.
+
+    Raises:
+        InputError: for a class without a plan, and for one that gathers what it divides.
+    """
+    config: Any = model.config
+    planned: Mapping[str, str] = getattr(config, "base_model_tp_plan", None) or {}
+    found = {path.partition("*")[2]: style for path, style in planned.items()}
+    if not any("self_attn" in path or "attention" in path for path in found):
+        found |= LATENT if config.model_type == "deepseek_v3" else {}
+    gathered = [path for path in found if ".self_attn" in path and "gather" in found[path]]
+    reason = f"gathers what it divides: {gathered[0]}" if gathered else "has no plan of shares"
+    if gathered or not found:
+        rule = f"transformers {reason} of {type(model).__name__}"
+        raise InputError("tensor_parallel", config.model_type, rule)
+    return {path: style for path, style in found.items() if style in ("colwise", "rowwise")}
+
+
+# torchtitan divides the attention of DeepSeek V3 as transformers does that of V2
+LATENT: Final = {
+    ".self_attn.q_proj": "colwise",
+    ".self_attn.q_b_proj": "colwise",
+    ".self_attn.kv_b_proj": "colwise",
+    ".self_attn.o_proj": "rowwise",
+}
+
+
+def _styles(model: nn.Module, plan: Plan) -> dict[str, Callable[[], Any]]:
     """The styles of modules by the ends of their paths."""
     from torch.distributed.tensor import Shard, parallel
 
     parts: Any = {"output_layouts": Shard(1), "use_local_output": False}
-    given = parts if plan.sequence_parallel else {}
+    rows = partial(parallel.RowwiseParallel, **(parts if plan.sequence_parallel else {}))
+    made: Any = {"colwise": parallel.ColwiseParallel, "rowwise": rows}
     return {
-        **dict.fromkeys(COLUMNS, parallel.ColwiseParallel),
-        **dict.fromkeys(ROWS, partial(parallel.RowwiseParallel, **given)),
+        **{path: made[style] for path, style in _sides(model).items()},
         **(between_products() if plan.sequence_parallel else {}),
     }
 
@@ -168,13 +204,13 @@ def between_products() -> dict[str, Callable[[], Any]]:
         "desired_input_kwarg_layouts": {"hidden_states": Replicate()},
     }
     cut: Any = {"output_layouts": Replicate(), "desired_output_layouts": Shard(1)}
-    norms = ("input_layernorm", "post_attention_layernorm", "norm")
+    norms = (".input_layernorm", ".post_attention_layernorm", ".norm")
     return {
-        "embed_tokens": partial(parallel.PrepareModuleOutput, **cut, use_local_output=False),
+        ".embed_tokens": partial(parallel.PrepareModuleOutput, **cut, use_local_output=False),
         **dict.fromkeys(norms, parallel.SequenceParallel),
-        "self_attn": partial(parallel.PrepareModuleInput, **given),
-        "mlp": partial(parallel.PrepareModuleInput, **whole),
-        "lm_head": partial(parallel.PrepareModuleInput, **whole, use_local_output=True),
+        ".self_attn": partial(parallel.PrepareModuleInput, **given),
+        ".mlp": partial(parallel.PrepareModuleInput, **whole),
+        ".lm_head": partial(parallel.PrepareModuleInput, **whole, use_local_output=True),
     }
 
 

@@ -383,6 +383,33 @@ def summed_back(x: Tensor) -> Tensor:
     return out
 
 
+def reduced(x: Tensor) -> Tensor:
+    """The sum of what several GPUs have, in the same bytes.
+
+    Source: transformers (distributed/parallel_utils.py, _AllReduceForward)
+    """
+    x.tape.ledger.remark(ALL_REDUCE, x.elements, x.dtype)
+    return x
+
+
+def reduced_back(x: Tensor) -> Tensor:
+    """The same bytes; the gradient is the sum of those that several GPUs have, in its own bytes.
+
+    Source: transformers (distributed/parallel_utils.py, _AllReduceBackward)
+    """
+    t, elements, dtype = x.tape, x.elements, x.dtype
+
+    def reduced_gradient(gradients: Gradients) -> Gradients:
+        t.ledger.remark(ALL_REDUCE, elements, dtype)
+        return [*gradients]
+
+    out = t.alias(x)
+    node = t.record([x], special=reduced_gradient)
+    if node is not None:
+        out.node, out.index = node, 0
+    return out
+
+
 def gathered(x: Tensor, length: Size, sums: bool = True) -> Tensor:
     """The tokens of all GPUs beside this one's: (batch, part, ...) -> (batch, length, ...).
 

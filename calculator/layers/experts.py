@@ -236,6 +236,7 @@ class Experts(Layer):
     choice: Choice
 
     routes: ClassVar[tuple[Routes, ...]] = ()  # one, or none
+    are_shares = False  # whether each of several GPUs has a share of every expert's width
 
     def __post_init__(self) -> None:
         self.gate_up = self.weight(2 * self.inner, self.hidden)
@@ -278,6 +279,9 @@ class Experts(Layer):
                 return routed(self, x, shares, chosen)
             run = partial(routed, self, shares=shares, chosen=chosen)
             return x.tape.sharder.around(parameters_of(self), run, x, reshards=True)
+        if self.are_shares:
+            given = op.reduced_back(x), op.reduced_back(shares)
+            return op.reduced(self.of_rows(*given, chosen))
         return self.of_rows(x, shares, chosen)
 
     def of_rows(self, x: Tensor, shares: Tensor, chosen: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.model import LLAMAS
 from calculator.parts import Phase
 
 
@@ -96,6 +97,7 @@ class Cohere2(Decoder):
 
     title = "Cohere 2"
     counted = "Cohere2ForCausalLM"
+    whole_tokens = LLAMAS
     tied_by_default = True
     both_masks = True
     turn: ClassVar[int] = 4
@@ -107,6 +109,12 @@ class Cohere2(Decoder):
         "num_attention_heads": 64,
         "max_position_embeddings": 8192,
     }
+
+    @classmethod
+    def is_side_by_side(cls, architecture: Architecture) -> bool:
+        """True: both read one norm's output."""
+        del architecture
+        return True
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

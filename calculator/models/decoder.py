@@ -61,6 +61,7 @@ class Decoder(CausalModel):
 
     in_parts = False  # whether each of several GPUs has its part of the stream
     has_reversible_class = False
+    whole_layers: ClassVar[str] = ""
     defaults: ClassVar[dict[str, int]] = {}
     tied_by_default: ClassVar[bool] = False
     activation: ClassVar[tuple[str, ...]] = ("hidden_act", "silu")
@@ -257,6 +258,10 @@ class Decoder(CausalModel):
         """The stream that a stage gets from the one before it, as its first layer does."""
         return hidden
 
+    def entered(self, embedded: Tensor) -> Tensor:
+        """What the first layer gets of the embeddings."""
+        return embedded
+
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
@@ -264,7 +269,7 @@ class Decoder(CausalModel):
         positions = positions_of(t)
         masks = self.masks(t, embedded.dtype)
         tables = self.tables(t, positions, embedded.dtype)
-        x = self.layers(embedded, Shared(positions, tables, masks))
+        x = self.layers(self.entered(embedded), Shared(positions, tables, masks))
         if self.is_last:
             with t.setting(apart=self.in_parts):
                 x = self.norm(x)

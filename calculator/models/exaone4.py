@@ -17,6 +17,7 @@ from calculator.layers.heads import Heads
 from calculator.layers.pairs import EVERY_HEAD
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
 from calculator.models.gemma3 import NormedAttention
+from calculator.models.model import LLAMAS
 
 
 @dataclass(eq=False)
@@ -42,6 +43,7 @@ class Exaone4(Decoder):
 
     title = "EXAONE 4"
     counted = "Exaone4ForCausalLM"
+    whole_tokens = LLAMAS
     heads: ClassVar[Heads] = EVERY_HEAD
     whole_mask = True
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 102_400, "intermediate_size": 16_384}

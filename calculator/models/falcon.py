@@ -28,7 +28,7 @@ from calculator.layers.holding import HoldingStack
 from calculator.layers.rotary import Rotary, positions_of
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, check_rope
-from calculator.models.model import heads_fit
+from calculator.models.model import NO_SHARES, heads_fit
 
 HEADS, SHARED = size("heads"), size("key_value_heads")
 ALIKE = Heads(HEADS, HEADS, HEAD)
@@ -147,6 +147,7 @@ class Falcon(Decoder):
 
     title = "Falcon"
     counted = "FalconForCausalLM"
+    whole_layers = NO_SHARES
     lora_targets = ("query_key_value",)
     has_attention_core = False
 

@@ -21,6 +21,7 @@ from calculator.layers.layer import Buffer
 from calculator.layers.pairs import CLASSIFIERS
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.model import LLAMAS
 
 
 @dataclass(eq=False)
@@ -47,6 +48,7 @@ class Gemma(Decoder):
 
     title = "Gemma"
     counted = "GemmaForCausalLM"
+    whole_tokens = LLAMAS
     heads: ClassVar[Heads] = CLASSIFIERS
     lora_targets = ("q_proj", "v_proj")
     tied_by_default = True

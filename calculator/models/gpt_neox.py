@@ -62,6 +62,11 @@ class GPTNeoX(PartialDecoder):
     }
 
     @classmethod
+    def is_side_by_side(cls, architecture: Architecture) -> bool:
+        """True where each has a norm of the same input."""
+        return architecture.has("side_by_side")
+
+    @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """Sets whether both layers read the same input, and whether attention has biases."""
         return {

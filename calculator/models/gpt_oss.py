@@ -25,6 +25,7 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, SLIDING, heads_of
 from calculator.models.gemma2 import EagerAttention
+from calculator.models.model import NO_SHARES
 from calculator.models.sparse import CHOICE, SparseDecoder
 
 
@@ -164,6 +165,7 @@ class GptOss(SparseDecoder):
 
     title = "gpt-oss"
     counted = "GptOssForCausalLM"
+    whole_layers = NO_SHARES
     fused_experts = ()
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     both_masks = True

@@ -81,6 +81,7 @@ class HybridDecoder(Decoder):
 
     turns_part = True
     has_chunks = True
+    whole_tokens = "linear attention has weights that are no DTensors"
     apart: ClassVar[bool] = False
 
     @classmethod

@@ -26,6 +26,8 @@ from calculator.layers.loss import causal_loss, masked_loss
 from calculator.layers.stack import Stack
 from calculator.task import Task
 
+LLAMAS = "torchtitan's styles, which are counted, are for modules of Llama's names"
+NO_SHARES = "transformers has no plan that divides this type's layers"
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
 
 
@@ -45,6 +47,8 @@ class Model(Layer, ABC):
         has_chunks: whether layers with linear attention cut the sequence into chunks.
         has_reversible_class: whether a real class of it has reversible layers.
         has_unused_bias: whether its class has a bias that untied embeddings leave without use.
+        whole_tokens: why a layer between products needs all tokens; empty where it has a share.
+        whole_layers: why no tensor parallelism divides its layers; empty where it does.
         layers_get_mask: whether its layers are called with eager attention's mask, as they are
             with the hidden states.
         is_inner: whether checkpoints on the Hub hold it inside a larger model, which the automatic
@@ -71,6 +75,8 @@ class Model(Layer, ABC):
     has_chunks: ClassVar[bool] = False
     has_reversible_class: ClassVar[bool] = True
     has_unused_bias: ClassVar[bool] = False
+    whole_layers: ClassVar[str] = NO_SHARES
+    whole_tokens: ClassVar[str] = ""
     layers_get_mask: ClassVar[bool] = False
     is_inner: ClassVar[bool] = False
     fused_experts: ClassVar[tuple[str, ...]] = ()
@@ -127,6 +133,12 @@ class Model(Layer, ABC):
     def windowed(cls, architecture: Architecture, length: int) -> bool:
         """True if the sequence is long enough that a window masks more than the future."""
         del architecture, length
+        return False
+
+    @classmethod
+    def is_side_by_side(cls, architecture: Architecture) -> bool:
+        """True if attention and feed-forward layer read the same input."""
+        del architecture
         return False
 
     @classmethod

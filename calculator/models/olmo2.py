@@ -58,6 +58,7 @@ class Olmo2(Decoder):
 
     title = "OLMo 2"
     counted = "Olmo2ForCausalLM"
+    whole_layers = "all heads of a token are normed together, so transformers gathers them"
     heads: ClassVar[Heads] = with_pairs({Task.SEQUENCE: last_token})
     defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
 

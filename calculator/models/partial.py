@@ -31,6 +31,7 @@ from calculator.layers.ring import ring_attention
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
+from calculator.models.model import LLAMAS
 
 HEADS, ROTARY = size("heads"), size("rotary_size")
 ALIKE = Heads(HEADS, HEADS, HEAD)
@@ -138,6 +139,7 @@ class PartialDecoder(Decoder):
 
     turned: ClassVar[tuple[str, float]] = ("", 1.0)
     dropouts: ClassVar[tuple[str, ...]] = ()
+    whole_tokens = LLAMAS
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

@@ -59,6 +59,12 @@ class Phi(PartialDecoder):
         self.head_bias = Parameter((self.tokens.rows,))
 
     @classmethod
+    def is_side_by_side(cls, architecture: Architecture) -> bool:
+        """True: both read one norm's output."""
+        del architecture
+        return True
+
+    @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """Nothing of its own; no head shares keys and values, and none is normed."""
         c.only("qk_layernorm", False)

@@ -83,6 +83,7 @@ class Phi3(Mistral):
 
     title = "Phi 3"
     counted = "Phi3ForCausalLM"
+    whole_layers = "products are joined in one weight, whose outputs transformers gathers"
     heads: ClassVar[Heads] = CLASSIFIERS
     default_window: ClassVar[int] = 0
     dropouts = ("attention_dropout", "resid_pdrop")

@@ -43,6 +43,7 @@ class SparseDecoder(Decoder):
         expert_keys: its keys for the experts' numbers.
     """
 
+    whole_tokens = "the router's weights are no DTensors, which the tokens of a share are"
     expert_keys: ClassVar[ExpertKeys]
     fused_experts: ClassVar[tuple[str, ...]] = ("gate", "gate_proj", "up_proj", "down_proj")
 

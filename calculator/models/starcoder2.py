@@ -14,11 +14,10 @@ from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.attention import Attended
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.decoder import DecoderBlock
-from calculator.layers.grouped import GroupedAttention, Held, Shared
+from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.heads import Heads
 from calculator.layers.layer import Unary
 from calculator.layers.pairs import CLASSIFIERS
-from calculator.layers.rotary import positions_of
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder, heads_of
 
@@ -100,15 +99,6 @@ class Starcoder2(Decoder):
         """The norm after the last layer."""
         return LayerNorm(HIDDEN)
 
-    def hidden(self, ids: Tensor) -> Tensor:
-        """The last hidden states; embeddings, places, masks and tables are held to the end."""
-        t = ids.tape
-        embedded = self.begun(self.tokens, ids)
-        positions = positions_of(t)
-        masks = self.masks(t, embedded.dtype)
-        x = op.dropout(embedded)
-        tables = self.tables(t, positions, x.dtype)
-        x = self.layers(x, Shared(positions, tables, masks))
-        x = self.ended(self.norm, x)
-        del embedded, positions  # held until here
-        return x
+    def entered(self, embedded: Tensor) -> Tensor:
+        """The embeddings with dropout."""
+        return op.dropout(embedded)

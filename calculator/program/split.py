@@ -1,18 +1,18 @@
 """The part of a program that gives each of several GPUs its share of every layer."""
 
-from collections.abc import Iterator
 from typing import Final
 
+from calculator.architecture import Architecture
+from calculator.layers.basic import Split
+from calculator.layers.layer import Layer
 from calculator.plan import Plan
 from calculator.program.text import TORCH, Import, Piece, call, indented, quoted
-from calculator.techniques.tensor_parallel import COLUMNS
+from calculator.techniques.lora import projections
+from calculator.techniques.registry import changed_model
+from calculator.techniques.tensor_parallel import side_of
 
 STYLES: Final = "torch.distributed.tensor.parallel"
 LAYOUTS: Final = "torch.distributed.tensor"
-PATHS: Final = (
-    *("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
-    *("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
-)
 TENSOR: Final[Import] = (LAYOUTS, "DTensor")
 # each module's style where every GPU has a part of the tokens, and the style's arguments
 BETWEEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -47,23 +47,32 @@ BETWEEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 
 
-def split_layers(plan: Plan) -> Piece:
+def split_layers(architecture: Architecture, plan: Plan) -> Piece:
     """PyTorch's styles for the projections of each layer; what is left goes to the GPU whole."""
-    styles = dict(_styles(plan))
-    entries = (
+    model = changed_model(architecture, plan)
+    parts = "output_layouts=Shard(1), use_local_output=False" if plan.sequence_parallel else ""
+    between = BETWEEN if plan.sequence_parallel else {}
+    styles = [
         line
-        for path, (style, arguments) in styles.items()
+        for path, (style, arguments) in between.items()
         for line in indented(call(f"{quoted(path)}: {style}", arguments, ","))
-    )
+    ]
     lines = (
-        "shares = {",
-        *entries,
-        "}",
+        *_tuple("columns", model, Split.COLUMNS),
+        *_tuple("rows", model, Split.ROWS),
+        *(["shares = {", *styles, "}"] if styles else ["shares = {}"]),
+        "for name, _ in model.named_modules():",
+        "    if name.endswith(columns):",
+        "        shares[name] = ColwiseParallel()",
+        "    elif name.endswith(rows):",
+        f"        shares[name] = RowwiseParallel({parts})",
         *call("mesh = init_device_mesh", ['"cuda"', f"({plan.tensor_parallel},)"]),
         "parallelize_module(model, mesh, shares)",
+        *(EXPERTS if architecture.has("experts") else ()),
         'model.to("cuda")',
     )
-    names = sorted({"parallelize_module", *(style for style, _ in styles.values())})
+    always = {"ColwiseParallel", "RowwiseParallel", "parallelize_module"}
+    names = sorted(always | {style for style, _ in between.values()})
     layouts = ("Replicate", "Shard") if plan.sequence_parallel else ()
     return Piece(
         lines,
@@ -71,20 +80,27 @@ def split_layers(plan: Plan) -> Piece:
             *(("torch.distributed.device_mesh", "init_device_mesh"), TORCH),
             *((STYLES, name) for name in names),
             *((LAYOUTS, name) for name in layouts),
+            *((SHARES,) if architecture.has("experts") else ()),
         ),
     )
 
 
-def _styles(plan: Plan) -> Iterator[tuple[str, tuple[str, tuple[str, ...]]]]:
-    """The style of each module, and its arguments."""
-    scattered = ("output_layouts=Shard(1)", "use_local_output=False")
-    for path in PATHS:
-        columns = path.rpartition(".")[2] in COLUMNS
-        style = "ColwiseParallel" if columns else "RowwiseParallel"
-        arguments = scattered if plan.sequence_parallel and not columns else ()
-        yield f"model.layers.*.{path}", (style, arguments)
-    if plan.sequence_parallel:
-        yield from BETWEEN.items()
+SHARES: Final[Import] = ("transformers.distributed", "tensor_parallel")
+EXPERTS: Final = (
+    "for experts in model.modules():  # each GPU has a share of the width of every expert",
+    '    if hasattr(experts, "gate_up_proj"):',
+    "        style = tensor_parallel.PackedColwiseParallel()",
+    '        style.shard_param(experts, "gate_up_proj", mesh)',
+    '        tensor_parallel.RowwiseParallel().shard_param(experts, "down_proj", mesh)',
+    "        tensor_parallel.MoeExpertsParallel().install_forward(experts, mesh)",
+)
+
+
+def _tuple(name: str, model: Layer, side: Split) -> list[str]:
+    """The ends of the paths of products that are divided on a side."""
+    ends = sorted({f".{each.name}" for each in projections(model) if side_of(each) is side})
+    words = [quoted(end) for end in ends]
+    return call(f"{name} = ", [f"{words[0]},"] if len(words) == 1 else words)
 
 
 def divide_experts(plan: Plan) -> Piece:

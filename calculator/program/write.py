@@ -97,7 +97,7 @@ def _on_the_gpus(origin: Origin, plan: Plan) -> list[Piece]:
         return [cut_model(origin.architecture, plan)]
     batch = seed_groups(plan) + make_batch(origin.architecture, plan) + divide_batch(plan)
     if plan.tensor_parallel > 1:
-        return [batch, split_layers(plan)]
+        return [batch, split_layers(origin.architecture, plan)]
     if plan.expert_parallel > 1:
         return [batch, divide_experts(plan)]
     return [batch, shard(plan) if plan.is_sharded else wrap(plan)]

@@ -141,7 +141,7 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
     """
     if not model.counted:
         raise InputError("lora", family, "needs a model that transformers has a class of")
-    names = sorted({*linear_names(model), *model.fused_experts})
+    names = sorted(linear_names(model) | {*model.fused_experts})
     if asked is not None and asked.lower() == ALL_LINEAR:
         return ALL_LINEAR
     targets = model.lora_targets if asked is None else split(asked)
@@ -187,7 +187,7 @@ def adaptable(model: Model) -> str:
 
 def plain_names(model: Model) -> list[str]:
     """Names of the linear layers outside of experts."""
-    return sorted({name for name in linear_names(model) if name not in model.fused_experts})
+    return sorted(linear_names(model) - {*model.fused_experts})
 
 
 def check_trained(plan: Plan) -> None:
@@ -206,16 +206,21 @@ def split(targets: str) -> tuple[str, ...]:
     return tuple(name for name in targets.replace(" ", ",").split(",") if name)
 
 
-def linear_names(layer: object) -> Iterator[str]:
-    """The names of all linear layers that an adapter can stand beside."""
+def projections(layer: object) -> Iterator[Projection]:
+    """All linear layers that an adapter can stand beside."""
     match layer:
         case Projection():
-            yield layer.name
+            yield layer
         case Layer():
             for value in vars(layer).values():
-                yield from linear_names(value)
+                yield from projections(value)
         case tuple():
             for item in layer:
-                yield from linear_names(item)
+                yield from projections(item)
         case _:
             pass
+
+
+def linear_names(model: Model) -> set[str]:
+    """Their names."""
+    return {each.name for each in projections(model)}

@@ -1,8 +1,9 @@
 """Tensor parallelism: several GPUs compute each layer of one micro-batch together.
 
-Counted is PyTorch's `parallelize_module`, with `ColwiseParallel` for the projections of queries,
-keys, values, gate and up, and `RowwiseParallel` for those of the outputs: each GPU has its share of
-the heads and of the feed-forward width. Embeddings, norms and the output layer are whole on each,
+Counted is PyTorch's `parallelize_module`, with `ColwiseParallel` for the products whose outputs are
+heads or the feed-forward width, and `RowwiseParallel` for those whose inputs are: each GPU has its
+share of both. The experts of a layer are divided likewise, each by its width, as transformers does
+it: their outputs are summed in place. Embeddings, norms and the output layer are whole on each,
 and so is the stream between the layers. The output of a layer's two halves is summed over all GPUs
 in the forward pass, and the gradient of each column-wise input in the backward pass; each sum is
 made in a copy.
@@ -22,19 +23,22 @@ first where inputs are, and the other is whole on each GPU.
 With FSDP every GPU has a shard of its share: `fully_shard` on the other axis of the mesh.
 
 Source: tensor_parallel, torch (distributed/tensor/parallel/style.py, distributed/tensor/_api.py,
-distributed/tensor/_redistribute.py, distributed/tensor/parallel/ddp.py)
+distributed/tensor/_redistribute.py, distributed/tensor/parallel/ddp.py), transformers
+(distributed/tensor_parallel.py, and each class's `base_model_tp_plan`)
 """
 
 from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.autograd.sizes import Size
 from calculator.errors import InputError
 from calculator.layers.basic import Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
+from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import HIDDEN, Decoder
-from calculator.models.registry import build, type_of
+from calculator.models.registry import type_of
 from calculator.plan import (
     BaseBits,
     Checkpointing,
@@ -43,12 +47,24 @@ from calculator.plan import (
     Update,
 )
 from calculator.techniques.beside import refuse_beside
-from calculator.techniques.lora import HEAD, linear_names
+from calculator.techniques.lora import adapts_experts
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 KEYS: Final = "key_value_heads"
-COLUMNS: Final = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
-ROWS: Final = ("o_proj", "down_proj")
+FEED: Final = "feed_forward_size"
+INNER: Final = "expert_size"
+# projections that are one head wide where each GPU has one head of keys and values
+ONE_HEAD: Final = ("k_proj", "v_proj")
+BYTES_OF_ROWS: Final = 16  # PyTorch multiplies groups of rows that are whole pieces of so many
+# the numbers of which each GPU has a share, in words
+DIVIDED: Final = {
+    "heads": "heads",
+    KEYS: "heads of keys and values",
+    FEED: "channels of the feed-forward layer",
+    INNER: "channels of an expert",
+    "shared_size": "channels of the shared expert",
+    "global_key_value_heads": "heads of keys and values of global layers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +76,12 @@ class TensorParallel:
     def rewrite(self, layer: Layer) -> None:
         """Say which side of a projection is split, and where tokens are."""
         match layer:
-            case Projection(name=name) if name in ROWS:
+            case Projection() if side_of(layer) is Split.ROWS:
                 layer.split = Split.SCATTERED if self.in_parts else Split.ROWS
-            case Projection(name=name) if name in COLUMNS:
+            case Projection() if side_of(layer) is Split.COLUMNS:
                 layer.split = None if self.in_parts else Split.COLUMNS
+            case Experts():
+                layer.are_shares = True
             case RMSNorm(width=width) if self.in_parts and width is HIDDEN:  # not those of heads
                 layer.weight.is_summed = True
             case DecoderBlock() | Decoder():
@@ -75,13 +93,29 @@ class TensorParallel:
             parameter.is_split = True
 
 
+def side_of(projection: Projection) -> Split | None:
+    """The side of a product's weight that is divided, if one is."""
+    if is_divided(projection.inputs):
+        return Split.ROWS
+    by_columns = is_divided(projection.outputs) or projection.name in ONE_HEAD
+    return Split.COLUMNS if by_columns else None
+
+
+def is_divided(width: Size) -> bool:
+    """True if each GPU has a share of a width: of heads, or of a feed-forward layer."""
+    return any(
+        dimension.name in DIVIDED or any(map(is_divided, dimension.bases))
+        for dimension in width.dimensions
+    )
+
+
 def share_of(architecture: Architecture, plan: Plan) -> Architecture:
     """The shape of the part of a model that one of a plan's GPUs has."""
     if plan.tensor_parallel == 1:
         return architecture
     gpus = plan.tensor_parallel
     more = tuple(
-        (name, number // gpus if name == KEYS else number) for name, number in architecture.more
+        (name, number // gpus if name in DIVIDED else number) for name, number in architecture.more
     )
     return replace(
         architecture,
@@ -101,36 +135,50 @@ def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
     if gpus == 1:
         rule = "one GPU has all tokens: must be false, or tensor_parallel at least 2"
         raise InputError("sequence_parallel", True, rule)
-    if others := _undivided(architecture):
-        rule = f"no side is counted for the projections {', '.join(others)}: must be 1"
-        raise InputError("tensor_parallel", gpus, rule)
-    parts = {
-        "heads": architecture.heads,
-        "heads of keys and values": architecture.numbers[KEYS],
-        "channels of the feed-forward layer": architecture.feed_forward_size,
-    }
-    uneven = [f"{number:,} {name}" for name, number in parts.items() if number % gpus]
+    if rule := type_of(architecture).whole_layers:
+        raise InputError("tensor_parallel", gpus, f"{rule}: must be 1")
+    numbers = architecture.numbers
+    uneven = [
+        f"{numbers[name]:,} {words}"
+        for name, words in DIVIDED.items()
+        if numbers.get(name, 0) % gpus
+    ]
     if uneven:
         raise InputError("tensor_parallel", gpus, f"must divide the {' and the '.join(uneven)}")
-    if plan.sequence_parallel and plan.sequence_length % gpus:
-        rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
-        raise InputError("sequence_parallel", True, rule)
     if plan.replicas > 1 and not plan.is_sharded:
         rule = (
             "DistributedDataParallel makes new parameters of split weights in every forward pass, "
             "and the optimizer has the first ones: must be fsdp or zero2 beside tensor_parallel"
         )
         raise InputError("data_parallel", plan.data_parallel, rule)
+    kind = type_of(architecture)
+    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
+        rule = "peft adds plain tensors to experts, whose shares are DTensors: leave out"
+        names = ", ".join(kind.fused_experts)
+        raise InputError("lora_targets", plan.lora_targets, f"{rule} {names}")
+    if plan.checkpointing is Checkpointing.FULL and kind.is_side_by_side(architecture):
+        rule = (
+            "beside tensor_parallel PyTorch ends the recomputation of a layer, whose two halves "
+            "read one input, before the first half's sum has arrived, and never frees that: "
+            "must be none or operations"
+        )
+        raise InputError("checkpointing", plan.checkpointing, rule)
+    width = numbers.get(INNER, 0) // gpus * plan.weight_bytes
+    if width % BYTES_OF_ROWS:
+        rule = f"an expert's share has rows of {width:,} bytes; PyTorch takes multiples of 16"
+        raise InputError("tensor_parallel", gpus, rule)
+    _check_tokens(plan, architecture)
     _check_beside(plan)
 
 
-def _undivided(architecture: Architecture) -> list[str]:
-    """Products of the layers that are not divided here, experts among them."""
-    if not issubclass(type_of(architecture), Decoder):
-        return ["of this type"]
-    model = build(architecture, True)
-    names = {name for name in linear_names(model) if name not in (*COLUMNS, *ROWS, HEAD)}
-    return sorted(names | ({"experts"} if architecture.has("experts") else set()))
+def _check_tokens(plan: Plan, architecture: Architecture) -> None:
+    """Refuse split tokens where they do not divide, or a layer has no style for them."""
+    gpus = plan.tensor_parallel
+    if plan.sequence_parallel and (rule := type_of(architecture).whole_tokens):
+        raise InputError("sequence_parallel", True, f"{rule}: must be false")
+    if plan.sequence_parallel and plan.sequence_length % gpus:
+        rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
+        raise InputError("sequence_parallel", True, rule)
 
 
 def _check_beside(plan: Plan) -> None:
