@@ -33,7 +33,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import Size
 from calculator.errors import InputError
-from calculator.layers.basic import Projection, RMSNorm, Split
+from calculator.layers.basic import LayerNorm, Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer, parameters_of
@@ -82,8 +82,9 @@ class TensorParallel:
                 layer.split = None if self.in_parts else Split.COLUMNS
             case Experts():
                 layer.are_shares = True
-            case RMSNorm(width=width) if self.in_parts and width is HIDDEN:  # not those of heads
-                layer.weight.is_summed = True
+            case RMSNorm(width=width) | LayerNorm(width=width) if self.in_parts and width is HIDDEN:
+                for parameter in parameters_of(layer):  # not those of heads
+                    parameter.is_summed = True
             case DecoderBlock() | Decoder():
                 layer.in_parts = self.in_parts
                 return
