@@ -259,7 +259,7 @@ class Decoder(CausalModel):
         return hidden
 
     def entered(self, embedded: Tensor) -> Tensor:
-        """What the first layer gets of the embeddings."""
+        """The embeddings as the first layer takes them."""
         return embedded
 
     def hidden(self, ids: Tensor) -> Tensor:
