@@ -253,7 +253,7 @@ def test_no_division_among_gpus_is_proposed_for_one(case: Case, memory: int) -> 
         ),
         (
             "openai-community/gpt2-large",
-            {"gpus": 4},
+            {"gpus": 4, "sequence_length": 512},
             "Divide the optimizer's states among the 4 GPUs (ZeRO 1)",
         ),
     ],
