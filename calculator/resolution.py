@@ -214,7 +214,7 @@ def _check_lora(architecture: Architecture, plan: Plan) -> None:
         check_quantization(plan.quantization, plan.lora)
     if not plan.lora:
         return
-    check_trained(plan)
+    check_trained(plan, type_of(architecture))
     if plan.reversible or (architecture.reversible and plan.reversible is None):
         raise InputError("lora", plan.lora, "peft adapts no reversible layers: must be 0")
 

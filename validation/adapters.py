@@ -11,7 +11,7 @@ from torch import nn
 
 from calculator.plan import BaseBits, Plan, Precision
 from calculator.program.model import TYPES_OF_PEFT
-from calculator.techniques.lora import ALL_LINEAR, split
+from calculator.techniques.lora import ALL_LINEAR, EMBEDDINGS, HEAD, split
 from validation.mesh import is_sharded
 from validation.models import Task, half_type, watcher_of
 from validation.tasks import HEADS
@@ -38,10 +38,18 @@ def add_adapters(task: Task, plan: Plan) -> Task:
         lora_dropout=plan.lora_dropout,
         bias=plan.lora_bias.value,
         task_type=TYPES_OF_PEFT.get(plan.task),
-        modules_to_save=[*split(plan.lora_modules)] if plan.lora_modules else None,
+        modules_to_save=_copied(task.model, plan),
     )
     model = peft.get_peft_model(task.model, config)
     return replace(task, model=model, watch=watcher_of(model.get_base_model()))
+
+
+def _copied(model: Any, plan: Plan) -> list[str] | None:
+    """The class's own names of the tables that are trained whole; peft passes over other names."""
+    tables = {EMBEDDINGS: model.get_input_embeddings(), HEAD: model.get_output_embeddings()}
+    wanted = [tables[name] for name in split(plan.lora_modules or "")]
+    paths = [path for path, module in model.named_modules() if any(module is it for it in wanted)]
+    return [path.rpartition(".")[2] for path in paths] or None
 
 
 def make_tables(plan: Plan, device: str) -> None:

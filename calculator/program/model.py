@@ -16,7 +16,8 @@ from calculator.program.saving import (
 )
 from calculator.program.text import TORCH, Import, Piece, call, indented, joined, keywords, quoted
 from calculator.task import Task, class_for
-from calculator.techniques.lora import ALL_LINEAR, split
+from calculator.techniques.lora import ALL_LINEAR, HEAD, split
+from calculator.techniques.lora import EMBEDDINGS as EMBEDDED
 from calculator.techniques.task import BODY, EMBEDDINGS, layers_in, parts_of
 
 TRANSFORMERS: Final = "transformers"
@@ -321,6 +322,12 @@ TYPES_OF_PEFT: Final = {
 }
 
 
+TABLES: Final = {
+    EMBEDDED: "model.get_input_embeddings()",
+    HEAD: "model.get_output_embeddings()",
+}
+
+
 def _adapt(plan: Plan) -> Piece:
     """Adapters by peft; the base model is frozen."""
     lines: list[str] = []
@@ -339,7 +346,12 @@ def _adapt(plan: Plan) -> Piece:
     if plan.lora_bias is not LoraBias.NONE:
         arguments["bias"] = quoted(plan.lora_bias.value)
     if plan.lora_modules:
-        arguments["modules_to_save"] = quoted(split(plan.lora_modules))
+        tables = [TABLES[name] for name in split(plan.lora_modules)]
+        lines += [
+            f"tables = [{', '.join(tables)}]",
+            "copied = [name for name, module in model.named_modules() if module in tables]",
+        ]
+        arguments["modules_to_save"] = "copied"
     lines += call("adapters = LoraConfig", keywords(arguments))
     lines.append("model = get_peft_model(model, adapters)")
     return Piece(tuple(lines), tuple(imports))

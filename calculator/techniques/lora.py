@@ -80,6 +80,10 @@ class Lora:
                 _save_whole(layer, name)
         if isinstance(layer, CausalModel) and HEAD in self.whole:
             layer.head_copy = Parameter(layer.head.weight.shape)
+            if layer.head_bias is not None:
+                layer.head_bias.trained = False
+                vars(layer)["original_head_bias"] = layer.head_bias
+                layer.head_bias = Parameter(layer.head_bias.shape)
 
     def _adapt(self, layer: Layer) -> None:
         """Put an adapter beside the layer's weights, if they are meant."""
@@ -190,15 +194,22 @@ def plain_names(model: Model) -> list[str]:
     return sorted(linear_names(model) - {*model.fused_experts})
 
 
-def check_trained(plan: Plan) -> None:
-    """Refuse modules that are no copies of a table.
+def check_trained(plan: Plan, kind: type[Model]) -> None:
+    """Refuse modules that are no copies of a table, and copies that are not counted.
 
     Raises:
         InputError: naming the option and the rule.
     """
+    read_twice = kind.has_target and not kind.has_fixed_length  # by encoder and decoder
+    rules = {
+        EMBEDDINGS: "is not counted where encoder and decoder read one table" if read_twice else "",
+        HEAD: "" if issubclass(kind, CausalModel) else "is counted of causal language models only",
+    }
     for name in split(plan.lora_modules or ""):
-        if name not in (EMBEDDINGS, HEAD):
+        if name not in rules:
             raise InputError("lora_modules", name, f"must be of: {EMBEDDINGS}, {HEAD}")
+        if rules[name]:
+            raise InputError("lora_modules", name, f"{rules[name]}: leave it out")
 
 
 def split(targets: str) -> tuple[str, ...]:
