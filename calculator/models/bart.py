@@ -3,7 +3,8 @@
 Source: transformers (models/bart/modeling_bart.py).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -164,11 +165,6 @@ class Bart(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("activation_function", "gelu", ["gelu"])
-        c.only("is_encoder_decoder", True)
-        c.only("is_decoder", False)
-        for key in ("encoder_layerdrop", "decoder_layerdrop"):
-            c.only(key, 0.0)
         # what older versions of the class read, where it is what the class does now
         c.only("normalize_before", False)
         c.only("add_final_layer_norm", False)
@@ -176,33 +172,9 @@ class Bart(Model):
         c.only("static_position_embeddings", False)
         c.ignore("add_bias_logits", "classif_dropout", "extra_pos_embeddings", "scale_embedding")
         c.ignore("force_bos_token_to_be_generated", "save_step")
-        hidden = c.size("d_model", 1024, "hidden_size")
-        heads = read_heads(c, 16)
-        dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
         length = c.size("max_position_embeddings", 1024, most=LONGEST_SEQUENCE)
-        more = {
-            "decoder_feed_forward_size": c.size("decoder_ffn_dim", 4096),
-            **{key: int(key in dropped) for key in DROPOUTS},
-        }
-        return Architecture(
-            name=name,
-            title=name,
-            family="bart",
-            layers=c.size("encoder_layers", 12, "num_hidden_layers", most=MOST_LAYERS),
-            decoder_layers=c.size("decoder_layers", 12, most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("encoder_ffn_dim", 4096),
-            vocabulary_size=c.size("vocab_size", 50_265),
-            positions=length,
-            sequence_length=length,
-            target_length=length,
-            dropout=c.dropout("dropout", 0.1, *dropped),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            more=tuple(more.items()),
-            source="transformers",
-        )
+        found = read_stacks(c, name, "bart", Usual(12, 1024, 16, 4096, 50_265, dropout=0.1))
+        return replace(found, positions=length, sequence_length=length, target_length=length)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bart":
@@ -231,6 +203,55 @@ class Bart(Model):
         logits = op.add(logits, t.constant((ONE, VOCABULARY), t.mode.weights))
         t.hand_out(logits, encoded)
         return op.cross_entropy(logits, labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Values of both stacks for keys that a config.json leaves out."""
+
+    layers: int
+    hidden: int
+    heads: int
+    feed_forward: int
+    vocabulary: int
+    dropout: float
+
+
+def read_stacks(
+    c: Configuration, name: str, family: str, usual: Usual, more: Mapping[str, int] | None = None
+) -> Architecture:
+    """The architecture by the keys that BART and Whisper share; lengths are the type's own."""
+    c.text("activation_function", "gelu", ["gelu"])
+    c.only("is_encoder_decoder", True)
+    c.only("is_decoder", False)
+    for key in ("encoder_layerdrop", "decoder_layerdrop"):
+        c.only(key, 0.0)
+    hidden = c.size("d_model", usual.hidden, "hidden_size")
+    heads = read_heads(c, usual.heads)
+    dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
+    numbers = {
+        "decoder_feed_forward_size": c.size("decoder_ffn_dim", usual.feed_forward),
+        **(more or {}),
+        **{key: int(key in dropped) for key in DROPOUTS},
+    }
+    return Architecture(
+        name=name,
+        title=name,
+        family=family,
+        layers=c.size("encoder_layers", usual.layers, "num_hidden_layers", most=MOST_LAYERS),
+        decoder_layers=c.size("decoder_layers", usual.layers, most=MOST_LAYERS),
+        hidden_size=hidden,
+        heads=heads,
+        head_size=c.head_size(hidden, heads),
+        feed_forward_size=c.size("encoder_ffn_dim", usual.feed_forward),
+        vocabulary_size=c.size("vocab_size", usual.vocabulary),
+        positions=0,
+        sequence_length=0,
+        dropout=c.dropout("dropout", usual.dropout, *dropped),
+        tied_embeddings=c.flag("tie_word_embeddings", True),
+        more=tuple(numbers.items()),
+        source="transformers",
+    )
 
 
 def read_heads(c: Configuration, default: int) -> int:

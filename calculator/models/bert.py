@@ -111,14 +111,16 @@ class BertBlock(Block):
 class Embeddings(Layer):
     """Words, kinds and positions, added and normed."""
 
+    places: ClassVar[Size] = POSITIONS
+
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
-        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.positions = Embedding(self.places, HIDDEN)
         self.kinds = Embedding(size("token_types"), HIDDEN)
         self.norm = LayerNorm(HIDDEN)
         # indices of positions and kinds, which take no bytes of their own when they are read
-        self.position_indices = Buffer((ONE, POSITIONS), INT64)
-        self.kind_indices = Buffer((ONE, POSITIONS), INT64)
+        self.position_indices = Buffer((ONE, self.places), INT64)
+        self.kind_indices = Buffer((ONE, self.places), INT64)
 
     def __call__(self, ids: Tensor) -> Tensor:
         """(batch, length) -> (batch, length, hidden)."""

@@ -12,28 +12,18 @@ from calculator.autograd.mode import Attention
 from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.layers.experts import Experts, Mixture, Router, SigmoidRouter
-from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import Heads
 from calculator.layers.latent import LatentAttention, Widths
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import HEAD, HIDDEN
-from calculator.models.sparse import (
-    CHOICE,
-    GROUPS,
-    INNER,
-    SHARED,
-    SparseDecoder,
-    dense_first,
-    groups_of,
-)
+from calculator.models.sparse import GroupedSparseDecoder, groups_of
 
 TURNED = size("rotary_size")
 WIDTHS = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "kv_lora_rank": 512}
 
 
 @dataclass(eq=False)
-class DeepseekV3(SparseDecoder):
+class DeepseekV3(GroupedSparseDecoder):
     """Attention by way of a latent; dense layers first; experts beside a layer of all tokens."""
 
     title = "DeepSeek V3"
@@ -41,7 +31,7 @@ class DeepseekV3(SparseDecoder):
     kernels: ClassVar[tuple[Attention, ...]] = (
         *(Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH),
     )
-    dense: ClassVar[int] = 3
+    dense = 3
     latent: ClassVar[type[LatentAttention]] = LatentAttention
     defaults: ClassVar[dict[str, int]] = {
         "vocab_size": 129_280,
@@ -81,11 +71,6 @@ class DeepseekV3(SparseDecoder):
         paired = {"rope_interleave": c.flag("rope_interleave", True)}
         normed = {"norm_topk_prob": c.flag("norm_topk_prob", True)}
         return {**groups_of(c, 8, 4), **paired, **normed}
-
-    @classmethod
-    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
-        """Dense layers, then those with experts."""
-        return dense_first(c, layers, cls.dense)
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
@@ -141,14 +126,3 @@ class DeepseekV3(SparseDecoder):
             ),
             paired=architecture.has("rope_interleave"),
         )
-
-    @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
-        """Experts of the best groups, and the shared ones, which are one layer."""
-        shared = GatedFeedForward(HIDDEN, SHARED, biased=architecture.has("mlp_bias"))
-        return Mixture(cls.router(architecture), Experts(HIDDEN, INNER, CHOICE), shared)
-
-    @classmethod
-    def router(cls, architecture: Architecture) -> Router:
-        """Probabilities of their own, and a bias."""
-        return SigmoidRouter(HIDDEN, CHOICE, GROUPS, architecture.has("norm_topk_prob"))

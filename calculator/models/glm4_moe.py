@@ -11,8 +11,6 @@ from calculator.architecture import Architecture
 from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
-from calculator.layers.experts import Experts, Mixture, SigmoidRouter
-from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import (
@@ -23,15 +21,7 @@ from calculator.models.decoder import (
     part_turned,
     turned_of,
 )
-from calculator.models.sparse import (
-    CHOICE,
-    GROUPS,
-    INNER,
-    SHARED,
-    SparseDecoder,
-    dense_first,
-    groups_of,
-)
+from calculator.models.sparse import GroupedSparseDecoder, groups_of
 
 
 @dataclass(eq=False)
@@ -48,7 +38,7 @@ class LateNormedAttention(PartlyTurnedAttention):
 
 
 @dataclass(eq=False)
-class Glm4Moe(SparseDecoder):
+class Glm4Moe(GroupedSparseDecoder):
     """Dense layers first; experts beside one that all tokens pass; a part of each head turned."""
 
     title = "GLM 4 MoE"
@@ -77,11 +67,6 @@ class Glm4Moe(SparseDecoder):
         return {**cls.experts(c), **groups_of(c, 1, 1), **flags, **normed}
 
     @classmethod
-    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
-        """Dense layers, then those with experts."""
-        return dense_first(c, layers, 1)
-
-    @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """The channels of a head that are turned."""
         return part_turned(c, head_size, 0.5)
@@ -105,9 +90,3 @@ class Glm4Moe(SparseDecoder):
             key_norm=RMSNorm(HEAD) if normed else None,
             turned_part=turned_of(architecture),
         )
-
-    @classmethod
-    def mixture(cls, architecture: Architecture) -> Mixture:
-        """Experts of the best groups, and the shared ones, which are one layer."""
-        router = SigmoidRouter(HIDDEN, CHOICE, GROUPS, architecture.has("norm_topk_prob"))
-        return Mixture(router, Experts(HIDDEN, INNER, CHOICE), GatedFeedForward(HIDDEN, SHARED))

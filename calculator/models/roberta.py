@@ -11,14 +11,12 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
-from calculator.autograd.sizes import ONE, at_least, plus, size
+from calculator.autograd.sizes import at_least, plus, size
 from calculator.configuration import Configuration
-from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
-from calculator.layers.layer import Buffer, Layer
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Stack
-from calculator.models.bert import HIDDEN, VOCABULARY, Bert, BertBlock, read_encoder
+from calculator.models.bert import Bert, BertBlock, Embeddings, read_encoder
 from calculator.task import Task
 
 UNUSED = 2  # the first positions, up to that of padding
@@ -26,16 +24,10 @@ POSITIONS = at_least(size("positions"), plus(SEQUENCE, UNUSED))
 
 
 @dataclass(eq=False)
-class Embeddings(Layer):
-    """Words, kinds and positions, added and normed."""
+class RobertaEmbeddings(Embeddings):
+    """BERT's, whose places and kinds are made from the token ids."""
 
-    def __post_init__(self) -> None:
-        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
-        self.positions = Embedding(POSITIONS, HIDDEN)
-        self.kinds = Embedding(size("token_types"), HIDDEN)
-        self.norm = LayerNorm(HIDDEN)
-        self.position_indices = Buffer((ONE, POSITIONS), INT64)
-        self.kind_indices = Buffer((ONE, POSITIONS), INT64)
+    places = POSITIONS
 
     def __call__(self, ids: Tensor) -> Tensor:
         """(batch, length) -> (batch, length, hidden)."""
@@ -54,8 +46,6 @@ class Embeddings(Layer):
 @dataclass(eq=False)
 class Roberta(Bert):
     """BERT's blocks and head on embeddings of its own."""
-
-    embeddings: Embeddings  # type: ignore[assignment]
 
     title = "RoBERTa"
     counted = "RobertaForMaskedLM"
@@ -81,7 +71,7 @@ class Roberta(Bert):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Roberta":
         """The tree for an architecture."""
-        return cls(Embeddings(), Stack((BertBlock(),), architecture.layers), tied)
+        return cls(RobertaEmbeddings(), Stack((BertBlock(),), architecture.layers), tied)
 
 
 @dataclass(eq=False)

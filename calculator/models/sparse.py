@@ -13,9 +13,10 @@ from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.decoder import DecoderBlock
-from calculator.layers.experts import Choice, Groups, Mixture
+from calculator.layers.experts import Choice, Experts, Groups, Mixture, Router, SigmoidRouter
+from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.stack import Block
-from calculator.models.decoder import Decoder, in_turn
+from calculator.models.decoder import HIDDEN, Decoder, in_turn
 
 DENSE, SPARSE = "dense", "experts"
 CHOICE = Choice(size("experts"), size("active_experts"))
@@ -82,6 +83,33 @@ class SparseDecoder(Decoder):
     @abstractmethod
     def mixture(cls, architecture: Architecture) -> Mixture:
         """The experts of a layer and their router."""
+
+
+@dataclass(eq=False)
+class GroupedSparseDecoder(SparseDecoder):
+    """Dense layers first, then experts of the best groups, beside some that all tokens pass.
+
+    Attributes:
+        dense: layers without experts, where a config.json does not say how many.
+    """
+
+    dense: ClassVar[int] = 1
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Dense layers, then those with experts."""
+        return dense_first(c, layers, cls.dense)
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Experts of the best groups, and the shared ones, which are one layer."""
+        shared = GatedFeedForward(HIDDEN, SHARED, biased=architecture.has("mlp_bias"))
+        return Mixture(cls.router(architecture), Experts(HIDDEN, INNER, CHOICE), shared)
+
+    @classmethod
+    def router(cls, architecture: Architecture) -> Router:
+        """Probabilities of their own, and a bias."""
+        return SigmoidRouter(HIDDEN, CHOICE, GROUPS, architecture.has("norm_topk_prob"))
 
 
 def experts_of(c: Configuration, keys: ExpertKeys) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 Source: transformers (models/whisper/modeling_whisper.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from calculator.architecture import Architecture
@@ -12,7 +12,7 @@ from calculator.autograd.dtypes import FLOAT16, FLOAT32, INT64, DType
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, constant, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
     Attended,
@@ -30,7 +30,7 @@ from calculator.layers.grouped import head_by_head
 from calculator.layers.layer import Counted
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Stack
-from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, read_heads
+from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, Usual, read_stacks
 from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY, MELS, POSITIONS = (
@@ -219,45 +219,19 @@ class Whisper(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("activation_function", "gelu", ["gelu"])
-        c.only("is_encoder_decoder", True)
-        c.only("is_decoder", False)
         c.only("apply_spec_augment", False)
-        for key in ("encoder_layerdrop", "decoder_layerdrop"):
-            c.only(key, 0.0)
         # read where masks are drawn (apply_spec_augment), by another head, or for generation
         c.ignore("mask_time_prob", "mask_time_length", "mask_time_min_masks", "median_filter_width")
         c.ignore("mask_feature_prob", "mask_feature_length", "mask_feature_min_masks")
         c.ignore("use_weighted_layer_sum", "classifier_proj_size", "scale_embedding")
         c.ignore("forced_decoder_ids", "suppress_ids", "begin_suppress_ids", "alignment_heads")
-        hidden = c.size("d_model", 384, "hidden_size")
-        heads = read_heads(c, 6)
-        dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
         positions = c.size("max_target_positions", 448, most=LONGEST_SEQUENCE)
-        more = {
-            "decoder_feed_forward_size": c.size("decoder_ffn_dim", 1536),
-            "mel_bins": c.size("num_mel_bins", 80),
-            "target_positions": positions,
-            **{key: int(key in dropped) for key in DROPOUTS},
-        }
-        return Architecture(
-            name=name,
-            title=name,
-            family="whisper",
-            layers=c.size("encoder_layers", 4, "num_hidden_layers", most=MOST_LAYERS),
-            decoder_layers=c.size("decoder_layers", 4, most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("encoder_ffn_dim", 1536),
-            vocabulary_size=c.size("vocab_size", 51_865),
-            positions=0,
+        more = {"mel_bins": c.size("num_mel_bins", 80), "target_positions": positions}
+        usual = Usual(4, 384, 6, 1536, 51_865, dropout=0.0)
+        return replace(
+            read_stacks(c, name, "whisper", usual, more),
             sequence_length=c.size("max_source_positions", 1500, most=LONGEST_SEQUENCE),
             target_length=positions,
-            dropout=c.dropout("dropout", 0.0, *dropped),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            more=tuple(more.items()),
-            source="transformers",
             note="Its encoder reads a spectrogram of fixed length, two frames a place; the "
             "workspace of cuDNN's convolutions is not counted.",
         )
