@@ -9,12 +9,13 @@ from typing import Final
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
-from calculator.clock import why_untimed, work_of
+from calculator.clock import Work, network_note, why_untimed, work_of
 from calculator.evidence import evidence_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
 from calculator.parallel import (
     bucket_bytes,
+    by_name,
     collectives,
     parallel_notes,
     shard_statics,
@@ -48,7 +49,10 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
     """
     resolved = resolve(architecture, plan or Plan())
     _, parameters, trainable = static_of(architecture, resolved)
-    part, static, counted = _fullest(architecture, resolved)
+    parts = tuple(_each(architecture, resolved))
+    part, static, counted = max(parts, key=lambda each: each[2].peak)
+    exchanged = by_name(counted.exchanged)
+    works = (work_of(one.prepared, own, resolved, one.exchanged) for _, own, one in parts)
     most = counted.peak
     if resolved.expert_parallel > 1:
         most = _count(with_most_rows(architecture, resolved), resolved, static).peak
@@ -64,16 +68,27 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
         static.to_ram + over_bus + counted.stored,
         static.to_gpu + over_bus + counted.fetched,
         static.paged,
-        counted.exchanged,
-        work_of(prepare(part, resolved), static, resolved),
+        exchanged,
+        max(works, key=attrgetter("flops")),
         evidence_of(architecture, resolved),
         (
             *notes_for(architecture, resolved),
-            *parallel_notes(architecture, part, resolved, counted.exchanged, most),
+            *parallel_notes(architecture, part, resolved, exchanged, most),
             *_loop_note(part, resolved, static, counted.peak),
             *why_untimed(resolved),
+            *network_note(resolved),
         ),
     )
+
+
+def paced_work(architecture: Architecture, plan: Plan) -> Work:
+    """The work of a resolved plan's step: of a pipeline's part that computes the most."""
+    steps = ((part, prepare(part, plan)) for part in parts_of(architecture, plan))
+    works = (
+        work_of(step, static_of(part, plan)[0], plan, collectives(part, step, plan))
+        for part, step in steps
+    )
+    return max(works, key=attrgetter("flops"))
 
 
 def _loop_note(architecture: Architecture, plan: Plan, static: Statics, peak: int) -> Iterator[str]:
@@ -209,11 +224,12 @@ def peaks_of_all(architecture: Architecture, plan: Plan) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Bytes of a step in each phase and in RAM, of the tensors that it moves, and exchanges.
+    """A step, its bytes in each phase and in RAM, of the tensors that it moves, and exchanges.
 
     `stored` are those of gradients' shards that go to RAM, and `fetched` of weights' from there.
     """
 
+    prepared: Prepared
     phases: Mapping[Phase, Memory]
     ram: Memory
     moved: Sequence[int]
@@ -248,7 +264,7 @@ def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
         ram_of(moved, plan),
         static.ram_update,
     )
-    return _Counted(phases, ram, moved, *moved_shards(prepared, plan), exchanged)
+    return _Counted(prepared, phases, ram, moved, *moved_shards(prepared, plan), exchanged)
 
 
 # a part of the peak that is too small for a note

@@ -6,7 +6,17 @@ from itertools import chain
 
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
-from calculator.autograd.ledger import ALL_REDUCE, ARRIVED, COLLECTIVES
+from calculator.autograd.ledger import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    ARRIVED,
+    CONTEXT_ALL_GATHER,
+    CONTEXT_ALL_TO_ALL,
+    REDUCE_SCATTER,
+    UNIT_ALL_GATHER,
+    UNIT_REDUCE_SCATTER,
+)
 from calculator.parameters import ParameterTensor, buffer_bytes, parameter_tensors
 from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
@@ -15,7 +25,7 @@ from calculator.plan import BaseBits, DataParallel, Plan, Precision
 from calculator.states import Statics, state_bytes, statics, update_bytes
 from calculator.techniques.context_parallel import context_note
 from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
-from calculator.techniques.data_parallel import Collective, buckets
+from calculator.techniques.data_parallel import BROADCAST, SEND, Collective, Group, buckets
 from calculator.techniques.expert_parallel import expert_note
 from calculator.techniques.fsdp import gradients_of_units, sharded_shape
 from calculator.techniques.pipeline import part_note
@@ -24,45 +34,59 @@ from calculator.techniques.tensor_parallel import reads_of, split_note
 from calculator.techniques.zero import fullest_rank, parts_of
 from calculator.units import format_bytes
 
-BROADCAST = "broadcast"
-SEND = "send"
+# what a step records of collectives: by which name, and among which GPUs
+RECORDED = {
+    ALL_REDUCE: (ALL_REDUCE, Group.LAYERS),
+    ALL_GATHER: (ALL_GATHER, Group.LAYERS),
+    UNIT_ALL_GATHER: (ALL_GATHER, Group.REPLICAS),
+    REDUCE_SCATTER: (REDUCE_SCATTER, Group.LAYERS),
+    UNIT_REDUCE_SCATTER: (REDUCE_SCATTER, Group.REPLICAS),
+    ALL_TO_ALL: (ALL_TO_ALL, Group.LAYERS),
+    CONTEXT_ALL_GATHER: (CONTEXT_ALL_GATHER, Group.CONTEXT),
+    CONTEXT_ALL_TO_ALL: (CONTEXT_ALL_TO_ALL, Group.CONTEXT),
+}
+Exchanged = Iterator[Collective]
+
+
+def by_name(exchanged: Sequence[Collective]) -> tuple[Collective, ...]:
+    """The same, those of one name together whichever GPUs they are among."""
+    found: dict[str, Collective] = {}
+    for each in exchanged:
+        known = found.get(each.name)
+        found[each.name] = replace(known, sizes=known.sizes + each.sizes) if known else each
+    return tuple(found.values())
 
 
 def collectives(
     architecture: Architecture, prepared: Prepared, plan: Plan
 ) -> tuple[Collective, ...]:
-    """The exchanges of a step between the GPUs: the whole tensor's bytes at each call."""
+    """The exchanges of a step in each group of GPUs: the whole tensor's bytes at each call."""
     if plan.all_gpus == 1:
         return ()
-    found: dict[str, tuple[int, ...]] = {}
-    for name, sizes in chain(
+    found = chain(
         _sent_on(prepared, plan),
         _of_gradients(architecture, prepared, plan),
         _recorded(prepared, plan),
         _summed(architecture, plan),
-    ):
-        if sizes:
-            found[name] = (*found.get(name, ()), *sizes)
-    return tuple(Collective(name, sizes) for name, sizes in found.items())
-
-
-Exchanged = Iterator[tuple[str, tuple[int, ...]]]
+    )
+    return tuple(each for each in found if each.sizes)
 
 
 def _of_gradients(architecture: Architecture, prepared: Prepared, plan: Plan) -> Exchanged:
     """Those of replicas with whole models; of shards they are recorded."""
     if plan.replicas > 1 and not plan.is_sharded:
-        yield ALL_REDUCE, _buckets(prepared)
+        yield Collective(ALL_REDUCE, _buckets(prepared))
         if plan.shares_states:
-            yield BROADCAST, _sent(parameter_tensors(architecture, plan), plan)
+            yield Collective(BROADCAST, _sent(parameter_tensors(architecture, plan), plan))
 
 
 def _recorded(prepared: Prepared, plan: Plan) -> Exchanged:
-    """Those that the step itself makes, by kind."""
+    """Those that the step itself makes, in all micro-batches."""
     chunks = record(prepared.step).chunks
     often = plan.accumulation if plan.pipeline_parallel == 1 else 1
-    for name in COLLECTIVES:
-        yield name, (*noted_bytes(chunks, name, prepared.numbers, prepared.left_out),) * often
+    for noted, (name, group) in RECORDED.items():
+        sizes = noted_bytes(chunks, noted, prepared.numbers, prepared.left_out)
+        yield Collective(name, (*sizes,) * often, group)
 
 
 def _buckets(prepared: Prepared) -> tuple[int, ...]:
@@ -223,7 +247,7 @@ def _summed(architecture: Architecture, plan: Plan) -> Exchanged:
     if plan.sequence_parallel or plan.expert_parallel > 1:
         summed = [each for each in parameter_tensors(architecture, plan) if each.is_summed]
         sizes = [each.elements * plan.trained_bytes for each in summed for _ in range(each.copies)]
-        yield ALL_REDUCE, tuple(sizes) * reads_of(plan)
+        yield Collective(ALL_REDUCE, tuple(sizes) * reads_of(plan), Group.LAYERS)
 
 
 def _sent_on(prepared: Prepared, plan: Plan) -> Exchanged:
@@ -234,7 +258,7 @@ def _sent_on(prepared: Prepared, plan: Plan) -> Exchanged:
     tokens = plan.batch_size * plan.sequence_length
     each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
     sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
-    yield SEND, (each,) * plan.accumulation * sides
+    yield Collective(SEND, (each,) * plan.accumulation * sides, Group.STAGES)
     if plan.tied_embeddings and not plan.lora and (stages[0].is_first or stages[-1].is_last):
         table = prepared.numbers["vocabulary_size"] * prepared.numbers["hidden_size"]
-        yield ALL_REDUCE, (table * mode.weights.width,)
+        yield Collective(ALL_REDUCE, (table * mode.weights.width,), Group.STAGES)

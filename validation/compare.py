@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.parallel import BROADCAST
 from calculator.report import Report
+from calculator.techniques.data_parallel import BROADCAST
 from validation.configuration import Configuration
 from validation.rows import Row
 

@@ -2,8 +2,8 @@
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from math import exp, log
@@ -11,49 +11,47 @@ from statistics import mean, median, quantiles
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.cards import Card, find_card
-from calculator.clock import Efficiencies, Work, seconds
+from calculator.cards import find_card
+from calculator.clock import Efficiencies, seconds
+from calculator.clock.links import MACHINE
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.plan import Plan
 from validation import fitcheck
 from validation.claims.computing import FOUNDRY, MPT
+from validation.published_seconds import Timed, published
 
 CARDS: Final = {"h100_80gb": "h100", "a100_80gb": "a100-80", "a100_40gb": "a100-40"}
-MACHINE: Final = 8  # GPUs in one machine
+MANY: Final = ", 16 to 512 GPUs"
 DIFFERENT: Final = 0.15  # plans that differ by more must be in the right order
 NEAR: Final = 0.25
 START: Final = Efficiencies(2e-12, 0.6, 0.8, 2.0, 5e-5)
 ROUNDS: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A published step: where from, on which card, its work, and the seconds measured."""
-
-    source: str
-    words: str
-    card: Card
-    work: Work
-    measured: float
-
-    def error(self, efficiencies: Efficiencies) -> float:
-        """The clock's seconds over those measured, minus 1."""
-        return seconds(self.work, self.card, efficiencies) / self.measured - 1
+@cache
+def timed() -> tuple[Timed, ...]:
+    """All figures that the clock is fitted on: one GPU, or those of one machine."""
+    return (*(row for row in _foundry() if MANY not in row.source), *_t4())
 
 
 @cache
-def timed() -> tuple[Timed, ...]:
-    """All figures: one GPU, or those of one machine."""
-    return (*_foundry(), *_t4())
+def tried() -> tuple[Timed, ...]:
+    """All others: more GPUs, and other programs."""
+    return (*(row for row in _foundry() if MANY in row.source), *published())
 
 
-def _foundry() -> Iterator[Timed]:
+@cache
+def _foundry() -> tuple[Timed, ...]:
+    return tuple(_foundry_rows())
+
+
+def _foundry_rows() -> Iterator[Timed]:
     with FOUNDRY.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         gpus, length = int(row["gpus"]), int(row["sequence_length"])
-        if gpus > MACHINE or row["precision"] != "bf16":
+        if row["precision"] != "bf16":
             continue
         accumulation = int(row["accumulation"])
         tokens = int(row["micro_batch"]) * accumulation * length * gpus
@@ -69,7 +67,8 @@ def _foundry() -> Iterator[Timed]:
         }
         card = find_card(CARDS[row["gpu"]])
         yield Timed(
-            f"llm-foundry, {card.short}{'' if 'a100' not in card.name else card.name[-3:]}",
+            f"llm-foundry, {card.short}{'' if 'a100' not in card.name else card.name[-3:]}"
+            + (MANY if gpus > MACHINE else ""),
             f"{row['model']}, {length:,} tokens",
             card,
             estimate(_mpt(row["model"], length), Plan.parse(options)).work,
@@ -107,6 +106,11 @@ def _t4() -> Iterator[Timed]:
         yield Timed("fitcheck, T4", row.words, find_card("t4"), work, measured)
 
 
+def error(row: Timed, efficiencies: Efficiencies) -> float:
+    """The clock's seconds over those measured, minus 1."""
+    return seconds(row.work, row.card, efficiencies) / row.measured - 1
+
+
 def fit(rows: Sequence[Timed]) -> Efficiencies:
     """The constants with the least mean of errors' logarithms."""
     found, step = START, log(1.5)
@@ -131,38 +135,51 @@ def _around(found: Efficiencies, rows: Sequence[Timed], step: float) -> Efficien
 
 def _loss(found: Efficiencies, rows: Sequence[Timed]) -> float:
     """The mean over sources of the mean error, so that none weighs more for its many rows."""
-    by_source: dict[str, list[float]] = {}
-    for row in rows:
-        by_source.setdefault(row.source, []).append(abs(log(1 + row.error(found))))
     physical = found.wide <= 1 and found.traffic >= 1
-    return mean(map(mean, by_source.values())) if physical else 1e9
+    errors = ([abs(log(1 + error(row, found))) for row in own] for own in by_source(rows).values())
+    return mean(map(mean, errors)) if physical else 1e9
 
 
 def summary() -> Iterator[str]:
     """The lines that `python -m validation seconds` prints."""
     rows = timed()
-    sources = sorted({row.source for row in rows})
     all_fitted = fit(rows)
-    yield f"{'':<34}{'rows':>6}{'median':>9}{'within':>9}{'pairs':>9}"
+    yield f"{'':<44}{'rows':>6}{'median':>9}{'within':>9}{'pairs':>9}"
     yield "fitted on all, in %"
-    for source in sources:
-        yield _line(source, [row for row in rows if row.source == source], all_fitted)
+    for source, own in by_source(rows).items():
+        yield _line(source, own, all_fitted)
     yield "fitted on the others"
-    tried: list[float] = []
+    errors: list[float] = []
     for source, own, fitted in left_out():
         yield _line(source, own, fitted)
-        tried += [row.error(fitted) for row in own]
-    yield f"{'  all left out':<34}{len(tried):>6}" + _shares(tried)
-    low, high = bounds(tried)
+        errors += [error(row, fitted) for row in own]
+    yield f"{'  all left out':<44}{len(errors):>6}" + _shares(errors)
+    yield "never fitted on: as counted"
+    others = by_source(row for row in tried() if not row.differs)
+    for source, own in others.items():
+        yield _line(source, own, all_fitted)
+        errors += [error(row, all_fitted) for row in own]
+    yield f"{'  all left out or never fitted':<44}{len(errors):>6}" + _shares(errors)
+    yield "apart, with the reason"
+    for source, own in by_source(row for row in tried() if row.differs).items():
+        yield f"{_line(source, own, all_fitted)}  {own[0].differs}"
+    low, high = bounds(errors)
     yield f"nine of ten take {low:.2f} to {high:.2f} of the clock's seconds"
     yield f"constants fitted on all: {all_fitted}"
+
+
+def by_source(rows: Iterable[Timed]) -> dict[str, list[Timed]]:
+    """Rows by their sources, in the rows' order."""
+    found: dict[str, list[Timed]] = {}
+    for row in rows:
+        found.setdefault(row.source, []).append(row)
+    return found
 
 
 def left_out() -> Iterator[tuple[str, list[Timed], Efficiencies]]:
     """Each source, its steps, and the constants fitted on all others."""
     rows = timed()
-    for source in sorted({row.source for row in rows}):
-        own = [row for row in rows if row.source == source]
+    for source, own in by_source(rows).items():
         yield source, own, fit([row for row in rows if row.source != source])
 
 
@@ -173,8 +190,8 @@ def bounds(errors: Sequence[float]) -> tuple[float, float]:
 
 
 def _line(source: str, rows: Sequence[Timed], fitted: Efficiencies) -> str:
-    errors = [row.error(fitted) for row in rows]
-    return f"  {source:<32}{len(rows):>6}{_shares(errors)}{100 * in_order(rows, fitted):>9.1f}"
+    errors = [error(row, fitted) for row in rows]
+    return f"  {source:<42}{len(rows):>6}{_shares(errors)}{100 * in_order(rows, fitted):>9.1f}"
 
 
 def _shares(errors: Sequence[float]) -> str:
@@ -190,4 +207,4 @@ def in_order(rows: Sequence[Timed], fitted: Efficiencies) -> float:
         for one, other in combinations(clocked, 2)
         if abs(log(one[0] / other[0])) > log(1 + DIFFERENT)
     ]
-    return mean(pairs)
+    return mean(pairs) if pairs else 1.0

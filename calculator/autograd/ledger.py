@@ -34,13 +34,10 @@ ACTIVATIONS: Final = Part.ACTIVATIONS
 # collectives by the names of their methods
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
 ALL_TO_ALL = "all_to_all"
+# those of the shards of a unit's weights and gradients
+UNIT_ALL_GATHER, UNIT_REDUCE_SCATTER = "unit_all_gather", "unit_reduce_scatter"
 # those of the GPUs among which a sequence is divided
 CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL = "context_all_gather", "context_all_to_all"
-COLLECTIVES: Final = (
-    *(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL),
-    *(CONTEXT_ALL_GATHER, CONTEXT_ALL_TO_ALL),
-)
-
 # what else is noted of a tensor: a weight's gradient is complete, it goes to RAM, and comes back in
 # the backward pass, or the training loop gets it as an output of the model
 ARRIVED, MOVED, HANDED = "arrived", "moved", "handed"

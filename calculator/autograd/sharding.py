@@ -27,7 +27,7 @@ from typing import Final
 
 from calculator.autograd.dtypes import UINT8, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
-from calculator.autograd.ledger import ALL_GATHER, FETCHED, REDUCE_SCATTER, STORED
+from calculator.autograd.ledger import FETCHED, STORED, UNIT_ALL_GATHER, UNIT_REDUCE_SCATTER
 from calculator.autograd.sizes import Size, derived, divided, elements_of, padded_to, size
 from calculator.parts import Part
 
@@ -173,7 +173,7 @@ class Sharder:
         if unit.gathered is not None or unit.whole:
             return
         own = self._own(unit)
-        self.tape.ledger.remark(ALL_GATHER, unit.flat, unit.dtype)
+        self.tape.ledger.remark(UNIT_ALL_GATHER, unit.flat, unit.dtype)
         unit.gathered = self.tape.empty((unit.flat,), unit.dtype)
         del own  # dies here
 
@@ -224,7 +224,7 @@ class Sharder:
             return
         dtype = unit.reduced_format(self.shards)
         flat = self.tape.empty((unit.summed,), dtype)
-        self.tape.ledger.remark(REDUCE_SCATTER, unit.summed, dtype)
+        self.tape.ledger.remark(UNIT_REDUCE_SCATTER, unit.summed, dtype)
         *others, last = unit.trained
         for item in others:
             self._let_go(item)

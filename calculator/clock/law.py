@@ -65,4 +65,6 @@ def seconds(
     wide_flops = work.wide + work.packed_wide + efficiencies.attention * work.wide_attention
     computing = narrow_flops / (share * narrow) + wide_flops / (efficiencies.wide * single)
     moving = (efficiencies.traffic * work.written + work.updated) / card.bandwidth
-    return max(computing + moving, efficiencies.launch * work.kernels)
+    busy = computing + moving + work.waited.seconds(card)
+    exposed = max(0.0, work.overlapped.seconds(card) - work.overlap * busy)
+    return (1 + work.bubble) * max(busy + exposed, efficiencies.launch * work.kernels)

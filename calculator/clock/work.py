@@ -9,12 +9,14 @@ from typing import Final
 
 from calculator.autograd.ledger import Kind
 from calculator.autograd.sizes import Dimension, Numbers, Size
+from calculator.clock.links import NONE, Traffic, traffic
 from calculator.peaks.chunks import Chunk, Trace
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.step import Step
 from calculator.peaks.trace import record
 from calculator.plan import Plan
 from calculator.states import Statics
+from calculator.techniques.data_parallel import BROADCAST, Collective, Group
 
 NARROW: Final = 2  # bytes of a number that tensor cores multiply
 NOT_MADE: Final = frozenset({"held", "previous_outputs"})  # sizes that stand for a loop's names
@@ -34,6 +36,10 @@ class Work:
         written: bytes of the tensors that the operations make.
         kernels: tensors that they make; about as many kernels are launched.
         updated: bytes of gradients and states that the optimizer reads and writes.
+        waited: bytes to other GPUs for which the products wait.
+        overlapped: bytes to other GPUs that go while the products run.
+        overlap: share of the step in which these may go.
+        bubble: time that a stage waits in a pipeline, over the time that it computes.
     """
 
     narrow: int
@@ -45,6 +51,10 @@ class Work:
     written: int
     kernels: int
     updated: int
+    waited: Traffic = NONE
+    overlapped: Traffic = NONE
+    overlap: float = 1.0
+    bubble: float = 0.0
 
     @property
     def flops(self) -> int:
@@ -53,8 +63,15 @@ class Work:
         return self.narrow + self.narrow_attention + wide
 
 
-def work_of(prepared: Prepared, static: Statics, plan: Plan) -> Work:
-    """The work of a resolved plan's step."""
+def work_of(
+    prepared: Prepared, static: Statics, plan: Plan, exchanged: Sequence[Collective] = ()
+) -> Work:
+    """The work of a resolved plan's step, and what its GPUs exchange.
+
+    FSDP's gathers and sums run beside the products of the whole step, DDP's sums beside the
+    backward pass of the last micro-batch, two thirds of its time: a product forward has two
+    backward. All else is waited for.
+    """
     tally = _tally(prepared.step, prepared.left_out)
     micro_batches = 1 if prepared.step.turns else plan.accumulation
     found: Counter[tuple[bool, Kind]] = Counter()
@@ -73,7 +90,15 @@ def work_of(prepared: Prepared, static: Statics, plan: Plan) -> Work:
         micro_batches * _sum(tally.written, prepared.numbers),
         micro_batches * tally.kernels,
         2 * static.optimizer + static.gradients,
+        traffic((each for each in exchanged if not _is_overlapped(each)), plan),
+        traffic(filter(_is_overlapped, exchanged), plan),
+        1.0 if plan.is_sharded else 2 / 3 / plan.accumulation,
+        (plan.pipeline_parallel - 1) / (plan.pipeline_stages * plan.accumulation),
     )
+
+
+def _is_overlapped(each: Collective) -> bool:
+    return each.group is Group.REPLICAS and each.name != BROADCAST
 
 
 Sum = Mapping[tuple[Dimension, ...], int]

@@ -159,9 +159,7 @@ def _proposing(architecture: Architecture, plan: Plan, memory: int, need: Need) 
         proposal = _proposal(architecture, changes, changed, memory)
         if proposal is None:
             return None
-        # the clock takes exchanges for hidden, so it cannot compare two kinds of them
-        alike = changed.data_parallel is plan.data_parallel
-        after = pace_of(architecture, changed) if pace and alike else None
+        after = pace_of(architecture, changed) if pace else None
         saved = before - proposal.need.typical
         return replace(proposal, saved=saved, time=more_time(pace, after))
 

@@ -1,9 +1,8 @@
 """Pace of a plan by the clock, and the time that it takes beside another."""
 
 from calculator.architecture import Architecture
-from calculator.clock import Seconds, step_seconds, why_untimed, work_of
-from calculator.estimate import static_of
-from calculator.peaks.prepare import prepare
+from calculator.clock import Seconds, step_seconds, why_untimed
+from calculator.estimate import paced_work
 from calculator.plan import Plan
 from calculator.resolution import resolve
 
@@ -17,8 +16,7 @@ def pace_of(architecture: Architecture, plan: Plan) -> Seconds | None:
     resolved = resolve(architecture, plan)
     if any(why_untimed(resolved)):
         return None
-    static, *_ = static_of(architecture, resolved)
-    return step_seconds(work_of(prepare(architecture, resolved), static, resolved), resolved)
+    return step_seconds(paced_work(architecture, resolved), resolved)
 
 
 def more_time(before: Seconds | None, after: Seconds | None) -> float | None:

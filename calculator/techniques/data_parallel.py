@@ -10,6 +10,7 @@ Source: ddp, torch (distributed/c10d/reducer.cpp, nn/parallel/distributed.py)
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 from calculator.architecture import Architecture
@@ -24,12 +25,26 @@ FIRST_BUCKET: Final = 2**20
 BUCKET: Final = 25 * 2**20
 
 
+BROADCAST: Final = "broadcast"
+SEND: Final = "send"
+
+
+class Group(Enum):
+    """GPUs that exchange something: what they have in common."""
+
+    LAYERS = "shares of the same layers"
+    CONTEXT = "parts of the same sequences"
+    REPLICAS = "copies or shards of the same weights"
+    STAGES = "stages of one pipeline"
+
+
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """An operation of all GPUs in one step: bytes of the whole tensor at each call."""
+    """An operation of all GPUs of a group in one step: bytes of the whole tensor at each call."""
 
     name: str
     sizes: tuple[int, ...]
+    group: Group = Group.REPLICAS
 
     @property
     def total(self) -> int:

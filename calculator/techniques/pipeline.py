@@ -210,6 +210,7 @@ def _check_beside(plan: Plan, architecture: Architecture) -> None:
     """Refuse options that are not counted with it."""
     left_out = {
         "expert_parallel": plan.expert_parallel > 1,
+        "sequence_parallel": plan.sequence_parallel,
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
         "reversible": plan.reversible,

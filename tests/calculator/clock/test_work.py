@@ -86,11 +86,8 @@ def test_a_generation_without_measured_steps_has_wider_bounds() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"tensor_parallel": "2"}, "tensor_parallel"),
-        ({"pipeline_parallel": "2", "accumulation": "2"}, "pipeline_parallel"),
         ({"offload": "optimizer"}, "an update in RAM"),
         ({"paged_optimizer": "true"}, "copies between GPU and RAM"),
-        ({"gpus": "16"}, "one machine"),
     ],
 )
 def test_what_the_clock_leaves_out_has_no_seconds_but_a_reason(
@@ -101,3 +98,45 @@ def test_what_the_clock_leaves_out_has_no_seconds_but_a_reason(
     assert found.seconds is None
     assert found.as_json()["seconds"] is None
     assert any(note.startswith("No seconds") and reason in note for note in found.notes)
+
+
+def test_a_card_whose_maker_joins_no_machines_is_timed_in_one_machine_only() -> None:
+    model = find_model("gpt2")
+    one, several = (
+        estimate(model, Plan.parse({"gpus": gpus}).on(find_card("rtx-4090"))) for gpus in (8, 16)
+    )
+    assert one.seconds is not None
+    assert several.seconds is None
+    assert any("between machines of GeForce RTX 4090" in note for note in several.notes)
+
+
+def test_the_network_between_machines_is_said() -> None:
+    # a DGX H100 has 8 GPUs, each with a network card of 400 Gbit/s (NVIDIA's data sheet)
+    plan = Plan.parse({"gpus": 16}).on(find_card("h100"))
+    note = "Seconds assume machines of 8 GPUs, and between them 400 Gbit/s for each GPU."
+    assert note in estimate(find_model("gpt2"), plan).notes
+
+
+def test_gpus_that_divide_layers_wait_for_each_other_and_replicas_do_not() -> None:
+    model = find_model("meta-llama/Llama-3.1-8B")
+    options = {"sequence_length": "64", "precision": "half"}
+    divided = estimate(model, Plan.parse({"tensor_parallel": "2", **options})).work
+    sharded = estimate(model, Plan.parse({"gpus": "2", "data_parallel": "fsdp", **options})).work
+    assert divided.waited.near > 0 == divided.overlapped.near
+    assert sharded.overlapped.near > 0 == sharded.waited.near
+
+
+def test_a_stage_of_a_pipeline_waits_for_the_others() -> None:
+    # (p - 1) / m of its time (Narayanan et al. 2021, section 2.2.1), and less with several stages
+    model = find_model("meta-llama/Llama-3.1-8B")
+    plan = Plan.parse({"sequence_length": 64, "pipeline_parallel": 4, "accumulation": 8})
+    assert estimate(model, plan).work.bubble == 3 / 8
+    interleaved = plan.but(pipeline_schedule="interleaved", pipeline_stages=2)
+    assert estimate(model, interleaved).work.bubble == 3 / 16
+
+
+def test_tokens_that_several_gpus_divide_are_counted_once() -> None:
+    plan = Plan.parse({"gpus": 4, "context_parallel": 2, "data_parallel": "fsdp"})
+    found = estimate(find_model("meta-llama/Llama-3.1-8B"), plan.but(sequence_length=128)).seconds
+    assert found is not None
+    assert found.tokens_per_second * found.step == pytest.approx(2 * 128)
