@@ -258,10 +258,11 @@ def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
 
 
 def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
-    from training.monitor import rounds, service
     from training.monitor.helping import Help
+    from training.monitor.monitor import MonitorOptions
+    from training.monitor.service import watch
 
-    chosen = service.MonitorOptions(
+    chosen = MonitorOptions(
         folder=folder,
         live=options.live or folder / "live" / run.name,
         source=options.run,
@@ -271,7 +272,6 @@ def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Wo
         help=Help(options.average),
         authority_folder=options.authority_folder,
     )
-    watch = rounds.watch if run.get_recipe().sparse else service.watch
     return lambda stop: watch(run, chosen, stop)
 
 

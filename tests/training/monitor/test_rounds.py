@@ -11,8 +11,8 @@ from hivemind.utils.crypto import RSAPrivateKey
 from training.data import streaming
 from training.model import checkpoint
 from training.model.build import build_model
+from training.monitor.monitor import MonitorOptions
 from training.monitor.rounds import RoundsMonitor
-from training.monitor.service import MonitorOptions
 from training.network.connection import Endpoint
 from training.run import atomic
 from training.run.live import ProgressLine, timestamp

@@ -10,7 +10,7 @@ import pytest
 
 from training.__main__ import make_parser
 from training.data import streaming
-from training.monitor.service import Monitor
+from training.monitor.monitor import Monitor
 from training.rehearsal.chaos import BROKEN_SHARD, SMOOTHED, Calm, _loss_at, _step_of, break_shard
 from training.rehearsal.command import RehearsalOptions
 from training.run.recipes import CHAOS, REHEARSAL, TINY
@@ -59,9 +59,9 @@ def test_the_calm_run_ends_after_as_many_sequences(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("counted", "over"), [(17_215, False), (17_216, True)])
 def test_the_monitor_ends_a_run_after_so_many_sequences(counted: int, over: bool) -> None:
     monitor: Any = SimpleNamespace(
-        tally=SimpleNamespace(last_step=5),
+        step=5,
+        samples=counted,
         recipe=TINY,
         options=SimpleNamespace(sequences=17_216, minutes=None),
-        _sequences=counted,
     )
     assert Monitor.is_over.__get__(monitor) is over
