@@ -95,7 +95,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="of the calm rehearsal, if it has already been done",
     )
     doctor = commands.add_parser("doctor", help="check whether this machine can join")
-    doctor.add_argument("run", metavar="RUN", help="the run file, or its address")
+    doctor.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="the run file, or its address; without one, check which recipes fit this machine",
+    )
     doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.add_argument(
         "--micro-batch", type=int, help="sequences at once; default: as many as fit"
@@ -200,6 +205,8 @@ def _signs_own(run: RunFile, options: argparse.Namespace) -> bool:
 def _doctor(options: argparse.Namespace) -> int:
     from training.doctor import command
 
+    if options.run is None:
+        return command.run(None, options.folder or Path.cwd(), options)
     run = load(options.run)
     if run.authority:
         with contextlib.suppress(AccessRefusedError):  # then it is among the findings

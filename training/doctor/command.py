@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from training.doctor.examination import examine
+from training.doctor.examination import JOINABLE, examine, examine_machine, name_of
 from training.doctor.findings import POINTS, Finding, NotFitError, PointName, Verdict, worst
 from training.doctor.setup import Setup
 from training.run import supervisor
@@ -23,12 +23,15 @@ COLOURS = {Verdict.FINE: "32", Verdict.WARNING: "33", Verdict.PROBLEM: "31"}
 MARGIN = 26  # columns before a finding's text
 
 
-def run(run_file: RunFile, folder: Path, options: argparse.Namespace) -> int:
-    """Run all checks and print the findings; returns 1 if there is a problem, else 0."""
+def run(run_file: RunFile | None, folder: Path, options: argparse.Namespace) -> int:
+    """Run all checks and print the findings; returns 1 if there is a problem, else 0.
+
+    Without a run, this machine is compared with the recipes that come with us.
+    """
     logging.disable(logging.CRITICAL)  # the findings say in words what libraries would log
     began = time.monotonic()
     setup = Setup(
-        run=run_file,
+        run=run_file or RunFile(name_of(JOINABLE[0]), JOINABLE[0]),
         folder=folder,
         host=options.host,
         port=options.port,
@@ -36,12 +39,12 @@ def run(run_file: RunFile, folder: Path, options: argparse.Namespace) -> int:
         reachable=not options.behind_firewall,
         micro_batch=options.micro_batch,
     )
-    findings = examine(setup)
+    findings = examine(setup) if run_file else examine_machine(setup)
     verdict = worst(findings)
     if options.json:
         report = {
             "version": 1,
-            "run": run_file.name,
+            "run": run_file.name if run_file else None,
             "verdict": verdict.value,
             "seconds": round(time.monotonic() - began, 1),
             "findings": [finding.to_json() for finding in findings],

@@ -3,14 +3,26 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from training.doctor import clock, hardware, line, services, software
 from training.doctor.clock import Reading
 from training.doctor.findings import Finding, PointName, Verdict
 from training.doctor.setup import Setup, first_line
+from training.run.runfile import RunFile
 
 SECONDS = 20.0  # for all checks that wait for others
+JOINABLE = ("paper", "language", "sparse", "rehearsal")  # recipes that a run may have as they are
+_OF_MACHINE = (
+    PointName.SYSTEM,
+    PointName.PYTHON,
+    PointName.PACKAGES,
+    PointName.OPEN_FILES,
+    PointName.DISK,
+    PointName.GPU,
+    PointName.EIGHT_BITS,
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,31 @@ def examine(setup: Setup, seconds: float = SECONDS) -> list[Finding]:
     findings.append(clock.judge(list(readings)))
     order = list(PointName)
     return sorted(findings, key=lambda finding: order.index(finding.point))
+
+
+def examine_machine(setup: Setup) -> list[Finding]:
+    """Check this machine without a run, and which recipes that come with us fit.
+
+    A recipe that does not fit is a warning: others may. The disk is held against the setup's.
+    """
+    checks = (*_here(setup), *_elsewhere(setup, []))
+    findings = [
+        finding for check in checks if check.points[0] in _OF_MACHINE for finding in _run(check)
+    ]
+    for recipe in JOINABLE:
+        of_recipe = replace(setup, run=RunFile(name_of(recipe), recipe))
+        look = partial(hardware.look_at_memory, of_recipe)
+        for found in _run(Check((PointName.MEMORY,), look)):
+            fits = found.verdict is Verdict.FINE
+            cause = f"{'can' if fits else 'cannot'} train the recipe {recipe}: {found.cause}"
+            verdict = Verdict.FINE if fits else Verdict.WARNING
+            findings.append(replace(found, cause=cause, verdict=verdict))
+    return findings
+
+
+def name_of(recipe: str) -> str:
+    """The name of a run that is not there."""
+    return f"any-{recipe}"
 
 
 def _here(setup: Setup) -> tuple[Check, ...]:

@@ -1,6 +1,7 @@
 """The private methods of hivemind that we override: with another release, look at each again.
 
-Each stands here with the reason, and with the SHA-256 of its source in the release that is pinned.
+Each stands here with the SHA-256 of its source in the release that is pinned, the reason, and the
+thread in hivemind's own repository (learning-at-home/hivemind) that is about it, where we found one.
 """
 
 import hashlib
@@ -14,28 +15,37 @@ import training.averaging
 AVERAGER, OPTIMIZER = "averaging.averager.DecentralizedAverager", "optim.optimizer.Optimizer"
 TRACKER = "optim.progress_tracker.ProgressTracker"
 OVERRIDDEN = {
-    f"{AVERAGER}._load_state_from_peers": ("fe7b419d01ce", "a download has no deadline"),
-    f"{AVERAGER}._run_allreduce_inplace_": ("914d57cffc7d", "its reducer trusts every sender"),
+    f"{AVERAGER}._load_state_from_peers": (
+        "fe7b419d01ce",
+        "a download has no deadline; all ask the same donor: issue 169, open",
+    ),
+    f"{AVERAGER}._run_allreduce_inplace_": (
+        "914d57cffc7d",
+        "its reducer trusts every sender: pull request 379, CenteredClip, open",
+    ),
     f"{AVERAGER}._step": ("dfbb4416e9eb", "a full group waits out its time"),
     f"{OPTIMIZER}._average_gradients_and_load_into_optimizer": (
         "d95bb5ebc061",
-        "where a round fails, it takes the local gradients and goes its own way",
+        "where a round fails, as in issue 519, it takes the local gradients and goes its own way",
     ),
     f"{OPTIMIZER}._begin_averaging_gradients": (
         "f17d8bb258a0",
-        "where none begins, it steps alone",
+        "where none begins, it steps alone: so since pull request 440",
     ),
     f"{OPTIMIZER}._make_progress_tracker": ("a3fe70a367d7", "it makes a tracker of its own class"),
     f"{OPTIMIZER}._make_state_averager": ("59a43eff001c", "it makes an averager of its own class"),
     f"{OPTIMIZER}._update_global_epoch": ("03a36523a3fc", "a failed round must make no step"),
-    f"{TRACKER}._parse_swarm_progress_data": ("1b5ad87469d3", "it believes any claim of samples"),
+    f"{TRACKER}._parse_swarm_progress_data": (
+        "1b5ad87469d3",
+        "it believes any claim of samples that is signed: pull request 250 went so far",
+    ),
     f"{TRACKER}._progress_reporter": (
         "affc9ed95108",
         "it does not announce helpers",
     ),
     "p2p.servicer.ServicerBase._get_handle_name": (
         "d3e13c74c5e5",
-        "calls are named after the class, so a subclass would not be found",
+        "calls are named after the class since pull request 323: a subclass would not be found",
     ),
 }
 

@@ -19,6 +19,7 @@ from training.doctor.findings import (
     fine,
     worst,
 )
+from training.volunteer import fitting
 
 SICK = Finding(PointName.PACKAGES, Verdict.PROBLEM, "numpy is missing", "install it")
 AWAY = Finding(PointName.ENTRY_POINTS, Verdict.PROBLEM, "no answer", "wait", passes=True)
@@ -56,6 +57,23 @@ def test_every_point_gets_a_finding_whatever_happens(
     for point in (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY):
         assert by_point[point].cause == "no answer within 1 s"
         assert by_point[point].passes
+
+
+def test_without_a_run_the_doctor_says_which_recipes_fit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(fitting, "free_bytes", lambda _device: 2**30)  # paper needs several
+    monkeypatch.setattr(command.logging, "disable", lambda _level: None)
+    options = argparse.Namespace(**(vars(OPTIONS) | {"run": None, "json": True}))
+    status = command.run(None, tmp_path, options)
+    report = json.loads(capsys.readouterr().out)
+    findings = [Finding.from_json(value) for value in report["findings"]]
+    fits = {f.cause.split(":")[0]: f.verdict for f in findings if f.point is PointName.MEMORY}
+    assert report["run"] is None
+    assert fits["cannot train the recipe paper"] is Verdict.WARNING
+    assert fits["can train the recipe language"] is Verdict.FINE
+    assert not {f.point for f in findings} & {PointName.ENTRY_POINTS, PointName.ACCESS}
+    assert status == int(worst(findings) is Verdict.PROBLEM)
 
 
 def test_a_check_that_finds_half_and_fails_is_not_silent() -> None:
