@@ -162,6 +162,7 @@ ENCODE: Final = (
     "hf upload my-org/encoded-pictures shards . --repo-type dataset",
 )
 OPEN_PORT: Final = ("sudo ufw allow 31337/tcp",)
+HOST_FIRST: Final = f"{TOGETHER} host first-run.toml"
 HOST: Final = (f"{TOGETHER} host run.toml --port 31337 --page-port 8000",)
 MONITOR: Final = (f"{TOGETHER} monitor run.toml --port 31337 --live live/our-run",)
 AUTHORITY: Final = (f"{TOGETHER} authority run.toml --port 8440",)

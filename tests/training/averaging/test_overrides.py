@@ -1,7 +1,7 @@
 """The private methods of hivemind that we override: with another release, look at each again.
 
 Each stands here with the SHA-256 of its source in the release that is pinned, the reason, and the
-thread in hivemind's own repository (learning-at-home/hivemind) that is about it, where we found one.
+thread of learning-at-home/hivemind that is about it, where we found one.
 """
 
 import hashlib

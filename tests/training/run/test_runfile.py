@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
+from training.run.recipes import RECIPES
 from training.run.runfile import MAX_BYTES, RunFile, load, parse
 
 GOOD = 'name = "our-run"\nrecipe = "tiny"\n'
@@ -172,6 +173,12 @@ def test_every_field_survives_the_round_trip(tmp_path: Path) -> None:
 def test_any_title_survives_the_round_trip(title: str) -> None:
     run = RunFile(name="our-run", recipe="tiny", title=title)
     assert parse(run.to_toml()) == run
+
+
+def test_the_run_file_that_the_site_carries_is_one() -> None:
+    run = load(str(Path(__file__).parents[3] / "docs" / "first-run.toml"))
+    assert run.get_recipe() is RECIPES["rehearsal"]
+    assert run.initial_peers == ()
 
 
 def test_the_web_host_of_a_run_with_local_steps_is_in_its_file() -> None:
