@@ -17,6 +17,9 @@ from training.run.recipes import PAPER
 from training.volunteer.fitting import lines_bytes
 
 MODEL: Final = find_model("dalle-together")
+# Language models that a run may have by their config.json, and the tokens of a sequence.
+LANGUAGE_MODELS: Final = ("openai-community/gpt2", "HuggingFaceTB/SmolLM2-360M", "Qwen/Qwen3-0.6B")
+TOKENS: Final = 1024
 MEASURED: Final = ROOT / "benchmarks" / "slow-links.json"
 
 # Borzunov et al., 2022, section 3.4: about 80 % of the schedule in two and a half months.
@@ -48,6 +51,13 @@ def memory(sequences: int) -> Memory:
     """The calculator's answer for the paper's recipe on a GPU of today."""
     found = count(model=MODEL.name, batch_size=str(sequences), gpu=TODAY.name, **CHOICES)
     return Memory(sequences, found.need, found.report.ram.total, found.query)
+
+
+def language_memory(name: str) -> Memory:
+    """The same for one sequence of a language model, by its name on the Hub."""
+    choices = {**CHOICES, "batch_size": "1", "sequence_length": str(TOKENS)}
+    found = count(model=name, gpu=TODAY.name, **choices)
+    return Memory(1, found.need, found.report.ram.total, found.query)
 
 
 def processor_memory(sequences: int) -> int:
@@ -165,6 +175,12 @@ def rows(hours: float = 6) -> list[list[str]]:
             f"{many.sequences} sequences at once; <code>join</code> chooses as many as fit",
         ],
         [
+            "GPU memory and RAM for a language model",
+            "; ".join(_language_words(name) for name in LANGUAGE_MODELS),
+            f"calculated for 1 sequence of {TOKENS:,} tokens, in a run whose recipe names the "
+            "model's config.json",
+        ],
+        [
             "RAM",
             f"at least {format_bytes(one.ram)}",
             "calculated for the optimizer; the averaging library keeps copies of its own. In 2021 "
@@ -194,3 +210,11 @@ def rows(hours: float = 6) -> list[list[str]]:
             "uses more",
         ],
     ]
+
+
+def _language_words(name: str) -> str:
+    needed = language_memory(name)
+    address = f"../calculator/?{needed.query.replace('&', '&amp;')}"
+    title = name.rpartition("/")[2]
+    sizes = f"{format_bytes(needed.gpu)} and {format_bytes(needed.ram)}"
+    return f'<a href="{address}">{title}</a>: {sizes}'

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from calculator.catalog.checkpoints import CHECKPOINTS
 from templates.pages.join import context as join_page
 from templates.pages.join.messages import EXPECTED, SERIOUS, STAGES
 from templates.pages.run_your_own.context import CHECKPOINTS_KEPT, FIELDS
@@ -108,6 +109,18 @@ def test_the_memory_is_what_a_volunteer_asks_the_calculator_for() -> None:
         counted = volunteer_costs.memory(sequences).gpu
         assert counted == fitting.step_bytes(PAPER, cuda, sequences)
     assert volunteer_costs.processor_memory(1) == fitting.step_bytes(PAPER, cpu, 1)
+
+
+@pytest.mark.parametrize("name", volunteer_costs.LANGUAGE_MODELS)
+def test_the_memory_of_a_language_model_is_what_its_volunteer_asks_for(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from training.run.recipes import derive
+    from training.volunteer import fitting
+
+    model = {"config": CHECKPOINTS[name].values, "sequence_length": volunteer_costs.TOKENS}
+    recipe = derive("language", {"model": model})
+    needed = fitting.step_bytes(recipe, torch.device("cuda"), 1)
+    assert volunteer_costs.language_memory(name).gpu == needed
 
 
 def test_a_copy_of_the_gradients_is_what_the_peers_expect_to_send() -> None:
