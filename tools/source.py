@@ -57,11 +57,15 @@ class Source:
         """True if the archive has to be downloaded by hand, because no address is known."""
         return not self.repository and not self.site
 
+    def package(self, extra: str) -> str:
+        """The package with an extra, as pip and uv take it."""
+        return (
+            f"./{ARCHIVE}[{extra}]" if self.needs_download else f"{NAME}[{extra}] @ {self.origin}"
+        )
+
     def install(self, extra: str) -> str:
         """The command that installs the package with an extra."""
-        if self.needs_download:
-            return f'pip install "./{ARCHIVE}[{extra}]"'
-        return f'pip install "{NAME}[{extra}] @ {self.origin}"'
+        return f'pip install "{self.package(extra)}"'
 
     @property
     def get(self) -> tuple[str, ...]:

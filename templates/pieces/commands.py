@@ -41,6 +41,11 @@ def install(source: Source) -> str:
     return source.install("training")
 
 
+def at_once(source: Source) -> str:
+    """The command that installs and joins in one line, with uv."""
+    return f'uvx --from "{source.package("training")}" train-together{JOIN.removeprefix(TOGETHER)}'
+
+
 def download_words(source: Source) -> str:
     """A note to download the source by hand; empty if the commands download it themselves.
 

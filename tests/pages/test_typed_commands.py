@@ -1,11 +1,12 @@
 """Commands on the pages: the command line understands each one."""
 
 import re
+import shlex
 import tomllib
 
 import pytest
 
-from templates.pieces.commands import install, places
+from templates.pieces.commands import at_once, install, places
 from tests.pages.rendered import render_page
 from tests.pages.typed import commands_of, is_understood
 from tools.console import ROOT
@@ -51,6 +52,16 @@ def test_the_container_starts_a_volunteer(monkeypatch: pytest.MonkeyPatch) -> No
     assert f"EXPOSE {re.findall(r'--port ([0-9]+)', arguments)[0]}" in image
     assert "VOLUME /state" in image
     assert "ARG VARIANT=" in image
+
+
+@pytest.mark.parametrize("source", [Source(), Source("https://example.org/run")])
+def test_one_line_installs_and_joins(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    uvx, _, package, command, *arguments = shlex.split(at_once(source))
+    assert uvx == "uvx"
+    assert package in install(source)
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert scripts[command] == "training.__main__:main"
+    is_understood(f"python -m training {' '.join(arguments)}", monkeypatch)
 
 
 def test_the_extra_that_is_installed_exists() -> None:

@@ -12,6 +12,7 @@ from templates.pieces.commands import (
     RUN_WORDS,
     START_ENVIRONMENT,
     TOGETHER,
+    at_once,
     download_words,
     install,
     places,
@@ -46,6 +47,7 @@ def context() -> dict[str, object]:
     return {
         "places": places(source),
         "install": install(source),
+        "at_once": at_once(source),
         "download": download_words(source),
         "environment": START_ENVIRONMENT,
         "join": JOIN,
