@@ -20,8 +20,8 @@ from tests.browser.visits import Visitor
 from tests.browser.written_run import LiveServer, WrittenRun
 from tests.training.processes import wait_for
 from training.data import streaming
+from training.monitor.monitor import MonitorOptions
 from training.monitor.rounds import RoundsMonitor
-from training.monitor.service import MonitorOptions
 from training.network.connection import Endpoint
 from training.run.live import PeerState
 from training.run.recipes import TINY

@@ -1,4 +1,4 @@
-"""What every run's monitor does: it writes the live data, publishes checkpoints, ends the run.
+"""The part that every run's monitor shares: live data, checkpoints, the end of a run.
 
 How volunteers exchange what they learn is the part that a run's recipe chooses: see `averaging`
 and `rounds`.
