@@ -101,7 +101,7 @@ class RoundsMonitor(Monitor):
             settings.largest_norm,
         )
         self._book_missed(swarm, state.round)
-        self.step = max(self.step, state.round)
+        self.step = state.round
         self._preparation = status_file.Percentages(Stage.PREPARING.value, say)
         losses = HeldBatches(self.recipe, run.data, settings.judged, self._show_preparation, say)
         self.judge = Judge(losses)
