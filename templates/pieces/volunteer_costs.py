@@ -175,12 +175,6 @@ def rows(hours: float = 6) -> list[list[str]]:
             f"{many.sequences} sequences at once; <code>join</code> chooses as many as fit",
         ],
         [
-            "GPU memory and RAM for a language model",
-            "; ".join(_language_words(name) for name in LANGUAGE_MODELS),
-            f"calculated for 1 sequence of {TOKENS:,} tokens, in a run whose recipe names the "
-            "model's config.json",
-        ],
-        [
             "RAM",
             f"at least {format_bytes(one.ram)}",
             "calculated for the optimizer; the averaging library keeps copies of its own. In 2021 "
@@ -212,9 +206,17 @@ def rows(hours: float = 6) -> list[list[str]]:
     ]
 
 
-def _language_words(name: str) -> str:
+def language_rows() -> list[list[str]]:
+    """The table of language models: its name, the GPU memory and the RAM of a volunteer."""
+    return [_language_row(name) for name in LANGUAGE_MODELS]
+
+
+def _language_row(name: str) -> list[str]:
     needed = language_memory(name)
     address = f"../calculator/?{needed.query.replace('&', '&amp;')}"
     title = name.rpartition("/")[2]
-    sizes = f"{format_bytes(needed.gpu)} and {format_bytes(needed.ram)}"
-    return f'<a href="{address}">{title}</a>: {sizes}'
+    return [
+        f'<a href="{address}">{title}</a>',
+        format_bytes(needed.gpu),
+        format_bytes(needed.ram),
+    ]

@@ -17,7 +17,7 @@ from templates.pieces.commands import (
     install,
     places,
 )
-from templates.pieces.volunteer_costs import POWERS, downloads, rows
+from templates.pieces.volunteer_costs import POWERS, TOKENS, downloads, language_rows, rows
 from tools.source import find_source
 from training.access.causes import EXPLANATIONS, TOKENS_PAGE
 from training.doctor.findings import POINTS
@@ -56,6 +56,8 @@ def context() -> dict[str, object]:
         "rehearse": REHEARSE,
         "run_words": RUN_WORDS,
         "costs": rows(),
+        "language": language_rows(),
+        "tokens": f"{TOKENS:,}",
         "downloads": downloads(),
         "powers": POWERS,
         "volunteer": excerpt(recorded("volunteer.txt")),
