@@ -11,6 +11,7 @@ Source: torch, transformers (modeling_utils.py, caching_allocator_warmup)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, groupby
@@ -21,6 +22,7 @@ from calculator.allocator import BLOCK, Block, CachingAllocator, OutOfMemoryErro
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import Size
 from calculator.bounds import range_of
+from calculator.cards import CARDS, Card
 from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
 from calculator.overhead import Overhead, handle_bytes, simulated_overhead
@@ -102,12 +104,28 @@ def simulated(architecture: Architecture, report: Report) -> Report:
 def overhead_of(architecture: Architecture, plan: Plan, peak: int) -> Overhead:
     """The same of a resolved plan, whose step's tensors hold so many bytes at the peak."""
     card = plan.card
-    given = (architecture, plan, Workspaces((handle_bytes(card),), (handle_bytes(card),)))
-    try:
-        found = reserved(*given, limit=card.memory - card.context)
-    except OutOfMemoryError:
-        found = reserved(*given)
+    found = _with_room(architecture, plan.on(_stand_in(card)))
+    limit = card.memory - card.context
+    if found.allocated <= limit < found.reserved:
+        with suppress(OutOfMemoryError):
+            found = reserved(architecture, plan, _workspaces(card), limit=limit)
     return simulated_overhead(peak, found.allocated, found.reserved, card, range_of(plan))
+
+
+@lru_cache(maxsize=1024)
+def _with_room(architecture: Architecture, plan: Plan) -> Reserved:
+    """What the allocator holds where it never has to give segments back."""
+    return reserved(architecture, plan, _workspaces(plan.card))
+
+
+@lru_cache(maxsize=256)
+def _stand_in(card: Card) -> Card:
+    """The first card that runs the same kernels, so that cards of a kind share a simulation."""
+    return next((each for each in CARDS.values() if each.capability == card.capability), card)
+
+
+def _workspaces(card: Card) -> Workspaces:
+    return Workspaces((handle_bytes(card),), (handle_bytes(card),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,20 @@
-"""The calculator's reports for the measured rows, computed on every core and kept on disk.
+"""What takes the calculator a minute, computed on every core and kept on disk.
 
-A report for each of some thousand rows takes a minute of computing. The build and several tests
-use them, so they are kept under a name made from all files that they depend on: whoever changes
-one computes them again.
+Above all a report for each of some thousand measured rows. The build and several tests use them, so
+they are kept under a name made from all files that they depend on: whoever changes one computes
+them again.
 """
 
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from calculator.errors import InputError
 from tools.console import ROOT
@@ -24,29 +24,41 @@ from validation.rows import Row, read_rows
 
 KEPT = WORKSHOP / "comparisons"
 SOURCES = (ROOT / "calculator", ROOT / "validation")
+S = TypeVar("S")
+T = TypeVar("T")
 BATCH = 50  # neighboring rows are of one model and share recorded steps
 
 
 @cache
 def comparisons_on(device: str) -> list[Comparison]:
     """The device's rows, without those whose options the calculator rejects for the model."""
-    kept = KEPT / f"{device}-{_name()}.pickle"
+    return kept(device, lambda: computed(list(read_rows(device))))
+
+
+def kept(name: str, compute: Callable[[], T], sources: Sequence[Path] = ()) -> T:
+    """What `compute` found before, if no file of `SOURCES` or `sources` has changed since."""
+    path = KEPT / f"{name}-{_name(sources)}.pickle"
     with suppress(FileNotFoundError):
-        return cast(list[Comparison], pickle.loads(kept.read_bytes()))
-    found = computed(list(read_rows(device)))
-    for old in KEPT.glob(f"{device}-*.pickle"):
+        return cast(T, pickle.loads(path.read_bytes()))
+    found = compute()
+    for old in KEPT.glob(f"{name}-*.pickle"):
         old.unlink(missing_ok=True)
-    write_atomically(kept, pickle.dumps(found))
+    write_atomically(path, pickle.dumps(found))
     return found
 
 
 def computed(rows: Sequence[Row]) -> list[Comparison]:
     """The comparisons of `rows`, in their order, computed by one process for each core."""
     batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    return [item for found in on_all_cores(_compared, batches) for item in found]
+
+
+def on_all_cores(function: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """The function of each item, in their order, computed by one process for each core."""
     # A fork would inherit the clock's thread of `tools.console.step`.
     settings: dict[str, Any] = {"max_workers": os.cpu_count(), "mp_context": get_context("spawn")}
     with ProcessPoolExecutor(**settings) as pool:
-        return [item for found in pool.map(_compared, batches) for item in found]
+        return list(pool.map(function, items))
 
 
 def _compared(rows: Sequence[Row]) -> list[Comparison]:
@@ -57,10 +69,10 @@ def _compared(rows: Sequence[Row]) -> list[Comparison]:
     return found
 
 
-def _name() -> str:
-    """A name for the interpreter and the content of every file in `SOURCES`."""
+def _name(sources: Sequence[Path] = ()) -> str:
+    """A name for the interpreter and the content of every file in `SOURCES` and `sources`."""
     version = "-".join(map(str, sys.version_info[:3]))
-    return f"{version}-{digest(_files())}"
+    return f"{version}-{digest([*_files(), *sources])}"
 
 
 def _files() -> Iterator[Path]:

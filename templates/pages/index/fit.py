@@ -7,6 +7,7 @@ a few ways to train, and whether each fits each GPU. Every state links to the fu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from calculator.presets import USUAL_RANK
 from calculator.report import Report
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
+from templates.pieces.comparisons import kept, on_all_cores
 
 MODELS = (
     "dalle-together",
@@ -196,12 +198,16 @@ def table() -> dict[str, Any]:
         "ways": [urlencode(way.options) for way in WAYS],
         "verdicts": VERDICTS,
         "answers": ANSWERS,
-        "models": {name: _model(find_model(name), cards) for name in MODELS},
+        "models": kept("fit", _models, [Path(__file__)]),
     }
 
 
-def _model(architecture: Architecture, cards: list[Gpu]) -> dict[str, Any]:
-    name = architecture.name
+def _models() -> dict[str, dict[str, Any]]:
+    return dict(zip(MODELS, on_all_cores(_model, MODELS), strict=True))
+
+
+def _model(name: str) -> dict[str, Any]:
+    architecture, cards = find_model(name), [GPUS[card] for card in CARDS]
     return {
         "about": about(architecture),
         "query": query(architecture),
