@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from calculator.errors import InputError
+from calculator.optimizers.registry import names_elsewhere
 
 # other flags of an option: of transformers' TrainingArguments and from_pretrained, TRL, peft,
 # LLaMA-Factory and axolotl
@@ -17,25 +18,11 @@ FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "lora_targets": ("lora_target_modules", "target_modules"),
 }
 
-_ADAM: Final = {"optimizer": "adam"}
-_8BIT: Final = {**_ADAM, "optimizer_bits": 8}
-_PAGED: Final = {**_ADAM, "paged_optimizer": True}
-_LION_8BIT: Final = {"optimizer": "lion", "optimizer_bits": 8}
 _FLASH: Final = {"attention": "flash"}
 _FSDP: Final = {"data_parallel": "fsdp"}
-# what a value of another library stands for, by the option that it is given to
+# what a value of another library stands for, by the option that it is given to; optimizers say it
+# themselves
 VALUES: Final[Mapping[str, Mapping[str, Mapping[str, object]]]] = {
-    "optimizer": {
-        **dict.fromkeys(("adamw", "adamw_torch", "adamw_hf"), _ADAM),
-        "adamw_torch_fused": {**_ADAM, "update": "fused"},
-        **dict.fromkeys(("adamw_8bit", "adamw_bnb_8bit", "adam8bit", "adamw8bit"), _8BIT),
-        **dict.fromkeys(("paged_adamw", "paged_adamw_32bit"), _PAGED),
-        "paged_adamw_8bit": {**_8BIT, "paged_optimizer": True},
-        "lion_32bit": {"optimizer": "lion"},
-        "lion_8bit": _LION_8BIT,
-        "paged_lion_32bit": {"optimizer": "lion", "paged_optimizer": True},
-        "paged_lion_8bit": {**_LION_8BIT, "paged_optimizer": True},
-    },
     "attention": dict.fromkeys(("flash_attention_2", "flash_attention", "flash_attn"), _FLASH),
     "data_parallel": dict.fromkeys(("fsdp2", "full_shard"), _FSDP),
     "checkpointing": {"true": {"checkpointing": "full"}, "false": {"checkpointing": "none"}},
@@ -53,7 +40,7 @@ OTHERS: Final[Mapping[str, Mapping[str, str]]] = {
         "adalomo": "AdaLOMO keeps factored states and updates in the backward pass: choose "
         "adafactor, and update in backward",
         **dict.fromkeys(
-            ("galore_adamw", "apollo_adamw", "adamw_apex_fused", "ademamix", "rmsprop", "adagrad"),
+            ("galore_adamw", "adamw_apex_fused", "ademamix", "rmsprop", "adagrad"),
             "is not counted; none of the optimizers here has its states",
         ),
     },
@@ -86,11 +73,12 @@ def in_our_words(given: Mapping[str, object]) -> dict[str, object]:
         InputError: for a value that stands for nothing here; it says what to choose.
     """
     found = dict(given)
-    for field in VALUES.keys() & given.keys():
+    for field in (VALUES.keys() | OTHERS.keys()) & given.keys():
         value = str(given[field]).strip().lower()
         if rule := OTHERS.get(field, {}).get(value):
             raise InputError(field, given[field], rule)
-        if stands_for := VALUES[field].get(value):
+        values = names_elsewhere() if field == "optimizer" else VALUES.get(field, {})
+        if stands_for := values.get(value):
             others = {name: item for name, item in found.items() if name != field}
             found = {**stands_for, **others}
     return found

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.autograd.mode import AMPERE
 from calculator.models.registry import type_of
+from calculator.optimizers.rule import rule_of
 from calculator.parameters import count_active, count_in_experts, count_parameters
 from calculator.plan import (
     ActivationOffload,
@@ -14,12 +15,10 @@ from calculator.plan import (
     ChunkedLoss,
     LoraBias,
     Offload,
-    Optimizer,
     Plan,
     Precision,
     Update,
 )
-from calculator.states import from_torch, state_count
 from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
 from calculator.techniques.chunked_loss import chunk_note
 from calculator.techniques.gradient_scaler import scaler_note
@@ -100,19 +99,13 @@ def _falls_to_math(architecture: Architecture, plan: Plan) -> bool:
 
 
 def _optimizer_notes(plan: Plan) -> Iterator[str]:
-    own_bits = plan.optimizer_bits == plan.own_bits
-    if plan.optimizer_bits == 16 and not from_torch(plan) and state_count(plan.optimizer):
+    rule = rule_of(plan)
+    if plan.optimizer_bits == 16 and not rule.is_from_torch(plan) and rule.states:
         yield (
             "No library keeps 16-bit states for these weights; counted at 2 bytes per element, "
             "widened one tensor at a time for the update."
         )
-    if plan.optimizer is Optimizer.ADAFACTOR and not own_bits:
-        yield (
-            "PyTorch's Adafactor keeps its states in the number format of the weights that it "
-            f"updates; no library keeps them in {plan.optimizer_bits} bits here. Counted at "
-            f"{plan.optimizer_bits // 8} bytes per element."
-        )
-    if plan.update is not Update.FOREACH and not from_torch(plan):
+    if plan.update is not Update.FOREACH and not rule.is_from_torch(plan):
         yield "This optimizer comes from bitsandbytes, whose kernels need no temporaries."
     if plan.paged_optimizer:
         yield paged_note(plan)
@@ -121,13 +114,7 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
             "Counted with one optimizer for each weight, called as soon as its gradient exists "
             "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total norm."
         )
-    if plan.optimizer is Optimizer.MUON:
-        yield (
-            "torch.optim.Muon updates the matrices of hidden layers, one after the other; AdamW "
-            "updates embeddings, the output layer, and everything that is not a matrix."
-        )
-    if plan.optimizer is Optimizer.SGD:
-        yield "Plain SGD keeps no states."
+    yield from rule.notes(plan)
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
         yield "The fp32 master weights are in RAM with the states."
 

@@ -1,5 +1,6 @@
 """The tensors of weights and tables that a model has, and how many elements they hold."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -168,3 +169,11 @@ def count_active(architecture: Architecture, plan: Plan) -> int:
             shape = item.shape if item.chosen is None else (item.chosen, *item.shape[1:])
             total += copies * prod(number_of(size, numbers) for size in shape)
     return total
+
+
+def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
+    """Bytes of one copy of all tensors at `item` bytes per element, unless they have their own."""
+    return sum(
+        each.copies * round_block(-(-each.elements * (each.width or item) // each.packed))
+        for each in tensors
+    )

@@ -16,6 +16,7 @@ from calculator.choice import Choice
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.elsewhere import in_our_words
 from calculator.errors import unknown_name
+from calculator.optimizers.registry import Optimizer as Optimizer
 from calculator.options import Option, choice, flag, integer, names, number, options_of
 from calculator.task import Task as Task
 
@@ -48,18 +49,6 @@ class Loop(Choice):
     TRAINER = "trainer"
     FUNCTION = "function"
     SCRIPT = "script"
-
-
-class Optimizer(Choice):
-    """Optimizer whose states and update are counted; AdamW counts as Adam."""
-
-    ADAM = "adam"
-    LAMB = "lamb"
-    SGD = "sgd"
-    MOMENTUM = "momentum"
-    ADAFACTOR = "adafactor"
-    LION = "lion"
-    MUON = "muon"
 
 
 class Update(Choice):
@@ -212,16 +201,8 @@ class Plan:
         Optimizer.ADAM,
         "Optimizer",
         "The rule for updating weights. Most optimizers keep states from step to step. Muon "
-        "updates the matrices of hidden layers, and AdamW the rest.",
-        {
-            Optimizer.ADAM: "Adam, AdamW",
-            Optimizer.LAMB: "LAMB",
-            Optimizer.SGD: "SGD",
-            Optimizer.MOMENTUM: "SGD with momentum",
-            Optimizer.ADAFACTOR: "Adafactor",
-            Optimizer.LION: "Lion",
-            Optimizer.MUON: "Muon, AdamW for the rest",
-        },
+        "and APOLLO update the matrices of hidden layers, and AdamW the rest.",
+        {each: each.label for each in Optimizer},
     )
     optimizer_bits: int = choice(
         None,

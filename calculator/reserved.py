@@ -25,6 +25,7 @@ from calculator.bounds import range_of
 from calculator.cards import CARDS, Card
 from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
+from calculator.optimizers.rule import rule_of
 from calculator.overhead import Overhead, handle_bytes, simulated_overhead
 from calculator.parallel import bucket_bytes
 from calculator.parameters import parameter_tensors
@@ -35,7 +36,7 @@ from calculator.peaks.step import inputs_of
 from calculator.plan import Offload, Plan, Update
 from calculator.report import Report
 from calculator.resolution import resolve
-from calculator.states import Statics, state_count
+from calculator.states import Statics
 
 STEPS: Final = 3
 # so many micro-steps after the first one stand for all
@@ -228,7 +229,7 @@ class Program:
 
     def _states(self, masters: int) -> list[int]:
         """States tensor by tensor, as their total is known."""
-        count = state_count(self.plan.optimizer)
+        count = rule_of(self.plan).states
         sizes = [
             each * self.plan.optimizer_bits // 8 for each in self.updated for _ in range(count)
         ]

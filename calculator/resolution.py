@@ -5,7 +5,7 @@ from dataclasses import fields
 from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.errors import InputError
 from calculator.models.registry import build, type_of
-from calculator.muon import check_muon
+from calculator.optimizers.rule import rule_of
 from calculator.plan import (
     ActivationOffload,
     Attention,
@@ -15,11 +15,9 @@ from calculator.plan import (
     HalfFormat,
     Loop,
     LoraBias,
-    Optimizer,
     Plan,
     Precision,
     Task,
-    Update,
     techniques,
 )
 from calculator.techniques.activation_offload import check_activation_offload
@@ -59,7 +57,6 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     _check_checkpointing(architecture, plan)
     _check_embeddings(architecture, plan)
     _check_dropout(architecture, plan)
-    _check_optimizer(plan)
     _check_lora(architecture, plan)
     own = {
         "sequence_length": default_length(architecture),
@@ -87,8 +84,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     found = plan.but(sharing_groups=groups, **left_open, **adapted)
     check_task(found, architecture)
     check_checkpoints(found, architecture)
-    if found.optimizer is Optimizer.MUON:
-        check_muon(found)
+    rule_of(found).check(found)
     if found.paged_optimizer:
         check_paged(found)
     if found.update_in_backward:
@@ -228,16 +224,6 @@ def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:
     targets = find_targets(plan.lora_targets, architecture.family, model)
     check_dropout(plan, targets, model)
     return {"lora_targets": targets, "lora_dropout": plan.lora_dropout or 0.0}
-
-
-def _check_optimizer(plan: Plan) -> None:
-    if plan.optimizer is not Optimizer.ADAFACTOR:
-        return
-    if plan.optimizer_bits == 8:
-        rule = "Adafactor's states are factored, not quantized: must be 32 or 16"
-        raise InputError("optimizer_bits", plan.optimizer_bits, rule)
-    if plan.update is Update.FUSED:
-        raise InputError("update", plan.update, "PyTorch's Adafactor has foreach and loop only")
 
 
 def _resolve_groups(architecture: Architecture, plan: Plan) -> int:

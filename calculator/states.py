@@ -3,47 +3,16 @@
 All of them are exact to the byte: each tensor is rounded up to the allocator's blocks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Final, assert_never
+from typing import assert_never
 
 from calculator.allocator import round_block
-from calculator.muon import iteration_bytes, momentum_bytes, split_by_optimizer
-from calculator.parameters import ParameterTensor
-from calculator.plan import Offload, Optimizer, Plan, Update
+from calculator.optimizers.rule import rule_of
+from calculator.parameters import ParameterTensor, tensors_bytes
+from calculator.plan import Offload, Plan, Update
 from calculator.techniques.gradient_scaler import kept_bytes, update_beside
 from calculator.techniques.paged import is_paged
-
-# bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
-QUANTISATION_BLOCK: Final = 256
-SMALLEST_QUANTISED: Final = 4096
-# bitsandbytes: a table of 256 fp32 values for each state, shared by all tensors
-QUANTISATION_MAP_BYTES: Final = 256 * 4
-
-
-def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
-    """Bytes of one copy of all tensors at `item` bytes per element, unless they have their own."""
-    return sum(
-        each.copies * round_block(-(-each.elements * (each.width or item) // each.packed))
-        for each in tensors
-    )
-
-
-def state_count(optimizer: Optimizer) -> int:
-    """Number of values that an optimizer keeps per weight.
-
-    For Adafactor see `adafactor_bytes`; of Muon it is the Adam beside it.
-    """
-    match optimizer:
-        case Optimizer.ADAM | Optimizer.LAMB | Optimizer.MUON:
-            return 2
-        case Optimizer.MOMENTUM | Optimizer.LION:
-            return 1
-        case Optimizer.SGD | Optimizer.ADAFACTOR:
-            return 0
-        case _:
-            assert_never(optimizer)
 
 
 def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
@@ -59,29 +28,7 @@ def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     Source: bitsandbytes
     """
-    if plan.optimizer is Optimizer.ADAFACTOR:
-        return _each(tensors, lambda item: adafactor_bytes(item, plan.optimizer_bits // 8))
-    hidden, tensors = split_by_optimizer(tensors, plan)
-    momentum = momentum_bytes(hidden, plan.optimizer_bits // 8)
-    states = state_count(plan.optimizer)
-    extra = 0
-    if plan.optimizer is Optimizer.LAMB:
-        extra = round_block(4)
-    if is_adam(plan.optimizer) and plan.update is Update.FUSED and from_torch(plan):
-        extra = round_block(4)
-
-    def of_one(item: ParameterTensor) -> int:
-        bits = _bits(item, plan)
-        if is_paged(item.elements, plan):
-            return states * _scales(item, bits)
-        return states * _one_state(item, bits) + extra
-
-    total = _each(tensors, of_one)
-    if plan.optimizer_bits == 8:
-        quantised = sum(item.copies for item in tensors if item.elements >= SMALLEST_QUANTISED)
-        optimizers = quantised if plan.update_in_backward else min(quantised, 1)
-        total += states * QUANTISATION_MAP_BYTES * optimizers
-    return total + momentum
+    return rule_of(plan).state_bytes(tensors, plan)
 
 
 def paged_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
@@ -89,7 +36,7 @@ def paged_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
 
     Source: bitsandbytes (`get_paged`)
     """
-    states = state_count(plan.optimizer)
+    states = rule_of(plan).states
     return sum(
         item.copies * states * item.elements * plan.optimizer_bits // 8
         for item in tensors
@@ -97,61 +44,12 @@ def paged_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     )
 
 
-def is_adam(optimizer: Optimizer) -> bool:
-    """True if Adam updates all weights, or those that Muon leaves to it."""
-    return optimizer in (Optimizer.ADAM, Optimizer.MUON)
-
-
-def _each(tensors: Sequence[ParameterTensor], size: Callable[[ParameterTensor], int]) -> int:
-    return sum(item.copies * size(item) for item in tensors)
-
-
-def _bits(item: ParameterTensor, plan: Plan) -> int:
-    """Bits of a state: torch.optim's are in the format of the weight, where it has its own."""
-    own = plan.optimizer_bits == plan.own_bits and from_torch(plan)
-    return 8 * item.width if own and item.width else plan.optimizer_bits
-
-
-def _one_state(item: ParameterTensor, bits: int) -> int:
-    if bits != 8:
-        return round_block(item.elements * bits // 8)
-    if item.elements < SMALLEST_QUANTISED:
-        return round_block(item.elements * 4)
-    return round_block(item.elements) + _scales(item, bits)
-
-
-def _scales(item: ParameterTensor, bits: int) -> int:
-    """Bytes of a quantized state's fp32 scales."""
-    return round_block(-(-item.elements // QUANTISATION_BLOCK) * 4) if bits == 8 else 0
-
-
-def adafactor_bytes(item: ParameterTensor, number: int) -> int:
-    """States of one tensor: one number per row and per column of a matrix, the whole of a vector.
-
-    Source: adafactor
-    """
-    if len(item.shape) == 1:
-        return round_block(item.elements * number)
-    *_, rows, columns = item.shape
-    return round_block(rows * number) + round_block(columns * number)
-
-
 def from_torch(plan: Plan) -> bool:
     """True if torch.optim does the update.
 
     Other bits, paged states, LAMB and Lion come from bitsandbytes.
     """
-    if plan.paged_optimizer:
-        return False
-    match plan.optimizer:
-        case Optimizer.LAMB | Optimizer.LION:
-            return False
-        case Optimizer.SGD | Optimizer.ADAFACTOR | Optimizer.MUON:
-            return True
-        case Optimizer.ADAM | Optimizer.MOMENTUM:
-            return plan.optimizer_bits == plan.own_bits
-        case _:
-            assert_never(plan.optimizer)
+    return rule_of(plan).is_from_torch(plan)
 
 
 def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
@@ -172,26 +70,7 @@ def update_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         groups = [[each for each in tensors if each.is_split is split] for split in (True, False)]
         made = [update_bytes(group, alone) for group in groups if group]
         return max(_summed_bytes(tensors, plan), *made)
-    item = plan.trained_bytes
-    if plan.optimizer is Optimizer.MUON:
-        hidden, others = split_by_optimizer(tensors, plan)
-        beside = update_bytes(others, replace(plan, optimizer=Optimizer.ADAM)) if others else 0
-        return max(iteration_bytes(hidden, item), beside)
-    largest = max(tensor.elements for tensor in tensors)
-    if not from_torch(plan):
-        widened = plan.optimizer_bits == 16 and state_count(plan.optimizer) > 0
-        return round_block(largest * 4) * (state_count(plan.optimizer) + 1) if widened else 0
-    match plan.optimizer, plan.update:
-        case Optimizer.ADAM, Update.FOREACH:
-            return tensors_bytes(tensors, item)
-        case Optimizer.ADAM, Update.LOOP:
-            return _loop_bytes(tensors, item, 2)
-        case Optimizer.ADAFACTOR, Update.FOREACH:
-            return _adafactor_foreach_bytes(tensors, item)
-        case Optimizer.ADAFACTOR, _:
-            return _adafactor_loop_bytes(tensors, item)
-        case _:
-            return 0
+    return rule_of(plan).update_bytes(tensors, plan)
 
 
 def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
@@ -200,48 +79,6 @@ def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     if plan.update is Update.LOOP:
         summed = [replace(each, copies=1) for each in summed[:1]]
     return tensors_bytes(summed, plan.trained_bytes)
-
-
-def _loop_bytes(tensors: Sequence[ParameterTensor], item: int, temporaries: int) -> int:
-    """The most that a tensor's temporaries and the one left over from the tensor before take.
-
-    Where all are layers' own, the first of a layer comes after the last of the layer before.
-    """
-    again = tensors[:1] if all(tensor.copies > 1 for tensor in tensors) else ()
-    sizes = [round_block(each.elements * (each.width or item)) for each in (*tensors, *again)]
-    return max(temporaries * size + before for before, size in pairwise([0, *sizes]))
-
-
-def _adafactor_foreach_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
-    """The matrices' variances with a mean of each, and the vectors', of which one kind comes first.
-
-    The first kind's variances live on while the second's are made.
-    """
-    matrices = [tensor for tensor in tensors if len(tensor.shape) > 1]
-    vectors = tensors_bytes([tensor for tensor in tensors if len(tensor.shape) == 1], item)
-    means = round_block(item) * sum(tensor.copies for tensor in matrices)
-    vectors_first = len(tensors[0].shape) == 1
-    beside = vectors + means if vectors_first else max(vectors, means)
-    return tensors_bytes(matrices, item) + beside
-
-
-def _adafactor_loop_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
-    """One tensor's variances while those of the tensor before are still there.
-
-    A matrix has the means of its rows and columns beside it, and one number; a vector its squares.
-    """
-    highest = before = means = squares = 0
-    for tensor in tensors:
-        size = round_block(tensor.elements * item)
-        if len(tensor.shape) > 1:
-            *_, rows, columns = tensor.shape
-            means = round_block(rows * item) + round_block(columns * item)
-            now = size + round_block(item)
-        else:
-            squares, now = size, size
-        highest = max(highest, before + means + squares + now)
-        before = size
-    return highest
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ def measure_rank(configuration: Configuration, device: str, rank: int) -> Row:
     with session(configuration, device, rank) as made:
         training = made.training
         step = made.step()
+        made.ledger.enter(training.updater.state(), Part.OPTIMIZER)  # some make new ones
         static = {part: made.ledger.total(part) for part in Part}
         kept = step.parts(step.kept)
         return {

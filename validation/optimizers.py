@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Final, Protocol, assert_never
 
 import torch
@@ -12,7 +13,7 @@ from calculator.plan import DataParallel, Offload, Optimizer, Plan, Precision, U
 from validation.mesh import REPLICAS, Mesh
 
 RATE: Final = 1e-4  # no size depends on it
-Make = Callable[[Sequence[torch.Tensor]], Any]
+Make = Callable[..., Any]
 
 
 def optimizer_for(plan: Plan) -> Make:
@@ -30,18 +31,17 @@ def optimizer_for(plan: Plan) -> Make:
             return partial(torch.optim.SGD, lr=RATE, **_implementation(plan))
         case Optimizer.MOMENTUM if own:
             return partial(torch.optim.SGD, lr=RATE, momentum=0.9, **_implementation(plan))
-        case Optimizer.MUON if own:
-            return partial(MuonAndAdamW, **_implementation(plan))
+        case Optimizer.MUON | Optimizer.APOLLO if not own:
+            raise InputError("optimizer_bits", bits, f"{plan.optimizer} follows the weights' own")
         case Optimizer.MUON:
-            raise InputError("optimizer_bits", bits, "PyTorch's Muon follows the weights' own")
+            return partial(MuonAndAdamW, **_implementation(plan))
+        case Optimizer.APOLLO:
+            return apollo
         case Optimizer.ADAFACTOR if own and plan.update is not Update.FUSED:
             foreach = plan.update is Update.FOREACH
             return partial(torch.optim.Adafactor, lr=RATE, foreach=foreach)
         case Optimizer.ADAFACTOR:
             raise InputError("optimizer_bits", bits, "PyTorch's Adafactor follows the weights' own")
-        case _ if bits == 16:
-            rule = f"no library keeps 16-bit states of {plan.optimizer} for these weights"
-            raise InputError("optimizer_bits", bits, rule)
         case Optimizer.ADAM | Optimizer.LAMB | Optimizer.LION | Optimizer.MOMENTUM:
             return _bitsandbytes(plan.optimizer, bits, plan.paged_optimizer)
         case other:
@@ -56,6 +56,9 @@ def _implementation(plan: Plan) -> dict[str, Any]:
 
 
 def _bitsandbytes(optimizer: Optimizer, bits: int, paged: bool) -> Make:
+    if bits == 16:
+        rule = f"no library keeps 16-bit states of {optimizer} for these weights"
+        raise InputError("optimizer_bits", bits, rule)
     from bitsandbytes import optim
 
     names = {"adam": "AdamW", "lamb": "LAMB", "lion": "Lion", "momentum": "SGD"}
@@ -89,9 +92,36 @@ class MuonAndAdamW:
         return {key: value for each in self.optimizers for key, value in each.state.items()}
 
 
+def apollo(tensors: Sequence[torch.Tensor], hidden: Sequence[bool]) -> Any:
+    """The authors' APOLLO for the matrices of hidden layers, and as AdamW for all else.
+
+    The group's values are those of transformers' Trainer (`_get_apollo_optimizer`). A simulated GPU
+    has no generator of random numbers: the projections are made without one.
+    """
+    import_module("apollo_torch.random_projector").stable_randn = _random  # type: ignore[attr-defined]
+    chosen = {"rank": 128, "proj": "random", "scale_type": "channel", "update_proj_gap": 200}
+    tensors = [each.requires_grad_() for each in tensors]  # it has no state for others
+    groups: list[dict[str, Any]] = [
+        {"params": [each for each, inside in zip(tensors, hidden, strict=True) if not inside]},
+        {
+            "params": [each for each, inside in zip(tensors, hidden, strict=True) if inside],
+            **chosen,
+            "scale": 1.0,
+            "proj_type": "std",
+        },
+    ]
+    kind = import_module("apollo_torch").APOLLOAdamW
+    return kind([each for each in groups if each["params"]], lr=RATE)
+
+
+def _random(shape: Sequence[int], seed: int, device: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.randn(shape, device=device, dtype=dtype)
+
+
 def hidden_matrices(model: Any, parameters: Sequence[torch.nn.Parameter]) -> list[bool]:
     """For each parameter, true if it is a matrix of neither an embedding nor the output layer."""
     tables = [item.weight for item in model.modules() if isinstance(item, torch.nn.Embedding)]
+    model = getattr(model, "module", model)  # of DDP
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     head = base.get_output_embeddings()
     known = {id(item) for item in [*tables, *([head.weight] if head is not None else [])]}
@@ -265,16 +295,16 @@ class OffloadUpdater(AtTheEnd):
 
 
 def _maker(model: Any, parameters: Sequence[torch.nn.Parameter], plan: Plan) -> Make:
-    """Makes the plan's optimizer; Muon is told which of the parameters are its own."""
-    if plan.optimizer is Optimizer.MUON:
+    """Makes the plan's optimizer; Muon and APOLLO are told which of the parameters are theirs."""
+    if plan.optimizer in (Optimizer.MUON, Optimizer.APOLLO):
+        split = optimizer_for(plan)
         hidden = hidden_matrices(model, parameters)
         inside = {id(each): is_one for each, is_one in zip(parameters, hidden, strict=True)}
 
-        def muon(tensors: Sequence[torch.Tensor]) -> MuonAndAdamW:  # all of them, or a single one
-            own = hidden if len(tensors) > 1 else [inside[id(tensors[0])]]
-            return MuonAndAdamW(tensors, own, **_implementation(plan))
+        def made(tensors: Sequence[torch.Tensor]) -> Any:  # of all of them, or of a single one
+            return split(tensors, hidden if len(tensors) > 1 else [inside[id(tensors[0])]])
 
-        return muon
+        return made
     make = optimizer_for(plan)
     return lambda tensors: make(by_mesh(tensors))
 
@@ -336,4 +366,6 @@ def states(optimizer: Any) -> list[torch.Tensor]:
 
 
 def _tensors(values: Iterable[Any]) -> Iterable[torch.Tensor]:
-    return (value for value in values if isinstance(value, torch.Tensor))
+    """The tensors, and those of APOLLO's projectors."""
+    found = (getattr(value, "ortho_matrix", value) for value in values)
+    return (value for value in found if isinstance(value, torch.Tensor))

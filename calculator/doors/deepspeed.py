@@ -6,7 +6,7 @@ Source: DeepSpeed (docs/_pages/config-json.md, runtime/config.py, runtime/zero/c
 from typing import Final
 
 from calculator.doors.table import Facts, Named, Reader, Table, flag, in_words, is_off
-from calculator.elsewhere import VALUES
+from calculator.optimizers.registry import names_elsewhere
 
 _ADAM: Final = {"optimizer": "adam", "update": "fused"}
 _MORE: Final = "holds buffers beside what is counted"
@@ -40,7 +40,7 @@ def _optimizer(value: object) -> Facts | Named:
     if name in ("onebitadam", "zerooneadam", "onebitlamb"):
         facts = {"optimizer": "lamb"} if "lamb" in name else _ADAM
         return Named("its compressed gradients and their errors are not counted", "more", facts)
-    return VALUES["optimizer"].get(name, Named("this optimizer is not counted; AdamW is"))
+    return names_elsewhere().get(name, Named("this optimizer is not counted; AdamW is"))
 
 
 TABLE: Final = Table(

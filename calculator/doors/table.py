@@ -13,8 +13,7 @@ from typing import Final, Literal
 
 from calculator.doors.file import File
 from calculator.doors.names import COMPUTED
-from calculator.elsewhere import VALUES
-from calculator.plan import Optimizer
+from calculator.optimizers.registry import Optimizer, names_elsewhere
 
 Facts = Mapping[str, object]
 Way = Literal["more", "less", "either", ""]
@@ -197,8 +196,8 @@ _UNCOUNTED: Final = {
 def optimizer(value: object) -> Facts | Named:
     """The facts of an optimizer's name, as transformers has it."""
     name = in_words(value)
-    if name in VALUES["optimizer"]:
-        return {"update": "foreach", **VALUES["optimizer"][name]}
+    if name in names_elsewhere():
+        return {"update": "foreach", **names_elsewhere()[name]}
     if name in [str(item) for item in Optimizer]:
         return {"update": "foreach", "optimizer": name}
     return _UNCOUNTED.get(name, Named("this optimizer is not counted; AdamW is"))

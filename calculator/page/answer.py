@@ -10,6 +10,7 @@ from calculator.catalog import Gpu
 from calculator.clock import why_untimed
 from calculator.command import command_for
 from calculator.estimate import estimate
+from calculator.optimizers.rule import rule_of
 from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
 from calculator.page.states import Params, chosen, read_state
@@ -174,21 +175,13 @@ def _replace(plan: Plan, field: str, value: object) -> Plan:
 def _available(architecture: Architecture, report: Report) -> dict[str, list[Any]]:
     """Values that this model can take, for options where it cannot take them all."""
     kernels = [str(kernel) for kernel in attention_kernels(architecture, report.plan.precision)]
-    bits = ["32", "16"] if report.plan.optimizer == "adafactor" else ["32", "16", "8"]
-    if report.plan.paged_optimizer:
-        bits = ["32", "8"]
-    if report.plan.optimizer == "muon":
-        bits = [str(report.plan.own_bits)]
-    updates = (
-        ["foreach", "loop"]
-        if report.plan.optimizer == "adafactor"
-        else ["foreach", "fused", "loop"]
-    )
+    rule, paged = rule_of(report.plan), report.plan.paged_optimizer
+    bits = [str(bits) for bits in rule.bits(report.plan) if not (paged and bits == 16)]
     tied = ["true", "false"] if can_untie(architecture) else ["true"]
     return {
         "attention": kernels,
         "optimizer_bits": bits,
-        "update": updates,
+        "update": list(rule.updates),
         "tied_embeddings": tied,
     }
 

@@ -2,21 +2,13 @@
 
 from typing import Final
 
-from calculator.plan import LoraBias, Offload, Optimizer, Plan, Precision, Update
+from calculator.optimizers.rule import rule_of
+from calculator.plan import Offload, Optimizer, Plan, Precision, Update
 from calculator.program.refusal import NoProgramError
 from calculator.program.split import group_weights
-from calculator.program.text import TORCH, Import, Piece, call, indented
-from calculator.states import from_torch
+from calculator.program.text import TORCH, Piece, call, indented
 
 RATE: Final = "lr=1e-4"
-MODULE: Final[Import] = ("bitsandbytes", "")
-# bitsandbytes' classes, whose names go on with the bits of a state
-BITSANDBYTES: Final = {
-    Optimizer.ADAM: "AdamW",
-    Optimizer.LAMB: "LAMB",
-    Optimizer.LION: "Lion",
-    Optimizer.MOMENTUM: "SGD",
-}
 
 
 def check_optimizer(plan: Plan) -> None:
@@ -25,41 +17,19 @@ def check_optimizer(plan: Plan) -> None:
     Raises:
         NoProgramError: naming the option and the rule.
     """
-    own = plan.optimizer_bits == plan.own_bits
-    if plan.optimizer in (Optimizer.SGD, Optimizer.MUON):
-        return
-    if plan.optimizer is Optimizer.ADAFACTOR:
-        if not own:
-            rule = f"torch.optim.Adafactor's states follow the weights: must be {plan.own_bits}"
-            raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
-        return
-    if plan.optimizer_bits == 16 and not (own and from_torch(plan)):
+    own, used = plan.optimizer_bits == plan.own_bits, rule_of(plan)
+    if not used.bitsandbytes and used.keeps and not own:
+        rule = f"torch.optim.{used.torch}'s states follow the weights: must be {plan.own_bits}"
+        raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
+    if used.bitsandbytes and plan.optimizer_bits == 16 and not used.is_from_torch(plan):
         rule = "no library keeps such states for these weights: must be 32 or 8"
         raise NoProgramError("optimizer_bits", plan.optimizer_bits, rule)
 
 
-def optimizer_class(plan: Plan) -> tuple[str, Import]:
-    """The optimizer's class, and the import that it needs."""
-    if not from_torch(plan):
-        paged = "Paged" if plan.paged_optimizer else ""
-        name = f"{paged}{BITSANDBYTES[plan.optimizer]}{plan.optimizer_bits}bit"
-        return f"bitsandbytes.optim.{name}", MODULE
-    names = {
-        Optimizer.ADAM: "AdamW",
-        Optimizer.SGD: "SGD",
-        Optimizer.MOMENTUM: "SGD",
-        Optimizer.ADAFACTOR: "Adafactor",
-        Optimizer.MUON: "AdamW",
-    }
-    return f"torch.optim.{names[plan.optimizer]}", TORCH
-
-
 def optimizer_options(plan: Plan) -> list[str]:
     """The options of the optimizer; torch chooses foreach where all weights are on one GPU."""
-    found = [RATE]
-    if plan.optimizer is Optimizer.MOMENTUM:
-        found.append("momentum=0.9")
-    if not from_torch(plan):
+    found = [RATE, *rule_of(plan).options]
+    if not rule_of(plan).is_from_torch(plan):
         return found
     match plan.update:
         case Update.FUSED:
@@ -89,23 +59,28 @@ def make_optimizer(plan: Plan) -> Piece:
     if plan.update_in_backward:
         return _in_backward(plan)
     made = _copies(plan) if has_copies(plan) else Piece()
-    if plan.optimizer is Optimizer.MUON:
-        return made + _muon(plan)
+    copied = has_copies(plan)
+    tensors = "copies" if copied else "weights"
+    own = rule_of(plan).program(plan, tensors, optimizer_options(plan))
+    if own is not None:
+        return made + (Piece() if copied else Piece((TRAINED,))) + own + _scaler(plan)
     if plan.shares_states:
         return _in_parts(plan)
-    name, needed = optimizer_class(plan)
-    weights = "copies" if has_copies(plan) else "model.parameters()"
+    name, needed = rule_of(plan).class_of(plan)
+    weights = "copies" if copied else "model.parameters()"
     if plan.divides_layers:
         made, weights = made + group_weights(weights), "groups"
     lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
-    if plan.gradient_scaler:
-        lines.append('scaler = torch.amp.GradScaler("cuda")')
-    return made + Piece(tuple(lines), (needed, TORCH))
+    return made + Piece(tuple(lines), (needed, TORCH)) + _scaler(plan)
+
+
+def _scaler(plan: Plan) -> Piece:
+    return Piece(('scaler = torch.amp.GradScaler("cuda")',)) if plan.gradient_scaler else Piece()
 
 
 def _in_parts(plan: Plan) -> Piece:
     """The optimizer of this process's part of the weights; of frozen ones it needs no part."""
-    name, needed = optimizer_class(plan)
+    name, needed = rule_of(plan).class_of(plan)
     weights = "weights" if plan.lora else "model.parameters()"
     arguments = [weights, f"optimizer_class={name}", *optimizer_options(plan)]
     lines = call("optimizer = ZeroRedundancyOptimizer", arguments)
@@ -128,42 +103,9 @@ def _copies(plan: Plan) -> Piece:
     return Piece((f"{note} {where}.", TRAINED, f"copies = [{copied} for weight in weights]"))
 
 
-def _muon(plan: Plan) -> Piece:
-    """Muon for the matrices of hidden layers, and AdamW for all else."""
-    tensors = "copies" if has_copies(plan) else "weights"
-    lines = [] if has_copies(plan) else [TRAINED]
-    adapters = bool(plan.lora) and plan.lora_bias is LoraBias.NONE
-    if adapters:  # all of them are matrices
-        return Piece((*lines, *call("optimizer = torch.optim.Muon", [tensors, RATE])))
-    lines += [
-        "# Muon is for the matrices of hidden layers, not for embeddings or the output layer.",
-        "tables = [",
-        "    module.weight",
-        "    for module in model.modules()",
-        "    if isinstance(module, torch.nn.Embedding)",
-        "]",
-        "if model.get_output_embeddings() is not None:",
-        "    tables.append(model.get_output_embeddings().weight)",
-        "hidden = [",
-        "    weight.ndim == 2 and all(weight is not table for table in tables)",
-        "    for weight in weights",
-        "]",
-        *_chosen("matrices", tensors, "inside"),
-        *_chosen("others", tensors, "not inside"),
-        *call("muon = torch.optim.Muon", ["matrices", RATE]),
-        *call("adamw = torch.optim.AdamW", ["others", *optimizer_options(plan)]),
-    ]
-    return Piece(tuple(lines))
-
-
-def _chosen(name: str, tensors: str, condition: str) -> list[str]:
-    pairs = f"for item, inside in zip({tensors}, hidden, strict=True)"
-    return [f"{name} = [item {pairs} if {condition}]"]
-
-
 def _in_backward(plan: Plan) -> Piece:
     """An optimizer for each weight, called by its hook."""
-    name, needed = optimizer_class(plan)
+    name, needed = rule_of(plan).class_of(plan)
     made = call(f"    weight: {name}", ["[weight]", *optimizer_options(plan)])
     lines = (
         "# Each weight is updated as soon as its gradient exists, and the gradient is freed.",
@@ -195,16 +137,14 @@ def update_lines(plan: Plan) -> list[str]:
 
 
 def _steps(plan: Plan) -> list[str]:
-    adapters = bool(plan.lora) and plan.lora_bias is LoraBias.NONE
-    if plan.optimizer is Optimizer.MUON and not adapters:
-        return ["muon.step()", "adamw.step()"]
-    if plan.gradient_scaler:
+    if plan.gradient_scaler and rule_of(plan).steps(plan) == ["optimizer.step()"]:
         return ["scaler.step(optimizer)", "scaler.update()"]
-    return ["optimizer.step()"]
+    return rule_of(plan).steps(plan)
 
 
 def _forget(plan: Plan) -> list[str]:
-    return ["model.zero_grad()"] if plan.optimizer is Optimizer.MUON else ["optimizer.zero_grad()"]
+    made = "model" if rule_of(plan).has_program else "optimizer"
+    return [f"{made}.zero_grad()"]
 
 
 def _update_copies(plan: Plan) -> list[str]:

@@ -1,8 +1,7 @@
 """The plan as arguments of transformers' Trainer, where it has them."""
 
-from typing import Final
-
 from calculator.architecture import Architecture
+from calculator.optimizers.rule import rule_of
 from calculator.plan import (
     Checkpointing,
     ChunkedLoss,
@@ -12,19 +11,12 @@ from calculator.plan import (
     Optimizer,
     Plan,
     Precision,
-    Update,
 )
 from calculator.program.loop import STEPS, kernel_context
 from calculator.program.model import TRANSFORMERS
-from calculator.program.optimizer import RATE, optimizer_class, optimizer_options
+from calculator.program.optimizer import RATE, optimizer_options
 from calculator.program.refusal import NoProgramError
 from calculator.program.text import Import, Piece, call, keywords, quoted
-
-BUILT_IN: Final = {
-    (Optimizer.ADAM, Update.FOREACH): "adamw_torch",
-    (Optimizer.ADAM, Update.FUSED): "adamw_torch_fused",
-    (Optimizer.SGD, Update.FOREACH): "sgd",
-}
 
 
 def check_trainer(plan: Plan) -> None:
@@ -39,7 +31,7 @@ def check_trainer(plan: Plan) -> None:
             plan.precision is Precision.MIXED,
             "Trainer keeps no fp32 copies of 16-bit weights; write the loop yourself",
         ),
-        "optimizer": (plan.optimizer is Optimizer.MUON, rule),
+        "optimizer": (rule_of(plan).has_program, rule),
         "update_in_backward": (plan.update_in_backward, rule),
         "offload": (plan.offload is not Offload.NONE, rule),
         "data_parallel": (plan.data_parallel is not DataParallel.DDP, rule),
@@ -68,7 +60,7 @@ def train_with_trainer(architecture: Architecture, plan: Plan) -> Piece:
     lines: tuple[str, ...] = ()
     given = ["model", "arguments", "train_dataset=dataset"]
     if not built_in:
-        name, needed = optimizer_class(plan)
+        name, needed = rule_of(plan).class_of(plan)
         imports.append(needed)
         options = ", ".join(_as_item(option) for option in optimizer_options(plan))
         lines = (f"optimizer = ({name}, {{{options}}})",)
@@ -91,9 +83,10 @@ def _built_in(plan: Plan) -> str:
     """Trainer's name of the optimizer; empty where it has none that does the same."""
     if plan.paged_optimizer:
         return _paged(plan)
-    if plan.optimizer_bits != plan.own_bits and plan.optimizer is not Optimizer.SGD:
+    rule = rule_of(plan)
+    if plan.optimizer_bits != plan.own_bits and rule.keeps:
         return ""
-    return BUILT_IN.get((plan.optimizer, plan.update), "")
+    return rule.trainer.get(plan.update, "")
 
 
 def _paged(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.optimizers.registry import rule_named
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.report import Report
 from calculator.resolution import attention_kernels, can_untie, resolve
@@ -68,7 +69,6 @@ def cases(draw: st.DrawFn, catalog_only: bool = False, **fixed: Any) -> Case:
     return Case(model, Plan(**options))
 
 
-BITS = [None, 32, 16, 8]
 _FREE = ("precision", "checkpointing", "offload")
 
 
@@ -95,10 +95,10 @@ def _lengths(draw: st.DrawFn, model: Architecture) -> dict[str, Any]:
 def _update(draw: st.DrawFn, optimizer: str | None) -> dict[str, Any]:
     """An optimizer with bits and an implementation that it has."""
     chosen = Optimizer(optimizer or draw(st.sampled_from(names("optimizer"))))
-    factored = chosen is Optimizer.ADAFACTOR
-    choices = [None] if chosen is Optimizer.MUON else [None, 32, 16] if factored else BITS
-    bits = draw(st.sampled_from(choices))
-    update = draw(st.sampled_from(["foreach", "loop"] if factored else names("update")))
+    rule = rule_named(chosen)
+    own = rule.bits(Plan(optimizer_bits=32))
+    bits = draw(st.sampled_from([None, *(own if len(own) > 1 else ())]))
+    update = draw(st.sampled_from([str(each) for each in rule.updates]))
     return {"optimizer": chosen, "optimizer_bits": bits, "update": update}
 
 

@@ -7,8 +7,10 @@ import pytest
 from calculator.__main__ import main
 from calculator.elsewhere import FLAGS, OTHERS, VALUES, flags_of, in_our_words
 from calculator.errors import InputError
+from calculator.optimizers.registry import names_elsewhere
 from calculator.plan import Plan
 
+WORDS = {**VALUES, "optimizer": names_elsewhere()}
 # transformers, `OptimizerNames`: what each is in bitsandbytes or PyTorch
 OPTIMIZERS = {
     "adamw_torch": Plan(),
@@ -66,12 +68,12 @@ def test_what_nothing_here_stands_for_is_said_with_the_way_out(
 
 
 @pytest.mark.parametrize(
-    ("field", "typed"), [(field, typed) for field, words in VALUES.items() for typed in words]
+    ("field", "typed"), [(field, typed) for field, words in WORDS.items() for typed in words]
 )
 def test_every_word_makes_a_plan(field: str, typed: str) -> None:
     assert typed == typed.lower()
     assert typed not in OTHERS.get(field, {})
-    assert Plan.parse({field: typed}) == Plan.parse(VALUES[field][typed])
+    assert Plan.parse({field: typed}) == Plan.parse(WORDS[field][typed])
     assert in_our_words({field: typed}).keys() <= Plan.options().keys()
 
 

@@ -8,7 +8,8 @@ import pytest
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.muon import iteration_bytes, split_by_optimizer
+from calculator.optimizers.hidden import split
+from calculator.optimizers.muon import iteration_bytes
 from calculator.parameters import ParameterTensor, parameter_tensors
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.report import Phase
@@ -29,12 +30,11 @@ def test_one_state_for_a_hidden_layers_matrix_and_two_for_the_rest() -> None:
 
 def test_embeddings_positions_norms_and_biases_are_left_to_adam() -> None:
     plan = resolve(GPT2, PLAN)
-    hidden, others = split_by_optimizer(parameter_tensors(GPT2, plan), plan)
+    hidden, others = split(parameter_tensors(GPT2, plan))
     assert sum(item.elements * item.copies for item in hidden) == MATRICES
     tables = sum(item.elements for item in others if item.table)
     assert tables == (50_257 + 1024) * 768
-    adam = split_by_optimizer(hidden, replace(plan, optimizer=Optimizer.ADAM))
-    assert adam == ([], hidden)
+    assert split(hidden) == (hidden, [])
 
 
 def test_the_iteration_holds_two_matrices_and_two_products_in_16_bits() -> None:

@@ -1,0 +1,61 @@
+"""Optimizers that update the matrices of hidden layers, and leave all else to AdamW.
+
+Embeddings and output layers are tables, which their authors leave to it, as they do vectors.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from calculator.optimizers.rule import Rule
+from calculator.parameters import ParameterTensor
+from calculator.plan import Plan
+
+_TABLES: Final = (
+    "tables = [",
+    "    module.weight",
+    "    for module in model.modules()",
+    "    if isinstance(module, torch.nn.Embedding)",
+    "]",
+    "if model.get_output_embeddings() is not None:",
+    "    tables.append(model.get_output_embeddings().weight)",
+    "hidden = [",
+    "    weight.ndim == 2 and all(weight is not table for table in tables)",
+    "    for weight in weights",
+    "]",
+)
+
+
+class HiddenRule(Rule):
+    """An optimizer of hidden layers' matrices, with states in the weights' own format."""
+
+    def bits(self, plan: Plan) -> tuple[int, ...]:
+        """Those of the weights."""
+        return (plan.own_bits,)
+
+
+def is_hidden(item: ParameterTensor) -> bool:
+    """True for the matrices of hidden layers."""
+    return len(item.shape) == 2 and not item.table
+
+
+def split(
+    tensors: Sequence[ParameterTensor],
+) -> tuple[list[ParameterTensor], list[ParameterTensor]]:
+    """The matrices of hidden layers, and all else."""
+    others = [item for item in tensors if not is_hidden(item)]
+    return [item for item in tensors if is_hidden(item)], others
+
+
+def split_lines(title: str, tensors: str) -> list[str]:
+    """Lines of a program that split `tensors` into `matrices` and `others`."""
+    return [
+        f"# {title} is for the matrices of hidden layers, not for embeddings or the output layer.",
+        *_TABLES,
+        *_chosen("matrices", tensors, "inside"),
+        *_chosen("others", tensors, "not inside"),
+    ]
+
+
+def _chosen(name: str, tensors: str, condition: str) -> list[str]:
+    pairs = f"for item, inside in zip({tensors}, hidden, strict=True)"
+    return [f"{name} = [item {pairs} if {condition}]"]

@@ -1,0 +1,92 @@
+"""Muon: matrices of hidden layers are updated by it, all else by Adam.
+
+Source: muon, torch (optim/_muon.py)
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from calculator.allocator import round_block
+from calculator.optimizers.adam import RULE as ADAM
+from calculator.optimizers.hidden import HiddenRule, split, split_lines
+from calculator.parameters import ParameterTensor
+from calculator.plan import LoraBias, Plan
+from calculator.program.text import TORCH, Import, Piece, call
+
+# the format of the Newton-Schulz iteration
+NARROW: Final = 2
+
+
+class Muon(HiddenRule):
+    """PyTorch's class, which comes before the Adam beside it."""
+
+    def state_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
+        """One momentum for each matrix, in the format of its gradient, and Adam's states."""
+        hidden, others = split(tensors)
+        number = plan.optimizer_bits // 8
+        momentum = sum(
+            item.copies * round_block(item.elements * (item.width or number)) for item in hidden
+        )
+        return momentum + ADAM.state_bytes(others, plan)
+
+    def update_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
+        """The temporaries of Muon or, when these are gone, of Adam."""
+        hidden, others = split(tensors)
+        beside = ADAM.update_bytes(others, plan) if others else 0
+        return max(iteration_bytes(hidden, plan.trained_bytes), beside)
+
+    def class_of(self, plan: Plan) -> tuple[str, Import]:
+        """That of the weights which Muon leaves."""
+        return ADAM.class_of(plan)
+
+    def program(self, plan: Plan, tensors: str, options: Sequence[str]) -> Piece:
+        """Muon for the matrices of hidden layers, and AdamW for all else."""
+        rate = options[0]
+        if has_adapters_alone(plan):
+            return Piece(tuple(call("optimizer = torch.optim.Muon", [tensors, rate])))
+        lines = [
+            *split_lines("Muon", tensors),
+            *call("muon = torch.optim.Muon", ["matrices", rate]),
+            *call("adamw = torch.optim.AdamW", ["others", *options]),
+        ]
+        return Piece(tuple(lines), (TORCH,))
+
+    def steps(self, plan: Plan) -> list[str]:
+        """Both."""
+        return super().steps(plan) if has_adapters_alone(plan) else ["muon.step()", "adamw.step()"]
+
+
+def has_adapters_alone(plan: Plan) -> bool:
+    """True if adapters are all that is trained, which are matrices."""
+    return bool(plan.lora) and plan.lora_bias is LoraBias.NONE
+
+
+def iteration_bytes(hidden: Sequence[ParameterTensor], number: int) -> int:
+    r"""The most that the update of one matrix takes beside weights, gradients and states.
+
+    $$n b + 2 \cdot 2 n + 2 \cdot 2 m^2$$
+
+    with n elements of b bytes in the mix of momentum and gradient, and in 16 bits the matrix before
+    and after an iteration with two products of its m shorter rows or columns.
+
+    >>> iteration_bytes([ParameterTensor("weight", (1024, 4096))], 4) / 2**20
+    36.0
+    """
+    return max((_one(item, item.width or number) for item in hidden), default=0)
+
+
+def _one(item: ParameterTensor, number: int) -> int:
+    mixed = round_block(item.elements * number)
+    narrow = round_block(item.elements * NARROW)
+    product = round_block(min(item.shape) ** 2 * NARROW)
+    return mixed + 2 * narrow + 2 * product
+
+
+RULE: Final = Muon(
+    torch="Muon",
+    states=2,  # of the Adam beside it
+    has_program=True,
+    needs=("Muon's states are in the weights' own format", ""),
+    note="torch.optim.Muon updates the matrices of hidden layers, one after the other; AdamW "
+    "updates embeddings, the output layer, and everything that is not a matrix.",
+)
