@@ -115,7 +115,7 @@ def overhead_of(architecture: Architecture, plan: Plan, peak: int) -> Overhead:
 
 @lru_cache(maxsize=1024)
 def _with_room(architecture: Architecture, plan: Plan) -> Reserved:
-    """What the allocator holds where it never has to give segments back."""
+    """Bytes that the allocator holds where it never has to give segments back."""
     return reserved(architecture, plan, _workspaces(plan.card))
 
 

@@ -1,4 +1,4 @@
-"""What takes the calculator a minute, computed on every core and kept on disk.
+"""Results that take the calculator a minute, computed on every core and kept on disk.
 
 Above all a report for each of some thousand measured rows. The build and several tests use them, so
 they are kept under a name made from all files that they depend on: whoever changes one computes
@@ -36,7 +36,7 @@ def comparisons_on(device: str) -> list[Comparison]:
 
 
 def kept(name: str, compute: Callable[[], T], sources: Sequence[Path] = ()) -> T:
-    """What `compute` found before, if no file of `SOURCES` or `sources` has changed since."""
+    """The result of `compute`, or an earlier one if none of its files has changed since."""
     path = KEPT / f"{name}-{_name(sources)}.pickle"
     with suppress(FileNotFoundError):
         return cast(T, pickle.loads(path.read_bytes()))
