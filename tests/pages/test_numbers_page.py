@@ -122,7 +122,7 @@ def test_the_loss_lifts_the_memory_by_what_the_page_says(page: str, drawn: list[
     scores = 4 * model.sequence_length * model.vocabulary_size
     # the scores and their softmax in 32 bits, and less than one matrix of the same size beside
     assert 2 * scores < loss - before < 3 * scores
-    assert f"lifts the memory by another {format_bytes(loss - before)}." in page
+    assert f"raises the memory by another {format_bytes(loss - before)}." in page
 
 
 def test_each_technique_is_the_only_one_in_its_address() -> None:
