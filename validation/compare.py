@@ -82,7 +82,7 @@ class Comparison:
         return {**errors, "paged": self.report.paged - self.row.get("paged", {}).get("bytes", 0)}
 
     def collective_errors(self) -> dict[str, tuple[list[int], list[int]]]:
-        """Collectives whose calls differ: the bytes of each as measured, and as calculated.
+        """Collectives whose calls differ, in any order: their bytes as measured, and as calculated.
 
         DDP's broadcast of tables before a step is left out; those of updated weights come last.
         """
@@ -93,7 +93,7 @@ class Comparison:
             measured[BROADCAST] = sent[-len(ours[BROADCAST]) :]
         names = ours.keys() | measured.keys()
         pairs = {name: (measured.get(name, []), ours.get(name, [])) for name in sorted(names)}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        return {name: pair for name, pair in pairs.items() if sorted(pair[0]) != sorted(pair[1])}
 
     @property
     def phase_is_right(self) -> bool:

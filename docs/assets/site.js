@@ -40,13 +40,12 @@ function watchCode() {
   demote();
 }
 
-/** Behind each link to a file to download: the same for a terminal, with the address of this site. */
+/** Beside each link to a file to download: the same for a terminal, with the address of this site. */
 function addCurl() {
   for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("a[data-curl]"))) {
     delete link.dataset.curl;
-    const line = document.createElement("code");
-    line.textContent = `curl -LO ${link.href}`;
-    link.after(" (", line, ")");
+    const line = link.parentElement?.querySelector(".curl-line");
+    if (line) line.textContent = `curl -LO ${link.href}`;
   }
 }
 

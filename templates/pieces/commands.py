@@ -49,12 +49,13 @@ def at_once(source: Source) -> str:
 def download_words(source: Source) -> str:
     """A note to download the source by hand; empty if the commands download it themselves.
 
-    The site's script adds the line for `curl`, because only the browser knows the address.
+    The site's script completes the line for `curl`, because only the browser knows the address.
     """
     if not source.needs_download:
         return ""
     link = f"[the source]({ARCHIVE}){{: data-curl }}"
-    return f"First download {link} into the folder you will work in."
+    line = f"`curl -LO https://THIS-SITE/{ARCHIVE}`{{: .curl-line }}"
+    return f"First download {link} into the folder you will work in: {line}"
 
 
 def places(source: Source) -> tuple[Place, ...]:

@@ -45,6 +45,7 @@ ROOMS: dict[str, set[str]] = {
         "records",
         "run",
         "sparse",
+        "volunteer",
     },
     "doctor": {"access", "data", "network", "optimizer", "run", "sparse", "volunteer"},
     "rehearsal": {

@@ -11,7 +11,7 @@ from validation.audit import NATIVE, audit, kernels, scratch_rules
 SCRATCH = Path(__file__).parents[2] / "validation" / "scratch.h"
 # made of other operations, or views: no kernel of their own
 COMPOSED = {"gelu_new", "dropout", "widened", "summed_back"}
-VIEWS = {"view", "transpose", "split", "part", "expand", "regrouped"}
+VIEWS = {"view", "transpose", "split", "part", "expand", "regrouped", "reduced", "reduced_back"}
 
 
 def test_every_operation_of_the_tape_is_in_the_table() -> None:

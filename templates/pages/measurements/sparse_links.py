@@ -58,7 +58,7 @@ class Round:
     @property
     def line(self) -> str:
         """The connection in words."""
-        words = f"{self.mbit:g} Mbit/s, {1000 * self.round_trip:g} ms round trip"
+        words = f"{self.mbit:g} Mbit/s, {1000 * self.round_trip:g} ms"
         return words + ("<small>simulated</small>" if self.is_simulated else "")
 
     @property
