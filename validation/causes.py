@@ -316,7 +316,7 @@ CAUSES: Final = {
         chunked_loss,
     ),
     "cache": Cause(
-        "Keys cached",
+        "Cache",
         "The script leaves use_cache at its default, so the outputs that its loop holds have each "
         "layer's keys and values beside the scores. We count use_cache=False.",
         "https://github.com/huggingface/peft/blob/5d602fdbff04c33c1c4de55cda9d4ae1d7cb7e40/"

@@ -20,7 +20,7 @@ from validation.scoreboard import (
 from validation.simumax import REASONS, cases, measured, with_reason
 
 LEAST_SHOWN = 0.005  # a known difference below this share of the figure is left out of its cell
-UNKNOWN = "the rest unknown"
+UNKNOWN = "rest unknown"
 COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Left"]
 NOT_COUNTED = ["Steps", "Cases", "Measured, GiB", "Reason"]
 
