@@ -100,8 +100,9 @@ def test_each_byte_belongs_to_one_part(case: Case) -> None:
 @given(cases())
 @examples(12)
 def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(case: Case) -> None:
-    # a known miss: of two stacks that share weights, gradients of layers left out are not counted
-    assume(not case.architecture.decoder_layers or not 0 < (case.plan.sharing_groups or 0) < 9)
+    # a known miss: two stacks of more than 8 layers that share 2 sets of weights
+    stacks = case.architecture.layers, case.architecture.decoder_layers
+    assume(not stacks[1] or max(stacks) <= 8 or case.plan.sharing_groups != 2)
     static = case.report.phases[Phase.UPDATE]
     exists = static.gradients if case.plan.accumulation > 1 else 0
     always = static.weights + static.optimizer + exists
