@@ -3,6 +3,7 @@
 import io
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from training.sparse import catching_up, web
 from training.sparse.host import Host
 from training.sparse.layout import Layout
 from training.sparse.shared import OuterSettings, SharedState
-from training.sparse.store import FolderStore, UnreachableError
+from training.sparse.store import FolderStore, RefusedError, UnreachableError
 from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 from training.volunteer import backup, rounds
@@ -156,8 +157,9 @@ def test_whoever_is_ahead_of_a_host_that_lost_its_files_takes_its_state(run: Run
     assert ahead.state.digest() == run.host.state.digest()
 
 
-def test_a_host_that_does_not_answer_is_asked_again_and_mentioned_once(run: Run) -> None:
-    answers = iter([UnreachableError("no connection"), UnreachableError("no connection"), "here"])
+@pytest.mark.parametrize("last", ["here", RefusedError("of another round")])
+def test_a_host_that_is_back_is_mentioned_once(run: Run, last: str | RefusedError) -> None:
+    answers = iter([UnreachableError("no connection"), UnreachableError("no connection"), last])
 
     def ask() -> str:
         answer = next(answers)
@@ -165,7 +167,8 @@ def test_a_host_that_does_not_answer_is_asked_again_and_mentioned_once(run: Run)
             raise answer
         return answer
 
-    assert run.volunteer._ask(threading.Event(), ask) == "here"
+    with suppress(RefusedError):
+        assert run.volunteer._ask(threading.Event(), ask) == "here"
     said = run.terminal.getvalue()
     assert said.count("does not answer (no connection): trying again") == 1
     assert said.count("the run's host answers again") == 1
