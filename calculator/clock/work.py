@@ -152,7 +152,7 @@ def tally_of(several: Iterable[Made], sizes: Sequence[Bytes]) -> Tally:
 
 
 def _copies(trace: Trace, left_out: Sequence[int]) -> Iterator[Made]:
-    """What each chunk of a trace makes, and how often the whole model has it."""
+    """Births and products of each chunk of a trace, and its number of copies in the whole model."""
     often = [1] * len(trace.chunks)
     for number, chunk in enumerate(trace.chunks):
         if chunk.repeats is not None:

@@ -95,7 +95,7 @@ def _kind(held: Held) -> str:
 
 
 def _note(found: StepCurve) -> str:
-    """How long the curve is, and what it leaves out."""
+    """The length of the curve, and a word on what it leaves out."""
     words = f"{format_count(found.operations)} operations"
     if found.seconds is not None:
         words += f" in {_clocked(found.seconds, found.seconds)}"
@@ -117,7 +117,7 @@ def _clocked(seconds: float, whole: float) -> str:
 
 
 def _unit(whole: float) -> tuple[int, str]:
-    """How many of the unit that suits a time are in a second, and its name."""
+    """The unit that suits a time: so many are a second, and its name."""
     return (1, "s") if whole >= 1 else (1000, "ms")
 
 

@@ -117,7 +117,7 @@ class Curve:
     _left_out: Sequence[int]
 
     def tallies(self) -> list[Tally]:
-        """What each operation on the tape makes, by its number there."""
+        """Sums over what each operation on the tape makes, by its number there."""
         tape = self._recording
         found = []
         for one in self._recorded:
