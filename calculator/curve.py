@@ -156,24 +156,24 @@ def curve(
             operations[number].name.words,
             Memory(*operations[number].parts),
             tuple(largest),
-            starts and starts[number],
+            starts[number],
         )
         for number, largest in zip(chosen, found.largest(chosen, named), strict=True)
     ]
     update = update_memory(static, prepared, resolved)
-    words, (*_, start, end) = _update_words(resolved), starts or (None, None)
+    words, (*_, start, end) = _update_words(resolved), starts
     points.append(Point(len(operations), Phase.UPDATE, "", words, update, seconds=start))
     return StepCurve(tuple(points), len(operations) + 1, end, micro_batches)
 
 
 def _starts(
     whole: Architecture, plan: Plan, found: Curve, prepared: Prepared, micro_batches: int
-) -> list[float] | None:
+) -> Sequence[float | None]:
     """Seconds until each operation, the update, and its end; None where the clock has no answer."""
-    if any(why_untimed(plan)):
-        return None
-    works = [computed(tally, prepared.numbers) for tally in found.tallies()]
     order = [one.recorded for one in found.operations]
+    if any(why_untimed(plan)):
+        return [None] * (len(order) + 2)
+    works = [computed(tally, prepared.numbers) for tally in found.tallies()]
     return starts_of(works, order, paced_work(whole, plan), micro_batches, plan.card)
 
 
