@@ -10,6 +10,7 @@ TORCH: Final = "PyTorch"
 TRANSFORMERS: Final = "transformers"
 DEEPSPEED: Final = "DeepSpeed"
 PEFT: Final = "peft"
+TRL: Final = "TRL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         TRANSFORMERS: "per_device_train_batch_size",
         DEEPSPEED: "train_micro_batch_size_per_gpu",
     },
+    "sequence_length": {TRL: "max_length"},
     "accumulation": {
         TRANSFORMERS: "gradient_accumulation_steps",
         DEEPSPEED: "gradient_accumulation_steps",

@@ -184,6 +184,16 @@ def explain(params: Params) -> dict[str, Any]:
     return explain_message(params)
 
 
+def check(params: Params) -> list[dict[str, Any]]:
+    """Files that configure a training, see `doors.page.check_on_page`."""
+    try:
+        from calculator.doors.page import check_on_page  # a page fetches it for those who have one
+    except ImportError:
+        rule = "cannot be read now, for their readers did not load: try again"
+        raise InputError("files", "", rule) from None
+    return check_on_page(params)
+
+
 def plan(params: Params) -> dict[str, Any]:
     """The forecast of a run of volunteers, see `page.run.plan_run`."""
     from calculator.page.run import plan_run  # the planner's page alone asks for it
@@ -213,6 +223,7 @@ _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "frontier": frontier,
     "code": code,
     "explain": explain,
+    "check": check,
     "estimate": report_only,
     "models": models,
     "describe": describe,

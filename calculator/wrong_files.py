@@ -7,7 +7,7 @@ from calculator.errors import one_line
 
 _BASE: Final = "give the config.json of its base model"
 _WEIGHTS: Final = "give the config.json beside it"
-_CHECK: Final = "choose the same in the plan, or hand it to the command line's `check`"
+_CHECK: Final = "check it as a training file, or choose the same in the plan"
 # key, the file that has it, and the way out
 _FILES: Final = (
     ("peft_type", "an adapter_config.json", _BASE),

@@ -182,9 +182,9 @@ def every_code(code: CodeType) -> list[CodeType]:
 
 
 def test_a_zip_of_sources_has_no_dates() -> None:
-    modules = sorted((ROOT / "calculator").glob("*.py"))
+    modules = {path.name: path for path in sorted((ROOT / "calculator").glob("*.py"))}
     first = _zip_of(modules)
-    modules[0].touch()
+    next(iter(modules.values())).touch()
     assert _zip_of(modules) == first
 
 
@@ -196,7 +196,7 @@ def test_each_archive_is_compiled_once_also_where_node_fails(
     assets = tmp_path / "assets"
     assets.mkdir()
     browser_python.stage_browser_python(assets, nothing, ROOT / "node_modules")
-    assert capsys.readouterr().out.count("could not compile") == 2
+    assert capsys.readouterr().out.count("could not compile") == 3
     stock = ROOT / "node_modules" / "pyodide" / "python_stdlib.zip"
     library = assets / "pyodide" / "python_stdlib_bytecode.zip"
     assert library.read_bytes() == stock.read_bytes()

@@ -18,10 +18,11 @@ from tools.versions import folder_of
 
 READ_ARCHIVES = """
 import { readFileSync } from "node:fs";
-const [runtime, library, calculator] = process.argv.slice(1);
+const [runtime, library, calculator, readers] = process.argv.slice(1);
 const { loadPyodide } = await import(`${runtime}/pyodide.mjs`);
 const python = await loadPyodide({ indexURL: `${runtime}/`, stdLibURL: library });
 python.FS.writeFile("/calculator.zip", readFileSync(calculator));
+python.FS.writeFile("/readers.zip", readFileSync(readers));
 console.log(python.runPython(PROGRAM));
 """
 LIST_MODULES = """
@@ -32,6 +33,7 @@ library = next(path for path in sys.path if path.endswith(".zip"))
 json.dumps({
     "library": list(read(library)),
     "left_out": list(NAMES),
+    "readers": list(read("/readers.zip")),
     "calculator": [
         name if "/" in name else marshal.loads(content).co_filename
         for name, (content, _) in read("/calculator.zip").items()
@@ -53,6 +55,7 @@ def packed(site: Path) -> dict[str, list[str]]:
     calculator = folder_of(site, "assets") / "calculator.zip"
     program = READ_ARCHIVES.replace("PROGRAM", json.dumps(LIST_MODULES))
     command = [find_node().node, "--input-type=module", "-e", program, runtime, library, calculator]
+    command.append(calculator.with_name("readers.zip"))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, list[str]] = json.loads(done.stdout)
     return found
@@ -101,6 +104,17 @@ def test_every_file_of_calculator_that_pages_can_use_is_packed(
     commands |= {f"planner/{name}" for name in ("commandline", "job", "option")}
     commands |= {f"doors/{path.stem}" for path in (ROOT / "calculator/doors").glob("*.py")}
     assert paths - set(packed["calculator"]) == {f"calculator/{name}.py" for name in commands}
+
+
+def test_readers_of_files_are_a_file_of_their_own_with_what_they_import(
+    packed: dict[str, list[str]],
+) -> None:
+    readers = set(packed["readers"])
+    doors = {path.stem for path in (ROOT / "calculator/doors").glob("*.py")} - {"check", "__init__"}
+    assert {f"calculator.doors.{name}" for name in doors} < readers
+    assert {"yaml", "yaml.scanner", "tomllib"} < readers
+    assert not readers & set(packed["library"])
+    assert readers.isdisjoint({"calculator.doors.check", "argparse", "yaml.cyaml"})
 
 
 def test_the_lock_lists_no_packages_since_none_are_served(site: Path) -> None:

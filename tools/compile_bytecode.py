@@ -63,8 +63,24 @@ def pack_zip(sources: str, packed: str, finder: str) -> None:
 
     Docstrings and asserts are dropped; line tables stay, for traces of our own mistakes.
     """
+    modules = _compiled_modules(sources)
+    with zipfile.ZipFile(packed, "w") as target:
+        add_packed(target, MODULES, modules)
+        add_packed(target, WRITTEN, written_by_dataclasses(sources, names_of(modules)))
+        source = finder.encode()
+        add_entry(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
+
+
+def pack_beside(sources: str, packed: str) -> None:
+    """The same without a finder, for modules that are imported beside those of `pack_zip`."""
+    with zipfile.ZipFile(packed, "w") as target:
+        add_packed(target, MODULES, _compiled_modules(sources))
+
+
+def _compiled_modules(sources: str) -> Modules:
+    """The modules and data files of a zip."""
     modules: Modules = {}
-    with zipfile.ZipFile(sources) as source_zip, zipfile.ZipFile(packed, "w") as target:
+    with zipfile.ZipFile(sources) as source_zip:
         for path in sorted(source_zip.namelist()):
             if not path.endswith(".py"):
                 modules[path] = (source_zip.read(path), False)
@@ -72,10 +88,7 @@ def pack_zip(sources: str, packed: str, finder: str) -> None:
             name = module_of(path)
             code = compiled(with_brief_docs(source_zip.read(path)), path)
             modules[name] = (dumps(code), path.endswith("/__init__.py"))
-        add_packed(target, MODULES, modules)
-        add_packed(target, WRITTEN, written_by_dataclasses(sources, names_of(modules)))
-        source = finder.encode()
-        add_entry(target, f"{FINDER}.pyc", pyc(compiled(source, f"{FINDER}.py"), source))
+    return modules
 
 
 def names_of(modules: Modules) -> list[str]:

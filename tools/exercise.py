@@ -33,6 +33,27 @@ def exercise(wanted: list[str]) -> list[str]:
     return failed
 
 
+# A file of each kind; the last does not fit.
+FILES = {
+    "run.yml": "base_model: gpt2-l\nmicro_batch_size: 1\n",
+    "run.toml": "[training]\nlocal_batch_size = 1\n[model]\nflavor = '8B'\n",
+    "run.py": "TrainingArguments(output_dir='out', per_device_train_batch_size=1)\n",
+    "run.json": '{"output_dir": "out", "per_device_train_batch_size": 64}',
+}
+
+
+def exercise_readers() -> list[str]:
+    """Read a file of every kind; what failed."""
+    handle = importlib.import_module("calculator.protocol").handle
+    failed = []
+    for name, text in FILES.items():
+        params = {"files": [{"name": name, "text": text}]}
+        given = json.loads(handle(json.dumps({"id": 1, "method": "check", "params": params})))
+        if given["kind"] != "result":
+            failed.append(f"{name}: {given['error']['message']}")
+    return failed
+
+
 def imported(library: str) -> list[str]:
     """The modules that have been imported from the zip at `library`."""
     origins = {

@@ -1,14 +1,15 @@
 // Makes the zip of the library's imported part, and starts once from it to see that nothing is
-// missing: node import_closure.mjs PYODIDE_FOLDER LIBRARY.zip CALCULATOR.zip CLOSURE.zip
+// missing: node import_closure.mjs PYODIDE_FOLDER LIBRARY.zip CALCULATOR.zip READERS.zip CLOSURE.zip READERS_WITH_LIBRARY.zip
 // @ts-check
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [pyodideFolder, library, calculator, closure] = process.argv.slice(2);
+const [pyodideFolder, library, calculator, readers, closure, readersWithLibrary] = process.argv.slice(2);
 const folder = resolve(pyodideFolder);
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);
 const CALCULATOR = "/calculator.zip";
+const READERS = "/readers.zip";
 const OURS = "/programs/tools"; // where our own tools import each other from
 
 /** @param {string} name */
@@ -33,17 +34,28 @@ async function load(stdLibURL, name) {
 }
 
 /**
- * A Python that has imported and answered what the pages can ask for.
+ * What a Python has imported once it has answered what the pages can ask for, and what else once it
+ * has read files.
  *
  * @param {string} stdLibURL
+ * @param {string} readersURL
  * @param {string[]} wanted
  */
-async function exercised(stdLibURL, wanted) {
+async function exercised(stdLibURL, readersURL, wanted) {
   const { python, program } = await load(stdLibURL, "exercise");
   python.runPython(OPEN);
-  const failed = program.get("exercise")(python.toPy(wanted)).toJs();
+  check(program.get("exercise")(python.toPy(wanted)).toJs());
+  const names = () => program.get("imported")(place).toJs();
+  const first = names();
+  python.FS.writeFile(READERS, await readFile(readersURL));
+  python.runPython(OPEN_READERS);
+  check(program.get("exercise_readers")().toJs());
+  return { first, others: names().filter((/** @type {string} */ name) => !first.includes(name)) };
+}
+
+/** @param {string[]} failed */
+function check(failed) {
   if (failed.length) throw new Error(`Missing in the browser's library:\n${failed.join("\n")}`);
-  return { python, program };
 }
 
 // As docs/assets/worker/start.js has it.
@@ -58,23 +70,23 @@ else:
     install("/calculator.zip")
 `;
 
+const OPEN_READERS = `
+from packed import install
+install("/readers.zip")
+`;
+
 // Two of them: what our own tools import is not to count.
 const tools = await load(library, "import_closure");
 const wanted = tools.program.get("wanted")(CALCULATOR).toJs();
 const place = tools.python.runPython("import sys; next(path for path in sys.path if path.startswith('/lib/') and path.endswith('.zip'))");
-const temporary = `${closure}.${process.pid}.part`;
+const temporary = [closure, readersWithLibrary].map((name) => `${name}.${process.pid}.part`);
 
-/**
- * Write the part of the library that a Python has imported, under a temporary name.
- *
- * @param {any} program
- */
-async function write(program) {
-  const names = program.get("imported")(place).toJs();
-  tools.program.get("write_closure")(place, tools.python.toPy(names), CALCULATOR, "/closure.zip");
-  await writeFile(temporary, tools.python.FS.readFile("/closure.zip"));
-}
-
-await write((await exercised(library, wanted)).program);
-await exercised(temporary, wanted);
-await rename(temporary, closure); // a reader never sees half a file
+// Temporary names first: a reader never sees half a file.
+const { first, others } = await exercised(library, readers, wanted);
+const { python, program } = tools;
+python.FS.writeFile(READERS, await readFile(readers));
+program.get("write_closure")(place, python.toPy(first), CALCULATOR, "/0.zip");
+program.get("write_readers")(place, python.toPy(others), READERS, "/1.zip");
+for (const [number, name] of temporary.entries()) await writeFile(name, python.FS.readFile(`/${number}.zip`));
+await exercised(temporary[0], temporary[1], wanted);
+for (const [number, name] of [closure, readersWithLibrary].entries()) await rename(temporary[number], name);

@@ -3,7 +3,8 @@
 Two thirds of the library are never imported by Pyodide and `calculator`. They stay out of the zip
 that every first visit downloads; `left_out`, a module in it, names them, so that the page can fetch
 the whole library should one be asked for after all. The rest is packed into one file, as
-`calculator` is: `sitecustomize`, which Python imports at its start, makes it known.
+`calculator` is: `sitecustomize`, which Python imports at its start, makes it known. What only the
+readers of a visitor's files import is packed beside them.
 """
 
 import dis
@@ -27,6 +28,8 @@ from tools.compile_bytecode import (
 HEADER_SIZE = 16  # of a `.pyc` file
 # What Python imports before it imports `sitecustomize`.
 EARLY = ("encodings",)
+# Fetched on demand: no start needs it.
+READERS = "calculator.doors"
 INSTALL = f"""from {FINDER} import install
 install(__file__.rpartition("/")[0])
 """
@@ -41,9 +44,8 @@ def wanted(calculator: str) -> list[str]:
         return _modules_of(calculator)
     modules = packed.read(calculator)
     own = names_of(modules)
-    return sorted(
-        {*own, *(name for each in own for name in _imports(marshal.loads(modules[each][0])))}
-    )
+    used = {name for each in own for name in _imports(marshal.loads(modules[each][0]))}
+    return sorted(name for name in {*own, *used} if not name.startswith(READERS))
 
 
 def _modules_of(calculator: str) -> list[str]:
@@ -83,6 +85,19 @@ def write_closure(library: str, names: list[str], calculator: str, target: str) 
             _add_module(closure, "sitecustomize", INSTALL)
         left_out = " ".join(sorted(paths.keys() - set(names)))
         _add_module(closure, "left_out", f"NAMES = frozenset({left_out!r}.split())")
+
+
+def write_readers(library: str, names: list[str], readers: str, target: str) -> None:
+    """Pack the readers with the modules `names` of the zip at `library`, which they import."""
+    import packed
+
+    modules = packed.read(readers)
+    with zipfile.ZipFile(library) as whole, zipfile.ZipFile(target, "w") as written:
+        paths = {module_of(path): path for path in whole.namelist() if path.endswith(".pyc")}
+        for name in sorted(paths.keys() & set(names)):
+            is_package = paths[name].endswith("/__init__.pyc")
+            modules[name] = (whole.read(paths[name])[HEADER_SIZE:], is_package)
+        add_packed(written, MODULES, modules)
 
 
 def _finder(calculator: str) -> bytes | None:

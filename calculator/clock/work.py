@@ -1,16 +1,16 @@
 """Work of a training step on one GPU: FLOPs of its products, bytes that it writes, its kernels."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Final
 
-from calculator.autograd.ledger import Kind, Product
+from calculator.autograd.ledger import Kind
 from calculator.autograd.sizes import Dimension, Numbers, Size
 from calculator.clock.links import NONE, Traffic, traffic
-from calculator.peaks.chunks import Births, Bytes, Trace
+from calculator.peaks.chunks import Chunk, Trace
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.step import Step
 from calculator.peaks.trace import record
@@ -50,7 +50,7 @@ class Work:
     repeated: int
     written: int
     kernels: int
-    updated: int = 0
+    updated: int
     waited: Traffic = NONE
     overlapped: Traffic = NONE
     overlap: float = 1.0
@@ -74,22 +74,10 @@ def work_of(
     """
     tally = _tally(prepared.step, prepared.left_out)
     micro_batches = 1 if prepared.step.turns else plan.accumulation
-    return replace(
-        computed(tally, prepared.numbers, micro_batches),
-        updated=2 * static.optimizer + static.gradients,
-        waited=traffic((each for each in exchanged if not _is_overlapped(each)), plan),
-        overlapped=traffic(filter(_is_overlapped, exchanged), plan),
-        overlap=1.0 if plan.is_sharded else 2 / 3 / plan.accumulation,
-        bubble=(plan.pipeline_parallel - 1) / (plan.pipeline_stages * plan.accumulation),
-    )
-
-
-def computed(tally: "Tally", numbers: Numbers, times: int = 1) -> Work:
-    """The work of what was tallied, done so many times."""
     found: Counter[tuple[bool, Kind]] = Counter()
     repeated = 0
     for (is_narrow, kind, is_repeated), sizes in tally.products.items():
-        flops = times * _sum(sizes, numbers)
+        flops = micro_batches * _sum(sizes, prepared.numbers)
         found[is_narrow, kind] += flops
         repeated += flops * is_repeated
     return Work(
@@ -99,8 +87,13 @@ def computed(tally: "Tally", numbers: Numbers, times: int = 1) -> Work:
         found[False, Kind.ATTENTION],
         found[False, Kind.PACKED],
         repeated,
-        times * _sum(tally.written, numbers),
-        times * tally.kernels,
+        micro_batches * _sum(tally.written, prepared.numbers),
+        micro_batches * tally.kernels,
+        2 * static.optimizer + static.gradients,
+        traffic((each for each in exchanged if not _is_overlapped(each)), plan),
+        traffic(filter(_is_overlapped, exchanged), plan),
+        1.0 if plan.is_sharded else 2 / 3 / plan.accumulation,
+        (plan.pipeline_parallel - 1) / (plan.pipeline_stages * plan.accumulation),
     )
 
 
@@ -109,13 +102,11 @@ def _is_overlapped(each: Collective) -> bool:
 
 
 Sum = Mapping[tuple[Dimension, ...], int]
-# births and products, and how often the step has them
-Made = tuple[Births, Sequence[Product], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Sums of sizes over recorded events: products by format, kind and whether they are repeated.
+class _Tally:
+    """Sums of sizes over a recorded step: products by format, kind and whether they are repeated.
 
     `written` are bytes of the tensors that are made, and `kernels` how many they are.
     """
@@ -126,41 +117,35 @@ class Tally:
 
 
 @lru_cache(maxsize=256)
-def _tally(step: Step, left_out: tuple[int, ...]) -> Tally:
+def _tally(step: Step, left_out: tuple[int, ...]) -> _Tally:
     trace = record(step)
-    return tally_of(_copies(trace, left_out), trace.sizes)
-
-
-def tally_of(several: Iterable[Made], sizes: Sequence[Bytes]) -> Tally:
-    """The sums over what is made; births have numbers of sizes, from 1."""
     births: Counter[int] = Counter()
     products: dict[tuple[bool, Kind, bool], Counter[tuple[Dimension, ...]]] = {}
-    for born, multiplied, often in several:
-        for size, count in born:
+    for chunk, often in _copies(trace, left_out):
+        for size, count in chunk.births:
             births[size] += often * count
-        for flops, dtype, kind, again in multiplied:
+        for flops, dtype, kind, again in chunk.products:
             key = dtype.width <= NARROW, kind, again
             products.setdefault(key, Counter())[flops.dimensions] += often * flops.factor
     written: Counter[tuple[Dimension, ...]] = Counter()
     kernels = 0
     for number, often in births.items():
-        made = sizes[number - 1]
+        made = trace.sizes[number - 1]
         if _is_made(made.size):
             kernels += often
             written[made.size.dimensions] += often * made.size.factor * made.dtype.width
-    return Tally(products, written, kernels)
+    return _Tally(products, written, kernels)
 
 
-def _copies(trace: Trace, left_out: Sequence[int]) -> Iterator[Made]:
-    """Births and products of each chunk of a trace, and its number of copies in the whole model."""
+def _copies(trace: Trace, left_out: Sequence[int]) -> Iterable[tuple[Chunk, int]]:
+    """The chunks of a trace, and how often the whole model has each."""
     often = [1] * len(trace.chunks)
     for number, chunk in enumerate(trace.chunks):
         if chunk.repeats is not None:
             count, run = chunk.repeats
             for place in range(number + 1 - count, number + 1):
                 often[place] += left_out[run]
-    for chunk, times in zip(trace.chunks, often, strict=True):
-        yield chunk.births, chunk.products, times
+    return zip(trace.chunks, often, strict=True)
 
 
 def _is_made(size: Size) -> bool:

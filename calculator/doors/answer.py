@@ -2,28 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
-from calculator.clock import TIMED_NOTE, Seconds
 from calculator.command import command_for
 from calculator.doors.advise import Repair, repair
 from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
-from calculator.doors.table import Note, is_off
+from calculator.doors.table import Note
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.planner.need import Need, judged, need_of
-from calculator.planner.verdict import describe_verdict, pace_words, verdict_as_json
-from calculator.report import Report
+from calculator.planner.verdict import describe_verdict, verdict_as_json
 from calculator.units import format_bytes
 
 FITS, FITS_NOT, UNKNOWN = 0, 1, 2
-# keys that compile the step, in transformers, axolotl, LLaMA-Factory, torchtune and torchtitan
-COMPILING: Final = ("torch_compile", "compile", "compile.enable")
-UNTIMED_COMPILED: Final = (
-    f"{TIMED_NOTE}the clock does not count compiled operations (torch.compile)."
-)
 Find = Callable[[str], Architecture]
 
 
@@ -39,32 +32,9 @@ class Answer:
     run: Understood
     gpu: Gpu
     architecture: Architecture | None = None
-    report: Report | None = None
+    need: Need | None = None
     repair: Repair | None = None
     reason: str = ""
-
-    @property
-    def need(self) -> Need | None:
-        """Memory that the step takes; None where it cannot be counted."""
-        return None if self.report is None else need_of(self.report)
-
-    @property
-    def pace(self) -> list[str]:
-        """The line on the step's seconds, or on why there are none."""
-        if self.report is None:
-            return []
-        return [UNTIMED_COMPILED] if self.is_compiled else pace_words(self.report)
-
-    @property
-    def seconds(self) -> Seconds | None:
-        """Seconds of the step; None where the clock has no answer."""
-        return None if self.report is None or self.is_compiled else self.report.seconds
-
-    @property
-    def is_compiled(self) -> bool:
-        """True if a file asks for torch.compile, of which the clock knows nothing."""
-        values = [reading.file.values for reading in self.run.readings]
-        return any(not is_off(own.get(key)) for own in values for key in COMPILING)
 
     @property
     def status(self) -> int:
@@ -104,6 +74,27 @@ class Answer:
             return f"Could not say for certain; what is counted: {words}"
         return words
 
+    @property
+    def assumed(self) -> str:
+        """Options and facts that no file says, with the values that are counted."""
+        return ", ".join(f"{name} {value}" for name, value in self.run.assumed)
+
+    @property
+    def notes(self) -> list[str]:
+        """Keys that are not counted as they are, or not known, in words."""
+        return [_note(note) for note in self.run.notes]
+
+    @property
+    def remedy(self) -> str:
+        """The change that makes it fit, in words; empty where it fits, or cannot be counted."""
+        if self.repair:
+            proposal, need = self.repair.proposal, format_bytes(self.repair.need.typical)
+            words = f"The cheapest change that makes it fit: {proposal.words}"
+            return f"{words}: needs {need}. {proposal.price}"
+        if self.need is None or self.need.fits(self.gpu.memory):
+            return ""
+        return "No change of these files alone makes it fit"
+
 
 def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -> Answer:
     """The answer for a run; `find` is the architecture of a name."""
@@ -114,12 +105,12 @@ def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -
     try:
         architecture = find(run.model)
         run = relaxed(architecture, run, given)
-        report = judged(architecture, run.plan.on(gpu))
+        need = need_of(judged(architecture, run.plan.on(gpu)))
     except InputError as error:
         return Answer(run, gpu, reason=str(error))
-    fits = need_of(report).fits(gpu.memory)
+    fits = need.fits(gpu.memory)
     return Answer(
-        run, gpu, architecture, report, None if fits else repair(architecture, run, gpu, given)
+        run, gpu, architecture, need, None if fits else repair(architecture, run, gpu, given)
     )
 
 
@@ -127,22 +118,16 @@ def describe(found: Answer) -> str:
     """The answer for a terminal."""
     lines = [f"{one_line(found.names)}: {found.titles}"]
     lines += [f"Plan: {found.command or _options(found.run)}"]
-    if found.run.assumed:
-        words = ", ".join(f"{name} {value}" for name, value in found.run.assumed)
-        lines.append(f"Assumed, for no file says it: {words}")
+    if found.assumed:
+        lines.append(f"Assumed, for no file says it: {found.assumed}")
     if found.architecture is not None and found.architecture.note:
         lines.append(f"Note: {one_line(found.architecture.note, LONGEST_MESSAGE)}")
-    lines += [f"  {_note(note)}" for note in found.run.notes]
-    lines += [found.verdict, *found.pace]
+    lines += [f"  {note}" for note in found.notes]
+    lines.append(found.verdict)
+    if found.remedy:
+        lines.append(found.remedy if found.repair else f"{found.remedy}; see `fit` for others.")
     if found.repair:
-        proposal = found.repair.proposal
-        lines.append(
-            f"The cheapest change that makes it fit: {proposal.words}: needs "
-            f"{format_bytes(found.repair.need.typical)}. {proposal.price}"
-        )
         lines.append(found.repair.patch.rstrip())
-    elif found.need is not None and not found.need.fits(found.gpu.memory):
-        lines.append("No change of these files alone makes it fit; see `fit` for others.")
     return "\n".join(lines)
 
 
@@ -157,7 +142,7 @@ def _note(note: Note) -> str:
 
 def as_json(found: Answer) -> dict[str, Any]:
     """The answer as an object; sizes are integers of bytes."""
-    need, change, seconds = found.need, found.repair, found.seconds
+    need, change = found.need, found.repair
     return {
         "files": [reading.file.name for reading in found.run.readings],
         "formats": [reading.table.title for reading in found.run.readings],
@@ -178,7 +163,6 @@ def as_json(found: Answer) -> dict[str, Any]:
         ],
         "reason": found.reason,
         "fit": verdict_as_json(need, found.gpu) if need else None,
-        "seconds": None if seconds is None else seconds.as_json(),
         "change": None
         if change is None
         else {
@@ -207,7 +191,7 @@ def as_markdown(answers: list[Answer]) -> str:
     for found in answers:
         if found.run.notes:
             rows += ["", f"Not counted as it is in {one_line(found.names)}:", ""]
-            rows += [f"- {_note(note)}".replace("<", "&lt;") for note in found.run.notes]
+            rows += [f"- {note}".replace("<", "&lt;") for note in found.notes]
         if found.repair:
             rows += ["", f"{found.repair.proposal.words}:", "", "```diff"]
             rows += [found.repair.patch.rstrip(), "```"]

@@ -4,17 +4,13 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from calculator.cards import TODAY, find_card
 from calculator.commandline import add_plan_options, given_options
 from calculator.doors.answer import Answer, answer, as_json, as_markdown, describe, worst
-from calculator.doors.file import read_file
-from calculator.doors.formats import read
-from calculator.doors.settle import group_runs, settle
-from calculator.doors.table import Named, Note, Reading
+from calculator.doors.file import File, read_file
+from calculator.doors.runs import runs_of
 from calculator.named import architecture_named
-from calculator.planner.job import NO_HOURS, Job, training_as_json, training_words
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
@@ -42,27 +38,12 @@ def check(arguments: argparse.Namespace) -> tuple[str, int]:
         arguments.files, arguments.gpu, given, arguments.model or "", arguments.offline
     )
     status = worst(answers)
-    job = Job.asked(vars(arguments))
     if arguments.json:
-        runs = [{**as_json(found), **_training(found, job)} for found in answers]
+        runs = [as_json(found) for found in answers]
         return json.dumps({"version": 1, "status": status, "runs": runs}), status
     if arguments.markdown:
         return as_markdown(answers), status
-    return "\n\n".join(_described(found, job) for found in answers), status
-
-
-def _described(found: Answer, job: Job | None) -> str:
-    """The answer for a terminal, with the hours of a training where they are asked for."""
-    if found.report is None or job is None:
-        return describe(found)
-    hours = training_words(found.report, job) if found.seconds else [NO_HOURS]
-    return "\n".join([describe(found), *hours])
-
-
-def _training(found: Answer, job: Job | None) -> dict[str, Any]:
-    if found.seconds is None or found.report is None:
-        return {} if job is None else {"training": None}
-    return training_as_json(found.report, job)
+    return "\n\n".join(map(describe, answers)), status
 
 
 def check_files(
@@ -86,34 +67,14 @@ def check_files(
     """
     card = TODAY if gpu is None else find_card(gpu)
     options = given or {}
-    readings = [read(read_file(path)) for path in files]
+    runs = runs_of([read_file(path) for path in files], options, model, _beside)
     return [
-        answer(
-            settle(_with_parts(of_one_run), options, model),
-            lambda name: architecture_named(name, offline),
-            card,
-            options,
-        )
-        for of_one_run in group_runs(readings)
+        answer(run, lambda name: architecture_named(name, offline), card, options) for run in runs
     ]
 
 
-def _with_parts(readings: Sequence[Reading]) -> list[Reading]:
-    """The files, with one that they name, such as DeepSpeed's, if it is there."""
-    found = list(readings)
-    for reading in readings:
-        part = reading.facts.get("part")
-        if not isinstance(part, str) or any(one.table.title == "DeepSpeed" for one in found):
-            continue
-        places = (Path(reading.file.name).parent / part, Path(part))
-        path = next((place for place in places if place.is_file()), None)
-        if path is not None:
-            found.insert(0, read(read_file(str(path))))
-            continue
-        words = Named("hand over this file too").words
-        note = Note(reading.file.name, "deepspeed", part, words, "either")
-        changed = Reading(
-            reading.file, reading.table, reading.facts, (*reading.notes, note), reading.unknown
-        )
-        found[found.index(reading)] = changed
-    return found
+def _beside(name: str, part: str) -> File | None:
+    """A file that another one names, if it is there."""
+    places = (Path(name).parent / part, Path(part))
+    path = next((place for place in places if place.is_file()), None)
+    return read_file(str(path)) if path is not None else None

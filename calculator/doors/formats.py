@@ -1,5 +1,6 @@
 """The formats, and which of them a file has."""
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -13,7 +14,7 @@ from calculator.doors import (
     trainer,
 )
 from calculator.doors.file import FIELD, File
-from calculator.doors.table import Reading, in_words, read_keys
+from calculator.doors.table import Reading, Table, in_words, read_keys
 from calculator.errors import InputError
 from calculator.wrong_files import describe_file
 
@@ -44,6 +45,21 @@ def read(file: File) -> Reading:
     if "model_type" in file.values:
         rule = "is a model's config.json: give it as --model"
     raise InputError(FIELD, file.name, rule)
+
+
+def keys_of(field: str) -> dict[str, str]:
+    """The key that makes an option of a plan, by the library's title, where one key makes it.
+
+    >>> keys_of("lora")["torchtune"]
+    'model.lora_rank'
+    """
+    return {table.title: keys[0] for table in TABLES if (keys := [*_keys_of(table, field)])}
+
+
+def _keys_of(table: Table, field: str) -> Iterator[str]:
+    yield from (key for key, meaning in table.keys.items() if meaning == field)
+    edits = (keys for name, keys in table.edits.items() if name.partition("=")[0] == field)
+    yield from (key for keys in edits if len(keys) == 1 for key in keys)
 
 
 def _has(file: File, mark: str) -> bool:

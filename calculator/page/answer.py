@@ -78,7 +78,7 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "notes": [note for note in report.notes if note not in untimed],
         "command": command_for(architecture, plan, preset),
         "preset": preset.words if preset else OWN_CHOICES,
-        "changed": _changed(state),
+        "changed": in_words(state),
         "pin": pin(architecture, plan, params),
         "query": urlencode(state),
     }
@@ -86,17 +86,17 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
     return value
 
 
-def _changed(state: Mapping[str, str]) -> dict[str, str]:
+def in_words(state: Mapping[str, object]) -> dict[str, str]:
     """The options of a state, in words: they differ from the defaults, or from the preset's."""
     options = Plan.options()
     return {
-        name: f"{options[name].label}: {_in_words(options[name].parse(value))}"
+        name: f"{options[name].label}: {_value_in_words(options[name].parse(value))}"
         for name, value in state.items()
         if name in options
     }
 
 
-def _in_words(value: object) -> str:
+def _value_in_words(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return format_count(value) if isinstance(value, int) else str(value)

@@ -33,7 +33,7 @@ def text_of(params: Params, field: str, default: str) -> str:
 
 def read_state(params: Params) -> State:
     """The request in a state of the form."""
-    architecture, gpu = architecture_of(params), _gpu(params)
+    architecture, gpu = architecture_of(params), gpu_of(params)
     given = {name: value for name, value in params.items() if name not in _NO_OPTIONS}
     return architecture, plan_with(architecture, gpu, given), gpu
 
@@ -54,7 +54,8 @@ def architecture_of(params: Params) -> Architecture:
         raise InputError("config", field, rule) from None
 
 
-def _gpu(params: Params) -> Gpu:
+def gpu_of(params: Params) -> Gpu:
+    """The card of a state, by its name or its memory."""
     if params.get("gpu_memory") not in (None, ""):
         return _custom_gpu(params["gpu_memory"])
     return find_gpu(text_of(params, "gpu", DEFAULT_GPU))
@@ -72,7 +73,7 @@ def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, 
     """The state as in the page's address: with what differs from the defaults, or the preset's."""
     found = {} if architecture.name == CONFIG_NAME else {"model": architecture.name}
     preset = preset_named(params.get(FIELD)) and preset_of(plan)
-    given = beside(preset, architecture, plan, _gpu(params))
+    given = beside(preset, architecture, plan, gpu_of(params))
     if preset is not None and given is not None:
         found[FIELD] = preset.value
     changed = plan.changed() if given is None else given

@@ -202,14 +202,14 @@ CHANGES: Final = (
     Change(
         "Keep the optimizer's states in 8 bits",
         Cost.PRECISION,
-        "Stores the optimizer's states less precisely.",
+        "Stores the optimizer's states more coarsely.",
         setting(optimizer_bits=8),
         "8-bit states",
     ),
     Change(
         "Recompute attention in the backward pass",
         Cost.TIME,
-        "Computes each layer's attention twice.",
+        "Computes the attention of each layer twice.",
         setting(checkpointing=Checkpointing.SELECTIVE),
         "selective checkpointing",
         about=CHECKPOINTS,
@@ -218,7 +218,7 @@ CHANGES: Final = (
     Change(
         "Selective checkpointing: recompute the cheap operations",
         Cost.LITTLE_TIME,
-        "Computes up to half of each layer's matrix products twice, and attention once.",
+        "Computes up to half of the matrix products of each layer twice, and no attention.",
         _costly_results,
         "checkpointing by operation",
         "At most about a sixth more arithmetic.",
@@ -238,7 +238,7 @@ CHANGES: Final = (
     Change(
         "Keep the inputs of layers in RAM",
         Cost.TRANSFER,
-        "Moves each layer's input over the bus and back in each step.",
+        "Moves the input of each layer over the bus and back in each step.",
         _inputs_in_ram,
         "inputs in RAM",
     ),
@@ -274,7 +274,7 @@ CHANGES: Final = (
         "16-bit frozen weights",
     ),
     Change(
-        "Compute the loss in chunks",
+        "Make the logits of a chunk of tokens at a time",
         Cost.EFFICIENCY,
         "Gives the same loss.",
         _chunked_loss,
@@ -284,7 +284,7 @@ CHANGES: Final = (
     Change(
         "Use Adafactor",
         Cost.OTHER_TRAINING,
-        "A different optimizer, which may need different settings.",
+        "Another optimizer, which may need other settings.",
         setting(optimizer=Optimizer.ADAFACTOR),
         "Adafactor",
     ),
@@ -293,7 +293,7 @@ CHANGES: Final = (
     Change(
         "Keep the frozen linear layers in 4 bits (QLoRA)",
         Cost.OTHER_TRAINING,
-        "Stores the frozen weights less precisely, and unpacks them for each product.",
+        "Stores the frozen weights more coarsely, and unpacks them for each product.",
         _four_bits,
         "QLoRA",
         is_for=has_class,
@@ -301,14 +301,14 @@ CHANGES: Final = (
     Change(
         "Make the layers reversible",
         Cost.OTHER_MODEL,
-        "Changes the model, so pretrained weights do not fit.",
+        "Makes another model: pretrained weights do not fit it.",
         setting(reversible=True),
         "reversible layers",
     ),
     Change(
-        "Update each weight in the backward pass, as soon as its gradient is ready",
+        "Update each weight as soon as its gradient exists, in the backward pass",
         Cost.OTHER_TRAINING,
-        "Gives the same update, but rules out clipping and accumulating gradients.",
+        "Gives the same update, but gradients can be neither clipped nor accumulated.",
         _update_in_backward,
         "update in backward",
     ),

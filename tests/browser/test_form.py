@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from calculator.catalog import MODELS, find_gpu, find_model
 from calculator.plan import Plan
 from calculator.planner.largest import largest_batch
-from templates.pages.calculator.context import OPENING, SLIDERS
+from templates.pages.calculator.context import OPENING, SLIDERS, names_in_other_libraries
 from tests.browser.visits import (
     Visitor,
     advised,
@@ -278,3 +278,19 @@ def test_instant_navigation_keeps_one_python_for_all_pages(visit: Visitor) -> No
     assert peak(page) == python_peak(**OPENING, batch_size="2")
     assert sum(address.endswith("worker.js") for address in visitor.requests) == 1
     assert visitor.errors == []
+
+
+def test_names_in_other_libraries_open_with_the_keyboard_and_close_with_escape(
+    visit: Visitor,
+) -> None:
+    page = open_calculator(visit())
+    label = "Gradient accumulation in other libraries"
+    names = page.get_by_role("group", name=label)
+    expect(names).to_be_hidden()
+    page.get_by_role("button", name=label).focus()
+    page.keyboard.press("Enter")
+    elsewhere = names_in_other_libraries("accumulation")
+    expect(names.locator("dt")).to_have_text([*elsewhere])
+    expect(names.locator("dd")).to_have_text([*elsewhere.values()])
+    page.keyboard.press("Escape")
+    expect(names).to_be_hidden()

@@ -26,4 +26,4 @@ def test_help_shows_the_groups_and_the_names_of_other_libraries() -> None:
 
 def test_only_options_have_names_elsewhere() -> None:
     assert set(ELSEWHERE) <= set(Plan.options())
-    assert names_elsewhere("sequence_length") == ""
+    assert names_elsewhere("sharing_groups") == ""

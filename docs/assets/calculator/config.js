@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * A config.json that the visitor gives: pasted, dropped on the form, or chosen. It travels in the
+ * A config.json that the visitor gives: pasted, dropped on the page, or chosen. It travels in the
  * address's fragment, compressed, so that it survives a reload and can be shared, and no server
  * sees it.
  */
@@ -12,7 +12,7 @@ const MARK = "#config=";
 const LONGEST_FRAGMENT = 60_000;
 
 /**
- * Let files reach the textarea.
+ * Let files reach the textarea; returns what takes one that came another way.
  *
  * @param {HTMLFormElement} form
  * @param {(message: string) => void} refuse
@@ -38,15 +38,7 @@ export function mountConfig(form, refuse) {
     void read(chosen.files?.[0]);
     chosen.value = "";
   });
-  form.addEventListener("dragover", (event) => {
-    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-  });
-  form.addEventListener("drop", (event) => {
-    const file = event.dataTransfer?.files[0];
-    if (!file) return;
-    event.preventDefault();
-    void read(file);
-  });
+  return read;
 }
 
 /** @param {string} fragment */

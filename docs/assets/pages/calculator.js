@@ -11,6 +11,7 @@ import { mountChooser } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
 import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest, showLongest, subjectOf } from "../calculator/form.js";
 import { mountCurve } from "../calculator/curve.js";
+import { mountFiles } from "../calculator/files.js";
 import "../calculator/copy.js";
 import { mountFrontier } from "../calculator/frontier.js";
 import { mountHub } from "../calculator/hub.js";
@@ -120,6 +121,7 @@ function mount(form) {
       frontier.follow(named(answer.value));
       program.follow(named(answer.value));
       pasted.request();
+      files.request(JSON.stringify(subject()));
     });
   }
 
@@ -327,8 +329,24 @@ function mount(form) {
     clearErrors(form);
     showRefused(showError(form, { type: "InputError", field: "config", message, value: "", rule: "" }));
   };
-  mountConfig(form, refuseConfig);
+  const readConfig = mountConfig(form, refuseConfig);
   mountHub(form, refuseConfig);
+  const files = mountFiles(
+    /** @type {HTMLDetailsElement} */ (document.querySelector("#calculator-files")),
+    (brought, show) => {
+      ask("check", { ...subject(), files: brought }, (answer) => {
+        if (form.isConnected) show(answer);
+      });
+    },
+    (query) => void follow(query),
+    (file) => void readConfig(file),
+  );
+
+  /** The model and the card of the state. */
+  function subject() {
+    const { model, config, gpu, gpu_memory } = state;
+    return { model, config, gpu, gpu_memory };
+  }
 
   showPythonStatus(form, status, READY, (isBroken) => {
     for (const set of form.querySelectorAll("fieldset")) set.disabled = isBroken;

@@ -5,6 +5,7 @@ import { compile, failureOfWasm, LoadError } from "./wasm.js";
 
 const here = new URL("./pyodide/", import.meta.url).href;
 const CALCULATOR = "/calculator.zip";
+const READERS = "/readers.zip";
 
 /** Load what every start needs, whatever else it turns out to need. */
 export function begin() {
@@ -65,7 +66,9 @@ async function loadFrom(options) {
  */
 export function open(python) {
   const fetchWhole = () => python.FS.writeFile("/whole.zip", fetchNow(`${here}python_stdlib.zip`));
+  const fetchReaders = () => python.FS.writeFile(READERS, fetchNow(new URL(`.${READERS}`, import.meta.url).href));
   python.runPython(FIND);
+  python.runPython(FETCH_READERS).call(undefined, fetchReaders);
   python.runPython(PREPARE).call(undefined, fetchWhole);
   return python.pyimport("calculator.protocol").handle;
 }
@@ -130,6 +133,34 @@ def prepare(fetch_whole):
             return PathFinder.find_spec(name, [f"/whole.zip/{folder}".rstrip("/")], target)
 
     sys.meta_path.append(WholeLibrary)
+
+prepare
+`;
+
+// What reads a visitor's file of training is fetched by those who have one.
+const FETCH_READERS = `
+import sys
+from importlib.machinery import PathFinder
+
+def prepare(fetch):
+    class Readers:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name not in ("calculator.doors", "yaml"):
+                return None
+            try:
+                fetch()
+            except Exception as error:
+                raise ImportError(name) from error
+            try:
+                from packed import install
+            except ImportError:
+                folder = name.rpartition(".")[0]
+                return PathFinder.find_spec(name, [f"${READERS}/{folder}".rstrip("/")], target)
+            install("${READERS}")
+            return sys.meta_path[0].find_spec(name)
+
+    sys.meta_path.append(Readers)
 
 prepare
 `;

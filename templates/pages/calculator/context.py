@@ -12,7 +12,9 @@ from calculator.cards import grouped
 from calculator.catalog import MODELS, groups
 from calculator.catalog.models import GROUPS as PAPERS
 from calculator.configuration import LONGEST_TEXT
-from calculator.groups import names_elsewhere
+from calculator.doors.file import KINDS, LARGEST
+from calculator.doors.formats import TABLES, keys_of
+from calculator.groups import ELSEWHERE
 from calculator.options import Option
 from calculator.page.states import DEFAULT_MODEL
 from calculator.plan import Plan
@@ -211,6 +213,16 @@ def write_assets(assets: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(first), "utf-8")
 
 
+# Libraries whose keys stand beside the classes and arguments of `ELSEWHERE`.
+FORMATS: Final = ("axolotl", "LLaMA-Factory", "torchtune", "torchtitan")
+
+
+def names_in_other_libraries(field: str) -> dict[str, str]:
+    """The names of an option elsewhere: those of the command line's help, and keys of `check`."""
+    keys = keys_of(field)
+    return {**ELSEWHERE.get(field, {}), **{one: keys[one] for one in FORMATS if one in keys}}
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     value, plain = ask("answer", **OPENING), ask("answer")["report"]["plan"]
@@ -246,10 +258,13 @@ def context() -> dict[str, object]:
         "allocator_rows": ALLOCATOR_ROWS,
         "other_rows": OTHER_ROWS,
         "groups": GROUPS,
-        "elsewhere": names_elsewhere,
+        "elsewhere": names_in_other_libraries,
         "sliders": SLIDERS,
         "model_groups": newest_first(),
         "longest_config": LONGEST_TEXT,
+        "largest_file": LARGEST,
+        "file_kinds": list(KINDS),
+        "file_titles": [table.title for table in TABLES],
         "cards": grouped(),
         "models": ask("models"),
         "models_own": {field.name for field in fields(Plan) if field.default is None},

@@ -1,0 +1,149 @@
+"""Files of a training, dropped on the calculator's page or chosen there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from calculator import protocol
+from tests.browser.visits import Visit, Visitor, settled
+
+pytestmark = pytest.mark.browser
+
+FILES = Path(__file__).parents[1] / "calculator/doors/files"
+DROP = """([name, text]) => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([text], name));
+  const event = new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true });
+  document.querySelector("#advice").dispatchEvent(event);
+}"""
+# a card that holds none of these runs
+SMALL = "calculator/?gpu_memory=8"
+
+
+def python_checks(*names: str, **params: str) -> list[dict[str, Any]]:
+    """CPython's answer for files beside a state."""
+    files = [{"name": name, "text": (FILES / name).read_text("utf-8")} for name in names]
+    request = {"id": 1, "method": "check", "params": {**params, "files": files}}
+    found: list[dict[str, Any]] = json.loads(protocol.handle(json.dumps(request)))["value"]
+    return found
+
+
+def opened(visitor: Visit, path: str = SMALL) -> Page:
+    page = visitor.open(path)
+    settled(page)
+    return page
+
+
+def choose(page: Page, *names: str) -> None:
+    page.set_input_files("#files", [FILES / name for name in names])
+
+
+def shows(page: Page, runs: list[dict[str, Any]]) -> None:
+    """The page has Python's words on each run."""
+    for part in ("title", "verdict", "remedy"):
+        shown = page.locator(f".files__run [data-part='{part}']")
+        expect(shown).to_have_text([run[part] for run in runs])
+    patches = page.locator(".files__run [data-part='patch']")
+    assert patches.all_text_contents() == [run["patch"] for run in runs]
+    for part in ("plan", "notes"):
+        items = page.locator(f".files__run [data-part='{part}'] li")
+        expect(items).to_have_text([words for run in runs for words in run[part]])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("axolotl.yml",),
+        ("program.py",),
+        ("torchtitan.toml",),
+        ("trl.yaml", "accelerate.yaml", "deepspeed.json"),
+    ],
+)
+def test_files_are_read_as_the_command_line_reads_them(
+    visit: Visitor, names: tuple[str, ...]
+) -> None:
+    visitor = visit()
+    page = opened(visitor)
+    before = len(visitor.requests)
+    page.locator("#files-link").click()
+    choose(page, *names)
+    shows(page, python_checks(*names, gpu_memory="8"))
+    fetched = [url.rpartition("/")[2] for url in visitor.requests[before:]]
+    assert [name for name in fetched if not name.endswith(".woff2")] == ["readers.zip"]
+    assert visitor.errors == []
+
+
+def test_the_answer_is_for_the_card_of_the_form_and_opens_there(visit: Visitor) -> None:
+    page = opened(visit())
+    page.locator("#files-link").click()
+    choose(page, "axolotl.yml")
+    (small,) = python_checks("axolotl.yml", gpu_memory="8")
+    expect(page.locator(".files__run")).to_have_attribute("data-fit", small["state"])
+    expect(page.get_by_role("region", name="The change as a patch")).to_be_visible()
+    page.select_option("#gpu", "a100-80")
+    (large,) = python_checks("axolotl.yml", gpu="a100-80")
+    shows(page, [large])
+    expect(page.get_by_role("region", name="The change as a patch")).to_be_hidden()
+    page.get_by_role("button", name="Open this plan in the form").click()
+    settled(page)
+    expect(page.locator("#model")).to_have_value("Qwen/Qwen2.5-7B")
+    expect(page.locator("#batch_size")).to_have_value("8")
+
+
+def test_the_keyboard_reaches_the_choice_of_files(visit: Visitor) -> None:
+    page = opened(visit())
+    page.locator("#files-link").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#files")).to_be_focused()
+
+
+def test_files_dropped_anywhere_are_read_and_a_config_alone_is_a_model(visit: Visitor) -> None:
+    page = opened(visit())
+
+    def drop(name: str, text: str) -> None:
+        page.evaluate(DROP, [name, text])
+
+    drop("axolotl.yml", (FILES / "axolotl.yml").read_text("utf-8"))
+    shows(page, python_checks("axolotl.yml", gpu_memory="8"))
+    drop("config.json", '{"model_type": "gpt2", "n_layer": 2}')
+    expect(page.locator("#config")).to_have_value('{"model_type": "gpt2", "n_layer": 2}')
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("run.yml", "<!doctype html><title>404</title>", "is a web page"),
+        ("run.yml", "a: [", "is no YAML"),
+        ("notes.txt", "hello", "must end in"),
+        ("run.json", '{"name": "<img src=x onerror=alert(1)>"}', "configures no training"),
+    ],
+)
+def test_what_is_no_training_file_is_named(
+    visit: Visitor, name: str, text: str, words: str
+) -> None:
+    visitor = visit()
+    page = opened(visitor)
+    page.locator("#files-link").click()
+    page.set_input_files(
+        "#files", {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+    )
+    expect(page.locator("#files-error")).to_contain_text(words)
+    expect(page.locator("#calculator-files")).not_to_have_attribute("aria-busy", "true")
+    choose(page, "axolotl.yml")
+    expect(page.locator("#files-error")).to_be_hidden()
+    assert visitor.errors == []
+
+
+def test_readers_that_do_not_load_are_tried_again(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.route("**/readers.zip", lambda route: route.abort())
+    page = opened(visitor)
+    page.locator("#files-link").click()
+    choose(page, "axolotl.yml")
+    expect(page.locator("#files-error")).to_contain_text("did not load: try again")
+    visitor.page.unroute("**/readers.zip")
+    choose(page, "axolotl.yml")
+    shows(page, python_checks("axolotl.yml", gpu_memory="8"))

@@ -1,0 +1,87 @@
+"""`check` on the calculator's page says what the command line says, for the form's choices."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calculator.cards import find_card
+from calculator.doors.answer import Answer
+from calculator.doors.check import check_files
+from calculator.protocol import handle
+
+FILES = Path(__file__).parent / "files"
+LONE = '{"output_dir": "out", "per_device_train_batch_size": 4}'
+
+
+def asked(files: object, **params: object) -> dict[str, Any]:
+    request = {"id": 1, "method": "check", "params": {**params, "files": files}}
+    found: dict[str, Any] = json.loads(handle(json.dumps(request)))
+    return found
+
+
+def brought(*names: str) -> list[dict[str, str]]:
+    return [{"name": name, "text": (FILES / name).read_text("utf-8")} for name in names]
+
+
+def words_of(found: Answer) -> dict[str, object]:
+    patch = found.repair.patch if found.repair else ""
+    return {"verdict": found.verdict, "assumed": found.assumed, "patch": patch}
+
+
+@pytest.mark.parametrize("card", ["t4", "a100-80"])
+@pytest.mark.parametrize(
+    "names", [("axolotl.yml",), ("program.py",), ("trl.yaml", "accelerate.yaml", "deepspeed.json")]
+)
+def test_the_page_says_what_the_command_line_says(
+    names: tuple[str, ...], card: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(FILES)
+    (run,) = asked(brought(*names), gpu=card)["value"]
+    (found,) = check_files(names, card, offline=True)
+    assert {key: run[key] for key in ("verdict", "assumed", "patch")} == words_of(found)
+    assert run["remedy"].startswith(found.remedy)
+    assert set(found.notes) <= set(run["notes"])
+
+
+def test_the_plan_opens_in_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = asked(brought("axolotl.yml"), gpu="t4")["value"]
+    state = dict(part.split("=") for part in run["query"].replace("%2F", "/").split("&"))
+    request = {"id": 1, "method": "answer", "params": state}
+    shown = json.loads(handle(json.dumps(request)))["value"]
+    (found,) = check_files([str(FILES / "axolotl.yml")], "t4", offline=True)
+    assert found.need is not None
+    assert shown["monitor"]["report"]["needed"] == found.need.typical
+    assert shown["gpu"]["memory"] == find_card("t4").memory
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (LONE, "model gpt2-l"),
+        (LONE.replace("{", '{"model_name_or_path": "me/mine", ', 1), "of the form, gpt2-l"),
+    ],
+)
+def test_the_form_has_the_model_where_no_file_names_a_known_one(text: str, words: str) -> None:
+    (run,) = asked([{"name": "run.json", "text": text}], model="gpt2-l")["value"]
+    assert words in " ".join([run["assumed"], *run["notes"]])
+    assert run["plan"][0] == "Model: gpt2-l"
+    assert run["query"]
+
+
+@pytest.mark.parametrize(
+    ("files", "rule"),
+    [
+        ([], "must be a list of 1 to 20 files"),
+        ("run.yml", "must be a list of 1 to 20 files"),
+        ([{"name": "run.yml"}], "must have a name and a text each"),
+        ([{"name": "run.yml", "text": "a: [" + " " * 1_000_000}], "at most 1,000,000"),
+        ([{"name": "run.yml", "text": "<html>"}], "is a web page"),
+        ([{"name": "run.yml", "text": "a: &a [*a]"}], "configures no training"),
+    ],
+)
+def test_what_is_no_file_of_training_is_refused(files: object, rule: str) -> None:
+    error = asked(files)["error"]
+    assert error["type"] == "InputError"
+    assert rule in error["message"]
