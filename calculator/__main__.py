@@ -92,7 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--form",
         choices=[form.value for form in Form],
         default=Form.LOOP.value,
-        help="a loop of one's own, which takes the step that is counted (default), or Trainer",
+        help="a plain loop, which takes exactly the counted step (default), or Trainer",
     )
     add_plan_options(code)
     code.add_argument("--gpu", help="the card, which decides the 16-bit format")
@@ -125,7 +125,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "a config.json",
     )
     parser.add_argument(
-        "--offline", action="store_true", help="read no config.json from the Hub that is not kept"
+        "--offline",
+        action="store_true",
+        help="use only config.json files already kept",
     )
 
 

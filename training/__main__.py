@@ -115,7 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
     join.add_argument("--no-delay", action="store_true", help="wait for each update")
     join.add_argument("--no-doctor", action="store_true", help="do not check this machine first")
     host = commands.add_parser("host", help="organize a run: monitor, authority and live page")
-    host.add_argument("--page-port", type=int, default=0, help="of the live page; 0 for any")
+    host.add_argument("--page-port", type=int, default=0, help="port of the live page; 0 for any")
     monitor = commands.add_parser("monitor", help="keep a run's records and its live data")
     monitor.add_argument(
         "--authority-folder",

@@ -19,7 +19,9 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="the model, where no file names one that is counted")
     parser.add_argument("--gpu", help=f"the card; default: {TODAY.title}")
     parser.add_argument(
-        "--offline", action="store_true", help="read no config.json from the Hub that is not kept"
+        "--offline",
+        action="store_true",
+        help="use only config.json files already kept",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
@@ -60,7 +62,7 @@ def check_files(
         gpu: a card by any name, or its memory, as in ``20GiB``; by default one of today.
         given: options of `Plan`, which go before what the files say.
         model: the model, where no file names one that is counted.
-        offline: read no config.json from the Hub that is not kept.
+        offline: use only config.json files already kept.
 
     Raises:
         InputError: for a file that cannot be read or configures no training.

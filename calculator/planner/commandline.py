@@ -62,7 +62,9 @@ def add_planner_commands(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     communicate = _add(commands, "communicate", "what an exchange costs", COMMUNICATE)
     communicate.add_argument("--way", metavar="CHOICE", help="all-reduce all-gather store round")
-    communicate.add_argument("--overlap", action="store_true", help="compute on meanwhile")
+    communicate.add_argument(
+        "--overlap", action="store_true", help="keep computing during an exchange"
+    )
     _add(commands, "scale", "size and tokens for a budget", SCALE)
 
 

@@ -241,19 +241,19 @@ def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
     if message.wanted * 1000 > peak * (1000 + SPREAD):
         yield Finding(
             Cause.OTHER_PLAN,
-            "It was another plan, or something more",
-            f"Tensors took {allocated} and {asked} more were asked for: {wanted}. The plan's whole "
-            f"step needs {format_bytes(peak)} at its peak.",
-            "Check micro-batch, sequence length, precision, attention and optimizer against your "
-            "script, and whether it holds anything else: a second model, an evaluation, losses "
-            f"kept with their graphs.{ROUTING if report.plan.expert_parallel > 1 else ''}",
+            "The plan was different, or something else used memory",
+            f"Tensors took {allocated}, and {asked} more were requested: {wanted} in all. The "
+            f"plan's whole step needs {format_bytes(peak)} at its peak.",
+            "Compare micro-batch, sequence length, precision, attention and optimizer with your "
+            "script, and check whether it holds anything else: a second model, an evaluation, or "
+            f"losses kept with their graphs.{ROUTING if report.plan.expert_parallel > 1 else ''}",
         )
     else:
         yield Finding(
             Cause.SAME_PLAN,
             "The message agrees with the plan",
-            f"Tensors would have taken {wanted} with what was asked for; the step "
-            f"goes up to {format_bytes(peak)}.",
+            f"With the requested memory, tensors would have taken {wanted}; the step peaks at "
+            f"{format_bytes(peak)}.",
             "",
         )
     if message.foreign > WORTH_A_WORD:
@@ -261,14 +261,15 @@ def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
             Cause.OTHER_PROCESS,
             "Something else was on the GPU",
             f"About {format_bytes(message.foreign)} belonged to other processes.",
-            "See with nvidia-smi what runs there, and end notebooks that still hold memory.",
+            "Use nvidia-smi to see what runs there, and shut down notebooks that still hold "
+            "memory.",
         )
     if message.unallocated >= message.asked:
         yield Finding(
             Cause.FRAGMENTATION,
-            "The memory was in pieces",
-            f"PyTorch had {format_bytes(message.unallocated)} reserved and unused, more than the "
-            f"{asked} it asked for, but not in one piece.",
+            "The free memory was fragmented",
+            f"PyTorch had {format_bytes(message.unallocated)} reserved but unused: more than the "
+            f"{asked} that it needed, but not in one piece.",
             "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; before PyTorch 2.1, "
             "max_split_size_mb:128.",
         )
@@ -276,41 +277,41 @@ def _findings(message: Message, report: Report, gpu: Gpu) -> Iterator[Finding]:
         yield Finding(
             Cause.FULL,
             "The GPU was full",
-            f"{format_bytes(message.free)} was free and {asked} was requested, nearly as much: the "
-            "driver gives memory in pieces of 2 MiB that need not lie side by side, and the "
+            f"{format_bytes(message.free)} was free and {asked} was requested, almost as much: "
+            "the driver hands out memory in pieces of 2 MiB that may not be contiguous, and the "
             "message rounds.",
-            "Free a little more: a smaller micro-batch or sequence.",
+            "Free a little more: use a smaller micro-batch or a shorter sequence.",
         )
     elif message.free >= message.asked:
         yield Finding(
             Cause.FREE,
             "The driver had enough left",
-            f"{format_bytes(message.free)} was free, and {asked} was requested: some limit was "
-            "reached, not the end of the memory.",
-            "Look for a memory fraction set in PyTorch, a slice of a shared GPU, too little RAM.",
+            f"{format_bytes(message.free)} was free, and {asked} was requested: some other limit "
+            "was reached.",
+            "Look for a memory fraction set in PyTorch, a slice of a shared GPU, or too little "
+            "RAM.",
         )
     left = message.capacity - message.foreign
     if need.low > left:
         yield Finding(
             Cause.TOO_LARGE,
-            "The plan does not fit what the GPU had",
+            "The plan does not fit the memory that the GPU had",
             f"It needs {format_bytes(need.typical)} ({format_bytes(need.low)} to "
-            f"{format_bytes(need.high)}), and {format_bytes(left)} were there for it.",
+            f"{format_bytes(need.high)}), and only {format_bytes(left)} were available.",
             "See what would make it fit.",
         )
     elif need.high <= left:
         yield Finding(
             Cause.SHOULD_FIT,
             "The plan itself fits",
-            f"It needs {format_bytes(need.high)} at most, and {format_bytes(left)} were there "
-            "for it.",
-            "So look for the reason above, or for a difference between plan and script.",
+            f"It needs {format_bytes(need.high)} at most, and {format_bytes(left)} were available.",
+            "Look for the cause above, or for a difference between the plan and your script.",
         )
     else:
         yield Finding(
             Cause.TOO_LARGE,
-            "The plan may not fit what the GPU had",
+            "The plan may not fit the memory that the GPU had",
             f"It needs {format_bytes(need.low)} to {format_bytes(need.high)}, and "
-            f"{format_bytes(left)} were there for it.",
+            f"{format_bytes(left)} were available.",
             "See what would make it fit.",
         )

@@ -45,7 +45,7 @@ PRESETS: Final[dict[str, Preset]] = {
         {**_TOGETHER, **_AROUND_THE_CLOCK, "volunteers": 30, "utilization": 8.6, "up": 100,
          "down": 100},
         "together",
-        "Printed: the model, 80% of 31,250 steps of 4,096 sequences, 8 bits; it took two and a "
+        "Published: the model, 80% of 31,250 steps of 4,096 sequences, 8 bits; it took two and a "
         "half months.",
         "Assumed: 30 T4s around the clock at 8.6%, which gives that time, and 100 Mbit/s. Its "
         "updates overlapped with computing; its exchanges did not.",
@@ -66,7 +66,7 @@ PRESETS: Final[dict[str, Preset]] = {
         {**_TOGETHER, **_SPARSE, "volunteers": 16, "gpu": "rtx-3060", "up": 20, "down": 20,
          "way": "round", "local_steps": 8},
         "",
-        "The model and data of the 2021 run, exchanged as this project's recipe “sparse” does it.",
+        "The model and data of the 2021 run, exchanged as in this project's recipe “sparse”.",
         "Assumed: 16 volunteers with a GeForce RTX 3060 for 12 hours a day, so 8 at a time, 20 "
         "Mbit/s up and down, and an exchange after 8 steps.",
     ),
@@ -78,9 +78,9 @@ PRESETS: Final[dict[str, Preset]] = {
          "gpu": "other", "teraflops": 2250, "watts": 1000, "utilization": 24.7, "up": 110,
          "down": 500, "way": "store", "target_batch": 3840, "local_steps": 30},
         "covenant",
-        "Printed: parameters, layers, width, tokens, at most 20 peers of 8 B200s, 30 local steps "
-        "of 192 sequences each, 64 of 4,096 elements in 2 bits, 110 Mbit/s up and 500 down. It "
-        "reported 20 minutes of computing and 70 seconds of exchange.",
+        "Published: parameters, layers, width, tokens, at most 20 peers of 8 B200s, 30 local "
+        "steps of 192 sequences each, 64 of 4,096 elements in 2 bits, 110 Mbit/s up and 500 "
+        "down. It reported 20 minutes of computing and 70 seconds of exchange.",
         "Assumed: a peak of 2,250 TFLOP/s and 1,000 W for each B200, and 24.7%, which gives the 20 "
         "minutes.",
     ),
@@ -92,10 +92,10 @@ PRESETS: Final[dict[str, Preset]] = {
          "gpu": "h100", "utilization": 38, "up": 500, "down": 500, "target_batch": 1500,
          "local_steps": 100},
         "intellect",
-        "Printed: layers, width, length, tokens, up to 14 nodes of 8 H100s, 100 local steps, 8 "
+        "Published: layers, width, length, tokens, up to 14 nodes of 8 H100s, 100 local steps, 8 "
         "bits, 36 to 41% utilization. It reported 38 minutes of computing and 8.3 of exchange.",
-        "Assumed: 1,500 sequences a step, which gives the 38 minutes, and 500 Mbit/s, the slowest "
-        "connections.",
+        "Assumed: 1,500 sequences per step, which gives the 38 minutes, and 500 Mbit/s, the "
+        "slowest connections.",
     ),
     "sparseloco": Preset(
         "SparseLoCo, 8B",
@@ -105,8 +105,8 @@ PRESETS: Final[dict[str, Preset]] = {
          "gpu": "h100", "utilization": 40, "up": 110, "down": 500, "way": "store",
          "target_batch": 5440, "local_steps": 30},
         "sparseloco",
-        "Printed: 8 billion parameters, 200 billion tokens, 20 participants, below 500 Mbit/s. It "
-        "reported 4.5 minutes of computing and 12 seconds of exchange.",
+        "Published: 8 billion parameters, 200 billion tokens, 20 participants, below 500 Mbit/s. "
+        "It reported 4.5 minutes of computing and 12 seconds of exchange.",
         "Assumed: Covenant-72B's compression and connections, a Llama's shape, and 8 H100s each "
         "with a batch that gives the 4.5 minutes.",
     ),
@@ -117,7 +117,7 @@ PRESETS: Final[dict[str, Preset]] = {
          "utilization": 40, "up": 1000, "down": 1000, "target_batch": 4096, "local_steps": 500,
          "compression": "32"},
         "diloco",
-        "Printed: 8 workers, 500 local steps, so 500 times fewer exchanges.",
+        "Published: 8 workers, 500 local steps, so 500 times fewer exchanges.",
         "Assumed: GPT-2 Medium in 32 bits, 512 sequences for each worker, an A100 each, 1 Gbit/s.",
     ),
 }  # fmt: skip
