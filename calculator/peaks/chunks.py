@@ -198,8 +198,8 @@ def _late_deaths(
 ) -> dict[int, int]:
     """Deaths outside of all layers, of bytes born in a layer that is repeated.
 
-    Such bytes (autocast's copies) die for each left-out layer too; `sizes` gains one for each, and
-    the result gives its number by event.
+    Such bytes (autocast's copies) die for each left-out layer too, but not those that took others'
+    place in that layer; `sizes` gains one for each, and the result gives its number by event.
     """
     outside = bytearray(b"\1") * len(ledger.events)
     for start, end in layer_spans(marks):
@@ -207,10 +207,14 @@ def _late_deaths(
     late: dict[int, int] = {}
     spans = sorted(repeats.values())  # no two of them meet
     starts = [start for start, _, _ in spans]
+    inside = [Counter(ledger.events[start:end]) for start, end, _ in spans]
     for at in compress(range(len(outside)), outside):
         signed, birth = ledger.events[at], ledger.births[at]
         place = bisect_right(starts, birth) - 1
-        if signed < 0 and place >= 0 and birth < spans[place][1]:
+        if signed > 0 or place < 0 or birth >= spans[place][1]:
+            continue
+        if inside[place][-signed] > inside[place][signed]:
+            inside[place][signed] += 1
             sizes.append(replace(sizes[-signed - 1], run=spans[place][2]))
             late[at] = len(sizes)
     return late
