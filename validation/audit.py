@@ -13,7 +13,7 @@ TABLE: Final = Path(__file__).with_name("kernels.toml")
 NATIVE: Final = Path("aten/src/ATen/native")
 ALLOCATION: Final = re.compile(
     r"(at|torch)::(empty|zeros|ones|full|arange)|\btorch\.(empty|zeros|ones|full|arange)"
-    r"|Tensor tmp|contiguous\(|\.clone\(|getAllocator|CUDACachingAllocator|\.toType\("
+    r"|Tensor tmp|(?<!is_)contiguous\(|\.clone\(|getAllocator|CUDACachingAllocator|\.toType\("
 )
 
 
@@ -75,8 +75,9 @@ def audit(checkout: Path) -> Iterator[str]:
                 yield f"{kernel.file}: {function} not found"
             for first, body in found:
                 for number, line in enumerate(body.splitlines(), first):
-                    named = any(part in line for part in kernel.lines)
-                    if ALLOCATION.search(line) and not named:
+                    code = line.partition("//")[0]
+                    named = any(part in code for part in kernel.lines)
+                    if ALLOCATION.search(code) and not named:
                         yield f"{kernel.file}:{number}: {function}: {line.strip()}"
 
 

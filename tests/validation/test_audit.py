@@ -40,7 +40,8 @@ def test_an_allocation_that_the_table_does_not_name_is_listed(tmp_path: Path) ->
     source.write_text(
         "TORCH_IMPL_FUNC(softmax_backward_cuda_out)\n"
         "(const Tensor& grad) {\n"
-        "  Tensor tmp = grad * output;\n"
+        "  Tensor tmp = grad * output;  // at::zeros in words\n"
+        "  // auto gone = at::empty_like(grad);\n"
         "  auto more = at::empty_like(grad);\n"
         "}\n"
         "void host_softmax_backward(int n);\n"
@@ -49,7 +50,7 @@ def test_an_allocation_that_the_table_does_not_name_is_listed(tmp_path: Path) ->
     )
     lines = [line for line in audit(tmp_path) if "not found" not in line]
     assert lines == [
-        "cuda/SoftMax.cu:4: softmax_backward_cuda_out: auto more = at::empty_like(grad);"
+        "cuda/SoftMax.cu:5: softmax_backward_cuda_out: auto more = at::empty_like(grad);"
     ]
     missing = [line for line in audit(tmp_path) if "not found" in line]
     assert "cuda/SoftMax.cu: host_softmax not found" in missing
