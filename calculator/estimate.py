@@ -23,7 +23,7 @@ from calculator.parallel import (
 )
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
-from calculator.peaks.outputs import output_bytes, with_outputs
+from calculator.peaks.outputs import cached_bytes, output_bytes, with_outputs
 from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
 from calculator.peaks.step import Step, inputs_of
 from calculator.peaks.timeline import measure
@@ -97,7 +97,10 @@ def _loop_note(architecture: Architecture, plan: Plan, static: Statics, peak: in
         return
     more = _count(architecture, plan.but(loop=Loop.FUNCTION), static).peak - peak
     if more >= SMALLEST_NOTED * peak:
-        yield f"A loop that keeps the model's outputs needs {format_bytes(more)} more."
+        cached = cached_bytes(architecture, plan)
+        unless = f", and up to {format_bytes(cached)} for keys and values unless use_cache=False"
+        kept = f"A loop that keeps the model's outputs needs {format_bytes(more)} more"
+        yield f"{kept}{unless * (cached > 0)}."
 
 
 @dataclass(frozen=True, slots=True)

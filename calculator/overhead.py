@@ -15,8 +15,9 @@ LARGE_WORKSPACES: Final = (9, 10, 12)
 # handle of its own, and each handle a workspace, which cuBLASLt shares
 HANDLES: Final = 2
 # what the allocator reserves above what it hands out, in thousandths, where it was not simulated:
-# segments of 2 and 20 MiB
-SLACK_LOW, SLACK_TYPICAL, SLACK_HIGH = 6, 50, 100
+# segments of 2 and 20 MiB. The bounds are fitted to 23 published steps of 2021 and 2022, and hold
+# the one of 2026 too (peft's full fine-tuning, 14.7 %); a step that filled its card is 37 % above
+SLACK_LOW, SLACK_TYPICAL, SLACK_HIGH = 6, 50, 150
 # a context that nobody measured may be so much smaller or larger
 CONTEXT_SPREAD: Final = 100 * MiB
 
@@ -74,7 +75,7 @@ def estimate_overhead(peak: int, card: Card) -> Overhead:
     $$c + w + s \cdot (p + w)$$
 
     with the card's context c, the workspaces w, and the share s of the peak p that the caching
-    allocator reserves above it: typically 5 %, seen from 0.6 to 10 %. The bounds take a context
+    allocator reserves above it: typically 5 %, seen from 0.6 to 15 %. The bounds take a context
     that was not measured 100 MiB smaller or larger.
 
     Source: torch

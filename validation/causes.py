@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.autograd.mode import Checkpointing
 from calculator.autograd.sizes import number_of
 from calculator.estimate import estimate
 from calculator.models.decoder import Decoder
 from calculator.models.registry import build, type_of
+from calculator.peaks.outputs import cached_bytes
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import BaseBits, Plan
 from calculator.report import Phase
@@ -211,11 +213,14 @@ def _chunk(plan: Plan) -> int:
     return min(tokens_of(plan), CHUNK * plan.batch_size)
 
 
-def cached_keys(architecture: Architecture, plan: Plan) -> int:
-    """Bytes of keys and values that the outputs of the step before hold, beside the scores."""
-    groups = architecture.numbers.get("key_value_heads", architecture.heads)
-    width = 2 * groups * architecture.head_size
-    return HALF * tokens_of(plan) * width * architecture.layers
+def softmax_input(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the scores that go into attention's softmax, of every layer that is not run again.
+
+    Under autocast softmax runs in 32 bits, as it does in 32-bit models.
+    """
+    scores = architecture.heads * tokens_of(plan) * plan.sequence_length
+    layers = 1 if plan.checkpointing is Checkpointing.FULL else architecture.layers
+    return mode_of(plan).weights.width * scores * layers
 
 
 def own_streams(architecture: Architecture, plan: Plan) -> int:
@@ -321,7 +326,15 @@ CAUSES: Final = {
         "layer's keys and values beside the scores. We count use_cache=False.",
         "https://github.com/huggingface/peft/blob/5d602fdbff04c33c1c4de55cda9d4ae1d7cb7e40/"
         "method_comparison/MetaMathQA/run.py",
-        cached_keys,
+        cached_bytes,
+    ),
+    "softmax-input": Cause(
+        "Softmax's input kept",
+        "Before version 1.11, PyTorch's softmax kept its input for backward, beside its result: a "
+        "matrix of scores more in each layer. Today its backward asks for the input's type alone.",
+        "https://github.com/huggingface/transformers/blob/04ae75715f2cca2d87bbaf07c1d8e9fb2ab20bfd/"
+        "src/transformers/pytorch_utils.py",
+        softmax_input,
     ),
     "own-streams": Cause(
         "Streams of their own",

@@ -65,13 +65,22 @@ def _line(title: str, chosen: Sequence[Score]) -> str:
 
 
 def coverage(chosen: Sequence[Score]) -> Iterator[str]:
-    """Shares of steps whose memory is in the stated range, and its median width."""
-    yield f"\n{'stated range':<34}{'rows':>6}{'held':>9}{'width':>9}"
+    """Shares of steps whose memory is in the stated range, and its median width.
+
+    `known` is the share once the known differences between the programs are taken off.
+    """
+    yield f"\n{'stated range':<34}{'rows':>6}{'held':>9}{'known':>9}{'width':>9}"
     for group in ("all", "without 2021 and 2022", *_groups(chosen)):
         found = [item for item in chosen if _is_in(item, group)]
-        held = sum(item.is_held for item in found) / len(found)
+        held, known = (
+            100 * sum(flags) / len(found)
+            for flags in (
+                [item.is_held for item in found],
+                [item.is_held_as_counted for item in found],
+            )
+        )
         width = median(item.answer.high / item.answer.low - 1 for item in found)
-        yield f"{group:<34}{len(found):>6}{100 * held:>8.0f}%{100 * width:>8.1f}%"
+        yield f"{group:<34}{len(found):>6}{held:>8.0f}%{known:>8.0f}%{100 * width:>8.1f}%"
 
 
 def _is_in(score: Score, group: str) -> bool:

@@ -47,9 +47,17 @@ class Score:
     @property
     def is_held(self) -> bool:
         """True if the stated range, less the context where it is not counted, has the figure."""
+        return self._holds(self.measured)
+
+    @property
+    def is_held_as_counted(self) -> bool:
+        """True if the range has the figure once the known differences are taken off."""
+        return self._holds(self.measured * (1 + sum(self.differences.values())))
+
+    def _holds(self, size: float) -> bool:
         reserved = self.figure in (Figure.OF_ALLOCATOR, Figure.RESERVED)
         context = find_card(self.source.card).context if reserved else 0
-        return self.answer.low <= self.measured + context <= self.answer.high
+        return self.answer.low <= size + context <= self.answer.high
 
     @property
     def differences(self) -> dict[str, float]:

@@ -8,9 +8,11 @@ numbers of a plan, 0 where nothing is held.
 from dataclasses import replace
 
 from calculator.allocator import round_block
+from calculator.architecture import Architecture
 from calculator.autograd.ledger import HANDED
+from calculator.models.decoder import FULL, SLIDING
 from calculator.peaks.chunks import noted_bytes
-from calculator.peaks.prepare import Prepared
+from calculator.peaks.prepare import Prepared, mode_of
 from calculator.peaks.trace import record
 from calculator.plan import Loop, Plan
 
@@ -22,6 +24,22 @@ def output_bytes(prepared: Prepared) -> int:
     chunks = record(prepared.step).chunks
     found = noted_bytes(chunks, HANDED, prepared.numbers, prepared.left_out)
     return sum(map(round_block, found))
+
+
+def cached_bytes(architecture: Architecture, plan: Plan) -> int:
+    """Most bytes of the keys and values that outputs hold unless `use_cache` is false.
+
+    Counted for decoders whose layers all attend to tokens, with keys and values of their own. The
+    rotation widens keys under autocast, and the cache's concatenation values with them.
+
+    Source: transformers (cache_utils.py, DynamicLayer)
+    """
+    is_usual = architecture.pattern and {*architecture.pattern} <= {FULL, SLIDING}
+    if not is_usual or architecture.has("kv_lora_rank") or plan.checkpointing.is_of_layers:
+        return 0
+    elements = 2 * architecture.numbers["key_value_heads"] * architecture.head_size
+    tokens = plan.batch_size * plan.sequence_length
+    return mode_of(plan).weights.width * tokens * elements * architecture.layers
 
 
 def with_outputs(prepared: Prepared, plan: Plan) -> Prepared:

@@ -79,7 +79,12 @@ def test_the_command_prints_medians_and_coverage_of_each_card() -> None:
     words, width = line.removeprefix("without 2021 and 2022").split()[:2], line.split()[-1]
     assert words == [str(len(of_today)), f"{held:.0f}%"]
     assert held >= 90
+    every = next(line for line in lines if line.startswith("all ")).split()
+    known = 100 * sum(item.is_held_as_counted for item in steps) / len(steps)
+    assert every[1:4:2] == [str(len(steps)), f"{known:.0f}%"]
+    assert known >= 90
     assert float(width.rstrip("%")) <= 15
+    assert float(every[-1].rstrip("%")) <= 15
 
 
 def test_a_reserved_figure_is_held_without_the_cards_context() -> None:

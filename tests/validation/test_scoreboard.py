@@ -11,12 +11,14 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from calculator.cards import CARDS
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate, least
 from calculator.overhead import workspace_bytes
+from calculator.peaks.outputs import cached_bytes
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from validation import causes, simumax
@@ -53,6 +55,23 @@ def test_a_row_is_what_its_command_prints(score: Score, capsys: pytest.CaptureFi
     main([*score.row.command.split()[3:], "--json"])
     peak = json.loads(capsys.readouterr().out)["gpu"]["peak"]
     assert peak == score.row.report.gpu.total
+
+
+def test_before_1_11_softmax_kept_its_input_in_each_layer() -> None:
+    # bert-large: 24 layers of 16 heads, 4 samples of 512 tokens, 32 bits; of checkpoints, one layer
+    more = 24 * 16 * 4 * 512**2 * 4
+    for words_, size in (
+        ("fp32, batch 4", more),
+        ("16-bit autocast, batch 4", more),
+        ("fp32, batch 1, 4 accumulated, checkpointing", more // 24 // 4),
+    ):
+        row = score_of("guide", words_).row
+        assert causes.softmax_input(row.architecture, row.report.plan) == size
+    older = [score for score in scores() if score.source.key in ("guide", "site")]
+    assert all(score.differences for score in older)
+    allocated = [abs(score.left) for score in older if score.figure.is_allocated]
+    assert max(allocated) <= 0.05  # 18 % without
+    assert max(abs(s.left) for s in older if s.source.key == "guide") <= 0.05
 
 
 def test_a_driver_sees_tensors_and_what_the_allocator_leaves_unused() -> None:
@@ -237,12 +256,35 @@ def test_outputs_hold_the_keys_and_values_of_every_layer() -> None:
     # of 839.6 tokens without its padding (train_info of lora--llama-3.2-3B-rank32.json)
     model = "meta-llama/Llama-3.2-3B"
     rest = 6_924_500_000 - 2 * 3_212_749_824 - 16 * 9_175_040 - 2 * 8_519_680
-    plan = resolved(model, sequence_length=1)
-    per_token = causes.cached_keys(find_model(model), plan)
+    plan = resolved(model, sequence_length=1, precision="half")
+    per_token = cached_bytes(find_model(model), plan)
     assert per_token == 28 * 2 * 8 * 128 * 2
     scores_ = 2 * 128_256
     assert 1 < rest / (839.6 * (scores_ + per_token)) < 1.1
     assert rest / (839.6 * scores_) > 1.5
+
+
+@pytest.mark.parametrize("precision", ["fp32", "amp", "half"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen2", "cohere2"])
+def test_the_cache_of_a_training_step_has_the_bytes_that_the_note_says(
+    name: str, precision: str
+) -> None:
+    path = f"validation/configs/{name}.json"
+    config = AutoConfig.for_model(**json.loads(Path(path).read_text()))
+    half = precision == "half"
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16 if half else None)
+    ids = torch.zeros(2, 24, dtype=torch.long)
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "amp"):
+        cache = model.train()(ids).past_key_values
+    tensors = [item for layer in cache.layers for item in (layer.keys, layer.values)]
+    held = sum(item.untyped_storage().nbytes() for item in tensors)
+    options = {"batch_size": 2, "sequence_length": 24, "precision": precision}
+    shape = find_subject(path, None).architecture
+    found = cached_bytes(shape, resolve(shape, Plan.parse(options)))
+    # under autocast layers that turn no places have narrower keys: the note says "up to"
+    assert held <= found if (name, precision) == ("cohere2", "amp") else held == found
+    again = {**options, "checkpointing": "full"}
+    assert cached_bytes(shape, resolve(shape, Plan.parse(again))) == 0
 
 
 def test_keys_are_repeated_only_in_groups() -> None:

@@ -77,9 +77,10 @@ def _of_figures(source: Source) -> Board:
 
 
 def _of_steps(source: Source) -> Board:
-    """Several figures per step, each beside its error."""
+    """Several figures per step, each beside its error and what known differences leave of it."""
     figures = (source.figure, *source.rows[0].more)
-    columns = ["Step", *(word for figure in figures for word in (figure.heading, "Error"))]
+    words = ("Error", "Left") if source.differs else ("Error",)
+    columns = ["Step", *(word for figure in figures for word in (figure.heading, *words))]
     found = [of_figure(source, figure) for figure in figures]
     rows = [
         [row.words, *(cell for score in steps for cell in _pair(score))]
@@ -88,8 +89,10 @@ def _of_steps(source: Source) -> Board:
     return Board(source, columns, rows, summary(found[0]))
 
 
-def _pair(score: Score) -> tuple[str, str]:
-    return format_bytes(score.measured), _signed(score.error)
+def _pair(score: Score) -> Iterator[str]:
+    yield from (format_bytes(score.measured), _signed(score.error))
+    if score.source.differs:
+        yield _signed(score.left)
 
 
 def _cells(score: Score) -> list[str]:
@@ -182,8 +185,11 @@ def _before_2() -> list[Source]:
 
 
 def _held(is_chosen: Callable[[Source], bool]) -> tuple[int, int]:
-    """The number of steps of some sources that the stated range holds, and of all of them."""
-    found = [score.is_held for score in held_or_not() if is_chosen(score.source)]
+    """The number of steps of some sources that the stated range holds, and of all of them.
+
+    Known differences are taken off.
+    """
+    found = [score.is_held_as_counted for score in held_or_not() if is_chosen(score.source)]
     return sum(found), len(found)
 
 
