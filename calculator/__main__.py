@@ -20,8 +20,8 @@ from calculator.parameters import count_parameters
 from calculator.plan import Plan
 from calculator.planner.commandline import COMMANDS, add_planner_commands, run_planner
 from calculator.planner.compare import comparison_as_json, describe_comparison
-from calculator.planner.job import NO_HOURS, Job, spent
 from calculator.planner.job import OPTIONS as JOB
+from calculator.planner.job import Job, training_as_json, training_words
 from calculator.planner.need import need_of
 from calculator.planner.option import add_numbers
 from calculator.planner.verdict import (
@@ -59,7 +59,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_plan_options(one)
     one.add_argument("--gpu", help="say whether it fits this GPU; exit with 1 if it does not")
     one.add_argument("--json", action="store_true", help="print one JSON object, sizes in bytes")
-    add_numbers(one, JOB)
     fit = commands.add_parser(
         "fit", help="GPUs that a step fits, and changes that would make it fit one"
     )
@@ -112,6 +111,8 @@ def build_parser() -> argparse.ArgumentParser:
         "where one does not, 2 where we cannot say.",
     )
     add_check(brought)
+    for timed in (one, fit, two, brought):
+        add_numbers(timed, JOB)
     table = commands.add_parser("models", help="the models known by name")
     table.add_argument("--json", action="store_true", help="print a JSON list")
     add_planner_commands(commands)
@@ -177,28 +178,32 @@ def _print_estimate(arguments: argparse.Namespace) -> int:
     report = _answered(model, plan_from(arguments, model))
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
     job = Job.asked(vars(arguments))
-    takes = job and spent(report, job)
     if arguments.json:
         verdict = {"fit": verdict_as_json(need_of(report), gpu)} if gpu else {}
-        training = {"training": takes and takes.as_json()} if job else {}
-        print(json.dumps({**report.as_json(), **training, **verdict}))
+        print(json.dumps({**report.as_json(), **training_as_json(report, job), **verdict}))
     else:
         verdicts = [describe_verdict(need_of(report), gpu)] if gpu else []
-        hours = [takes.words if takes else NO_HOURS] if job else []
-        print("\n".join([_describe(report), *hours, *verdicts]))
+        print("\n".join([_describe(report), *training_words(report, job), *verdicts]))
     return 0 if gpu is None or need_of(report).fits(gpu.memory) else 1
 
 
 def _print_fit(arguments: argparse.Namespace) -> int:
     """Print where a step fits, or what would make it fit; 1 where it does not surely fit."""
     model = _architecture(arguments.model, arguments)
-    plan, fits = plan_from(arguments, model), True
+    plan, job, fits = plan_from(arguments, model), Job.asked(vars(arguments)), True
     if arguments.gpu is None:
-        print((fits_as_json if arguments.json else describe_fits)(model, plan))
+        if job is not None:
+            raise InputError("gpu", "", "must be given for the hours of a training")
+        print(
+            json.dumps(fits_as_json(model, plan)) if arguments.json else describe_fits(model, plan)
+        )
     else:
         report = _answered(model, plan)
-        print((fit_as_json if arguments.json else describe_fit)(model, plan, report))
         fits = need_of(report).fits(plan.card.memory)
+        if arguments.json:
+            print(json.dumps({**fit_as_json(model, plan, report), **training_as_json(report, job)}))
+        else:
+            print("\n".join([describe_fit(model, plan, report), *training_words(report, job)]))
     if model.note and not arguments.json:
         print(f"Note: {one_line(model.note, LONGEST_MESSAGE)}")
     return 0 if fits else 1
@@ -246,9 +251,18 @@ def _print_comparison(arguments: argparse.Namespace, changes: list[str]) -> int:
             (_architecture(second.model or arguments.model, arguments), {**given, **changed}),
         )
     ]
-    write = comparison_as_json if arguments.json else describe_comparison
-    print(write(reports[0], reports[1], gpu))
-    return 0 if gpu is None or need_of(reports[1]).fits(gpu.memory) else 1
+    (first, last), job = reports, Job.asked(vars(arguments))
+    both = {"first": first, "second": last}
+    if arguments.json:
+        answer = comparison_as_json(first, last, gpu)
+        hours = {name: answer[name] | training_as_json(one, job) for name, one in both.items()}
+        print(json.dumps({**answer, **hours}))
+    else:
+        lines = [
+            f"{name}: {line}" for name, one in both.items() for line in training_words(one, job)
+        ]
+        print("\n".join([describe_comparison(first, last, gpu), *lines]))
+    return 0 if gpu is None or need_of(last).fits(gpu.memory) else 1
 
 
 def _changes_parser() -> OneLineParser:

@@ -6,12 +6,20 @@ from itertools import groupby
 from typing import Any
 
 from calculator.architecture import Architecture
-from calculator.estimate import fullest_part, static_of, static_parts, update_memory
+from calculator.clock import starts_of, why_untimed
+from calculator.clock.work import computed
+from calculator.estimate import (
+    fullest_part,
+    paced_work,
+    static_of,
+    static_parts,
+    update_memory,
+)
 from calculator.parallel import bucket_bytes
 from calculator.parts import Part
-from calculator.peaks.curve import Held, Layer, Operation, curve_of
+from calculator.peaks.curve import Curve, Held, Layer, Operation, curve_of
 from calculator.peaks.outputs import with_outputs
-from calculator.peaks.prepare import prepare
+from calculator.peaks.prepare import Prepared, prepare
 from calculator.plan import Offload, Plan
 from calculator.report import Memory, Phase
 from calculator.resolution import resolve
@@ -36,6 +44,8 @@ class Point:
         memory: bytes by part.
         largest: the largest tensors of the step, by kind; weights and states are not
             among them.
+        seconds: from the start of the micro-batch to that of the operation; None where the clock
+            has no answer.
     """
 
     number: int
@@ -44,6 +54,7 @@ class Point:
     operation: str
     memory: Memory
     largest: tuple[Held, ...] = ()
+    seconds: float | None = None
 
     @property
     def words(self) -> str:
@@ -57,6 +68,7 @@ class Point:
             "phase": self.phase.value,
             "layer": self.layer,
             "name": self.operation,
+            "seconds": self.seconds,
             "gpu": self.memory.total,
             "parts": self.memory.as_json(),
             "largest": [
@@ -69,10 +81,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class StepCurve:
-    """The points of a step, and how many operations it has; there may be fewer points."""
+    """The points of a step, and how many operations it has; there may be fewer points.
+
+    `seconds` are those of one of the `micro_batches` and the update; None where the clock has no
+    answer.
+    """
 
     points: tuple[Point, ...]
     operations: int
+    seconds: float | None = None
+    micro_batches: int = 1
 
     @property
     def peak(self) -> Point:
@@ -83,18 +101,20 @@ class StepCurve:
         """The object of ``curve --json``."""
         return {
             "operations": self.operations,
+            "seconds": self.seconds,
             "peak": self.peak.as_json(),
             "points": [point.as_json() for point in self.points],
         }
 
     def as_csv(self) -> str:
-        """One line per point, with sizes in bytes."""
+        """One line per point, with sizes in bytes, and the seconds until its start."""
         parts = [part.key for part in Part]
-        lines = [",".join(["operation", "phase", "layer", "name", "gpu", *parts])]
+        lines = [",".join(["operation", "phase", "layer", "name", "gpu", *parts, "seconds"])]
         for point in self.points:
             words = (f'"{text}"' for text in (point.phase.value, point.layer, point.operation))
-            sizes = (point.memory.total, *point.memory.as_json().values())
-            lines.append(",".join([str(point.number), *words, *map(str, sizes)]))
+            sizes = map(str, (point.memory.total, *point.memory.as_json().values()))
+            start = "" if point.seconds is None else f"{point.seconds:.6f}"
+            lines.append(",".join([str(point.number), *words, *sizes, start]))
         return "\n".join(lines)
 
 
@@ -118,14 +138,16 @@ def curve(
         InputError: if the model does not support the plan.
     """
     resolved = resolve(architecture, plan or Plan())
-    architecture = fullest_part(architecture, resolved)
-    static, *_ = static_of(architecture, resolved)
-    prepared = with_outputs(prepare(architecture, resolved), resolved)
+    part = fullest_part(architecture, resolved)
+    static, *_ = static_of(part, resolved)
+    prepared = with_outputs(prepare(part, resolved), resolved)
     static = replace(static, buckets=bucket_bytes(prepared, resolved))
     step = (prepared.step, prepared.numbers, prepared.left_out)
     found = curve_of(*step, static_parts(static, resolved))
     operations = found.operations
     chosen = range(len(operations)) if most is None else thinned(operations, most)
+    micro_batches = 1 if prepared.step.turns else resolved.accumulation
+    starts = _starts(architecture, resolved, found, prepared, micro_batches)
     points = [
         Point(
             number,
@@ -134,12 +156,25 @@ def curve(
             operations[number].name.words,
             Memory(*operations[number].parts),
             tuple(largest),
+            starts[number],
         )
         for number, largest in zip(chosen, found.largest(chosen, named), strict=True)
     ]
     update = update_memory(static, prepared, resolved)
-    points.append(Point(len(operations), Phase.UPDATE, "", _update_words(resolved), update))
-    return StepCurve(tuple(points), len(operations) + 1)
+    words, (*_, start, end) = _update_words(resolved), starts
+    points.append(Point(len(operations), Phase.UPDATE, "", words, update, seconds=start))
+    return StepCurve(tuple(points), len(operations) + 1, end, micro_batches)
+
+
+def _starts(
+    whole: Architecture, plan: Plan, found: Curve, prepared: Prepared, micro_batches: int
+) -> Sequence[float | None]:
+    """Seconds until each operation, the update, and its end; None where the clock has no answer."""
+    order = [one.recorded for one in found.operations]
+    if any(why_untimed(plan)):
+        return [None] * (len(order) + 2)
+    works = [computed(tally, prepared.numbers) for tally in found.tallies()]
+    return starts_of(works, order, paced_work(whole, plan), micro_batches, plan.card)
 
 
 def thinned(operations: Sequence[Operation], most: int) -> list[int]:

@@ -47,25 +47,25 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         parameters, active = (
             count(architecture, whole) for count in (count_parameters, count_active)
         )
-        yield f"Each token uses {active:,} of {parameters:,} parameters: give `compute` the former."
+        yield f"Each token uses {active:,} of {parameters:,} parameters; its FLOPs depend on those."
         if plan.quantization is not BaseBits.NONE and model.fused_experts:
             yield _experts_note(architecture, plan)
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
-        yield f"{model.title}'s class in transformers only has eager attention, which is counted."
+        yield f"{model.title}'s class in transformers has only eager attention; we count that."
     if _falls_to_math(architecture, plan):
         yield (
-            "PyTorch's sdpa has no fused kernel for these heads on this card: it falls back to its "
-            "math kernel, which makes whole matrices of scores. Before compute capability 8.0 it "
-            "has no flash attention, and its efficient kernel takes no grouped queries."
+            "PyTorch's sdpa has no fused kernel for these heads on this card, so it falls back "
+            "to its math kernel, which makes full matrices of scores. Before compute capability "
+            "8.0, it has no flash attention, and its efficient kernel takes no grouped queries."
         )
     if architecture.positions and plan.sequence_length > architecture.positions:
         yield (
-            f"The model has {architecture.positions:,} learned positions; they are enlarged to "
+            f"The model has {architecture.positions:,} learned positions; we enlarge them to "
             f"{plan.sequence_length:,}, which adds parameters."
         )
     if plan.sequence_length == USUAL_LENGTH < architecture.sequence_length:
         yield (
-            f"Counted with sequences of {USUAL_LENGTH:,} tokens; the model takes up to "
+            f"Counted with sequences of {USUAL_LENGTH:,} tokens; the model accepts up to "
             f"{architecture.sequence_length:,}."
         )
 
@@ -79,9 +79,9 @@ def _experts_note(architecture: Architecture, plan: Plan) -> str:
     whole = elements * plan.weight_bytes
     packed = packed_bytes(elements, double=plan.quantization.is_double)
     return (
-        "bitsandbytes packs linear layers, which transformers 5 no longer makes of experts: they "
-        f"are counted whole, {format_bytes(whole)}. As linear layers, which transformers 4 made of "
-        f"Mixtral's, they would take {format_bytes(packed)} in 4 bits."
+        "bitsandbytes packs only linear layers, and in transformers 5 experts no longer are: we "
+        f"count them unpacked, {format_bytes(whole)}. As linear layers, as Mixtral's were in "
+        f"transformers 4, they would take {format_bytes(packed)} in 4 bits."
     )
 
 
@@ -111,8 +111,9 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
         yield paged_note(plan)
     if plan.update_in_backward:
         yield (
-            "Counted with one optimizer for each weight, called as soon as its gradient exists "
-            "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total norm."
+            "Counted with one optimizer per weight, called as soon as its gradient is ready "
+            "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total "
+            "norm."
         )
     yield from rule.notes(plan)
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
@@ -124,13 +125,13 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
         return
     yield (
         f"Adapters on {plan.lora_targets.replace(',', ', ')}. As in peft, the adapters, their "
-        "gradients and their states are in 32 bits, whatever the model's weights are in."
+        "gradients and their states are in 32 bits, whatever the format of the model's weights."
     )
     if plan.lora_bias is not LoraBias.NONE:
         yield f"Trained biases, and their states, are in {plan.weight_bytes * 8} bits."
     if plan.lora_modules:
         yield (
-            f"Trained whole: {plan.lora_modules.replace(',', ', ')}, as copies in "
+            f"Trained in full: {plan.lora_modules.replace(',', ', ')}, as copies in "
             f"{plan.weight_bytes * 8} bits beside the frozen originals, which stay in memory."
         )
     if plan.quantization is not BaseBits.NONE:
@@ -143,8 +144,8 @@ def _lora_notes(plan: Plan) -> Iterator[str]:
         )
     if plan.checkpointing.is_of_layers:
         yield (
-            "With checkpointing, transformers asks for a gradient of the input's embeddings "
-            "(enable_input_require_grads), which is counted."
+            "With checkpointing, transformers requires a gradient of the input embeddings "
+            "(enable_input_require_grads); we count it."
         )
 
 
@@ -159,8 +160,8 @@ def _activation_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
         yield chunk_note(plan, architecture)
     if plan.activation_offload is not ActivationOffload.NONE:
         yield (
-            "Each layer's input is copied to RAM in the forward pass, and back before the layer is "
-            "computed again; counted without copies ahead of time."
+            "Each layer's input is copied to RAM in the forward pass, and back before the layer "
+            "is recomputed; we count no prefetching."
         )
     if plan.activation_offload is ActivationOffload.PINNED:
         yield "PyTorch rounds each tensor in pinned RAM up to a power of two."

@@ -133,7 +133,7 @@ _SIXTEEN_BITS = (
     "what Trainer calls fp16=True or bf16=True is amp, fp16=True with a gradient scaler; weights "
     "that are themselves in 16 bits are half, or mixed with fp32 masters"
 )
-_OTHER_MODEL = "makes another model: pretrained weights do not fit it"
+_OTHER_MODEL = "changes the model, so pretrained weights do not fit"
 
 
 @dataclass(frozen=True)
@@ -145,23 +145,23 @@ class Plan:
     """
 
     batch_size: int = integer(
-        1, "Micro-batch", "Sequences that pass through the model at once.", LARGEST_BATCH
+        1, "Micro-batch", "Sequences per forward pass, per GPU.", LARGEST_BATCH
     )
     sequence_length: int = integer(
         None,
         "Sequence length",
-        "Tokens in a sequence; for T5, of the encoder's input. By default 2,048, or the model's "
+        "Tokens per sequence; for T5, in the encoder. Defaults to 2,048, or to the model's "
         "longest if that is shorter.",
         LONGEST_SEQUENCE,
     )
     target_length: int | None = integer(
-        None, "Target length", "Tokens in a sequence of T5's decoder.", LONGEST_SEQUENCE
+        None, "Target length", "Tokens per sequence in T5's decoder.", LONGEST_SEQUENCE
     )
     precision: Precision = choice(
         Precision.AMP,
         "Precision",
-        "Number formats of weights, gradients and arithmetic; mixed has weights and gradients in "
-        "16 bits.",
+        "Number formats for weights, gradients and arithmetic; mixed keeps weights and gradients "
+        "in 16 bits.",
         {
             Precision.FP32: "fp32: everything in 32 bits",
             Precision.AMP: "amp: 32-bit weights, 16-bit autocast",
@@ -176,32 +176,32 @@ class Plan:
     gradient_scaler: bool = flag(
         False,
         "Gradient scaler",
-        "Autocast to float16 instead of bfloat16, with the loss scaled so that small gradients are "
-        "not lost (torch.amp.GradScaler). Used with amp.",
+        "Autocast to float16 instead of bfloat16, and scale the loss so that small gradients "
+        "don't underflow (torch.amp.GradScaler). Used with amp.",
     )
     format: HalfFormat = choice(
         None,
         "16-bit format",
-        "The format of 16-bit weights and of autocast. By default your card's: fp16 for cards that "
-        "compute no bf16 (NVIDIA's before Ampere), and with a gradient scaler.",
+        "Format of 16-bit weights and of autocast. Defaults to bf16; to fp16 on cards without "
+        "bf16 (NVIDIA's before Ampere) and with a gradient scaler.",
         {HalfFormat.BF16: "bf16", HalfFormat.FP16: "fp16"},
     )
     loop: Loop = choice(
         Loop.TRAINER,
         "Training loop",
-        "How long your code holds what the model returns beside its loss: a loop with "
-        "outputs = model(...) holds the logits.",
+        "How long your code keeps what the model returns besides the loss: a loop with outputs = "
+        "model(...) keeps the logits.",
         {
-            Loop.TRAINER: "trainer: keeps the loss alone",
-            Loop.FUNCTION: "function: holds outputs to its end",
-            Loop.SCRIPT: "script: holds outputs into the next step",
+            Loop.TRAINER: "trainer: keeps only the loss",
+            Loop.FUNCTION: "function: keeps outputs to its end",
+            Loop.SCRIPT: "script: keeps outputs into the next step",
         },
     )
     optimizer: Optimizer = choice(
         Optimizer.ADAM,
         "Optimizer",
-        "The rule for updating weights. Most optimizers keep states from step to step. Muon "
-        "and APOLLO update the matrices of hidden layers, and AdamW the rest.",
+        "The rule for updating weights. Most optimizers keep states between steps. Muon and "
+        "APOLLO update the matrices of hidden layers; AdamW updates the rest.",
         {each: each.label for each in Optimizer},
     )
     optimizer_bits: int = choice(
@@ -214,8 +214,8 @@ class Plan:
     update: Update = choice(
         Update.FOREACH,
         "Update",
-        "PyTorch's implementation of the update; foreach is its default. They differ in their "
-        "temporaries.",
+        "PyTorch's implementation of the update; foreach is its default. They differ in temporary "
+        "memory.",
         {
             Update.FOREACH: "foreach: all tensors at once",
             Update.FUSED: "fused: one kernel, no temporaries",
@@ -225,15 +225,15 @@ class Plan:
     paged_optimizer: bool = flag(
         False,
         "Paged states",
-        "Keep large states of AdamW or Lion in memory that CUDA moves to RAM where the GPU has no "
-        "room, and back for the update (bitsandbytes' PagedAdamW and PagedLion).",
+        "Keep large AdamW or Lion states in paged memory: CUDA moves them to RAM when the GPU is "
+        "full, and back for the update (bitsandbytes' PagedAdamW and PagedLion).",
         technique=True,
     )
     update_in_backward: bool = flag(
         False,
         "Update in backward",
-        "Update each weight as soon as its gradient exists, and free the gradient. Leaves no "
-        "gradients to accumulate or to clip.",
+        "Update each weight as soon as its gradient is ready, then free the gradient. Leaves no "
+        "gradients to accumulate or clip.",
         technique=True,
     )
     attention: Attention = choice(
@@ -272,9 +272,9 @@ class Plan:
     activation_offload: ActivationOffload = choice(
         ActivationOffload.NONE,
         "Activation offload",
-        "Keep the inputs of checkpointed layers in RAM with PyTorch's save_on_cpu(), and bring "
-        "each back for its layer; pinned is save_on_cpu(pin_memory=True), as in offload_wrapper. "
-        "Used with full checkpointing.",
+        "Keep the inputs of checkpointed layers in RAM (PyTorch's save_on_cpu()) and copy each "
+        "back when its layer is recomputed; pinned is save_on_cpu(pin_memory=True), as in "
+        "offload_wrapper. Used with full checkpointing.",
         {
             ActivationOffload.NONE: "none",
             ActivationOffload.PAGEABLE: "pageable: in ordinary memory",
@@ -286,8 +286,8 @@ class Plan:
     chunked_loss: ChunkedLoss = choice(
         ChunkedLoss.NONE,
         "Chunked loss",
-        "Compute the output layer and cross-entropy together, some tokens at a time, so that the "
-        "logits of all tokens never exist: PyTorch's linear_cross_entropy with the defaults of "
+        "Compute the output layer and the loss together, in chunks of tokens, so that the full "
+        "logits never exist: PyTorch's linear_cross_entropy with its default "
         "LinearCrossEntropyOptions.",
         {
             ChunkedLoss.NONE: "none: all logits at once",
@@ -305,7 +305,8 @@ class Plan:
     sharing_groups: int = integer(
         None,
         "Sharing groups",
-        "Number of distinct layers, used in turn. With as many as the model has, none is shared.",
+        "Number of distinct layers, used in turn. With as many as the model has, nothing is "
+        "shared.",
         MOST_LAYERS,
         technique=True,
         warning=f"Sharing {_OTHER_MODEL}.",
@@ -318,7 +319,7 @@ class Plan:
         warning=f"Reversibility {_OTHER_MODEL}.",
     )
     dropout: float = number(
-        None, "Dropout", "Probability. Above zero, each dropout keeps a mask.", below=1
+        None, "Dropout", "Dropout probability. Above zero, each dropout keeps a mask.", below=1
     )
     accumulation: int = integer(
         1,
@@ -336,8 +337,8 @@ class Plan:
     lora: int = integer(
         0,
         "LoRA rank",
-        "Above zero the model is frozen, and adapters of this rank are trained beside its linear "
-        "layers, as peft does it.",
+        "Above zero, the model is frozen and adapters of this rank are trained beside its linear "
+        "layers, as in peft.",
         LARGEST_RANK,
         minimum=0,
         technique=True,
@@ -346,21 +347,22 @@ class Plan:
     lora_targets: str = names(
         None,
         "LoRA targets",
-        "The layers that get adapters: all-linear, or names of modules with commas between them "
-        "(peft's target_modules). Used with a LoRA rank.",
+        "Layers that get adapters: all-linear, or module names separated by commas (peft's "
+        "target_modules). Used with a LoRA rank.",
         LONGEST_NAMES,
     )
     lora_dropout: float = number(
         None,
         "LoRA dropout",
-        "Probability in the adapters; above zero each keeps a mask. Used with a LoRA rank.",
+        "Dropout probability in the adapters; above zero, each keeps a mask. Used with a LoRA "
+        "rank.",
         below=1,
     )
 
     lora_bias: LoraBias = choice(
         LoraBias.NONE,
         "LoRA biases",
-        "Biases that are trained too (peft's bias). Used with a LoRA rank.",
+        "Biases to train as well (peft's bias). Used with a LoRA rank.",
         {
             LoraBias.NONE: "none",
             LoraBias.ALL: "all: every bias of the model",
@@ -370,20 +372,20 @@ class Plan:
     lora_modules: str = names(
         None,
         "LoRA whole modules",
-        "Modules of which a whole copy is trained (peft's modules_to_save): embed_tokens, lm_head, "
-        "or both with a comma between them, as for new tokens. Used with a LoRA rank.",
+        "Modules to train in full, as copies (peft's modules_to_save): embed_tokens, lm_head, or "
+        "both separated by a comma, for example for new tokens. Used with a LoRA rank.",
         LONGEST_NAMES,
     )
 
     quantization: BaseBits = choice(
         BaseBits.NONE,
         "Frozen weights",
-        "Bits of the frozen linear layers under LoRA; with 4 it is QLoRA.",
+        "Bits of the frozen linear layers under LoRA; with 4 bits, this is QLoRA.",
         {
             BaseBits.NONE: "none: as the precision has them",
-            BaseBits.NF4: "nf4: 4 bits, a scale for each 64",
+            BaseBits.NF4: "nf4: 4 bits, one scale per 64",
             BaseBits.NF4_DOUBLE: "nf4-double: nf4, scales in 8 bits",
-            BaseBits.FP4: "fp4: 4 bits, a scale for each 64",
+            BaseBits.FP4: "fp4: 4 bits, one scale per 64",
             BaseBits.FP4_DOUBLE: "fp4-double: fp4, scales in 8 bits",
         },
         technique=True,
@@ -399,10 +401,10 @@ class Plan:
     data_parallel: DataParallel = choice(
         DataParallel.DDP,
         "Data parallelism",
-        "What each of several GPUs holds: a whole copy, whose gradients DistributedDataParallel "
-        "reduces in buckets (ddp-view: with gradient_as_bucket_view; zero1: and a part of the "
-        "states, by ZeroRedundancyOptimizer), or a shard of each layer, whose weights FSDP2's "
-        "fully_shard gathers when needed (zero2: once for both passes).",
+        "What each GPU holds. ddp: a full copy, whose gradients DistributedDataParallel reduces "
+        "in buckets (ddp-view: with gradient_as_bucket_view). zero1: a full copy, but only part "
+        "of the states (ZeroRedundancyOptimizer). fsdp: a shard of each layer, whose weights "
+        "FSDP2's fully_shard gathers when needed (zero2: once for both passes).",
         {
             DataParallel.DDP: "ddp: a copy on each",
             DataParallel.DDP_VIEW: "ddp-view: gradients in the buckets",
@@ -424,24 +426,24 @@ class Plan:
     tensor_parallel: int = integer(
         1,
         "Tensor parallelism",
-        "GPUs that compute each layer of one micro-batch together, each with its share of the "
-        "heads and of the feed-forward width (ColwiseParallel, RowwiseParallel).",
+        "GPUs that split each layer of one micro-batch; each has its share of the heads and of "
+        "the feed-forward width (ColwiseParallel, RowwiseParallel).",
         MOST_GPUS,
         technique=True,
     )
     sequence_parallel: bool = flag(
         False,
         "Sequence parallelism",
-        "Of every sequence, each of these GPUs has its part of the tokens in norms and between the "
-        "layers (SequenceParallel). Used with tensor parallelism.",
+        "In norms and between layers, each of these GPUs holds only its share of the tokens "
+        "(SequenceParallel). Used with tensor parallelism.",
         technique=True,
         needs="tensor_parallel",
     )
     expert_parallel: int = integer(
         1,
         "Expert parallelism",
-        "GPUs that read one micro-batch together and divide the experts of every layer among "
-        "them; each sends its share of the tokens to their experts' GPUs and gets the results back "
+        "GPUs that read one micro-batch and split the experts of every layer; each sends its "
+        "share of the tokens to the GPUs of their experts and gets the results back "
         "(transformers' ep_size).",
         MOST_GPUS,
         technique=True,
@@ -449,9 +451,9 @@ class Plan:
     context_parallel: int = integer(
         1,
         "Context parallelism",
-        "How many of the GPUs divide each sequence among them: each has a part of the tokens, and "
-        "attention sees the keys and values of all (context_parallel). Must divide the GPUs; "
-        "gradients and shards are those of all GPUs.",
+        "GPUs that split each sequence; each holds a part of the tokens, and attention sees the "
+        "keys and values of all (context_parallel). Must divide the number of GPUs; gradients and "
+        "shards span all GPUs.",
         MOST_GPUS,
         technique=True,
         needs="gpus",
@@ -469,16 +471,16 @@ class Plan:
     pipeline_parallel: int = integer(
         1,
         "Pipeline",
-        "GPUs that have consecutive layers, through which the micro-batches of gradient "
-        "accumulation pass; figures are those of the stage that holds the most (PipelineStage).",
+        "GPUs that each hold consecutive layers and pass on the micro-batches of gradient "
+        "accumulation; numbers are for the busiest stage (PipelineStage).",
         MOST_LAYERS,
         technique=True,
     )
     pipeline_schedule: PipelineSchedule = choice(
         PipelineSchedule.ONE_FORWARD_ONE_BACKWARD,
         "Pipeline schedule",
-        "The order of the micro-batches in a pipeline. 1f1b keeps fewer between their two passes. "
-        "interleaved leaves GPUs idle less, and keeps more.",
+        "The order of the micro-batches in a pipeline. 1f1b keeps fewer of them in memory; "
+        "interleaved leaves GPUs idle less, but keeps more.",
         {
             PipelineSchedule.GPIPE: "gpipe: all forward, then all backward",
             PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "1f1b: forward and backward in turn",
@@ -488,14 +490,14 @@ class Plan:
     pipeline_stages: int = integer(
         None,
         "Stages per GPU",
-        "Stages of each GPU in an interleaved pipeline, each of consecutive layers: 2 unless set.",
+        "Stages per GPU in an interleaved pipeline, each of consecutive layers. Defaults to 2.",
         MOST_LAYERS,
     )
     task: Task = choice(
         None,
         "Task",
-        "The head and loss that you train the model with. By default that of the class that its "
-        "config.json names; for models of the catalog, their language model.",
+        "The head and loss to train with. Defaults to those of the class that config.json names; "
+        "for models in the catalog, to the language model.",
         {
             Task.LANGUAGE: "lm: language model",
             Task.SEQUENCE: "sequence: a class per sequence",
@@ -509,14 +511,15 @@ class Plan:
     labels: int = integer(
         None,
         "Labels",
-        "Classes of a sequence or token classifier. By default those of config.json, or 2.",
+        "Number of classes of a sequence or token classifier. Defaults to that in config.json, or "
+        "2.",
         LARGEST_LABELS,
     )
     freeze: str = names(
         None,
         "Frozen parts",
-        "Parts that are not trained: embeddings, layers such as 0-11, or body (all but the head), "
-        "with commas between them.",
+        "Parts that are not trained, separated by commas: embeddings, layers such as 0-11, or "
+        "body (all but the head).",
         LONGEST_NAMES,
     )
     card: Card = field(default=TODAY, hash=False)

@@ -56,6 +56,15 @@ def seconds(
     Raises:
         InputError: for a card whose peaks or bandwidth are unknown.
     """
+    busy = computing_seconds(work, card, efficiencies, share) + work.waited.seconds(card)
+    exposed = max(0.0, work.overlapped.seconds(card) - work.overlap * busy)
+    return (1 + work.bubble) * max(busy + exposed, efficiencies.launch * work.kernels)
+
+
+def computing_seconds(
+    work: Work, card: Card, efficiencies: Efficiencies = FITTED, share: float | None = None
+) -> float:
+    """Seconds of a step's products, memory traffic and update alone, which add up."""
     narrow, single = card.peaks.fp16 * 1e12, card.peaks.fp32 * 1e12
     if not (narrow and single and card.bandwidth):
         raise InputError("gpu", card.name, "has no published peaks and bandwidth to time a step by")
@@ -65,6 +74,4 @@ def seconds(
     wide_flops = work.wide + work.packed_wide + efficiencies.attention * work.wide_attention
     computing = narrow_flops / (share * narrow) + wide_flops / (efficiencies.wide * single)
     moving = (efficiencies.traffic * work.written + work.updated) / card.bandwidth
-    busy = computing + moving + work.waited.seconds(card)
-    exposed = max(0.0, work.overlapped.seconds(card) - work.overlap * busy)
-    return (1 + work.bubble) * max(busy + exposed, efficiencies.launch * work.kernels)
+    return computing + moving

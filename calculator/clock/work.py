@@ -1,16 +1,16 @@
 """Work of a training step on one GPU: FLOPs of its products, bytes that it writes, its kernels."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Final
 
-from calculator.autograd.ledger import Kind
+from calculator.autograd.ledger import Kind, Product
 from calculator.autograd.sizes import Dimension, Numbers, Size
 from calculator.clock.links import NONE, Traffic, traffic
-from calculator.peaks.chunks import Chunk, Trace
+from calculator.peaks.chunks import Births, Bytes, Trace
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.step import Step
 from calculator.peaks.trace import record
@@ -50,7 +50,7 @@ class Work:
     repeated: int
     written: int
     kernels: int
-    updated: int
+    updated: int = 0
     waited: Traffic = NONE
     overlapped: Traffic = NONE
     overlap: float = 1.0
@@ -74,10 +74,22 @@ def work_of(
     """
     tally = _tally(prepared.step, prepared.left_out)
     micro_batches = 1 if prepared.step.turns else plan.accumulation
+    return replace(
+        computed(tally, prepared.numbers, micro_batches),
+        updated=2 * static.optimizer + static.gradients,
+        waited=traffic((each for each in exchanged if not _is_overlapped(each)), plan),
+        overlapped=traffic(filter(_is_overlapped, exchanged), plan),
+        overlap=1.0 if plan.is_sharded else 2 / 3 / plan.accumulation,
+        bubble=(plan.pipeline_parallel - 1) / (plan.pipeline_stages * plan.accumulation),
+    )
+
+
+def computed(tally: "Tally", numbers: Numbers, times: int = 1) -> Work:
+    """The work of what was tallied, done so many times."""
     found: Counter[tuple[bool, Kind]] = Counter()
     repeated = 0
     for (is_narrow, kind, is_repeated), sizes in tally.products.items():
-        flops = micro_batches * _sum(sizes, prepared.numbers)
+        flops = times * _sum(sizes, numbers)
         found[is_narrow, kind] += flops
         repeated += flops * is_repeated
     return Work(
@@ -87,13 +99,8 @@ def work_of(
         found[False, Kind.ATTENTION],
         found[False, Kind.PACKED],
         repeated,
-        micro_batches * _sum(tally.written, prepared.numbers),
-        micro_batches * tally.kernels,
-        2 * static.optimizer + static.gradients,
-        traffic((each for each in exchanged if not _is_overlapped(each)), plan),
-        traffic(filter(_is_overlapped, exchanged), plan),
-        1.0 if plan.is_sharded else 2 / 3 / plan.accumulation,
-        (plan.pipeline_parallel - 1) / (plan.pipeline_stages * plan.accumulation),
+        times * _sum(tally.written, numbers),
+        times * tally.kernels,
     )
 
 
@@ -102,11 +109,13 @@ def _is_overlapped(each: Collective) -> bool:
 
 
 Sum = Mapping[tuple[Dimension, ...], int]
+# births and products, and how often the step has them
+Made = tuple[Births, Sequence[Product], int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tally:
-    """Sums of sizes over a recorded step: products by format, kind and whether they are repeated.
+class Tally:
+    """Sums of sizes over recorded events: products by format, kind and whether they are repeated.
 
     `written` are bytes of the tensors that are made, and `kernels` how many they are.
     """
@@ -117,35 +126,41 @@ class _Tally:
 
 
 @lru_cache(maxsize=256)
-def _tally(step: Step, left_out: tuple[int, ...]) -> _Tally:
+def _tally(step: Step, left_out: tuple[int, ...]) -> Tally:
     trace = record(step)
+    return tally_of(_copies(trace, left_out), trace.sizes)
+
+
+def tally_of(several: Iterable[Made], sizes: Sequence[Bytes]) -> Tally:
+    """The sums over what is made; births have numbers of sizes, from 1."""
     births: Counter[int] = Counter()
     products: dict[tuple[bool, Kind, bool], Counter[tuple[Dimension, ...]]] = {}
-    for chunk, often in _copies(trace, left_out):
-        for size, count in chunk.births:
+    for born, multiplied, often in several:
+        for size, count in born:
             births[size] += often * count
-        for flops, dtype, kind, again in chunk.products:
+        for flops, dtype, kind, again in multiplied:
             key = dtype.width <= NARROW, kind, again
             products.setdefault(key, Counter())[flops.dimensions] += often * flops.factor
     written: Counter[tuple[Dimension, ...]] = Counter()
     kernels = 0
     for number, often in births.items():
-        made = trace.sizes[number - 1]
+        made = sizes[number - 1]
         if _is_made(made.size):
             kernels += often
             written[made.size.dimensions] += often * made.size.factor * made.dtype.width
-    return _Tally(products, written, kernels)
+    return Tally(products, written, kernels)
 
 
-def _copies(trace: Trace, left_out: Sequence[int]) -> Iterable[tuple[Chunk, int]]:
-    """The chunks of a trace, and how often the whole model has each."""
+def _copies(trace: Trace, left_out: Sequence[int]) -> Iterator[Made]:
+    """Births and products of each chunk of a trace, and its number of copies in the whole model."""
     often = [1] * len(trace.chunks)
     for number, chunk in enumerate(trace.chunks):
         if chunk.repeats is not None:
             count, run = chunk.repeats
             for place in range(number + 1 - count, number + 1):
                 often[place] += left_out[run]
-    return zip(trace.chunks, often, strict=True)
+    for chunk, times in zip(trace.chunks, often, strict=True):
+        yield chunk.births, chunk.products, times
 
 
 def _is_made(size: Size) -> bool:

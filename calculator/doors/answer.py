@@ -2,21 +2,28 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
+from calculator.clock import TIMED_NOTE, Seconds
 from calculator.command import command_for
 from calculator.doors.advise import Repair, repair
 from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
-from calculator.doors.table import Note
+from calculator.doors.table import Note, is_off
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
 from calculator.planner.need import Need, judged, need_of
-from calculator.planner.verdict import describe_verdict, verdict_as_json
+from calculator.planner.verdict import describe_verdict, pace_words, verdict_as_json
+from calculator.report import Report
 from calculator.units import format_bytes
 
 FITS, FITS_NOT, UNKNOWN = 0, 1, 2
+# keys that compile the step, in transformers, axolotl, LLaMA-Factory, torchtune and torchtitan
+COMPILING: Final = ("torch_compile", "compile", "compile.enable")
+UNTIMED_COMPILED: Final = (
+    f"{TIMED_NOTE}the clock does not count compiled operations (torch.compile)."
+)
 Find = Callable[[str], Architecture]
 
 
@@ -32,9 +39,32 @@ class Answer:
     run: Understood
     gpu: Gpu
     architecture: Architecture | None = None
-    need: Need | None = None
+    report: Report | None = None
     repair: Repair | None = None
     reason: str = ""
+
+    @property
+    def need(self) -> Need | None:
+        """Memory that the step takes; None where it cannot be counted."""
+        return None if self.report is None else need_of(self.report)
+
+    @property
+    def pace(self) -> list[str]:
+        """The line on the step's seconds, or on why there are none."""
+        if self.report is None:
+            return []
+        return [UNTIMED_COMPILED] if self.is_compiled else pace_words(self.report)
+
+    @property
+    def seconds(self) -> Seconds | None:
+        """Seconds of the step; None where the clock has no answer."""
+        return None if self.report is None or self.is_compiled else self.report.seconds
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if a file asks for torch.compile, of which the clock knows nothing."""
+        values = [reading.file.values for reading in self.run.readings]
+        return any(not is_off(own.get(key)) for own in values for key in COMPILING)
 
     @property
     def status(self) -> int:
@@ -105,12 +135,12 @@ def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -
     try:
         architecture = find(run.model)
         run = relaxed(architecture, run, given)
-        need = need_of(judged(architecture, run.plan.on(gpu)))
+        report = judged(architecture, run.plan.on(gpu))
     except InputError as error:
         return Answer(run, gpu, reason=str(error))
-    fits = need.fits(gpu.memory)
+    fits = need_of(report).fits(gpu.memory)
     return Answer(
-        run, gpu, architecture, need, None if fits else repair(architecture, run, gpu, given)
+        run, gpu, architecture, report, None if fits else repair(architecture, run, gpu, given)
     )
 
 
@@ -123,7 +153,7 @@ def describe(found: Answer) -> str:
     if found.architecture is not None and found.architecture.note:
         lines.append(f"Note: {one_line(found.architecture.note, LONGEST_MESSAGE)}")
     lines += [f"  {note}" for note in found.notes]
-    lines.append(found.verdict)
+    lines += [found.verdict, *found.pace]
     if found.remedy:
         lines.append(found.remedy if found.repair else f"{found.remedy}; see `fit` for others.")
     if found.repair:
@@ -142,7 +172,7 @@ def _note(note: Note) -> str:
 
 def as_json(found: Answer) -> dict[str, Any]:
     """The answer as an object; sizes are integers of bytes."""
-    need, change = found.need, found.repair
+    need, change, seconds = found.need, found.repair, found.seconds
     return {
         "files": [reading.file.name for reading in found.run.readings],
         "formats": [reading.table.title for reading in found.run.readings],
@@ -163,6 +193,7 @@ def as_json(found: Answer) -> dict[str, Any]:
         ],
         "reason": found.reason,
         "fit": verdict_as_json(need, found.gpu) if need else None,
+        "seconds": None if seconds is None else seconds.as_json(),
         "change": None
         if change is None
         else {

@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from calculator.cards import TODAY, find_card
 from calculator.commandline import add_plan_options, given_options
@@ -11,6 +12,7 @@ from calculator.doors.answer import Answer, answer, as_json, as_markdown, descri
 from calculator.doors.file import File, read_file
 from calculator.doors.runs import runs_of
 from calculator.named import architecture_named
+from calculator.planner.job import NO_HOURS, Job, training_as_json, training_words
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +42,27 @@ def check(arguments: argparse.Namespace) -> tuple[str, int]:
         arguments.files, arguments.gpu, given, arguments.model or "", arguments.offline
     )
     status = worst(answers)
+    job = Job.asked(vars(arguments))
     if arguments.json:
-        runs = [as_json(found) for found in answers]
+        runs = [{**as_json(found), **_training(found, job)} for found in answers]
         return json.dumps({"version": 1, "status": status, "runs": runs}), status
     if arguments.markdown:
         return as_markdown(answers), status
-    return "\n\n".join(map(describe, answers)), status
+    return "\n\n".join(_described(found, job) for found in answers), status
+
+
+def _described(found: Answer, job: Job | None) -> str:
+    """The answer for a terminal, with the hours of a training where they are asked for."""
+    if found.report is None or job is None:
+        return describe(found)
+    hours = training_words(found.report, job) if found.seconds else [NO_HOURS]
+    return "\n".join([describe(found), *hours])
+
+
+def _training(found: Answer, job: Job | None) -> dict[str, Any]:
+    if found.seconds is None or found.report is None:
+        return {} if job is None else {"training": None}
+    return training_as_json(found.report, job)
 
 
 def check_files(

@@ -149,7 +149,7 @@ class ViT(Model):
             dropout=c.dropout("hidden_dropout_prob", 0.0, "attention_probs_dropout_prob"),
             more=tuple(more.items()),
             source="transformers",
-            note="Its sequence is an image's patches and one token for the class; the workspace "
+            note="Its sequence is an image's patches plus one token for the class; the workspace "
             "of cuDNN's convolution is not counted.",
         )
 

@@ -232,7 +232,7 @@ class Whisper(Model):
             read_stacks(c, name, "whisper", usual, more),
             sequence_length=c.size("max_source_positions", 1500, most=LONGEST_SEQUENCE),
             target_length=positions,
-            note="Its encoder reads a spectrogram of fixed length, two frames a place; the "
+            note="Its encoder reads a spectrogram of fixed length, two frames per position; the "
             "workspace of cuDNN's convolutions is not counted.",
         )
 

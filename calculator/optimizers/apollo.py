@@ -124,6 +124,6 @@ RULE: Final = Apollo(
         "apollo-torch has one implementation: must be foreach, which it replaces",
     ),
     names={"apollo_adamw": {}},
-    note=f"The authors' APOLLOAdamW of rank {RANK} updates the matrices of hidden layers, and all "
-    "else as AdamW, one tensor after the other.",
+    note=f"The authors' APOLLOAdamW of rank {RANK} updates the matrices of hidden layers, and "
+    "everything else as AdamW does, one tensor at a time.",
 )

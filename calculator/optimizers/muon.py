@@ -87,6 +87,6 @@ RULE: Final = Muon(
     states=2,  # of the Adam beside it
     has_program=True,
     needs=("Muon's states are in the weights' own format", ""),
-    note="torch.optim.Muon updates the matrices of hidden layers, one after the other; AdamW "
-    "updates embeddings, the output layer, and everything that is not a matrix.",
+    note="torch.optim.Muon updates the matrices of hidden layers one by one; AdamW updates "
+    "embeddings, the output layer, and everything that is not a matrix.",
 )

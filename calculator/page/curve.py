@@ -1,9 +1,8 @@
 """The curve of a step as the page draws it: shares of a width and a height, and words."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import groupby, pairwise
-from math import ceil, log2
+from itertools import accumulate, groupby, pairwise
+from math import ceil, floor, log2, log10
 from typing import Any, Final
 
 from calculator.catalog import Gpu
@@ -19,6 +18,9 @@ MOST_POINTS: Final = 700
 NARROWEST: Final = 0.11
 # the GPU's memory is in the picture where it is at most so many times the peak
 IN_SIGHT: Final = 1.3
+# marks on the time axis, at most; the last stands where its words are still in the picture
+MOST_TIMES: Final = 5
+LAST_TIME: Final = 0.9
 # the picture is higher than its curve by this share
 ABOVE: Final = 1.06
 MOST_LINES: Final = 4
@@ -33,26 +35,28 @@ def draw_curve(params: Params, reach: int = 0, most: int = MOST_POINTS) -> dict[
 
     `points` are in order: each begins at its `x` and ends where the next one begins; its `tops` are
     the heights of the parts, each on top of the one before. Words are numbered in `names` and
-    `kinds`.
+    `kinds`. The width is time, with marks at `times`; where the clock has no answer, it counts
+    operations.
     """
     architecture, plan, gpu = read_state(params)
     found = curve(architecture, plan, most)
     peak = found.peak.memory.total
     highest = max(peak, reach)
     scale = ABOVE * max(highest, gpu.memory if gpu.memory <= IN_SIGHT * highest else 0)
-    phases = _phases(found)
+    axis = _Axis(found)
     names: dict[str, int] = {}
     kinds: dict[str, int] = {}
     return {
-        "operations": format_count(found.operations),
-        "is_thinned": len(found.points) < found.operations,
-        "phases": phases,
+        "note": _note(found),
+        "phases": axis.phases,
+        "times": _times(found, axis),
         "lines": _lines(scale),
         "limit": _limit(gpu, scale),
         "peak": found.points.index(found.peak),
         "points": [
-            _point(point, x, scale, names, kinds)
-            for point, x in zip(found.points, _places(found, phases), strict=True)
+            _point(point, axis.place(_along(point)), scale, names, kinds)
+            | {"time": _after(point.seconds, found)}
+            for point in found.points
         ],
         "names": list(names),
         "kinds": list(kinds),
@@ -90,49 +94,94 @@ def _kind(held: Held) -> str:
     return f"{kind.name} ({bits}, {kind.size})"
 
 
-def _phases(found: StepCurve) -> list[dict[str, Any]]:
-    """Start and end of each stretch of the curve, as fractions of the width."""
-    firsts = [first for _, _, first in _stretches(found)]
-    counts = [*(after - first for first, after in pairwise(firsts)), 1]
-    widths = [max(NARROWEST, count / found.operations) for count in counts]
-    whole, start, placed = sum(widths), 0.0, []
-    for (name, label, _), width in zip(_stretches(found), widths, strict=True):
-        end = start + width / whole
-        placed.append(
+def _note(found: StepCurve) -> str:
+    """The length of the curve, and a word on what it leaves out."""
+    words = f"{format_count(found.operations)} operations"
+    if found.seconds is not None:
+        words += f" in {_clocked(found.seconds, found.seconds)}"
+    if found.micro_batches > 1:
+        words += f": one of {format_count(found.micro_batches)} micro-batches, and the update"
+    if len(found.points) < found.operations:
+        words += ". The curve shows only the highest and the lowest of neighboring operations"
+    return f"{words}."
+
+
+def _clocked(seconds: float, whole: float) -> str:
+    """A time, to three digits of a whole one.
+
+    >>> _clocked(0.0271, 0.312), _clocked(0.5, 1.0), _clocked(20, 20)
+    ('27 ms', '0.50 s', '20.0 s')
+    """
+    times, unit = _unit(whole)
+    return f"{times * seconds:.{max(0, 2 - floor(log10(times * whole)))}f} {unit}"
+
+
+def _unit(whole: float) -> tuple[int, str]:
+    """The unit that suits a time: so many are a second, and its name."""
+    return (1, "s") if whole >= 1 else (1000, "ms")
+
+
+def _after(seconds: float | None, found: StepCurve) -> str:
+    """When an operation starts, in words; empty where the clock has no answer."""
+    if seconds is None or found.seconds is None:
+        return ""
+    return f"after {_clocked(seconds, found.seconds)}"
+
+
+def _along(point: Point) -> float:
+    """The place of a point on its axis: seconds, or the operations before."""
+    return point.number if point.seconds is None else point.seconds
+
+
+class _Axis:
+    """The width, in stretches: each has its share of the whole, but the shortest have more."""
+
+    def __init__(self, found: StepCurve) -> None:
+        stretches = _stretches(found)
+        end = found.operations if found.seconds is None else found.seconds
+        self.edges = [*(_along(first) for _, _, first in stretches), end]
+        widths = [max(NARROWEST, (after - first) / end) for first, after in pairwise(self.edges)]
+        ends = list(accumulate(widths, initial=0.0))
+        self.places = [each / ends[-1] for each in ends]
+        self.phases = [
             {"name": name, "label": label}
-            | {"start": round(start, DIGITS), "end": round(end, DIGITS)}
-        )
-        start = end
-    return placed
+            | {"start": round(start, DIGITS), "end": round(stop, DIGITS)}
+            for (name, label, _), (start, stop) in zip(
+                stretches, pairwise(self.places), strict=True
+            )
+        ]
+
+    def place(self, along: float) -> float:
+        """A place on the axis as a fraction of the width."""
+        at = min(bisect_right(self.edges, along), len(self.edges) - 1) - 1
+        first, after = self.edges[at : at + 2]
+        start, stop = self.places[at : at + 2]
+        share = (along - first) / (after - first) if after > first else 0.0
+        return round(start + share * (stop - start), DIGITS)
 
 
-def _stretches(found: StepCurve) -> list[tuple[str, str, int]]:
-    """Each phase with its label and first operation; all together where they take turns."""
-    firsts = _firsts(found)
+def _times(found: StepCurve, axis: _Axis) -> list[dict[str, Any]]:
+    """Marks on the time axis: round numbers of seconds, and none where there are no seconds."""
+    if found.seconds is None:
+        return []
+    times, unit = _unit(found.seconds)
+    tenfold = 10 ** floor(log10(found.seconds))
+    steps = (tenfold * times for times in (0.1, 0.2, 0.5, 1, 2, 5))
+    step = next(each for each in steps if found.seconds / each < MOST_TIMES)
+    marks = [step * number for number in range(ceil(found.seconds / step))]
+    places = [(mark, axis.place(mark)) for mark in marks]
+    return [{"x": x, "text": f"{times * mark:.6g} {unit}"} for mark, x in places if x < LAST_TIME]
+
+
+def _stretches(found: StepCurve) -> list[tuple[str, str, Point]]:
+    """Each phase with its label and first point; all together where they take turns."""
+    groups = groupby(found.points, lambda point: point.phase)
+    firsts = [(phase, next(points)) for phase, points in groups]
     if len({phase for phase, _ in firsts}) < len(firsts):
         label = "Micro-batches, forward and backward"
-        (first, _), (last, after) = firsts[0], firsts[-1]
-        return [(first.value, label, 0), (last.value, last.label, after)]
+        (first, begin), (last, after) = firsts[0], firsts[-1]
+        return [(first.value, label, begin), (last.value, last.label, after)]
     return [(phase.value, phase.label, first) for phase, first in firsts]
-
-
-def _firsts(found: StepCurve) -> list[tuple[Phase, int]]:
-    """The number of each phase's first operation."""
-    groups = groupby(found.points, lambda point: point.phase)
-    return [(phase, next(points).number) for phase, points in groups]
-
-
-def _places(found: StepCurve, phases: Sequence[dict[str, Any]]) -> list[float]:
-    """Start of each point, as a fraction of the width."""
-    firsts = [first for _, _, first in _stretches(found)]
-    ends = [*firsts[1:], found.operations]
-    places = []
-    for point in found.points:
-        at = bisect_right(firsts, point.number) - 1
-        start, stop = phases[at]["start"], phases[at]["end"]
-        share = (point.number - firsts[at]) / (ends[at] - firsts[at])
-        places.append(round(start + share * (stop - start), DIGITS))
-    return places
 
 
 def _lines(scale: float) -> list[dict[str, Any]]:
@@ -156,8 +205,8 @@ def _summary(found: StepCurve) -> list[str]:
         points = [point for point in found.points if point.phase is phase]
         top = max(points, key=lambda point: point.memory.total)
         begins, highest = (format_bytes(p.memory.total) for p in (points[0], top))
+        when = f" {_after(points[0].seconds, found)}".rstrip()
         is_peak = " This is the peak." if top is found.peak else ""
-        sentences.append(
-            f"{phase.label}: begins at {begins}, is highest at {highest} ({_words(top)}).{is_peak}"
-        )
+        where = f"is highest at {highest} ({_words(top)})"
+        sentences.append(f"{phase.label}: begins{when} at {begins}, {where}.{is_peak}")
     return sentences

@@ -4,7 +4,7 @@ A step is recorded with some of its equal layers left out (`calculator.peaks.run
 them stands in the curve with the events of the one that was recorded for it.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from calculator.autograd.ledger import PartEvent, part_events
+from calculator.autograd.ledger import PartEvent, Product, part_events
 from calculator.autograd.sizes import Numbers
+from calculator.clock.work import Tally, tally_of
 from calculator.parts import Part, Phase
 from calculator.peaks.chunks import Layout, layout_of
 from calculator.peaks.names import Name, NamedTape
@@ -49,13 +50,15 @@ class Held:
 class Operation:
     """One operation of the step, and the bytes by part when most of them live.
 
-    `layer` is the stack and the number of its layer from 0, or None outside of all layers.
+    `layer` is the stack and the number of its layer from 0, or None outside of all layers, and
+    `recorded` the number of the same operation on the tape.
     """
 
     phase: Phase
     name: Name
     layer: Layer | None
     parts: tuple[int, ...]
+    recorded: int
 
     @property
     def total(self) -> int:
@@ -71,6 +74,7 @@ class _Recording:
     births: Sequence[int]
     names: Sequence[Name]
     part_events: Sequence[PartEvent]
+    products: Sequence[tuple[int, Product]]
     layout: Layout
 
 
@@ -111,6 +115,17 @@ class Curve:
     _turns: Sequence[_Turn]
     _sizes: Sequence[int]
     _left_out: Sequence[int]
+
+    def tallies(self) -> list[Tally]:
+        """Sums over what each operation on the tape makes, by its number there."""
+        tape = self._recording
+        found = []
+        for one in self._recorded:
+            born = Counter(signed for signed in tape.events[one.start : one.end] if signed > 0)
+            first, last = (bisect_left(tape.products, (at,)) for at in (one.start, one.end))
+            products = [product for _, product in tape.products[first:last]]
+            found.append(tally_of([(tuple(born.items()), products, 1)], tape.layout.sizes))
+        return found
 
     def largest(self, places: Sequence[int], most: int) -> Iterator[list[Held]]:
         """At the top of some operations, in rising order, the kinds that take the most bytes."""
@@ -183,7 +198,7 @@ def curve_of(step: Step, numbers: Numbers, left_out: Sequence[int], static: Sequ
         if layer is not None:
             layer = layer[0], places.get(layer, layer[1]) + later
         top = tuple(map(int.__add__, parts, one.parts_at_top))
-        operations.append(Operation(one.phase, one.name, layer, top))
+        operations.append(Operation(one.phase, one.name, layer, top, which))
         parts = list(map(int.__add__, parts, one.parts_at_end))
     return Curve(operations, depths, tape, recorded, turns, sizes, left_out)
 
@@ -198,6 +213,7 @@ def _record(step: Step) -> _Recording:
         tuple(ledger.births),
         tuple(ledger.names),
         part_events(ledger.events, ledger.parts, ledger.moves),
+        tuple(ledger.products),
         layout_of(ledger, step),
     )
 

@@ -202,14 +202,14 @@ CHANGES: Final = (
     Change(
         "Keep the optimizer's states in 8 bits",
         Cost.PRECISION,
-        "Stores the optimizer's states more coarsely.",
+        "Stores the optimizer's states less precisely.",
         setting(optimizer_bits=8),
         "8-bit states",
     ),
     Change(
         "Recompute attention in the backward pass",
         Cost.TIME,
-        "Computes the attention of each layer twice.",
+        "Computes each layer's attention twice.",
         setting(checkpointing=Checkpointing.SELECTIVE),
         "selective checkpointing",
         about=CHECKPOINTS,
@@ -218,7 +218,7 @@ CHANGES: Final = (
     Change(
         "Selective checkpointing: recompute the cheap operations",
         Cost.LITTLE_TIME,
-        "Computes up to half of the matrix products of each layer twice, and no attention.",
+        "Computes up to half of each layer's matrix products twice, and attention once.",
         _costly_results,
         "checkpointing by operation",
         "At most about a sixth more arithmetic.",
@@ -238,7 +238,7 @@ CHANGES: Final = (
     Change(
         "Keep the inputs of layers in RAM",
         Cost.TRANSFER,
-        "Moves the input of each layer over the bus and back in each step.",
+        "Moves each layer's input over the bus and back in each step.",
         _inputs_in_ram,
         "inputs in RAM",
     ),
@@ -274,7 +274,7 @@ CHANGES: Final = (
         "16-bit frozen weights",
     ),
     Change(
-        "Make the logits of a chunk of tokens at a time",
+        "Compute the loss in chunks",
         Cost.EFFICIENCY,
         "Gives the same loss.",
         _chunked_loss,
@@ -284,7 +284,7 @@ CHANGES: Final = (
     Change(
         "Use Adafactor",
         Cost.OTHER_TRAINING,
-        "Another optimizer, which may need other settings.",
+        "A different optimizer, which may need different settings.",
         setting(optimizer=Optimizer.ADAFACTOR),
         "Adafactor",
     ),
@@ -293,7 +293,7 @@ CHANGES: Final = (
     Change(
         "Keep the frozen linear layers in 4 bits (QLoRA)",
         Cost.OTHER_TRAINING,
-        "Stores the frozen weights more coarsely, and unpacks them for each product.",
+        "Stores the frozen weights less precisely, and unpacks them for each product.",
         _four_bits,
         "QLoRA",
         is_for=has_class,
@@ -301,14 +301,14 @@ CHANGES: Final = (
     Change(
         "Make the layers reversible",
         Cost.OTHER_MODEL,
-        "Makes another model: pretrained weights do not fit it.",
+        "Changes the model, so pretrained weights do not fit.",
         setting(reversible=True),
         "reversible layers",
     ),
     Change(
-        "Update each weight as soon as its gradient exists, in the backward pass",
+        "Update each weight in the backward pass, as soon as its gradient is ready",
         Cost.OTHER_TRAINING,
-        "Gives the same update, but gradients can be neither clipped nor accumulated.",
+        "Gives the same update, but rules out clipping and accumulating gradients.",
         _update_in_backward,
         "update in backward",
     ),

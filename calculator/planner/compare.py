@@ -1,6 +1,5 @@
 """Two plans side by side: the words of ``compare``, and the object of its ``--json``."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -87,9 +86,9 @@ def _changes(first: Report, second: Report) -> dict[str, tuple[str, str]]:
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def comparison_as_json(first: Report, second: Report, gpu: Gpu | None) -> str:
+def comparison_as_json(first: Report, second: Report, gpu: Gpu | None) -> dict[str, Any]:
     """Both reports as ``estimate --json`` has them, and the second's sizes less the first's."""
-    answer: dict[str, Any] = {
+    return {
         "first": _with_verdict(first, gpu),
         "second": _with_verdict(second, gpu),
         "difference": {
@@ -118,7 +117,6 @@ def comparison_as_json(first: Report, second: Report, gpu: Gpu | None) -> str:
             "time": more_time(first.seconds, second.seconds),
         },
     }
-    return json.dumps(answer)
 
 
 def _with_verdict(report: Report, gpu: Gpu | None) -> dict[str, Any]:

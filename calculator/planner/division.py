@@ -163,7 +163,7 @@ def _sequences(apply: Callable[[Plan], Plan | None], lesser: tuple[Change, ...] 
 GATHERED_ONCE: Final = Change(
     "Shard weights, gradients and states over the {gpus:,} GPUs, gathered once (FSDP, ZeRO 2)",
     Cost.EFFICIENCY,
-    "Moves as many bytes between the GPUs as whole copies do.",
+    "Moves as many bytes between the GPUs as full copies do.",
     _shards(DataParallel.ZERO2),
     "ZeRO 2",
 )
@@ -181,7 +181,7 @@ DIVISIONS: Final = (
     Change(
         "Keep gradients in the buckets (gradient_as_bucket_view)",
         Cost.NOTHING,
-        "Costs nothing: the same result, and a copy less.",
+        "Costs nothing: the same result, with one copy less.",
         _views,
         "gradients in buckets",
         about=DIVISION,
@@ -204,14 +204,14 @@ DIVISIONS: Final = (
         "keys and values passed on",
     ),
     Change(
-        "Divide tokens between the products, too (sequence parallel)",
+        "Divide the tokens between layers, too (sequence parallel)",
         Cost.NOTHING,
         "Costs nothing: the same result, with no more bytes between the GPUs.",
         _tokens_between,
         "sequence parallel",
     ),
     Change(
-        "Let forward and backward passes take turns in the pipeline (1F1B)",
+        "Alternate forward and backward passes in the pipeline (1F1B)",
         Cost.NOTHING,
         "Costs nothing: the same result in the same time.",
         _in_turn(PipelineSchedule.GPIPE),
@@ -228,7 +228,7 @@ DIVISIONS: Final = (
         "Divide the experts of each layer among the {expert_parallel:,} GPUs (expert parallel)",
         Cost.LINKS,
         "Sends tokens to their experts and back in each layer, so the GPUs need fast links; they "
-        "compute one micro-batch together. Counted is an even routing.",
+        "compute one micro-batch together. We assume even routing.",
         _experts,
         "expert parallel",
         about=DIVISION,
@@ -237,8 +237,8 @@ DIVISIONS: Final = (
     Change(
         "Divide each layer among the {tensor_parallel:,} GPUs (tensor parallel)",
         Cost.LINKS,
-        "Sums the outputs of each half layer over the GPUs, which need links such as NVLink; they "
-        "compute one micro-batch together.",
+        "Sums the outputs of each half layer over the GPUs, which need fast links such as "
+        "NVLink; they compute one micro-batch together.",
         _layers,
         "tensor parallel",
         about=DIVISION,
@@ -247,7 +247,7 @@ DIVISIONS: Final = (
     Change(
         "Divide the layers among the {pipeline_parallel:,} GPUs (pipeline, 1F1B)",
         Cost.LINKS,
-        "Moves little between the GPUs, which idle at the start and the end of each step.",
+        "Moves little between the GPUs, but they idle at the start and end of each step.",
         _stages,
         "pipeline",
         about=DIVISION,

@@ -126,6 +126,22 @@ class Spent:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+def training_words(report: Report, job: Job | None) -> list[str]:
+    """The lines on a job, where one is asked for."""
+    if job is None:
+        return []
+    found = spent(report, job)
+    return found.words.splitlines() if found else [NO_HOURS]
+
+
+def training_as_json(report: Report, job: Job | None) -> dict[str, Any]:
+    """The same as a field of an object."""
+    if job is None:
+        return {}
+    found = spent(report, job)
+    return {"training": found and found.as_json()}
+
+
 def spent(report: Report, job: Job) -> Spent | None:
     r"""The time, price, energy and carbon of a job; None where the step has no seconds.
 

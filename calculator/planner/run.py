@@ -63,19 +63,21 @@ class Run:
     parameters: int | None = integer(
         None, "Parameters", "Number of parameters of a model that is not on the list.", 10**15
     )
-    layers: int | None = integer(None, "Layers", "Number of its layers.", MOST_LAYERS)
-    width: int | None = integer(None, "Width", "Width of all its attention heads together.", 10**6)
+    layers: int | None = integer(None, "Layers", "Number of layers of that model.", MOST_LAYERS)
+    width: int | None = integer(
+        None, "Width", "Width of all of its attention heads together.", 10**6
+    )
     sequence_length: int | None = integer(
-        None, "Sequence length", "Tokens in a sequence.", LONGEST_SEQUENCE
+        None, "Sequence length", "Tokens per sequence.", LONGEST_SEQUENCE
     )
     sharing_groups: int | None = integer(
         None,
         "Sharing groups",
-        "Distinct layers, used in turn. Fewer are exchanged; just as many are computed.",
+        "Distinct layers, used in turn. Sharing cuts traffic, not computing.",
         MOST_LAYERS,
     )
     billion_tokens: float = number(
-        1.0, "Tokens, in billions", "What the whole run trains on.", 1e9, 1e-6
+        1.0, "Tokens, in billions", "Tokens that the whole run trains on.", 1e9, 1e-6
     )
     volunteers: int = integer(20, "Volunteers", "People who have joined the run.", MOST_VOLUNTEERS)
     hours: float = number(
@@ -88,12 +90,12 @@ class Run:
         {gpu.name: gpu.title for gpu in COMMON} | {"other": "Another: its peak rate"},
     )
     teraflops: float | None = number(
-        None, "Peak rate in TFLOP/s", "Of that GPU, in 16 bits, without sparsity.", 1e6, 0.001
+        None, "Peak rate in TFLOP/s", "Of that GPU in 16 bits, without sparsity.", 1e6, 0.001
     )
     more_gpus: str | None = counts(
         None,
         "Volunteers with other GPUs",
-        "They join those above, and have the same hours and connections.",
+        "They join those above, with the same hours and connections.",
         {gpu.name: gpu.title for gpu in COMMON},
         MOST_VOLUNTEERS,
     )
@@ -101,15 +103,15 @@ class Run:
     utilization: float | None = number(
         None,
         "Utilization in %",
-        "Share of the peak rate that the model's own arithmetic reaches (MFU). By default the "
-        "clock's answer for this model on this card.",
+        "Share of the peak rate that the model's own arithmetic reaches (MFU). Defaults to our "
+        "timing model's estimate for this model on this card.",
         1e6,
         0.01,
     )
     recomputation: Recomputation = choice(
         Recomputation.NONE,
         "Recomputation",
-        "What checkpointing computes again counts for the hardware, not for the model.",
+        "Recomputation counts toward hardware utilization, not model utilization.",
         {Recomputation.NONE: "none", Recomputation.FULL: "full: one more forward pass"},
     )
     up: float = number(50.0, "Upload in Mbit/s", "Upload rate of each volunteer.", 1e6, 0.001)
@@ -140,7 +142,7 @@ class Run:
     compression: Compression = choice(
         Compression.EIGHT,
         "Compression",
-        "Of gradients; tensors below 65,536 elements keep at least 16 bits.",
+        "Of gradients; tensors with fewer than 65,536 elements keep at least 16 bits.",
         {
             Compression.NONE: "none: 32 bits",
             Compression.HALF: "16 bits",
@@ -150,25 +152,29 @@ class Run:
         },
     )
     rank: int = integer(4, "Rank", "Rank of PowerSGD's two matrices.", 65_536)
-    kept: int = integer(64, "Kept elements", "The largest elements of each block are kept.", 10**6)
+    kept: int = integer(
+        64, "Kept elements", "The largest elements of each block, which are sent.", 10**6
+    )
     block: int = integer(4096, "Block", "Elements per block.", 10**6)
-    value_bits: int = integer(2, "Bits of a kept value", "Its place in the block comes on top.", 32)
+    value_bits: int = integer(
+        2, "Bits of a kept value", "Plus the bits for its position in the block.", 32
+    )
     overlap: bool = flag(False, "Overlap", "Keep computing while gradients are exchanged.")
     watts: float | None = number(
-        None, "Power in W", "Power of one GPU; other kinds take their card's limit.", 1e5
+        None, "Power in W", "Power of one GPU; other kinds use their card's limit.", 1e5
     )
     overhead: float = number(
-        1.1, "Energy overhead", "Energy of the site over that of its GPUs (PUE).", 10, 1
+        1.1, "Energy overhead", "Energy of the whole site divided by that of its GPUs (PUE).", 10, 1
     )
     kilograms_per_kwh: float = number(
         0.385, "CO2 in kg per kWh", "Carbon intensity of the grid; 0.385 is the US average.", 10
     )
     dollars_per_hour: float = number(
-        0.0, "Price of a GPU hour", "In dollars; 0 where volunteers donate it.", 1e4
+        0.0, "Price of a GPU hour", "In dollars; 0 if volunteers donate it.", 1e4
     )
     failures: float = number(
         1.4,
-        "Failures a month in %",
+        "Failures per month in %",
         "Chance that one GPU is interrupted; 1.4 was measured while Llama 3 was trained.",
         100,
     )

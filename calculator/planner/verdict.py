@@ -1,18 +1,18 @@
 """The words of ``fit`` and of ``estimate --gpu``: the sum that decides, and what to change."""
 
-import json
 from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.cards import COMMON
 from calculator.catalog import Gpu
+from calculator.clock import why_untimed
 from calculator.plan import Plan
 from calculator.planner.fastest import fastest
 from calculator.planner.fit import Proposal, proposals
 from calculator.planner.largest import largest_batch, longest_sequence
 from calculator.planner.need import Need, describe_need, judged, need_of
 from calculator.report import Report
-from calculator.units import format_bytes
+from calculator.units import format_bytes, format_count
 
 
 def describe_verdict(need: Need, gpu: Gpu) -> str:
@@ -40,23 +40,45 @@ def describe_fits(architecture: Architecture, plan: Plan) -> str:
     Raises:
         InputError: if the model does not support the plan.
     """
-    needs = _needs_on_all(architecture, plan)
-    return "\n".join(describe_verdict(need, one) for one, need in needs)
+    return "\n".join(
+        f"{describe_verdict(need_of(report), report.plan.card)}{_pace(report)}"
+        for report in on_all(architecture, plan)
+    )
 
 
-def fits_as_json(architecture: Architecture, plan: Plan) -> str:
+def fits_as_json(architecture: Architecture, plan: Plan) -> dict[str, Any]:
     """The same as an object; sizes are integers of bytes.
 
     Raises:
         InputError: if the model does not support the plan.
     """
-    verdicts = [verdict_as_json(need, one) for one, need in _needs_on_all(architecture, plan)]
-    return json.dumps({"model": architecture.name, "gpus": verdicts})
+    verdicts = [
+        {**verdict_as_json(need_of(report), report.plan.card), **_seconds_as_json(report)}
+        for report in on_all(architecture, plan)
+    ]
+    return {"model": architecture.name, "gpus": verdicts}
 
 
-def _needs_on_all(architecture: Architecture, plan: Plan) -> list[tuple[Gpu, Need]]:
-    """The need of the step on each GPU, in the format and with the kernels that it picks."""
-    return [(one, need_of(judged(architecture, plan.on(one)))) for one in COMMON]
+def on_all(architecture: Architecture, plan: Plan) -> list[Report]:
+    """The step on each common GPU, in the format and with the kernels that it picks.
+
+    Raises:
+        InputError: if the model does not support the plan.
+    """
+    return [judged(architecture, plan.on(one)) for one in COMMON]
+
+
+def _pace(report: Report) -> str:
+    """A sentence on the seconds of a step, where it fits and the clock has an answer."""
+    seconds = report.seconds
+    if seconds is None or not need_of(report).fits(report.plan.card.memory):
+        return ""
+    return f" {format_count(round(seconds.tokens_per_second))} tokens per second."
+
+
+def _seconds_as_json(report: Report) -> dict[str, Any]:
+    seconds = report.seconds
+    return {"seconds": seconds and seconds.as_json()}
 
 
 def describe_fit(architecture: Architecture, plan: Plan, report: Report) -> str:
@@ -66,7 +88,7 @@ def describe_fit(architecture: Architecture, plan: Plan, report: Report) -> str:
     """
     gpu, need = plan.card, need_of(report)
     limits = (architecture, plan, gpu.memory)
-    lines = [describe_verdict(need, gpu)]
+    lines = [describe_verdict(need, gpu), *pace_words(report)]
     if not need.fits(gpu.memory):
         found = proposals(*limits)
         if not found:
@@ -86,15 +108,21 @@ def describe_fit(architecture: Architecture, plan: Plan, report: Report) -> str:
     return "\n".join(lines)
 
 
-def fit_as_json(architecture: Architecture, plan: Plan, report: Report) -> str:
+def pace_words(report: Report) -> list[str]:
+    """The line on the seconds of a step, or on why there are none."""
+    return [report.seconds.words] if report.seconds else list(why_untimed(report.plan))
+
+
+def fit_as_json(architecture: Architecture, plan: Plan, report: Report) -> dict[str, Any]:
     """The same as an object; sizes are integers of bytes."""
     gpu, need = plan.card, need_of(report)
     limits = (architecture, plan, gpu.memory)
     batch = largest_batch(*limits)
     found = fastest(*limits, batch)
-    answer = {
+    return {
         "model": architecture.name,
         **verdict_as_json(need, gpu),
+        **_seconds_as_json(report),
         "proposals": []
         if need.fits(gpu.memory)
         else [_as_json(proposal) for proposal in proposals(*limits)],
@@ -102,7 +130,6 @@ def fit_as_json(architecture: Architecture, plan: Plan, report: Report) -> str:
         "longest_sequence": longest_sequence(*limits),
         "fastest": found and found.as_json(),
     }
-    return json.dumps(answer)
 
 
 def _describe_proposal(proposal: Proposal) -> str:

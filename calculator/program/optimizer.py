@@ -108,7 +108,7 @@ def _in_backward(plan: Plan) -> Piece:
     name, needed = rule_of(plan).class_of(plan)
     made = call(f"    weight: {name}", ["[weight]", *optimizer_options(plan)])
     lines = (
-        "# Each weight is updated as soon as its gradient exists, and the gradient is freed.",
+        "# Each weight is updated as soon as its gradient is ready, then the gradient is freed.",
         "optimizers = {",
         *made,
         "    for weight in model.parameters()",

@@ -22,7 +22,7 @@ from calculator.plan import Checkpointing, Plan, Precision
 
 OPERATIONS_NOTE: Final = (
     "The results of attention's fused kernels and of every second matrix product of a layer are "
-    "kept; everything else is computed again, as in torchtitan's selective checkpointing by "
+    "kept; everything else is recomputed, as in torchtitan's selective checkpointing by "
     "operation."
 )
 

@@ -1,7 +1,7 @@
 // @ts-check
 /*
- * Keeps what was visited, so that it also works without a network. Pages come from the network while
- * there is one. What they load lies in folders named by their content (tools/versions.py), so a kept
+ * Keeps the pages for visitors and whatever else was visited, so that they also work without a
+ * network. Pages come from the network while there is one. What they load lies in folders named by their content (tools/versions.py), so a kept
  * file never meets a page of another build. Live data is left to docs/assets/live/kept.js, which
  * knows what it is; of a run, only pictures are kept here.
  */
@@ -14,6 +14,8 @@ const IS_OFF = /** @type {any} */ (globalThis).OFFLINE === "0";
 
 const PATIENCE_MS = 5000; // with a kept page at hand, a network that is slower does not count
 const MOST_PICTURES = 400;
+// Kept before anybody visits them; Documentation and what pages fetch themselves are kept once visited.
+const OFFERED = ["", "calculator/", "plan/", "numbers/", "how-it-works/", "train-in-this-tab/", "security/", "accuracy/", "tutorial/", "run-your-own/", "live/", "join/", "about/"];
 
 const worker = /** @type {any} */ (self);
 const scope = new URL(worker.registration.scope);
@@ -133,7 +135,7 @@ async function fetchNewest(event, key) {
 }
 
 /**
- * The answer for a page that was not visited while there was a network.
+ * The answer for a page that was not kept while there was a network.
  *
  * @param {any} event
  * @param {unknown} error
@@ -141,7 +143,7 @@ async function fetchNewest(event, key) {
 function withoutPage({ request }, error) {
   if (request.mode !== "navigate") throw error;
   const title = "No network";
-  const text = "There is no network, and this page is not among those that your browser has kept. Pages that you have visited work without a network.";
+  const text = "There is no network, and your browser has not kept this page. All pages outside Documentation, and those that you have visited, work without one.";
   const home = `<p><a href="${scope.pathname}">Home</a></p>`;
   const body = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>${title}</title><body style="font-family:system-ui;max-width:36rem;margin:3rem auto;padding:0 1rem"><h1>${title}</h1><p>${text}</p>${home}</body></html>`;
   return new Response(body, { status: 503, headers: { "Content-Type": "text/html; charset=utf-8" } });
@@ -151,7 +153,7 @@ function withoutPage({ request }, error) {
 worker.addEventListener("message", (/** @type {any} */ event) => {
   const { visited, forget } = event.data ?? {};
   if (forget) event.waitUntil(remove());
-  if (Array.isArray(visited)) event.waitUntil(keepVisited(visited).then(() => event.source?.postMessage({ kept: BUILD })));
+  if (Array.isArray(visited)) event.waitUntil(keepVisited(visited).then(() => event.source?.postMessage({ kept: BUILD })).then(() => (offering ??= keepOffered())));
 });
 
 /** @param {string[]} addresses */
@@ -163,6 +165,26 @@ async function keepVisited(addresses) {
   }));
   await dropOldPictures();
 }
+
+/** @type {Promise<void> | undefined} */
+let offering;
+
+/** One after the other, so that they hold up nothing that the visitor asks for. */
+async function keepOffered() {
+  if (savesData()) return;
+  for (const page of OFFERED) {
+    const key = new URL(page, scope).href;
+    if (await recall(key)) continue;
+    const response = await fetch(key).catch(() => undefined);
+    if (response?.status !== 200) return void (offering = undefined); // at the next visit
+    for (const address of loadedBy(await response.clone().text(), key)) {
+      if (!(await recall(address))) await fetchAndKeep(address).catch(() => {});
+    }
+    await keep(key, response);
+  }
+}
+
+const savesData = () => /** @type {any} */ (navigator).connection?.saveData;
 
 /**
  * What a page has just loaded lies in the browser's own cache, so this asks no server again.
@@ -218,7 +240,7 @@ async function start() {
 
 /** Fetch this build's forms of what was kept of an earlier one: first what pages load, then they. */
 async function renew() {
-  if (/** @type {any} */ (navigator).connection?.saveData) return;
+  if (savesData()) return;
   const places = await keptPlaces();
   const keptNow = new Set(places.map(({ key }) => key));
   const wanted = new Set(places.flatMap(({ kind, path }) => (kind === "versioned" ? inThisBuild(path) : [])));

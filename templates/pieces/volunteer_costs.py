@@ -119,6 +119,7 @@ def disk_bytes() -> int:
 # CPUs, and on Apple silicon.
 SOFTWARE: Final = {"with CUDA": 2.98e9, "with PyTorch's CPU build": 0.44e9, "on macOS": 0.28e9}
 HOME: Final = 50e6  # bit/s
+CLIP_PARAMETERS: Final = 151_277_313  # of ViT-B/32, as transformers' CLIPConfig describes it
 
 
 def download_words(size: float) -> str:

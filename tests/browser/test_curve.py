@@ -30,7 +30,7 @@ def python_draws(**params: str) -> dict[str, Any]:
 def text_at(curve: dict[str, Any], place: int) -> str:
     """The words of the cursor at a point."""
     point = curve["points"][place]
-    return f"{point['total']}. {curve['names'][point['name']]}"
+    return f"{point['total']}. {curve['names'][point['name']]}, {point['time']}"
 
 
 def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
@@ -50,6 +50,10 @@ def test_it_opens_at_the_peak_with_pythons_words(visit: Visitor) -> None:
     words = f"{size} {count} × {curve['kinds'][kind]}" if count > 1 else curve["kinds"][kind]
     expect(rows.first).to_contain_text(words)
     expect(page.locator(".curve__summary > li")).to_have_text(curve["summary"])
+    expect(page.locator(".curve__note")).to_have_text(curve["note"])
+    times = [time["text"] for time in curve["times"]]
+    assert times[0] == "0 ms"
+    expect(page.locator(".curve__times > span")).to_have_text(times)
     parts = page.locator("[data-curve=part]").all_text_contents()
     assert parts == peak["parts"]
     assert visitor.errors == []

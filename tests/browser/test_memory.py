@@ -168,7 +168,7 @@ def test_the_switch_removes_the_memory_too(visit: Visitor, server: LiveServer) -
     visitor = timed_guest(visit, server.address)
     page = keep_memory(visitor)
     visitor.open("about/")
-    page.get_by_label("Keep visited pages on this device").uncheck()
+    page.get_by_label("Keep pages on this device").uncheck()
     wait_until_removed(page)
     assert open_again(visitor).query_selector(STARTED)
     calculates(page)

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from templates.pages.models_on_gpus.context import SHOWN
+from templates.pages.models_on_gpus.context import ON_A_PHONE, SHOWN
 from tests.browser.visits import Visitor
 
 pytestmark = pytest.mark.browser
@@ -49,6 +49,19 @@ def test_on_a_phone_a_list_sorts(visit: Visitor) -> None:
     assert column(page, 1) == sorted(column(page, 1), reverse=True)
     width = page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390
+
+
+def test_on_a_phone_one_card_is_shown_until_another_is_chosen(visit: Visitor) -> None:
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
+    page = visitor.open(PAGE)
+    mine = page.get_by_label("What can my card train?")
+    expect(mine).to_have_value(ON_A_PHONE)
+    cells = page.locator(f"{FULL} tbody tr").first.locator(".on-gpu:visible")
+    expect(cells).to_have_count(1)
+    assert page.evaluate("() => document.documentElement.scrollHeight") <= 6000
+    mine.select_option("")
+    expect(cells).to_have_count(len(SHOWN))
 
 
 def test_a_card_is_asked_what_it_trains(visit: Visitor) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ KEPT = """async () => {
     for (const {url} of await (await caches.open(name)).keys()) paths.push(new URL(url).pathname);
   return paths;
 }"""
+PATHS = "(links) => links.map(({pathname}) => pathname)"
 POLL_MS = 100
 PHONE = {"width": 390, "height": 844}
 # What a page begins, noted before anything answers: registrations of a service worker, lookups of
@@ -136,12 +138,30 @@ def test_after_one_visit_what_was_visited_works_without_a_network(
     expect(page.locator("h1")).to_contain_text("About")
     visitor.open("claims/")
     expect(page.locator("h1")).to_have_text("No network")
-    page.get_by_role("link", name="Home").click()
-    expect(page.locator("h1")).to_have_text("No network")
     server.start()
     visitor.open("claims/")
     expect(page.locator("h1")).to_contain_text("Claims we checked")
     assert visitor.errors == []
+
+
+def test_pages_for_visitors_work_without_a_network_before_anybody_visits_them(
+    visit: Visitor, server: LiveServer
+) -> None:
+    visitor = guest(visit, server.address)
+    page = visitor.open("about/")
+    nav = page.locator("nav[aria-label='All pages'] a")
+    offered = [str(path).lstrip("/") for path in nav.evaluate_all(PATHS)]
+    offered = offered[: offered.index("about/") + 1]  # Documentation comes after it
+    wait_until_kept(page, *(f"/{path}" for path in offered), "/live.js", "/calculator.js")
+    server.stop()
+    for path in offered:
+        visitor.open(path)
+        expect(page.locator("h1")).not_to_have_text("No network")
+        expect(page.locator("footer")).to_contain_text("MIT license")  # styled and whole
+    visitor.open("claims/")
+    expect(page.locator("h1")).to_have_text("No network")
+    page.get_by_role("link", name="Home").click()
+    expect(page.locator("h1")).to_contain_text("Train together")
 
 
 def test_webassembly_comes_from_the_browsers_cache_else_from_what_is_kept(
@@ -287,7 +307,7 @@ def test_the_switch_removes_what_is_kept_and_brings_it_back(
     visitor = timed_guest(visit, server.address)
     page = visitor.open("about/")
     wait_until_kept(page, "/about/")
-    box = page.get_by_label("Keep visited pages on this device")
+    box = page.get_by_label("Keep pages on this device")
     expect(box).to_be_checked()
     box.uncheck()
     wait_until_removed(page)
@@ -344,6 +364,7 @@ def test_where_service_workers_are_blocked_nothing_is_kept_and_nothing_fails(
 
 @pytest.mark.parametrize("path", ["", "calculator/", "live/", "join/"])
 def test_to_keep_a_page_costs_hardly_a_request(visit: Visitor, site: Path, path: str) -> None:
+    own = f"/{path}"
     server = LiveServer(site)
     server.start()
     try:
@@ -352,9 +373,12 @@ def test_to_keep_a_page_costs_hardly_a_request(visit: Visitor, site: Path, path:
         if path == "calculator/":
             settled(page)
             wait_until_kept(page, *PYTHON, LIBRARY)
-        wait_until_kept(page, f"/{path}", "/styles/site.css")
+        wait_until_kept(page, own, "/styles/site.css")
         page.wait_for_load_state("networkidle")
     finally:
         server.stop()
-    assert len(server.asked) <= MOST_REQUESTS, server.asked
+    others = (path for path, _ in server.asked if path.endswith("/") and path != own)
+    first = next(others, None)  # kept only afterward
+    asked = list(takewhile(lambda one: one[0] != first, server.asked))
+    assert len(asked) <= MOST_REQUESTS, asked
     assert visitor.errors == []

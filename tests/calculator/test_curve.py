@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.autograd.sizes import number_of
+from calculator.cards import find_card
 from calculator.catalog import find_model
+from calculator.clock.work import computed
 from calculator.curve import curve
-from calculator.parts import Phase
+from calculator.estimate import estimate
+from calculator.parts import Part, Phase
+from calculator.peaks.curve import curve_of
+from calculator.peaks.outputs import with_outputs
+from calculator.peaks.prepare import prepare
 from calculator.plan import Plan
 from calculator.report import Memory
+from calculator.resolution import resolve
 from tests.calculator.plans import Case, cases, examples
 from tests.calculator.whole import numbers_of, whole_tape
 
@@ -130,6 +137,43 @@ def test_the_scores_of_eager_attention_are_the_largest_at_the_end_of_a_long_forw
     assert scores.bytes == 11 * 4 * 12 * 1024**2 * 4
 
 
+def test_operations_start_one_after_the_other_and_end_with_the_step() -> None:
+    model = find_model("meta-llama/Llama-3.1-8B")
+    plan = Plan(precision="half", batch_size=16, sequence_length=512).on(find_card("a100-80"))
+    found, report = curve(model, plan), estimate(model, plan)
+    assert report.seconds is not None
+    starts = [point.seconds for point in found.points if point.seconds is not None]
+    assert len(starts) == len(found.points)
+    assert starts[0] == 0
+    assert starts == sorted(starts)
+    assert found.seconds == pytest.approx(report.seconds.step)
+    # a product has two of its size in the backward pass
+    backward = next(point.seconds for point in found.points if point.phase is Phase.BACKWARD)
+    assert backward == pytest.approx(report.seconds.step / 3, rel=0.1)
+
+
+def test_micro_batches_and_the_update_are_the_step() -> None:
+    plan = Plan(precision="half", batch_size=16, accumulation=4).on(find_card("a100-80"))
+    found, report = curve(GPT2, plan), estimate(GPT2, plan)
+    assert report.seconds is not None
+    assert found.seconds is not None
+    update = found.points[-1].seconds
+    assert update is not None
+    assert 3 * update + found.seconds == pytest.approx(report.seconds.step)
+
+
+@pytest.mark.parametrize("options", [{}, {"checkpointing": "full", "precision": "mixed"}])
+def test_the_operations_together_do_the_work_of_the_step(options: dict[str, str]) -> None:
+    plan = resolve(GPT2, Plan.parse(options))
+    prepared = with_outputs(prepare(GPT2, plan), plan)
+    found = curve_of(prepared.step, prepared.numbers, prepared.left_out, [0] * len(Part))
+    works = [computed(tally, prepared.numbers) for tally in found.tallies()]
+    whole = estimate(GPT2, plan).work
+    for name in ("narrow", "wide", "narrow_attention", "repeated", "written", "kernels"):
+        parts = (getattr(works[one.recorded], name) for one in found.operations)
+        assert sum(parts) == getattr(whole, name), name
+
+
 def test_no_more_points_are_given_than_asked_for() -> None:
     whole = curve(GPT2)
     few = curve(GPT2, most=100)
@@ -153,3 +197,4 @@ def test_a_table_has_a_line_for_each_point() -> None:
     for row, point in zip(rows, found.points, strict=True):
         parts = ("weights", "gradients", "optimizer", "activations", "temporaries")
         assert sum(int(row[part]) for part in parts) == int(row["gpu"]) == point.memory.total
+        assert float(row["seconds"]) == pytest.approx(point.seconds, abs=1e-6)

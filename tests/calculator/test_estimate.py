@@ -292,10 +292,10 @@ def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(name: s
 
 def test_a_note_says_that_the_model_takes_longer_sequences_than_the_usual() -> None:
     long = find_model("Qwen/Qwen3-0.6B")
-    says = "Counted with sequences of 2,048 tokens; the model takes up to 40,960."
+    says = "Counted with sequences of 2,048 tokens; the model accepts up to 40,960."
     assert says in estimate(long).notes
     for model, plan in ((long, Plan(sequence_length=4096)), (MODELS["gpt2-s"], Plan())):
-        assert not any("takes up to" in note for note in estimate(model, plan).notes)
+        assert not any("accepts up to" in note for note in estimate(model, plan).notes)
 
 
 def test_a_sequence_is_as_long_as_many_train_with_or_the_models_longest() -> None:

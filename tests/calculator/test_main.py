@@ -202,8 +202,8 @@ def test_the_curve_is_printed_as_csv_and_as_json(capsys: Captured) -> None:
     head, *lines = answered(capsys, "curve", "gpt2-s").splitlines()
     column = head.split(",").index("gpu")
     # what stands in quotes before it may hold commas
-    sizes = [int(line.rsplit(",", 6)[1]) for line in lines]
-    assert head.split(",")[column:] == ["gpu", *Memory().as_json()]
+    sizes = [int(line.rsplit(",", 7)[1]) for line in lines]
+    assert head.split(",")[column:] == ["gpu", *Memory().as_json(), "seconds"]
     assert max(sizes) == peak
     few = json.loads(answered(capsys, "curve", "gpt2-s", "--points", "30", "--json"))
     assert few["operations"] == len(lines)

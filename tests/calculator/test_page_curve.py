@@ -67,6 +67,35 @@ def test_shares_are_in_order_and_within_the_picture(state: dict[str, str]) -> No
     assert all(phase["end"] - phase["start"] > 0.05 for phase in phases)
 
 
+@pytest.mark.parametrize("state", [state for state in STATES if "offload" not in state])
+def test_the_width_is_time_with_round_marks(state: dict[str, str]) -> None:
+    found = drawn(**state)
+    marks = [float(time["text"].split()[0]) for time in found["times"]]
+    assert marks[0] == 0
+    steps = {round(after - before, 6) for before, after in pairwise(marks)}
+    assert len(steps) == 1
+    places = [time["x"] for time in found["times"]]
+    assert places == sorted(set(places))
+    for point in found["points"][1:-1]:
+        words, value, unit = point["time"].split()
+        assert (words, unit) == ("after", found["times"][0]["text"].split()[1])
+        before = [x for x, mark in zip(places, marks, strict=True) if mark < float(value)]
+        assert all(x <= point["x"] + 0.01 for x in before)
+
+
+def test_a_step_without_seconds_counts_operations() -> None:
+    found = drawn(model="t5-small", offload="optimizer")
+    assert found["times"] == []
+    assert {point["time"] for point in found["points"]} == {""}
+    assert "operations" in found["note"]
+    assert " ms" not in found["note"]
+
+
+def test_one_of_several_micro_batches_is_said_to_be_one() -> None:
+    note = drawn(model="gpt2-s", accumulation="4")["note"]
+    assert "one of 4 micro-batches, and the update." in note
+
+
 def test_a_limit_far_above_the_curve_is_left_out() -> None:
     assert drawn(model="gpt2-s", gpu="h100")["limit"] is None
     limit = drawn(model="gpt2-s", gpu_memory="3")["limit"]

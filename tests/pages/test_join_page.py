@@ -174,6 +174,13 @@ def test_the_page_of_organisers_names_every_field_of_a_run_file() -> None:
     assert named == set(RunFile.__dataclass_fields__) - {"changes"}
 
 
+def test_clip_has_as_many_parameters_as_its_download_is_computed_from() -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    with torch.device("meta"):
+        clip = transformers.CLIPModel(transformers.CLIPConfig())  # the defaults are ViT-B/32
+    assert sum(p.numel() for p in clip.parameters()) == volunteer_costs.CLIP_PARAMETERS
+
+
 def test_the_monitor_keeps_as_many_checkpoints_as_told() -> None:
     checkpoint = pytest.importorskip("training.model.checkpoint")
     assert checkpoint.KEPT == CHECKPOINTS_KEPT

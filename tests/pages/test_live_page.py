@@ -222,3 +222,12 @@ def test_the_examples_in_the_docstrings_hold() -> None:
     result = doctest.testmod(loss_curve)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_traffic_is_drawn_as_the_mean_of_recent_steps() -> None:
+    """Every fifth step moves more, as states are averaged then; the mean of five is level."""
+    moved = [5.0, 1.0, 1.0, 1.0, 2.0] * 3
+    (means,) = call("live/series.js", "recentMeans", [[moved, 5]])
+    assert means[:2] == [5.0, 3.0]  # of as many steps as there are
+    assert means[4:] == [2.0] * 11
+    assert call("live/series.js", "recentMeans", [[[None, 4.0], 5]])[0] == [None, 4.0]

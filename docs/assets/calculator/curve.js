@@ -6,9 +6,9 @@
 
 import { endOf, outline } from "./outline.js";
 
-/** @typedef {import("./outline.js").Place & {total: string, parts: string[], name: number, layer: string, largest: [number, number, string][]}} Point */
+/** @typedef {import("./outline.js").Place & {total: string, parts: string[], time: string, name: number, layer: string, largest: [number, number, string][]}} Point */
 /** @typedef {{start: number, end: number, name: string, label: string}} Phase */
-/** @typedef {{operations: string, is_thinned: boolean, phases: Phase[], lines: {y: number, text: string}[], limit: {y: number, text: string} | null, peak: number, points: Point[], names: string[], kinds: string[], summary: string[]}} Curve */
+/** @typedef {{note: string, phases: Phase[], times: {x: number, text: string}[], lines: {y: number, text: string}[], limit: {y: number, text: string} | null, peak: number, points: Point[], names: string[], kinds: string[], summary: string[]}} Curve */
 
 // An edit is followed by the curve when no other one came for so long: the figures come first.
 const QUIET_MS = 250;
@@ -60,9 +60,9 @@ export function mountCurve(place, ask) {
     fill(".curve__lines", drawn.lines, (line) => labelled(line.text, { "--y": line.y }));
     fill(".curve__limit", drawn.limit ? [drawn.limit] : [], (line) => labelled(line.text, { "--y": line.y }));
     fill(".curve__phases", drawn.phases, (phase) => labelled(phase.label, { "--start": phase.start, "--end": phase.end }));
+    fill(".curve__times", drawn.times, (time) => labelled(time.text, { "--start": time.x }));
     fill(".curve__summary", drawn.summary, (words) => labelled(words, {}, "li"));
-    const thinned = drawn.is_thinned ? " The curve shows only the highest and the lowest of neighboring operations." : "";
-    say(`${drawn.operations} operations.${thinned}`);
+    say(drawn.note);
     slider.setAttribute("aria-valuemax", String(drawn.points.length - 1));
     find(".curve__body").hidden = false;
   }
@@ -82,7 +82,7 @@ export function mountCurve(place, ask) {
     if (!curve) return;
     at = Math.min(Math.max(next, 0), curve.points.length - 1);
     const point = curve.points[at];
-    const words = curve.names[point.name];
+    const words = [curve.names[point.name], point.time].filter(Boolean).join(", ");
     slider.style.setProperty("--x", String((point.x + endOf(curve.points, at)) / 2));
     slider.style.setProperty("--y", String(point.tops[point.tops.length - 1]));
     slider.setAttribute("aria-valuenow", String(at));

@@ -10,7 +10,7 @@ import { ageInWords, bytes, count, decimal, duration, momentInWords } from "./wo
 
 /** @typedef {import("./data.js").RunData} RunData */
 
-const RECENT = 20; // steps that count as recent
+export const RECENT = 20; // steps that count as recent
 
 /** @param {number[]} values */
 const sum = (values) => cumulative(values).at(-1) ?? 0;

@@ -1,7 +1,8 @@
 // @ts-check
 /* What each chart draws: traces and axes for Plotly, and a sentence for those who do not see it. */
 
-import { cumulative, growing, interpolate, smooth, thin } from "./series.js";
+import { RECENT } from "./figures.js";
+import { cumulative, growing, interpolate, recentMeans, smooth, thin } from "./series.js";
 import { bytes, count, decimal } from "./words.js";
 
 /**
@@ -152,11 +153,16 @@ function rates(progress, weight) {
   return samples.map((value, index) => (seconds[index] > 0 ? value / seconds[index] : NaN));
 }
 
-/** @param {Scene} scene @returns {Drawing} */
+/**
+ * Means over recent steps: volunteers exchange more in some steps than in others, in turns.
+ *
+ * @param {Scene} scene
+ * @returns {Drawing}
+ */
 export function traffic(scene) {
   const { progress, view, colour } = scene;
   const [sent, received] = [progress.figures.bytes_sent, progress.figures.bytes_received].map((values) =>
-    view.total ? cumulative(values) : values);
+    view.total ? cumulative(values) : recentMeans(values, RECENT));
   const [totalSent, totalReceived] = [progress.figures.bytes_sent, progress.figures.bytes_received].map((values) => cumulative(values).at(-1) ?? 0);
   const kept = [sent, received].flatMap((values) => thin(scene.places, values, scene.range, scene.columns).map((index) => values[index]));
   return {

@@ -31,6 +31,20 @@ export function smooth(values, weight) {
 }
 
 /**
+ * The mean of each value and of those before it, `steps` of them at most. What is not a number is
+ * left out.
+ *
+ * @param {number[]} values
+ * @param {number} steps
+ */
+export function recentMeans(values, steps) {
+  return values.map((_, index) => {
+    const recent = values.slice(Math.max(0, index + 1 - steps), index + 1).filter(Number.isFinite);
+    return recent.reduce((sum, value) => sum + value, 0) / recent.length;
+  });
+}
+
+/**
  * Sums from the start; what is not a number counts as nothing.
  *
  * @param {number[]} values

@@ -2,7 +2,8 @@
 /*
  * Tables that can be sorted by their columns: each has a button in each heading, and above it a list
  * for narrow screens, where rows are blocks without headings; here they begin to work. A list of
- * cards, of which the last columns are, leaves the column of one.
+ * cards, of which the last columns are, leaves the column of one: on a phone that of its `data-phone`,
+ * as sort.css does before this runs.
  * What sorts is a cell's `data-value`.
  */
 
@@ -59,7 +60,8 @@ function mount(table) {
   if (!mine) return;
   mine.disabled = false;
   mine.addEventListener("input", showMine);
-  const asked = new URLSearchParams(location.search).get("card");
+  const usual = matchMedia("(max-width: 36em)").matches ? mine.dataset.phone : undefined;
+  const asked = new URLSearchParams(location.search).get("card") ?? usual;
   if (asked && [...mine.options].some((option) => option.value === asked)) mine.value = asked;
   if (mine.value) showMine();
 }

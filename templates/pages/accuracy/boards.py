@@ -21,7 +21,7 @@ from validation.simumax import REASONS, cases, measured, with_reason
 
 LEAST_SHOWN = 0.005  # a known difference below this share of the figure is left out of its cell
 UNKNOWN = "rest unknown"
-COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Left"]
+COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Unexplained"]
 NOT_COUNTED = ["Steps", "Cases", "Measured, GiB", "Reason"]
 
 

@@ -50,6 +50,7 @@ CHECKPOINTS = (
     "FacebookAI/roberta-base",
 )
 SHOWN = ("rtx-3070", "rtx-3060", "t4", "rtx-4090", "v100-32", "l40s", "a100-80", "h200")
+ON_A_PHONE = "t4"  # the GPU of free notebooks: a narrow screen's only column at first
 NOTHING = "–"
 
 
@@ -163,6 +164,7 @@ def context() -> dict[str, object]:
         "tables": [(training, rows(training)) for training in TRAININGS],
         "without": {training.name: list(without(training)) for training in TRAININGS},
         "rank": USUAL_RANK,
+        "on_a_phone": ON_A_PHONE,
         "gpus": [(gpu, format_bytes(gpu.memory)) for gpu in (GPUS[name] for name in SHOWN)],
         "usual_length": format_count(USUAL_LENGTH),
     }

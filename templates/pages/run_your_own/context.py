@@ -5,7 +5,12 @@ from typing import Final
 from calculator.catalog import SOURCES
 from calculator.units import format_bytes
 from templates.pieces import commands
-from templates.pieces.volunteer_costs import parameter_count, steps_an_hour
+from templates.pieces.volunteer_costs import (
+    CLIP_PARAMETERS,
+    download_words,
+    parameter_count,
+    steps_an_hour,
+)
 from tools.source import find_source
 from training.run.recipes import PAPER, RECIPES
 from training.run.runfile import RunFile
@@ -109,6 +114,7 @@ def context() -> dict[str, object]:
         "run_file": RUN.to_toml().rstrip(),
         "fields": [[f"<code>{names}</code>", words] for names, words in FIELDS],
         "costs": helper_costs(),
+        "drawing": download_words(4 * (parameter_count() + CLIP_PARAMETERS)),
         "paper": SOURCES["together"],
         "recipe": PAPER,
     }

@@ -170,6 +170,27 @@ def test_what_is_not_counted_decides_what_can_be_said(tmp_path: Path, capsys: Ca
         assert key.partition(":")[0] in out
 
 
+@pytest.mark.parametrize(
+    ("compiled", "words"),
+    [("False", "The training takes about"), ("True", "compiled operations (torch.compile)")],
+)
+def test_a_run_has_seconds_and_hours_unless_it_is_compiled(
+    compiled: str, words: str, tmp_path: Path, capsys: Captured
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        'model = AutoModelForCausalLM.from_pretrained("openai-community/gpt2")\n'
+        f'arguments = TrainingArguments(output_dir="out", torch_compile={compiled})\n'
+    )
+    main(["check", str(file), "--gpu", "t4", "--rows", "1000"])
+    said = capsys.readouterr().out
+    assert words in said
+    assert ("A step takes about" in said) == (compiled == "False")
+    main(["check", str(file), "--gpu", "t4", "--rows", "1000", "--json"])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (run["seconds"] is None) == (run["training"] is None) == (compiled == "True")
+
+
 def test_options_go_before_what_files_say(capsys: Captured) -> None:
     run = run_of(capsys, str(FILES / "deepspeed.json"), "--model", "gpt2-s", "--gpus", "2")
     assert run["model"] == "gpt2-s"

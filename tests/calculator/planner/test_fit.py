@@ -302,11 +302,11 @@ def moved(report: Report) -> int:
         ({"gpus": 4}, "Keep gradients in the buckets (gradient_as_bucket_view)"),
         (
             {"tensor_parallel": 4, "precision": "half"},
-            "Divide tokens between the products, too (sequence parallel)",
+            "Divide the tokens between layers, too (sequence parallel)",
         ),
         (
             {"pipeline_parallel": 2, "accumulation": 8, "pipeline_schedule": "gpipe"},
-            "Let forward and backward passes take turns in the pipeline (1F1B)",
+            "Alternate forward and backward passes in the pipeline (1F1B)",
         ),
     ],
 )
@@ -331,7 +331,7 @@ def test_an_update_in_the_backward_pass_is_proposed_where_it_can_be() -> None:
     architecture = find_model("meta-llama/Llama-3.2-1B")
     plan = Plan.parse({"sequence_length": 512, "update": "fused"})
     memory = need_of(judged(architecture, plan.but(update_in_backward=True))).high
-    words = "Update each weight as soon as its gradient exists, in the backward pass"
+    words = "Update each weight in the backward pass, as soon as its gradient is ready"
     found = {one.words for one in proposals(architecture, plan, memory)}
     assert words in found
     again = plan.but(accumulation=2)

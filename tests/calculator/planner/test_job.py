@@ -103,3 +103,43 @@ def test_estimate_prints_hours_price_and_energy(capsys: Captured) -> None:
     assert "at the cards' power limit" in said
     main(["estimate", "gpt2", "--gpu", "40GiB", "--rows", "5"])
     assert NO_HOURS in capsys.readouterr().out
+
+
+JOB = ["--rows", "1000000", "--price-per-hour", "2"]
+
+
+def test_fit_and_compare_say_what_estimate_says_of_a_training(capsys: Captured) -> None:
+    plan = ["gpt2", "--gpu", "a100-80", "--batch-size", "16"]
+    main(["estimate", *plan, *JOB, "--json"])
+    expected = json.loads(capsys.readouterr().out)
+    main(["fit", *plan, *JOB, "--json"])
+    fits = json.loads(capsys.readouterr().out)
+    assert {name: fits[name] for name in ("seconds", "training")} == {
+        name: expected[name] for name in ("seconds", "training")
+    }
+    main(["compare", *plan, *JOB, "--json", "--", "--checkpointing", "full"])
+    both = json.loads(capsys.readouterr().out)
+    assert both["first"]["training"] == expected["training"]
+    assert both["second"]["training"]["hours"] > expected["training"]["hours"]
+
+
+def test_fit_and_compare_print_seconds_hours_and_price(capsys: Captured) -> None:
+    plan = ["gpt2", "--gpu", "a100-80", "--batch-size", "16"]
+    main(["fit", *plan, *JOB])
+    said = capsys.readouterr().out
+    assert "A step takes about" in said
+    assert "The training takes about" in said
+    main(["compare", *plan, *JOB, "--", "--batch-size", "8"])
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in said[-6:]] == ["first"] * 3 + ["second"] * 3
+    assert "Price" in said[-2]
+
+
+def test_all_cards_get_tokens_per_second_and_no_hours(capsys: Captured) -> None:
+    assert main(["fit", "gpt2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Tesla T4 16 GB: fits.") for line in lines)
+    timed = [line.endswith(" tokens per second.") for line in lines if ": fits." in line]
+    assert any(timed)
+    assert main(["fit", "gpt2", "--rows", "5"]) == 2
+    assert "gpu" in capsys.readouterr().err
