@@ -3,6 +3,7 @@
 Each was read in the code that measured. If it is a single term, its bytes are computed too.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,7 +16,7 @@ from calculator.models.decoder import Decoder
 from calculator.models.registry import build, type_of
 from calculator.peaks.outputs import cached_bytes
 from calculator.peaks.prepare import mode_of, numbers_of
-from calculator.plan import BaseBits, Plan
+from calculator.plan import BaseBits, Plan, Precision
 from calculator.report import Phase
 from calculator.techniques.fsdp import units_of
 from calculator.techniques.lora import ALL_LINEAR, linear_names
@@ -196,6 +197,14 @@ def chunked_loss(architecture: Architecture, plan: Plan) -> int:
     return _chunked(architecture, plan)[1] - estimate(architecture, plan).gpu.total
 
 
+def copied_head(architecture: Architecture, plan: Plan) -> int:
+    """Bytes of the output layer's 16-bit copies beyond one: autocast keeps none that is frozen."""
+    if plan.precision is not Precision.AMP or not plan.lora:
+        return 0
+    chunks = math.ceil(plan.sequence_length / CHUNK)
+    return (chunks - 1) * HALF * architecture.vocabulary_size * architecture.hidden_size
+
+
 def _chunked(architecture: Architecture, plan: Plan) -> tuple[int, int]:
     """Bytes at the loss without scores, and the peak with the loss in chunks."""
     report = estimate(architecture, plan)
@@ -319,6 +328,14 @@ CAUSES: Final = {
         "transformers they stay.",
         f"{_LITGPT}litgpt/utils.py",
         chunked_loss,
+    ),
+    "copied-head": Cause(
+        "Output layer copied",
+        "Under autocast, LitGPT's output layer copies its 32-bit weight to 16 bits for every chunk "
+        "of 128 tokens, and backward needs each copy: autocast keeps only copies of weights that "
+        "are trained. We count one.",
+        f"{_LITGPT}litgpt/finetune/lora.py",
+        copied_head,
     ),
     "cache": Cause(
         "Cache",

@@ -236,6 +236,29 @@ def test_an_input_kept_as_an_attribute_dies_with_the_scores_not_in_the_backward_
     assert kept_() is None
 
 
+def test_autocast_copies_a_frozen_output_layer_for_each_chunk() -> None:
+    # 9 chunks of 1,034 tokens; StableLM's output layer is 50,688 by 4,096 in 16 bits
+    row = score_of("litgpt-tables", "StableLM-3B, LoRA, bf16-mixed")
+    plan = row.row.report.plan
+    assert causes.copied_head(row.row.architecture, plan) == 8 * 50_688 * 4_096 * 2
+    assert causes.copied_head(row.row.architecture, plan.but(precision="half")) == 0
+    assert abs(row.left) < 0.02 < 0.1 < abs(row.error)
+    kept: list[torch.Tensor] = []
+    head = torch.nn.Linear(8, 4, bias=False).requires_grad_(False)
+    hidden = torch.ones(3, 8, requires_grad=True)
+    with (
+        torch.autocast("cpu", torch.bfloat16),
+        torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x),
+    ):
+        chunks = [head(row) for row in hidden]
+    copies = {x.data_ptr() for x in kept if x.dtype == torch.bfloat16 and x.numel() == 32}
+    assert len(copies) == len(chunks) == 3
+
+
+def test_no_more_than_a_twentieth_of_an_allocated_figure_is_unexplained() -> None:
+    assert all(abs(score.left) <= 0.05 for score in scores() if score.figure.is_allocated)
+
+
 def test_falcons_scores_are_what_grows_with_the_square_of_the_tokens() -> None:
     model = "tiiuae/falcon-7b"  # 32 layers of 71 heads
     kept = {
