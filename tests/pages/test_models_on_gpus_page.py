@@ -5,9 +5,11 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from calculator.catalog import GPUS, MODELS
+from calculator.architecture import Architecture
+from calculator.catalog import GPUS, MODELS, Gpu
 from calculator.models.registry import type_of
 from calculator.page.states import read_state
+from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
 from templates.pages.models_on_gpus.context import (
     NOTHING,
@@ -29,21 +31,17 @@ def all_rows() -> list[Row]:
 
 def test_every_cell_opens_a_state_that_it_describes() -> None:
     for row in all_rows()[::4]:
+        own = dict(parse_qsl(row.query))
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
             assert gpu is GPUS[name]
-            fits = need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
-            assert fits is (cell.words != NOTHING), (row.title, name)
+            assert fits(architecture, plan, gpu) is (cell.words != NOTHING), (row.title, name)
+            as_it_is = fits(architecture, read_state(own)[1], gpu)
+            assert as_it_is is (cell.kind == "fits") is (cell.rank == 0), (row.title, name)
 
 
-def test_a_change_is_named_only_where_the_step_does_not_fit() -> None:
-    for row in all_rows():
-        own = dict(parse_qsl(row.query))
-        for name, cell in zip(SHOWN, row.cells, strict=True):
-            architecture, plan, _ = read_state(own)
-            gpu = GPUS[name]
-            fits = need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
-            assert fits is (cell.kind == "fits") is (cell.rank == 0)
+def fits(architecture: Architecture, plan: Plan, gpu: Gpu) -> bool:
+    return need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
 
 
 @pytest.mark.parametrize("has_flash", [True, False])

@@ -151,9 +151,12 @@ def _cells(architecture: Architecture, batch: int) -> Iterator[Cell | None]:
 
 def answer(model: str, batch: int, card: Gpu) -> int:
     """The place in `ANSWERS`: that of the first way that fits."""
-    verdicts = [
-        cell.verdict(card) if cell else Verdict.DOES_NOT_FIT for cell in cells(model, batch)
-    ]
+    answers: list[str] = models()[model]["answers"]
+    return int(answers[BATCHES.index(batch)][CARDS.index(card.name)])
+
+
+def _answer(found: tuple[Cell | None, ...], card: Gpu) -> int:
+    verdicts = [cell.verdict(card) if cell else Verdict.DOES_NOT_FIT for cell in found]
     if Verdict.FITS in verdicts:
         return verdicts.index(Verdict.FITS)
     return UNSURE if Verdict.MAY_NOT_FIT in verdicts else NEVER
@@ -198,21 +201,25 @@ def table() -> dict[str, Any]:
         "ways": [urlencode(way.options) for way in WAYS],
         "verdicts": VERDICTS,
         "answers": ANSWERS,
-        "models": kept("fit", _models, [Path(__file__)]),
+        "models": models(),
     }
 
 
-def _models() -> dict[str, dict[str, Any]]:
-    return dict(zip(MODELS, on_all_cores(_model, MODELS), strict=True))
+@cache
+def models() -> dict[str, dict[str, Any]]:
+    """The table's entry of each model."""
+    found = kept("fit", lambda: on_all_cores(_model, MODELS), [Path(__file__)])
+    return dict(zip(MODELS, found, strict=True))
 
 
 def _model(name: str) -> dict[str, Any]:
     architecture, cards = find_model(name), [GPUS[card] for card in CARDS]
+    found = [cells(name, batch) for batch in BATCHES]
     return {
         "about": about(architecture),
         "query": query(architecture),
-        "ways": [[_way(cell, cards) for cell in cells(name, batch)] for batch in BATCHES],
-        "answers": ["".join(str(answer(name, batch, card)) for card in cards) for batch in BATCHES],
+        "ways": [[_way(cell, cards) for cell in row] for row in found],
+        "answers": ["".join(str(_answer(row, card)) for card in cards) for row in found],
     }
 
 

@@ -6,6 +6,7 @@ One table is for training the whole model, the other for adapters beside it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from urllib.parse import urlencode
 
 from calculator.architecture import USUAL_LENGTH, Architecture
@@ -21,6 +22,7 @@ from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
+from templates.pieces.comparisons import kept, on_all_cores
 
 # popular models besides those in `MODELS`, the newest first
 CHECKPOINTS = (
@@ -103,15 +105,19 @@ TRAININGS = (
 )
 
 
-@cache  # some hundred steps, and what makes each of them fit
+@cache
 def rows(training: Training) -> tuple[Row, ...]:
     """One row per model that can be trained so."""
-    gpus = [GPUS[name] for name in SHOWN]
-    return tuple(
-        _row(architecture, training.plan, gpus)
+    return kept(f"models-{training.name}", lambda: _rows(training), [Path(__file__)])
+
+
+def _rows(training: Training) -> tuple[Row, ...]:
+    models = [
+        (architecture.name, training.plan)
         for architecture in map(find_model, (*CHECKPOINTS, *MODELS))
         if can_train(architecture, training)
-    )
+    ]
+    return tuple(on_all_cores(_row, models))
 
 
 def without(training: Training) -> Iterator[str]:
@@ -130,7 +136,9 @@ def can_train(architecture: Architecture, training: Training) -> bool:
     return True
 
 
-def _row(architecture: Architecture, plan: Plan, gpus: list[Gpu]) -> Row:
+def _row(model: tuple[str, Plan]) -> Row:
+    architecture, plan = find_model(model[0]), model[1]
+    gpus = [GPUS[name] for name in SHOWN]
     report = estimate(architecture, plan)
     least = least_changes(architecture, plan, gpus)
     return Row(
