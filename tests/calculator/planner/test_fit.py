@@ -16,7 +16,7 @@ from calculator.parameters import parameter_tensors
 from calculator.plan import Plan, Precision
 from calculator.planner.change import Change, Cost
 from calculator.planner.changes import CHANGES, EVERY_FOURTH, EVERY_SECOND, SHARDS_IN_RAM
-from calculator.planner.fit import least_changes, proposals, proposals_in_steps
+from calculator.planner.fit import Proposal, least_changes, proposals, proposals_in_steps
 from calculator.planner.need import Need, Verdict, judged, need_of
 from calculator.report import Report
 from calculator.resolution import resolve
@@ -93,30 +93,45 @@ def test_lora_with_frozen_weights_in_16_bits_says_nothing_of_lost_updates() -> N
 
 
 @examples(15)
-@given(cases(), memories)
-def test_whatever_is_proposed_fits(case: Case, memory: int) -> None:
-    for proposal in proposals(case.architecture, case.plan, memory):
-        assert verdict_of(Case(case.architecture, proposal.plan), memory) is Verdict.FITS
-        assert proposal.saved == (
-            need_of(judged(case.architecture, case.plan)).typical
-            - need_of(judged(case.architecture, proposal.plan)).typical
-        )
+@given(cases(), memories, st.integers(1, 9))
+def test_what_is_proposed_keeps_every_rule(case: Case, memory: int, enough: int) -> None:
+    limits = (case.architecture, case.plan, memory)
+    found = proposals(*limits)
+    all_fit(case, memory, found)
+    no_single_change_is_left_out(case, memory, found)
+    the_cheapest_stand_first(found)
+    none_has_more_than_it_needs(found)
+    no_more_layers_are_computed_again_than_must_be(case, memory, found)
+    assert all(one.plan.all_gpus == 1 for one in found)
+    assert Cost.LINKS not in {change.cost for one in found for change in one.changes}
+    *_, first = proposals_in_steps(*limits, enough=enough)
+    assert first[:enough] == found[:enough]
 
 
-@examples(15)
-@given(cases(), memories)
-def test_no_single_change_that_fits_is_left_out(case: Case, memory: int) -> None:
-    no_single_change_is_left_out(case, memory)
-
-
-@examples(20)
+@examples(25)
 @given(cases_on_several(), small_memories)
-def test_none_is_left_out_for_several_gpus(case: Case, memory: int) -> None:
-    no_single_change_is_left_out(case, memory)
+def test_what_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: int) -> None:
+    found = proposals(case.architecture, case.plan, memory)
+    all_fit(case, memory, found)
+    no_single_change_is_left_out(case, memory, found)
+    for proposal in found:
+        report = estimate(case.architecture, proposal.plan)
+        assert proposal.peak == report.gpu.total
+        assert proposal.ram == report.ram.total
+        assert proposal.plan.all_gpus == case.plan.all_gpus
+        assert sequences_of(proposal.plan) == sequences_of(case.plan)
+        assert "{" not in proposal.words
 
 
-def no_single_change_is_left_out(case: Case, memory: int) -> None:
-    proposed = proposals(case.architecture, case.plan, memory)
+def all_fit(case: Case, memory: int, found: list[Proposal]) -> None:
+    before = need_of(judged(case.architecture, case.plan)).typical
+    for proposal in found:
+        need = need_of(judged(case.architecture, proposal.plan))
+        assert need.fits(memory)
+        assert proposal.saved == before - need.typical
+
+
+def no_single_change_is_left_out(case: Case, memory: int, proposed: list[Proposal]) -> None:
     found = [one.changes for one in proposed]
     known = replace(case.plan, sequence_length=case.report.plan.sequence_length)
     for change in CHANGES:
@@ -154,6 +169,49 @@ def is_advice(case: Case, changed: Plan, memory: int) -> bool:
     return 100 * (before - need_of(judged(after.architecture, after.plan)).typical) >= before
 
 
+def the_cheapest_stand_first(found: list[Proposal]) -> None:
+    """Of as many changes, those that take less time stand first."""
+    ranks = [(len(one.changes), one.cost.rank) for one in found]
+    assert ranks == sorted(ranks)
+    for many in set(ranks):
+        times = [
+            round(100 * one.time)
+            for one, rank in zip(found, ranks, strict=True)
+            if rank == many and one.time is not None
+        ]
+        if many[1] is Cost.EFFICIENCY:  # what saves time is no cheaper than what takes none
+            times = [max(0, time) for time in times]
+        assert times == sorted(times)
+
+
+def none_has_more_than_it_needs(found: list[Proposal]) -> None:
+    """No pair is proposed where one of its changes is enough."""
+    sets = [set(one.changes) for one in found]
+    for more in sets:
+        assert not any(fewer < more for fewer in sets)
+
+
+def no_more_layers_are_computed_again_than_must_be(
+    case: Case, memory: int, proposed: list[Proposal]
+) -> None:
+    found = {one.changes: one for one in proposed}
+    for changes, one in found.items():
+        for place, change in enumerate(changes):
+            enough = [
+                (lesser, changed)
+                for lesser in change.lesser
+                if (changed := lesser.apply(one.plan))
+                and surely_fits(Case(case.architecture, changed), memory)
+            ]
+            least = [lesser for lesser, changed in enough[-1:] if is_advice(case, changed, memory)]
+            proposed = [
+                lesser
+                for lesser in change.lesser
+                if (*changes[:place], lesser, *changes[place + 1 :]) in found
+            ]
+            assert proposed == least
+
+
 @examples(8)
 @given(cases(), memories)
 def test_nothing_that_fits_is_left_out_unless_less_is_enough(case: Case, memory: int) -> None:
@@ -167,23 +225,6 @@ def test_nothing_that_fits_is_left_out_unless_less_is_enough(case: Case, memory:
             if not all(one.goes_with(other) for one, other in combinations(changes, 2)):
                 continue
             assert (frozenset(changes) in found) == is_advice(case, changed, memory)
-
-
-@examples(10)
-@given(cases(), memories)
-def test_of_as_many_changes_those_that_take_less_time_stand_first(case: Case, memory: int) -> None:
-    found = proposals(case.architecture, case.plan, memory)
-    ranks = [(len(one.changes), one.cost.rank) for one in found]
-    assert ranks == sorted(ranks)
-    for many in set(ranks):
-        times = [
-            round(100 * one.time)
-            for one, rank in zip(found, ranks, strict=True)
-            if rank == many and one.time is not None
-        ]
-        if many[1] is Cost.EFFICIENCY:  # what saves time is no cheaper than what takes none
-            times = [max(0, time) for time in times]
-        assert times == sorted(times)
 
 
 def test_a_forward_pass_made_twice_takes_at_most_a_third_more_time() -> None:
@@ -210,27 +251,6 @@ def test_words_stand_where_the_clock_has_no_answer() -> None:
 def sequences_of(plan: Plan) -> int:
     """Sequences of an update."""
     return plan.batch_size * plan.accumulation * plan.gpus // plan.context_parallel
-
-
-@examples(25)
-@given(cases_on_several(), small_memories)
-def test_whatever_is_proposed_for_several_gpus_fits_on_as_many(case: Case, memory: int) -> None:
-    for proposal in proposals(case.architecture, case.plan, memory):
-        assert verdict_of(Case(case.architecture, proposal.plan), memory) is Verdict.FITS
-        report = estimate(case.architecture, proposal.plan)
-        assert proposal.peak == report.gpu.total
-        assert proposal.ram == report.ram.total
-        assert proposal.plan.all_gpus == case.plan.all_gpus
-        assert sequences_of(proposal.plan) == sequences_of(case.plan)
-        assert "{" not in proposal.words
-
-
-@examples(10)
-@given(cases(), memories)
-def test_no_division_among_gpus_is_proposed_for_one(case: Case, memory: int) -> None:
-    for proposal in proposals(case.architecture, case.plan, memory):
-        assert proposal.plan.all_gpus == 1
-        assert Cost.LINKS not in {change.cost for change in proposal.changes}
 
 
 @pytest.mark.parametrize(
@@ -347,35 +367,6 @@ def test_costly_results_are_kept_before_whole_layers_are_computed_again() -> Non
     assert costly < found.index("Recompute each layer in the backward pass")
 
 
-@examples(10)
-@given(cases(), memories)
-def test_no_pair_is_proposed_where_one_of_its_changes_is_enough(case: Case, memory: int) -> None:
-    found = [set(one.changes) for one in proposals(case.architecture, case.plan, memory)]
-    for more in found:
-        assert not any(fewer < more for fewer in found)
-
-
-@examples(12)
-@given(cases(), memories)
-def test_no_more_layers_are_computed_again_than_must_be(case: Case, memory: int) -> None:
-    found = {one.changes: one for one in proposals(case.architecture, case.plan, memory)}
-    for changes, one in found.items():
-        for place, change in enumerate(changes):
-            enough = [
-                (lesser, changed)
-                for lesser in change.lesser
-                if (changed := lesser.apply(one.plan))
-                and surely_fits(Case(case.architecture, changed), memory)
-            ]
-            least = [lesser for lesser, changed in enough[-1:] if is_advice(case, changed, memory)]
-            proposed = [
-                lesser
-                for lesser in change.lesser
-                if (*changes[:place], lesser, *changes[place + 1 :]) in found
-            ]
-            assert proposed == least
-
-
 def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> None:
     # layers 1, 5, 9 ... of 12 are computed again (transformers' every_n_layers=4)
     plan = Plan(batch_size=24, sequence_length=512)
@@ -388,16 +379,6 @@ def test_a_step_that_lacks_little_gets_every_fourth_layer_computed_again() -> No
         place for place, (change, *_) in enumerate(found) if change.lesser
     )
     assert all(EVERY_SECOND not in changes for changes in found)
-
-
-@examples(10)
-@given(cases(), memories, st.integers(1, 9))
-def test_the_first_that_are_enough_are_the_first_of_all(
-    case: Case, memory: int, enough: int
-) -> None:
-    limits = (case.architecture, case.plan, memory)
-    *_, found = proposals_in_steps(*limits, enough=enough)
-    assert found[:enough] == proposals(*limits)[:enough]
 
 
 def test_shards_go_to_ram_where_the_gpus_are_too_few_for_them() -> None:
