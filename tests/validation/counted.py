@@ -297,31 +297,32 @@ def interleaved_orders() -> list[list[Any]]:
     from torch.distributed import pipelining
 
     found: list[list[Any]] = []
-    for gpus, own, count in product(range(2, 6), range(2, 4), range(1, 13)):
+    for gpus in range(2, 6):
         with ranks(Axes(gpus, 1, 1), "cpu"):
-            stages: list[Any] = [
-                pipelining.PipelineStage(
-                    torch.nn.Linear(1, 1), place * gpus, own * gpus, torch.device("cpu")
-                )
-                for place in range(own)
-            ]
-            try:
-                order = pipelining.ScheduleInterleaved1F1B(stages, count).pipeline_order
-            except ValueError:
-                order = {}
-            passes = [
-                [
-                    [
-                        each.computation_type.name == "FORWARD",
-                        each.microbatch_index,
-                        each.stage_index // gpus,
-                    ]
-                    for each in order[rank]
-                    if each is not None
+            for own, count in product(range(2, 4), range(1, 13)):
+                stages: list[Any] = [
+                    pipelining.PipelineStage(
+                        torch.nn.Linear(1, 1), place * gpus, own * gpus, torch.device("cpu")
+                    )
+                    for place in range(own)
                 ]
-                for rank in order
-            ]
-            found.append([gpus, own, count, passes])
+                try:
+                    order = pipelining.ScheduleInterleaved1F1B(stages, count).pipeline_order
+                except ValueError:
+                    order = {}
+                passes = [
+                    [
+                        [
+                            each.computation_type.name == "FORWARD",
+                            each.microbatch_index,
+                            each.stage_index // gpus,
+                        ]
+                        for each in order[rank]
+                        if each is not None
+                    ]
+                    for rank in order
+                ]
+                found.append([gpus, own, count, passes])
     return found
 
 

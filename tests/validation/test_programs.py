@@ -50,9 +50,7 @@ SCALARS = 3 * 512
         f"gpt-j-6b --layers 1 {SMALL} --checkpointing selective --optimizer sgd",
         f"bert-base --layers 2 {SMALL} --optimizer lamb --optimizer-bits 8 --attention flash",
         f"t5-small --layers 2 {SMALL} --target-length 80 --checkpointing full",
-        f"{CONFIGS}/llama.json {SMALL} --lora 8 --lora-targets all-linear --checkpointing full",
         f"gpt2-s --layers 5 {SMALL} --checkpointing full --checkpoint-every 2",
-        f"gpt2-s --layers 3 {SMALL} --checkpointing operations",
         f"{CONFIGS}/falcon.json {SMALL} --checkpointing operations --precision half",
         f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --checkpoint-every 2 --lora 4",
         f"{CONFIGS}/llama.json {SMALL} --checkpointing operations --gpus 4 --data-parallel fsdp "
@@ -62,7 +60,6 @@ SCALARS = 3 * 512
         "--accumulation 3",
         f"{CONFIGS}/mistral.json {SMALL} --checkpointing operations --tensor-parallel 2 "
         "--sequence-parallel",
-        f"gpt2-s --layers 5 {SMALL} --checkpointing full --activation-offload pinned",
         f"gpt2-s --layers 4 {SMALL} --checkpointing full --activation-offload pageable "
         "--sharing-groups 2",
         f"{CONFIGS}/qwen2.json {SMALL} --checkpointing full --activation-offload pinned --lora 4",
@@ -82,11 +79,8 @@ SCALARS = 3 * 512
         f"{CONFIGS}/whisper.json --batch-size 2 --precision half",
         f"{CONFIGS}/vit.json --batch-size 3",
         f"{CONFIGS}/deberta-v2.json {SMALL} --checkpointing full",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 4",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --accumulation 2 --precision fp32",
         f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel ddp-view --precision half",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision mixed",
-        f"{CONFIGS}/llama.json {SMALL} --pipeline-parallel 2 --accumulation 3",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 3 --accumulation 4 --precision half "
         "--untied-embeddings --pipeline-schedule gpipe --attention eager",
         f"{CONFIGS}/qwen2.json {SMALL} --pipeline-parallel 2 --accumulation 4 --precision half "
@@ -98,16 +92,12 @@ SCALARS = 3 * 512
         "--lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/mistral.json {SMALL} --pipeline-parallel 7 --accumulation 7 --precision mixed "
         "--checkpointing full --update loop",
-        f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2",
-        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --sequence-parallel",
         f"{CONFIGS}/qwen2.json {SMALL} --tensor-parallel 2 --sequence-parallel --precision half "
         "--checkpointing full --batch-size 2",
         f"{CONFIGS}/qwen3_moe.json {SMALL} --expert-parallel 3",
         f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
         "--checkpointing full",
-        f"{CONFIGS}/llama.json {SMALL} --gpus 3 --data-parallel fsdp --precision half "
-        "--checkpointing full --accumulation 2",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision half "
         "--lora 8 --lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel fsdp --precision mixed --lora 4",
