@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser.visits import PATIENCE_MS, Visit, Visitor
+from tests.browser.visits import PATIENCE_MS, Return, Visit, Visitor
 from tests.browser.written_run import LiveServer, WrittenRun, serving
 from tools.chromium import FLAGS
 
@@ -30,24 +30,48 @@ def note_violation(visitor: Visit, message: str) -> None:
 
 
 @pytest.fixture
-def visit(browser: Browser, site_address: str) -> Iterator[Visitor]:
-    """Makes a fresh visitor with settings of their own, for example `viewport`."""
+def visit(request: pytest.FixtureRequest, browser: Browser, site_address: str) -> Iterator[Visitor]:
+    """Makes a fresh visitor with settings of their own, for example `viewport`.
+
+    In files marked with `one_python`, the visitor without settings is always the same.
+    """
     contexts: list[BrowserContext] = []
+    is_shared = request.node.get_closest_marker("one_python")
 
     def make(address: str = site_address, **settings: Any) -> Visit:
-        # Requests that a service worker makes would be missed by routes, and counted; it has tests.
-        context = browser.new_context(**{"service_workers": "block", **settings})
-        context.set_default_timeout(PATIENCE_MS)
+        if is_shared and not settings:
+            return cast(Visit, request.getfixturevalue("returning"))
+        context = new_context(browser, **settings)
         contexts.append(context)
-        visitor = Visit(context.new_page(), address)
-        context.on("request", lambda request: visitor.requests.append(request.url))
-        visitor.page.on("pageerror", lambda error: visitor.errors.append(str(error)))
-        visitor.page.on("console", lambda message: note_violation(visitor, message.text))
-        return visitor
+        return noting(Visit(context.new_page(), address))
 
     yield make
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="package")
+def returning(browser: Browser, site_address: str) -> Iterator[Visit]:
+    """The visitor of many tests, whose one Python starts once."""
+    with new_context(browser) as context:
+        yield noting(Return(context.new_page(), site_address))
+
+
+def new_context(browser: Browser, **settings: Any) -> BrowserContext:
+    """A visitor's own part of the browser."""
+    # Requests that a service worker makes would be missed by routes, and counted; it has tests.
+    context = browser.new_context(**{"service_workers": "block", **settings})
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
+def noting(visitor: Visit) -> Visit:
+    """The visit, which notes what its page asks for and what fails in it."""
+    page = visitor.page
+    page.context.on("request", lambda request: visitor.requests.append(request.url))
+    page.on("pageerror", lambda error: visitor.errors.append(str(error)))
+    page.on("console", lambda message: note_violation(visitor, message.text))
+    return visitor
 
 
 @pytest.fixture

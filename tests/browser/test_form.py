@@ -19,7 +19,9 @@ from tests.browser.visits import (
     settled,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
+
+WINDOW = {"width": 1280, "height": 720}
 
 
 def peak(page: Page) -> str:
@@ -265,7 +267,7 @@ def test_the_command_can_be_copied(visit: Visitor) -> None:
 
 
 def test_instant_navigation_keeps_one_python_for_all_pages(visit: Visitor) -> None:
-    visitor = visit()
+    visitor = visit(viewport=WINDOW)
     page = open_calculator(visitor)
     for _ in range(2):
         page.locator(".site-footer").get_by_role("link", name="Home").click()

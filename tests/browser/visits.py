@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import Page
 
@@ -29,6 +29,34 @@ class Visit:
 
 
 Visitor = Callable[..., Visit]
+# A click on a link of the site, which the theme follows without loading the whole page anew.
+FOLLOW = """(address) => {
+  const link = Object.assign(document.createElement("a"), {href: address});
+  document.body.append(link);
+  link.click();
+  link.remove();
+}"""
+ELSEWHERE = "about/"
+
+
+@dataclass
+class Return(Visit):
+    """A visit of the calculator from another page, where Python may run already."""
+
+    def open(self, path: str = "") -> Page:
+        """Go to a state of the calculator; only what comes then is noted."""
+        self.page.unroute_all()
+        if not self.page.url.startswith(self.address):
+            super().open(ELSEWHERE)
+        self._follow(ELSEWHERE, "#calculator-form", "detached")
+        self.requests.clear()
+        self.errors.clear()
+        self._follow(path, "#calculator-form[data-mounted]", "visible")
+        return self.page
+
+    def _follow(self, path: str, place: str, state: Literal["detached", "visible"]) -> None:
+        self.page.evaluate(FOLLOW, self.address + path)
+        self.page.wait_for_selector(place, state=state)
 
 
 def touch(page: Page) -> None:
