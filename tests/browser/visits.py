@@ -29,7 +29,7 @@ class Visit:
 
 
 Visitor = Callable[..., Visit]
-# A click on a link of the site, which the theme follows without loading the whole page anew.
+# A click on a link of the site, which the theme follows without loading the whole page again.
 FOLLOW = """(address) => {
   const link = Object.assign(document.createElement("a"), {href: address});
   document.body.append(link);

@@ -271,7 +271,6 @@ def test_interleaved_micro_batches_pass_in_the_order_of_torch(measure: Measure) 
     ("parts", "words"),
     [
         (2, "HuggingFaceTB/SmolLM2-135M"),
-        (4, "HuggingFaceTB/SmolLM2-135M"),
         (3, "HuggingFaceTB/SmolLM2-135M --context-rotation alltoall"),
         (4, "validation/configs/llama.json --checkpointing full"),
     ],

@@ -36,17 +36,15 @@ def test_whatever_is_advised_fits_and_needs_what_is_said(case: Case, gpu: Gpu) -
         if way.plan is not None:
             need = need_of(judged(case.architecture, way.plan.on(way.gpu)))
             assert need.fits(way.gpu.memory)
+    what_is_left_out_stands_behind(advice, case, gpu)
 
 
-@examples(8)
-@given(cases(catalog_only=True), st.sampled_from(list(GPUS.values())))
-def test_what_is_left_out_stands_behind_what_is_advised(case: Case, gpu: Gpu) -> None:
-    limits = (case.architecture, case.plan.on(gpu), gpu.memory)
-    if need_of(judged(case.architecture, case.plan.on(gpu))).fits(gpu.memory):
+def what_is_left_out_stands_behind(advice: Advice, case: Case, gpu: Gpu) -> None:
+    plan = case.plan.on(gpu)
+    if need_of(judged(case.architecture, plan)).fits(gpu.memory):
         return
-    *_, advice = advise_in_steps(case.architecture, case.plan, gpu)
     advised = {way.words for way in advice.ways if way.gpu is gpu}
-    shown = [one.words in advised for one in proposals(*limits)]
+    shown = [one.words in advised for one in proposals(case.architecture, plan, gpu.memory)]
     assert shown == sorted(shown, reverse=True)
     assert any(shown) or not shown
 
