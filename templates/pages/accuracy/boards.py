@@ -79,7 +79,7 @@ def _of_figures(source: Source) -> Board:
 def _of_steps(source: Source) -> Board:
     """Several figures per step, each beside its error and what known differences leave of it."""
     figures = (source.figure, *source.rows[0].more)
-    words = ("Error", "Left") if source.differs else ("Error",)
+    words = ("Error", "Unexplained") if source.differs else ("Error",)
     columns = ["Step", *(word for figure in figures for word in (figure.heading, *words))]
     found = [of_figure(source, figure) for figure in figures]
     rows = [
