@@ -1,4 +1,4 @@
-"""Lighthouse's view of four pages as a phone meets them, from a server that compresses."""
+"""Lighthouse's view of the pages for visitors on a phone, from a server that compresses."""
 
 import json
 import os
@@ -13,7 +13,22 @@ from tools.chromium import FLAGS, find_chromium
 from tools.console import run as run_command
 from tools.node import Node, environment_of, find_node, install_lighthouse
 
-PAGES = {"home": "", "calculator": "calculator/", "live": "live/", "join": "join/"}
+PAGES = {"home": ""} | {
+    name: f"{name}/"
+    for name in (
+        "calculator",
+        "plan",
+        "numbers",
+        "how-it-works",
+        "security",
+        "accuracy",
+        "tutorial",
+        "run-your-own",
+        "live",
+        "join",
+        "about",
+    )
+}
 # Lighthouse's names of what is scored, ours, and the least we want of 100.
 SCORES = {
     "performance": ("performance", 98),
