@@ -46,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     grid.add_argument("--device", choices=("counting", "cpu", "cuda"), default="counting")
     grid.add_argument("--list", action="store_true", help="print the configurations and stop")
     grid.add_argument("--kind", help="only configurations of this model type")
+    again = "only committed rows of an earlier oracle, which the grid may draw no more"
+    grid.add_argument("--again", action="store_true", help=again)
     grid.add_argument("--part", default="0/1", help="I/N: every N-th configuration from the I-th")
     add_sample_options(
         commands.add_parser("sample", help="predict random plans, measure them, and compare")
@@ -117,7 +119,7 @@ def _grid(arguments: argparse.Namespace) -> None:
     from validation.run import run
 
     index, count = map(int, arguments.part.split("/"))
-    run(arguments.device, index, count, arguments.list, arguments.kind)
+    run(arguments.device, index, count, arguments.list, arguments.kind, arguments.again)
 
 
 def _evidence(arguments: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import gc
 import time
+from pathlib import Path
 from typing import Final
 
 from calculator.architecture import Architecture
@@ -9,17 +10,26 @@ from calculator.errors import one_line
 from validation.configuration import Configuration
 from validation.grid import grid
 from validation.measure import measure
-from validation.rows import Row, RowFile
+from validation.rows import FOLDER, Row, RowFile, is_stale, read_rows
 
 LONGEST: Final = 200
 
 
-def run(device: str, first: int, step: int, only_list: bool, kind: str | None = None) -> None:
+def run(
+    device: str,
+    first: int,
+    step: int,
+    only_list: bool,
+    kind: str | None = None,
+    again: bool = False,
+) -> None:
     """Measure every `step`-th configuration from the `first` that has no row of this oracle yet.
 
     `kind` names one model type. Configurations without any row come first, of those the quick ones.
+    With `again` they are not the grid's, but those of an earlier oracle's rows.
     """
-    chosen = [item for item in grid() if kind in (None, item.subject.kind)][first::step]
+    every = earlier(device) if again else grid()
+    chosen = [item for item in every if kind in (None, item.subject.kind)][first::step]
     if only_list:
         print("\n".join(item.command for item in chosen))
         return
@@ -38,6 +48,12 @@ def run(device: str, first: int, step: int, only_list: bool, kind: str | None = 
         except Exception as error:  # only the library knows that it cannot
             told = f"{type(error).__name__}: {one_line(str(error), LONGEST)}"
         print(f"{number}/{len(left)} {told} {item.command}", flush=True)
+
+
+def earlier(device: str, folder: Path = FOLDER) -> list[Configuration]:
+    """Configurations of the committed rows that an earlier oracle measured."""
+    rows = filter(is_stale, read_rows(device, folder))
+    return [Configuration.from_dict(row["configuration"]) for row in rows]
 
 
 def _operations(configuration: Configuration) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 from calculator.plan import Plan
 from validation.configuration import Configuration
 from validation.rows import ORACLE, RowFile, measure_command, read_rows
+from validation.run import earlier
 
 SMALL = Configuration("gpt2-s", Plan(batch_size=2))
 
@@ -39,6 +40,17 @@ def test_a_row_of_an_earlier_oracle_is_measured_again_and_replaced(tmp_path: Pat
     file.append(row(SMALL))
     assert SMALL in file
     assert [found["peak"] for found in read_rows("counting", tmp_path)] == [1]
+
+
+def test_rows_of_an_earlier_oracle_are_found_though_the_grid_draws_them_no_more(
+    tmp_path: Path,
+) -> None:
+    old = Configuration("gpt2-m", Plan(batch_size=3))
+    file = RowFile("counting", "gpt2", tmp_path)
+    for item, oracle in ((SMALL, ORACLE), (old, ORACLE - 1)):
+        asked = {"configuration": {"model": item.model, "batch_size": item.plan.batch_size}}
+        file.append({**row(item), **asked, "versions": {"oracle": oracle}})
+    assert earlier("counting", tmp_path) == [old]
 
 
 def test_rows_of_other_devices_are_left_alone(tmp_path: Path) -> None:
