@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.visits import Visitor, python_answers, settled
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def opened(page: Page) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.visits import Visitor, python_answers, settled
 from tests.calculator.planner.test_out_of_memory import OLDER, PRESENT
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def python_explains(message: str, **params: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from templates.pages.calculator.context import OPENING
 from tests.browser.visits import Visitor, python_answers, settled
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def python_writes(**params: str) -> str:
