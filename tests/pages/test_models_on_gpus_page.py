@@ -11,6 +11,7 @@ from calculator.models.registry import type_of
 from calculator.page.states import read_state
 from calculator.plan import Plan
 from calculator.planner.need import judged, need_of
+from calculator.units import format_seconds
 from templates.pages.models_on_gpus.context import (
     NOTHING,
     SHOWN,
@@ -42,6 +43,22 @@ def test_every_cell_opens_a_state_that_it_describes() -> None:
 
 def fits(architecture: Architecture, plan: Plan, gpu: Gpu) -> bool:
     return need_of(judged(architecture, plan.on(gpu))).fits(gpu.memory)
+
+
+def test_times_are_those_of_the_calculator() -> None:
+    shown = []
+    for row in all_rows()[::9]:
+        for cell in row.cells:
+            architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
+            seconds = judged(architecture, plan.on(gpu)).seconds
+            if cell.kind == "no" or seconds is None:
+                assert cell.time == ""
+            else:
+                assert cell.time == format_seconds(10_000_000 / seconds.tokens_per_second)
+                shown.append(cell.time)
+    assert shown
+    page = render_page("models-on-gpus")
+    assert all(f"<small>{time}</small>" in page for time in shown)
 
 
 @pytest.mark.parametrize("has_flash", [True, False])

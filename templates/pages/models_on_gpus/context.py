@@ -18,10 +18,11 @@ from calculator.plan import Plan, Precision
 from calculator.planner.change import Cost
 from calculator.planner.fit import Proposal, least_changes
 from calculator.planner.need import Verdict, judged, need_of
+from calculator.planner.pace import pace_of
 from calculator.presets import USUAL_RANK
 from calculator.resolution import resolve
 from calculator.techniques.lora import ALL_LINEAR
-from calculator.units import format_bytes, format_count
+from calculator.units import format_bytes, format_count, format_seconds
 from templates.pieces.comparisons import kept, on_all_cores
 
 # popular models besides those in `MODELS`, the newest first
@@ -54,6 +55,8 @@ CHECKPOINTS = (
 SHOWN = ("rtx-3070", "rtx-3060", "t4", "rtx-4090", "v100-32", "l40s", "a100-80", "h200")
 ON_A_PHONE = "t4"  # the GPU of free notebooks: a narrow screen's only column at first
 NOTHING = "–"
+# a small data set for fine-tuning: what each cell's time is for
+TOKENS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,14 @@ class Cell:
     Attributes:
         kind: "fits", "change" or "no", for its look.
         rank: 0 where the step fits, more the more is to change.
+        time: of `TOKENS` tokens, by the clock; empty where it has no answer.
     """
 
     words: str
     kind: str
     rank: int
     query: str
+    time: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +159,19 @@ def _row(model: tuple[str, Plan]) -> Row:
 def _cell(architecture: Architecture, plan: Plan, gpu: Gpu, least: Proposal | None) -> Cell:
     verdict = need_of(judged(architecture, plan.on(gpu))).verdict(gpu.memory)
     if verdict is Verdict.FITS:
-        return Cell("fits", "fits", 0, _query(architecture, plan, gpu))
+        query = _query(architecture, plan, gpu)
+        return Cell("fits", "fits", 0, query, _time(architecture, plan.on(gpu)))
     if least is None:
         return Cell(NOTHING, "no", len(Cost) * 10, _query(architecture, plan, gpu))
     words = " + ".join(change.short for change in least.changes)
     rank = 10 * len(least.changes) + least.cost
-    return Cell(words, "change", rank, _query(architecture, least.plan, gpu))
+    query = _query(architecture, least.plan, gpu)
+    return Cell(words, "change", rank, query, _time(architecture, least.plan.on(gpu)))
+
+
+def _time(architecture: Architecture, plan: Plan) -> str:
+    pace = pace_of(architecture, plan)
+    return format_seconds(TOKENS / pace.tokens_per_second) if pace else ""
 
 
 def _query(architecture: Architecture, plan: Plan, gpu: Gpu | None) -> str:
@@ -174,5 +186,6 @@ def context() -> dict[str, object]:
         "rank": USUAL_RANK,
         "on_a_phone": ON_A_PHONE,
         "gpus": [(gpu, format_bytes(gpu.memory)) for gpu in (GPUS[name] for name in SHOWN)],
+        "tokens": format_count(TOKENS),
         "usual_length": format_count(USUAL_LENGTH),
     }
