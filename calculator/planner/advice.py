@@ -13,6 +13,7 @@ from calculator.architecture import Architecture
 from calculator.cards import COMMON
 from calculator.cards.services import too_much_ram
 from calculator.catalog import Gpu
+from calculator.errors import InputError
 from calculator.estimate import totals
 from calculator.plan import Plan
 from calculator.planner.change import Cost
@@ -174,7 +175,8 @@ def _batch_way(
     return _way_to(
         architecture,
         f"Use the largest micro-batch: {format_count(batch)}",
-        f"The most sequences of {length} that fit at once.",
+        f"The most sequences of {length} that fit at once."
+        + _time(architecture, plan.on(gpu), plan.but(batch_size=batch).on(gpu)),
         replace(plan, batch_size=batch),
         gpu,
     )
@@ -344,7 +346,19 @@ def _smaller_batch(
         return []
     words = f"Use a micro-batch of {format_count(batch)}"
     details = "The largest that fits; accumulate gradients to keep the batch of an update."
+    often = plan.accumulation * -(-plan.batch_size // batch)
+    accumulated = plan.but(batch_size=batch, accumulation=often)
+    details += _time(architecture, plan.on(gpu), accumulated.on(gpu))
     return [_way_to(architecture, words, details, replace(plan, batch_size=batch), gpu)]
+
+
+def _time(architecture: Architecture, plan: Plan, changed: Plan) -> str:
+    """A sentence on the time of a token beside the plan's; empty where the clock has no answer."""
+    try:
+        more = more_time(pace_of(architecture, plan), pace_of(architecture, changed))
+    except InputError:
+        return ""  # such as an update in the backward pass, which accumulates nothing
+    return "" if more is None else f" {describe_time(more)}"
 
 
 def _shorter(architecture: Architecture, plan: Plan, gpu: Gpu, length: int | None) -> list[Way]:
@@ -367,18 +381,15 @@ def _way_of(proposal: Proposal, need: Need, gpu: Gpu, words: str) -> Way:
 
 def _gpu_ways(architecture: Architecture, plan: Plan, gpus: Sequence[Gpu]) -> list[Way]:
     """The first GPU that holds the step as it is, if any does, with its time beside the plan's."""
-    before = pace_of(architecture, plan)
     for gpu in gpus:
         there = plan.on(gpu)
         need = need_at(architecture, there, totals(architecture, there).gpu, gpu.memory)
         if need.fits(gpu.memory):
-            more = more_time(before, pace_of(architecture, there))
             words = f"Use the {gpu.title}"
             details = (
                 f"The smallest GPU on the list that holds it, with {format_bytes(gpu.memory)}."
             )
-            if more is not None:
-                details += f" {describe_time(more)}"
+            details += _time(architecture, plan, there)
             return [Way(words, format_bytes(need.typical), details, plan, gpu)]
     return []
 

@@ -1,3 +1,4 @@
+import re
 from urllib.parse import parse_qsl
 
 import pytest
@@ -13,6 +14,7 @@ from calculator.planner.advice import Advice, Adviser, advise_in_steps
 from calculator.planner.fit import proposals
 from calculator.planner.largest import has_one_length, largest_batch, longest_sequence
 from calculator.planner.need import judged, need_of
+from calculator.planner.pace import describe_time, more_time, pace_of
 from calculator.units import format_bytes
 from tests.calculator.plans import Case, cases, examples
 
@@ -74,6 +76,35 @@ def test_a_step_that_fits_gets_its_largest_micro_batch_and_longest_sequence() ->
     assert batch.plan.batch_size > 1
     assert length.plan.sequence_length == MODELS["bert-base"].positions
     assert gpu.gpu.memory < find_gpu("t4").memory
+
+
+def test_micro_batches_have_a_time_beside_the_batch_that_does_not_fit() -> None:
+    model, card = find_model("gpt2"), find_gpu("t4")
+    way = advice_for("gpt2", "t4", batch_size=64).ways[0]
+    assert way.plan is not None
+    batch = way.plan.batch_size
+    assert way.words == f"Use a micro-batch of {batch}"
+    both = (
+        Plan(batch_size=64),
+        Plan(batch_size=batch, accumulation=-(-64 // batch)),
+    )
+    before, after = (pace_of(model, plan.on(card)) for plan in both)
+    time = more_time(before, after)
+    assert time is not None
+    assert way.details.endswith(f"keep the batch of an update. {describe_time(time)}")
+
+
+def test_a_larger_micro_batch_has_its_time() -> None:
+    # launches of small products take as long as those of large ones
+    way = advice_for("gpt2", "a100-80").ways[0]
+    assert way.words.startswith("Use the largest micro-batch")
+    assert re.search(r"fit at once\. -\d+% time\.$", way.details)
+
+
+def test_an_update_in_the_backward_pass_has_no_time_of_micro_batches() -> None:
+    way = advice_for("gpt2", "t4", batch_size=64, update_in_backward=True).ways[0]
+    assert way.words.startswith("Use a micro-batch of")
+    assert way.details.endswith("keep the batch of an update.")
 
 
 def test_what_is_the_largest_already_is_said_without_a_change() -> None:
