@@ -9,7 +9,7 @@ from typing import Final
 from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
-from calculator.clock import Work, network_note, why_untimed, work_of
+from calculator.clock import Work, assumptions, why_untimed, work_of
 from calculator.evidence import evidence_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
@@ -56,7 +56,8 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
     most = counted.peak
     if resolved.expert_parallel > 1:
         most = _count(with_most_rows(architecture, resolved), resolved, static).peak
-    over_bus = sum(counted.moved) * resolved.accumulation
+    micro_batches = 1 if counted.prepared.step.turns else resolved.accumulation
+    over_bus = sum(counted.moved) * micro_batches
     return Report(
         architecture.name,
         resolved,
@@ -76,7 +77,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
             *parallel_notes(architecture, part, resolved, exchanged, most),
             *_loop_note(part, resolved, static, counted.peak),
             *why_untimed(resolved),
-            *network_note(resolved),
+            *assumptions(resolved),
         ),
     )
 

@@ -4,7 +4,7 @@ from calculator.clock.answer import (
     BOUNDS,
     TIMED_NOTE,
     Seconds,
-    network_note,
+    assumptions,
     step_seconds,
     why_untimed,
 )
@@ -19,7 +19,7 @@ __all__ = [
     "Efficiencies",
     "Seconds",
     "Work",
-    "network_note",
+    "assumptions",
     "seconds",
     "starts_of",
     "step_seconds",

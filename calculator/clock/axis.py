@@ -18,7 +18,8 @@ def starts_of(
 
     with c the time that the card computes an operation and l the processor's for its launches, as
     the law has them. The factor s makes the step last as long as the law says: exchanges between
-    GPUs and a pipeline's bubble are spread evenly over it. The end of the update is last.
+    GPUs, copies to RAM and a pipeline's bubble are spread evenly over it. The end of the update is
+    last.
 
     Args:
         works: of different operations.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from calculator.cards import Card
+from calculator.clock.links import copy_seconds
 from calculator.clock.power import share_of_peak
 from calculator.clock.work import Work
 from calculator.errors import InputError
@@ -51,12 +52,13 @@ def seconds(
     update and b the bandwidth of the card's memory; l the processor's seconds for each of k
     tensors, which pass while the card computes.
 
-    Valid for one GPU, and for GPUs in one machine that hide their exchanges behind products.
+    Copies to RAM and exchanges that are not hidden behind products come on top.
 
     Raises:
         InputError: for a card whose peaks or bandwidth are unknown.
     """
-    busy = computing_seconds(work, card, efficiencies, share) + work.waited.seconds(card)
+    waiting = work.waited.seconds(card) + copy_seconds(work.copied, card)
+    busy = computing_seconds(work, card, efficiencies, share) + waiting
     exposed = max(0.0, work.overlapped.seconds(card) - work.overlap * busy)
     return (1 + work.bubble) * max(busy + exposed, efficiencies.launch * work.kernels)
 

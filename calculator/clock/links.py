@@ -26,6 +26,8 @@ NVLINK: Final = {(7, 0): 150 * GIGA, (8, 0): 300 * GIGA, (9, 0): 450 * GIGA, (10
 WITHOUT: Final = ("a30", "h100-pcie", "h100-nvl")
 # 16 lanes of PCIe 3.0, 4.0 and 5.0 at 8, 16 and 32 GT/s, of which 128 in 130 bits are data
 PCIE: Final = ((8, 0), 15.75 * GIGA), ((9, 0), 31.5 * GIGA), ((99, 0), 63 * GIGA)
+# a copy to RAM gets 52.8 GB/s of the 63 of PCIe 5.0 (nvbandwidth, issue 24)
+COPIED: Final = 52.8 / 63
 # bytes per second of the network card beside each GPU: 200 Gbit/s in a DGX A100, 400 in a DGX H100
 # and B200 (their data sheets), 50 in a DGX-1
 NETWORK: Final = {(7, 0): 6.25 * GIGA, (8, 0): 25 * GIGA, (9, 0): 50 * GIGA, (10, 0): 50 * GIGA}
@@ -49,9 +51,18 @@ NONE: Final = Traffic()
 
 def link_of(card: Card) -> float:
     """bytes per second that a card sends to one of its machine: by NVLink, or else PCIe 16x."""
+    if card.capability in NVLINK and card.name not in WITHOUT:
+        return NVLINK[card.capability]
+    return _bus_of(card)
+
+
+def copy_seconds(size: float, card: Card) -> float:
+    """Seconds in which bytes go between a card and pinned RAM, over PCIe 16x."""
+    return size / (COPIED * _bus_of(card))
+
+
+def _bus_of(card: Card) -> float:
     capability = card.capability or (8, 0)
-    if capability in NVLINK and card.name not in WITHOUT:
-        return NVLINK[capability]
     return next(rate for below, rate in PCIE if capability < below)
 
 

@@ -16,6 +16,7 @@ from calculator.peaks.step import Step
 from calculator.peaks.trace import record
 from calculator.plan import Plan
 from calculator.states import Statics
+from calculator.techniques.activation_offload import moved_inputs
 from calculator.techniques.data_parallel import BROADCAST, Collective, Group
 
 NARROW: Final = 2  # bytes of a number that tensor cores multiply
@@ -36,6 +37,7 @@ class Work:
         written: bytes of the tensors that the operations make.
         kernels: tensors that they make; about as many kernels are launched.
         updated: bytes of gradients and states that the optimizer reads and writes.
+        copied: bytes to pinned RAM and back, for which the products wait, as in one stream.
         waited: bytes to other GPUs for which the products wait.
         overlapped: bytes to other GPUs that go while the products run.
         overlap: share of the step in which these may go.
@@ -51,6 +53,7 @@ class Work:
     written: int
     kernels: int
     updated: int = 0
+    copied: int = 0
     waited: Traffic = NONE
     overlapped: Traffic = NONE
     overlap: float = 1.0
@@ -77,6 +80,7 @@ def work_of(
     return replace(
         computed(tally, prepared.numbers, micro_batches),
         updated=2 * static.optimizer + static.gradients,
+        copied=2 * micro_batches * sum(moved_inputs(prepared, plan)),
         waited=traffic((each for each in exchanged if not _is_overlapped(each)), plan),
         overlapped=traffic(filter(_is_overlapped, exchanged), plan),
         overlap=1.0 if plan.is_sharded else 2 / 3 / plan.accumulation,

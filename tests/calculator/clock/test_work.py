@@ -1,10 +1,12 @@
 """Work of a step: the FLOPs that formulas give, and what recomputation and micro-batches add."""
 
+from dataclasses import replace
+
 import pytest
 
 from calculator.cards import find_card
 from calculator.catalog import find_model
-from calculator.clock import Work
+from calculator.clock import Work, seconds
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.report import Report
@@ -73,6 +75,24 @@ def test_seconds_follow_from_the_work_and_have_bounds_around_them() -> None:
     assert again.model_utilization < again.hardware_utilization
 
 
+@pytest.mark.parametrize(("card", "is_timed"), [("t4", True), ("a100-80", False)])
+def test_a_step_of_few_tokens_is_bound_by_launches(card: str, is_timed: bool) -> None:
+    model = find_model("gpt2")
+    small, large = (
+        estimate(
+            model, Plan.parse({"sequence_length": length, "batch_size": size}).on(find_card(card))
+        )
+        for length, size in ((16, 1), (1024, 32))
+    )
+    assert small.seconds is not None
+    assert large.seconds is not None
+    assert "Bound by the processor's launches." in small.seconds.words
+    assert "launches" not in large.seconds.words
+    # Qwen's own steps of LoRA on an A100 take a third of what launches take beside a T4
+    assert (small.seconds.low > small.seconds.step / 3) == is_timed
+    assert large.seconds.low > large.seconds.step / 3
+
+
 def test_a_generation_without_measured_steps_has_wider_bounds() -> None:
     model, plan = find_model("gpt2"), Plan.parse({"batch_size": "8"})
     measured, other = (
@@ -87,7 +107,8 @@ def test_a_generation_without_measured_steps_has_wider_bounds() -> None:
     ("options", "reason"),
     [
         ({"offload": "optimizer"}, "an update in RAM"),
-        ({"paged_optimizer": "true"}, "copies between GPU and RAM"),
+        ({"paged_optimizer": "true"}, "pages that move"),
+        ({"activation_offload": "pageable", "checkpointing": "full"}, "not pinned"),
     ],
 )
 def test_what_the_clock_leaves_out_has_no_seconds_but_a_reason(
@@ -98,6 +119,25 @@ def test_what_the_clock_leaves_out_has_no_seconds_but_a_reason(
     assert found.seconds is None
     assert found.as_json()["seconds"] is None
     assert any(note.startswith("No seconds") and reason in note for note in found.notes)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_products_wait_for_inputs_that_go_to_pinned_ram_and_back(stages: int) -> None:
+    # of 32 layers of an 8B Llama, the input of each: 64 tokens of 4,096 numbers in 16 bits
+    options = {"sequence_length": 64, "checkpointing": "full", "activation_offload": "pinned"}
+    options |= {"precision": "half", "accumulation": 4, "pipeline_parallel": stages}
+    model, card = find_model("meta-llama/Llama-3.1-8B"), find_card("a100-80")
+    found = estimate(model, Plan.parse(options).on(card))
+    moved = 4 * 32 // stages * 64 * 4096 * 2
+    assert found.to_ram == found.to_gpu == moved
+    assert found.work.copied == 2 * moved
+    # PCIe 4.0 with 16 lanes: 31.5 GB/s, of which a copy gets 52.8 / 63
+    waiting = 2 * moved / (31.5e9 * 52.8 / 63)
+    busy = replace(found.work, kernels=0)
+    assert seconds(busy, card) - seconds(replace(busy, copied=0), card) == pytest.approx(
+        (1 + busy.bubble) * waiting
+    )
+    assert any("84% of the rate of PCIe" in note for note in found.notes)
 
 
 def test_a_card_whose_maker_joins_no_machines_is_timed_in_one_machine_only() -> None:
