@@ -16,7 +16,7 @@ from calculator.cards import Card
 from calculator.choice import Choice
 from calculator.errors import unknown_name
 from calculator.models.registry import build
-from calculator.plan import BaseBits, Checkpointing, Optimizer, Plan, Precision
+from calculator.plan import BaseBits, Checkpointing, DataParallel, Optimizer, Plan, Precision
 from calculator.techniques.lora import adaptable
 
 FIELD: Final = "preset"
@@ -56,11 +56,13 @@ FIELDS: Final = (
     *("precision", "gradient_scaler", "optimizer", "optimizer_bits", "paged_optimizer"),
     *("checkpointing", "lora", "lora_targets", "quantization"),
 )
+_SHARDS: Final = (DataParallel.FSDP, DataParallel.ZERO2)
 # what a preset sets for the sake of another field goes where that field has another value
 _BESIDE: Final[Mapping[str, tuple[str, ...]]] = {
     "optimizer": ("optimizer_bits",),
     "precision": ("gradient_scaler",),
     "lora": ("lora_targets", "quantization"),
+    "data_parallel": ("optimizer_bits",),  # bitsandbytes does not update shards
 }
 
 
@@ -94,6 +96,9 @@ def options_with(
     asked = {name: value for name, value in given.items() if value not in (None, "")}
     changed = Plan.parse({name: asked[name] for name in _BESIDE if name in asked})
     own = {"optimizer": Optimizer.ADAM, "lora": 0, **options}
+    own["data_parallel"] = (
+        DataParallel.DDP if changed.data_parallel in _SHARDS else changed.data_parallel
+    )
     for name, others in _BESIDE.items():
         if name in asked and _is_other(getattr(changed, name), own[name]):
             options = {field: value for field, value in options.items() if field not in others}

@@ -33,10 +33,13 @@ class Repair:
     patch: str
 
 
-def repair(
+def repairs_in_steps(
     architecture: Architecture, run: Understood, gpu: Gpu, given: Mapping[str, object]
-) -> Repair | None:
-    """The first proposal that the files' keys can say, and that fits once they are read again."""
+) -> Iterator[Repair | None]:
+    """The first proposal that the files' keys can say, and that fits once they are read again.
+
+    None as long as the search goes on, and last where there is none.
+    """
     before = run.plan.on(gpu)
     own = resolve(architecture, before).sequence_length
 
@@ -45,7 +48,10 @@ def repair(
         return any(_keys(reading.table, reading.file, wanted) for reading in run.readings)
 
     search = proposals_in_steps(architecture, before, gpu.memory, enough=MOST_TRIED, allowed=can)
-    *_, found = search
+    found: list[Proposal] = []
+    for latest in search:
+        found = latest
+        yield None
     tried = [one for each in found[:MOST_TRIED] for one in _milder(architecture, each, before)]
     for proposal in tried:
         wanted = _wanted(before, proposal.plan, own)
@@ -53,8 +59,9 @@ def repair(
             text = _patched(reading, wanted)
             need = text and _need(architecture, run, reading, text, gpu, given)
             if text and need and need.fits(gpu.memory):
-                return Repair(proposal, need, diff(reading.file, text))
-    return None
+                yield Repair(proposal, need, diff(reading.file, text))
+                return
+            yield None
 
 
 def _milder(architecture: Architecture, proposal: Proposal, before: Plan) -> Iterator[Proposal]:

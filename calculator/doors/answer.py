@@ -1,14 +1,14 @@
 """The answer of ``check``: the plan, what is not counted, the verdict, and a patch."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu
 from calculator.clock import TIMED_NOTE, Seconds
 from calculator.command import command_for
-from calculator.doors.advise import Repair, repair
+from calculator.doors.advise import Repair, repairs_in_steps
 from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
 from calculator.doors.table import Note, is_off
@@ -34,6 +34,7 @@ class Answer:
     Attributes:
         architecture: None where the model or the plan cannot be counted, for the `reason`.
         repair: a change that makes it fit, if it does not and there is one.
+        searching: true as long as the change is not found.
     """
 
     run: Understood
@@ -42,6 +43,7 @@ class Answer:
     report: Report | None = None
     repair: Repair | None = None
     reason: str = ""
+    searching: bool = False
 
     @property
     def need(self) -> Need | None:
@@ -121,6 +123,8 @@ class Answer:
             proposal, need = self.repair.proposal, format_bytes(self.repair.need.typical)
             words = f"The cheapest change that makes it fit: {proposal.words}"
             return f"{words}: needs {need}. {proposal.price}"
+        if self.searching:
+            return "Looking for a change that makes it fit …"
         if self.need is None or self.need.fits(self.gpu.memory):
             return ""
         return "No change of these files alone makes it fit"
@@ -128,20 +132,34 @@ class Answer:
 
 def answer(run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]) -> Answer:
     """The answer for a run; `find` is the architecture of a name."""
+    *_, found = answers_in_steps(run, find, gpu, given)
+    return found
+
+
+def answers_in_steps(
+    run: Understood, find: Find, gpu: Gpu, given: Mapping[str, object]
+) -> Iterator[Answer]:
+    """The same, first without the change, and again after each step of the search for it."""
     if not run.model:
-        return Answer(
-            run, gpu, reason=str(InputError("model", "", "no file names it: give --model"))
-        )
+        reason = str(InputError("model", "", "no file names it: give --model"))
+        yield Answer(run, gpu, reason=reason)
+        return
     try:
         architecture = find(run.model)
         run = relaxed(architecture, run, given)
         report = judged(architecture, run.plan.on(gpu))
     except InputError as error:
-        return Answer(run, gpu, reason=str(error))
-    fits = need_of(report).fits(gpu.memory)
-    return Answer(
-        run, gpu, architecture, report, None if fits else repair(architecture, run, gpu, given)
-    )
+        yield Answer(run, gpu, reason=str(error))
+        return
+    found = Answer(run, gpu, architecture, report)
+    if need_of(report).fits(gpu.memory):
+        yield found
+        return
+    change = None
+    for latest in repairs_in_steps(architecture, run, gpu, given):
+        change = latest
+        yield replace(found, searching=True)
+    yield replace(found, repair=change)
 
 
 def describe(found: Answer) -> str:

@@ -1,13 +1,16 @@
 """``check`` on the calculator's page: files that a visitor drops or chooses there."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
+from time import perf_counter
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from calculator.architecture import Architecture
 from calculator.catalog import Gpu, find_model
-from calculator.doors.answer import UNKNOWN, Answer, answer
+from calculator.doors.answer import UNKNOWN, Answer, answers_in_steps
 from calculator.doors.file import FIELD, LARGEST, File, parse_file
 from calculator.doors.runs import runs_of
 from calculator.doors.settle import Understood
@@ -20,19 +23,35 @@ from calculator.presets import preset_of
 
 FILES: Final = "files"
 MOST_FILES: Final = 20
+# a search pauses after so long, so that the figures of the form come first
+SEARCH_SECONDS: Final = 0.1
 
 
 def check_on_page(params: Params) -> list[dict[str, Any]]:
     """An answer for each run of the `files`, which are objects of a name and a text.
 
-    The card is that of the form; so is the model where no file names one of the catalog.
+    The card is that of the form; so is the model where no file names one of the catalog. Until
+    all are `done`, the same question goes on with the search for changes.
 
     Raises:
         InputError: for a file that configures no training.
     """
+    searches = _searches(json.dumps(params, sort_keys=True))
+    end = perf_counter() + SEARCH_SECONDS
+    for number, (latest, steps) in enumerate(searches):
+        while latest.searching and perf_counter() < end:
+            latest = next(steps)
+        searches[number] = latest, steps
+    return [_as_json(latest, params) for latest, _ in searches]
+
+
+@lru_cache(maxsize=1)
+def _searches(question: str) -> list[tuple[Answer, Iterator[Answer]]]:
+    """For each run the latest answer, and those to come."""
+    params = json.loads(question)
     own, gpu = architecture_of(params), gpu_of(params)
-    runs = (_with_model(run, own) for run in runs_of(_files(params.get(FILES)), {}))
-    return [_as_json(_answered(run, own, gpu), params) for run in runs]
+    runs = [_with_model(run, own) for run in runs_of(_files(params.get(FILES)), {})]
+    return [(next(steps), steps) for steps in (_answers(run, own, gpu) for run in runs)]
 
 
 def _files(given: object) -> list[File]:
@@ -64,8 +83,9 @@ def _with_model(run: Understood, own: Architecture) -> Understood:
     return run
 
 
-def _answered(run: Understood, own: Architecture, gpu: Gpu) -> Answer:
-    return answer(run, lambda name: own if name == own.name else find_model(name), gpu, {})
+def _answers(run: Understood, own: Architecture, gpu: Gpu) -> Iterator[Answer]:
+    find = {own.name: own}.get
+    return answers_in_steps(run, lambda name: find(name) or find_model(name), gpu, {})
 
 
 def _as_json(found: Answer, params: Params) -> dict[str, Any]:
@@ -87,7 +107,8 @@ def _as_json(found: Answer, params: Params) -> dict[str, Any]:
         "plan": [f"Model: {found.run.model}", *words.values()],
         "assumed": found.assumed,
         "notes": [*filter(None, [note]), *found.notes],
-        "remedy": found.remedy + ("." if found.remedy and not found.repair else ""),
+        "remedy": f"{found.remedy}." if found.remedy.endswith("it fit") else found.remedy,
+        "done": not found.searching,
         "patch": found.repair.patch if found.repair else "",
         "query": query,
     }

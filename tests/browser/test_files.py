@@ -1,14 +1,13 @@
 """Files of a training, dropped on the calculator's page or chosen there."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from calculator import protocol
 from tests.browser.visits import Visit, Visitor, settled
+from tests.calculator.doors.test_page import asked
 
 pytestmark = pytest.mark.browser
 
@@ -24,11 +23,10 @@ SMALL = "calculator/?gpu_memory=8"
 
 
 def python_checks(*names: str, **params: str) -> list[dict[str, Any]]:
-    """CPython's answer for files beside a state."""
+    """CPython's whole answer for files beside a state."""
     files = [{"name": name, "text": (FILES / name).read_text("utf-8")} for name in names]
-    request = {"id": 1, "method": "check", "params": {**params, "files": files}}
-    found: list[dict[str, Any]] = json.loads(protocol.handle(json.dumps(request)))["value"]
-    return found
+    runs: list[dict[str, Any]] = asked(files, **params)["value"]
+    return runs
 
 
 def opened(visitor: Visit, path: str = SMALL) -> Page:

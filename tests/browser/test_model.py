@@ -135,8 +135,9 @@ def test_a_name_that_no_model_has_says_what_to_do(visit: Visitor) -> None:
     page.keyboard.type("no such thing")
     expect(page.locator(".chooser__none")).to_contain_text("config.json")
     page.keyboard.press("Enter")
-    page.keyboard.press("Escape")
-    expect(page.locator("#model")).to_have_value("gpt2-l")
+    expect(page.locator("#model-error")).to_contain_text("no such thing")
+    choose_model(page, "gpt2-l")
+    expect(page.locator("#model-error")).to_be_hidden()
 
 
 def test_a_checkpoint_is_chosen_by_its_hub_name(visit: Visitor) -> None:
@@ -299,3 +300,22 @@ def test_sharing_and_reversibility_say_that_they_make_another_model(visit: Visit
     page = open_calculator(visit())
     for field in ("sharing_groups", "reversible"):
         expect(page.locator(f"#{field}-help")).to_contain_text("pretrained weights do not fit")
+
+
+def test_a_name_or_an_address_of_a_known_shape_is_entered_and_another_is_to_be_fetched(
+    visit: Visitor,
+) -> None:
+    page = open_calculator(visit())
+    typed = page.locator("#model")
+    for name in ("Qwen/Qwen2.5-7B-Instruct", "https://huggingface.co/Qwen/Qwen2.5-7B/tree/main"):
+        choose_model(page, "gpt2-s")
+        settled(page)
+        typed.fill(name)
+        typed.press("Enter")
+        expect(typed).to_have_value("Qwen/Qwen2.5-7B")
+        assert "model=Qwen%2FQwen2.5-7B" in page.url
+    typed.fill("me/mine")
+    typed.press("Enter")
+    expect(page.locator("#model-error")).to_contain_text("me/mine")
+    expect(page.locator("#config-hub")).to_have_value("me/mine")
+    expect(page.get_by_role("button", name="Fetch its config.json")).to_be_visible()

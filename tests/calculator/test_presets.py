@@ -63,6 +63,7 @@ def test_what_is_given_goes_before_the_preset() -> None:
         {"preset": "full", "optimizer": "adafactor"},
         {"preset": "qlora", "lora": "0"},
         {"preset": "full", "precision": "half"},
+        {"preset": "full", "gpus": "8", "data_parallel": "fsdp"},
     ],
 )
 def test_another_choice_takes_along_what_only_serves_the_presets(given: dict[str, object]) -> None:

@@ -1,8 +1,9 @@
 // @ts-check
 /*
  * The model's combobox (ARIA Authoring Practices: editable combobox with list autocomplete). The
- * list is in the page; typing filters it by any part of group, title and name. Only a chosen name
- * reaches the form, as an `input` event; what is merely typed does not.
+ * list is in the page; typing filters it by any part of group, title and name. A chosen name reaches
+ * the form, as an `input` event, and so does one that the list lacks, such as an address on the Hub,
+ * once it is entered; what is merely typed does not.
  */
 
 /** @param {HTMLInputElement} input */
@@ -84,6 +85,9 @@ export function mountChooser(input) {
     committing = false;
   }
 
+  /** The name under the pointer, or what was typed if the list has nothing like it. */
+  const entered = () => active?.dataset.value ?? (shown().length ? "" : input.value.trim());
+
   function giveUp() {
     if (!isOpen()) return;
     input.value = before;
@@ -110,7 +114,7 @@ export function mountChooser(input) {
     const act = {
       ArrowDown: () => (isOpen() ? step(1) : open()),
       ArrowUp: () => (isOpen() ? step(-1) : open()),
-      Enter: () => (isOpen() && active ? choose(active.dataset.value ?? "") : open()),
+      Enter: () => (isOpen() && entered() ? choose(entered()) : open()),
       Escape: giveUp,
     }[event.key];
     if (!act || event.isComposing) return;

@@ -7,7 +7,7 @@
 import { grouped } from "../digits.js";
 
 /** @typedef {{name: string, text: string}} Brought */
-/** @typedef {{title: string, state: string, verdict: string, plan: string[], assumed: string, notes: string[], remedy: string, patch: string, query: string}} Run */
+/** @typedef {{title: string, state: string, verdict: string, plan: string[], assumed: string, notes: string[], remedy: string, patch: string, query: string, done: boolean}} Run */
 
 /**
  * @param {HTMLDetailsElement} place
@@ -39,13 +39,25 @@ export function mountFiles(place, ask, follow, readConfig) {
   }
 
   function request() {
-    const asked = files;
     place.setAttribute("aria-busy", "true");
     status.textContent = `Reading ${files.map(({ name }) => name).join(", ")} …`;
-    ask(files, (given) => {
-      if (asked !== files) return;
-      if (given.kind === "error") refuse(`${given.error.message}.`);
-      else show(given.value);
+    goOn(files, beside, "");
+  }
+
+  /**
+   * Ask until all changes are found, or something else is asked.
+   *
+   * @param {Brought[]} asked
+   * @param {string} now
+   * @param {string} shown
+   */
+  function goOn(asked, now, shown) {
+    ask(asked, (given) => {
+      if (asked !== files || now !== beside) return;
+      if (given.kind === "error") return refuse(`${given.error.message}.`);
+      const found = JSON.stringify(given.value);
+      if (found !== shown) show(given.value);
+      if (given.value.some((/** @type {Run} */ run) => !run.done)) goOn(asked, now, found);
     });
   }
 
@@ -70,9 +82,9 @@ export function mountFiles(place, ask, follow, readConfig) {
     const row = /** @type {HTMLElement} */ (/** @type {Element} */ (template.content.firstElementChild).cloneNode(true));
     for (const part of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-part]"))) {
       const value = run[/** @type {keyof Run} */ (part.dataset.part)];
-      if (typeof value === "string") part.textContent = value;
-      else part.replaceChildren(...value.map(itemOf));
-      /** @type {HTMLElement} */ (part.closest("[data-optional]") ?? part).hidden = !value.length;
+      if (Array.isArray(value)) part.replaceChildren(...value.map(itemOf));
+      else part.textContent = String(value);
+      /** @type {HTMLElement} */ (part.closest("[data-optional]") ?? part).hidden = !part.textContent;
     }
     row.dataset.fit = run.state;
     const button = /** @type {HTMLButtonElement} */ (row.querySelector(".files__open"));

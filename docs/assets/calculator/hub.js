@@ -53,6 +53,19 @@ export async function fetchConfig(typed, longest, get = fetch) {
 }
 
 /**
+ * Unfold the button that fetches a config.json, for a name that the list lacks.
+ *
+ * @param {HTMLFormElement} form
+ * @param {string} typed
+ */
+export function proposeHub(form, typed) {
+  if (!hubId(typed).includes("/")) return;
+  const name = /** @type {HTMLInputElement} */ (form.querySelector("#config-hub"));
+  name.value = hubId(typed);
+  /** @type {HTMLDetailsElement} */ (name.closest("details")).open = true;
+}
+
+/**
  * Let the button fetch what the field beside it names.
  *
  * @param {HTMLFormElement} form

@@ -14,7 +14,7 @@ import { mountCurve } from "../calculator/curve.js";
 import { mountFiles } from "../calculator/files.js";
 import "../calculator/copy.js";
 import { mountFrontier } from "../calculator/frontier.js";
-import { mountHub } from "../calculator/hub.js";
+import { mountHub, proposeHub } from "../calculator/hub.js";
 import { mountMessage } from "../calculator/message.js";
 import { mountProgram } from "../calculator/program.js";
 import { Series } from "../calculator/series.js";
@@ -282,6 +282,7 @@ function mount(form) {
     }
     clearErrors(form);
     showRefused(showError(form, failure));
+    if (field === "model") proposeHub(form, state.model ?? "");
   }
 
   for (const [id, change] of Object.entries({ "#compare-pin": () => ({ ...state, pin }), "#compare-unpin": unpinned })) {

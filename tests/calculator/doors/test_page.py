@@ -16,8 +16,11 @@ LONE = '{"output_dir": "out", "per_device_train_batch_size": 4}'
 
 
 def asked(files: object, **params: object) -> dict[str, Any]:
+    """The page's answer, asked until the search for changes has ended."""
     request = {"id": 1, "method": "check", "params": {**params, "files": files}}
     found: dict[str, Any] = json.loads(handle(json.dumps(request)))
+    while not all(run["done"] for run in found.get("value", ())):
+        found = json.loads(handle(json.dumps(request)))
     return found
 
 
