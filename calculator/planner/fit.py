@@ -209,9 +209,9 @@ def _lesser(proposal: Proposal, propose: Propose) -> Iterator[Proposal]:
 def least_changes(
     architecture: Architecture, plan: Plan, gpus: Sequence[Gpu], most: int = 2
 ) -> dict[str, Proposal | None]:
-    """For each GPU that does not hold a step, the first of its `proposals`; None where none fits.
+    """For each GPU that does not hold a step, its first proposal without adapters, or None.
 
-    The whole model stays what is trained: adapters are not proposed.
+    The whole model stays what is trained.
 
     Raises:
         InputError: if the model does not support the plan.
