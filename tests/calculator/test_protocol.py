@@ -167,7 +167,7 @@ def test_the_verdict_is_the_command_lines_with_the_sum_that_decides(case: Case, 
 
 @pytest.mark.parametrize(
     ("gpu", "state"),
-    # on a T4 15.3 GiB (14.7 to 16.1): a T4 has 15.0, a P100 16.0, a GTX 1080 Ti 11.0, an A10G 22.5
+    # on a T4 15.3 GiB (14.7 to 16.8): a T4 has 15.0, a P100 16.0, a GTX 1080 Ti 11.0, an A10G 22.5
     [
         ("t4", "may not fit"),
         ("p100", "may not fit"),
@@ -181,7 +181,7 @@ def test_the_verdict_has_three_states(gpu: str, state: str) -> None:
 
 def test_a_unit_stands_once_in_the_sum_that_decides() -> None:
     assert answer({})["verdict"]["text"] == (
-        "May not fit. Needs 15.3 GiB (14.7 to 16.1), your Tesla T4 has 15.0."
+        "May not fit. Needs 15.3 GiB (14.7 to 16.8), your Tesla T4 has 15.0."
     )
     text = answer({"model": "gpt3-175b", "gpu_memory": "12"})["verdict"]["text"]
     assert text.endswith("your GPU has 12.0 GiB.")
