@@ -38,6 +38,7 @@ from calculator.report import Memory, Report
 from calculator.reserved import simulated
 from calculator.resolution import resolve
 from calculator.units import format_bytes, format_count
+from calculator.way_out import WayOutError, as_command, offering
 
 CLOSED_PIPE: Final = 141
 
@@ -164,7 +165,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = (_print_fit if arguments.command == "fit" else _print_estimate)(arguments)
         sys.stdout.flush()
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        beside = f"; {as_command(error.changes)}" if isinstance(error, WayOutError) else ""
+        print(f"error: {error}{beside}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         sys.stdout = None  # else Python writes the rest at its end
@@ -194,9 +196,9 @@ def _print_fit(arguments: argparse.Namespace) -> int:
     if arguments.gpu is None:
         if job is not None:
             raise InputError("gpu", "", "must be given for the hours of a training")
-        print(
-            json.dumps(fits_as_json(model, plan)) if arguments.json else describe_fits(model, plan)
-        )
+        with offering(model, plan):
+            found = fits_as_json(model, plan) if arguments.json else describe_fits(model, plan)
+        print(json.dumps(found) if arguments.json else found)
     else:
         report = _answered(model, plan)
         fits = need_of(report).fits(plan.card.memory)
@@ -210,14 +212,17 @@ def _print_fit(arguments: argparse.Namespace) -> int:
 
 
 def _answered(architecture: Architecture, plan: Plan) -> Report:
-    """The report of a plan, with the allocator simulated."""
-    return simulated(architecture, estimate(architecture, plan))
+    """The report of a plan, with the allocator simulated; a refusal names the way out."""
+    with offering(architecture, plan):
+        return simulated(architecture, estimate(architecture, plan))
 
 
 def _print_program(arguments: argparse.Namespace) -> None:
     """Print the program of a plan."""
     origin, form = origin_named(arguments.model, arguments.offline), Form(arguments.form)
-    print(write_program(origin, plan_from(arguments, origin.architecture), form), end="")
+    plan = plan_from(arguments, origin.architecture)
+    with offering(origin.architecture, plan):
+        print(write_program(origin, plan, form), end="")
 
 
 def _print_explanation(arguments: argparse.Namespace) -> None:
@@ -225,7 +230,8 @@ def _print_explanation(arguments: argparse.Namespace) -> None:
     model = _architecture(arguments.model, arguments)
     plan = plan_from(arguments, model)
     gpu = find_gpu(arguments.gpu) if arguments.gpu is not None else None
-    print(describe_message(model, plan, gpu, read_text(arguments.message)))
+    with offering(model, plan):
+        print(describe_message(model, plan, gpu, read_text(arguments.message)))
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -275,7 +281,9 @@ def _changes_parser() -> OneLineParser:
 def _print_curve(arguments: argparse.Namespace) -> None:
     """Print a step's points, as CSV or as JSON."""
     model = _architecture(arguments.model, arguments)
-    found = curve(model, plan_from(arguments, model), _points(arguments.points))
+    plan, points = plan_from(arguments, model), _points(arguments.points)
+    with offering(model, plan):
+        found = curve(model, plan, points)
     print(json.dumps(found.as_json()) if arguments.json else found.as_csv())
 
 

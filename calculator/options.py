@@ -235,3 +235,8 @@ def options_of(plan: type[Any]) -> dict[str, Option]:
         for field in dataclasses.fields(plan)
         if "option" in field.metadata
     }
+
+
+def as_text(value: object) -> str:
+    """A value as an address holds it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -22,6 +22,7 @@ from calculator.page.answer import allocated, answer
 from calculator.page.states import Params, architecture_of
 from calculator.plan import Plan
 from calculator.units import format_bytes, format_count
+from calculator.way_out import WayOutError
 
 # in characters; a pasted config.json travels in a request, and some list thousands of labels
 LONGEST_REQUEST: Final = 4_000_000
@@ -112,10 +113,11 @@ def _json(value: object) -> str:
 
 def _refusal(question_id: str | int | None, error: InputError) -> str:
     details = {"message": str(error), "value": error.value, "rule": error.rule}
-    return _error(question_id, {"type": "InputError", "field": error.field, **details})
+    way = {"way_out": error.link} if isinstance(error, WayOutError) else {}
+    return _error(question_id, {"type": "InputError", "field": error.field, **details, **way})
 
 
-def _error(question_id: str | int | None, error: Mapping[str, str | None]) -> str:
+def _error(question_id: str | int | None, error: Mapping[str, object]) -> str:
     return _json({"id": question_id, "kind": "error", "error": error})
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from calculator.errors import InputError, one_line
 from calculator.estimate import estimate
+from calculator.laws import RefusedError
 from validation.configuration import Configuration
 from validation.drawn import SIZES, drawn
 from validation.rows import Row, is_stale, read_lines
@@ -32,11 +33,16 @@ LONGEST: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One plan: bytes or a refusal of the calculator, and bytes or a refusal of PyTorch."""
+    """One plan: bytes or a refusal of the calculator, and bytes or a refusal of PyTorch.
+
+    What breaks a law may run: a kernel that a class lacks is its eager code, linear attention in a
+    ring computes something else.
+    """
 
     configuration: Configuration
     predicted: int | None
     refusal: str
+    breaks_law: bool
     measured: int | None
     error: str
 
@@ -86,17 +92,18 @@ def _tried(plan: Configuration, row: Row) -> Try:
     return Try(plan, *predict(plan), row.get("peak"), row.get("error", ""))
 
 
-def predict(configuration: Configuration) -> tuple[int | None, str]:
-    """Bytes at the peak, or why there is no answer."""
+def predict(configuration: Configuration) -> tuple[int | None, str, bool]:
+    """Bytes at the peak, or why there is no answer, and whether that is a law."""
     try:
         plan = configuration.plan.on(configuration.card)
-        return estimate(configuration.architecture, plan).gpu.total, ""
+        return estimate(configuration.architecture, plan).gpu.total, "", False
     except InputError as error:
-        return None, str(error)
+        return None, str(error), isinstance(error, RefusedError) and error.is_law
     except Exception as error:  # an answer that fails is counted as none, and shown
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
-        return None, f"FAILED {type(error).__name__} at {where}: {one_line(str(error), LONGEST)}"
+        words = f"FAILED {type(error).__name__} at {where}: {one_line(str(error), LONGEST)}"
+        return None, words, False
 
 
 # -- measuring -----------------------------------------------------------------------------------
@@ -187,8 +194,11 @@ def _rows(seed: int | str, folder: Path) -> dict[str, Row]:
 
 def report(tries: Sequence[Try]) -> Iterator[str]:
     """Tables by technique and by pair, what is refused by whom, and the worst."""
-    ran = [each for each in tries if each.measured]
-    yield f"{len(ran)} run by PyTorch, {len(tries) - len(ran)} refused by it"
+    run = [each for each in tries if each.measured]
+    ran = [each for each in run if not each.breaks_law]
+    against = len(run) - len(ran)
+    yield f"{len(run)} run by PyTorch, {against} of them against a law and left out below"
+    yield f"{len(tries) - len(run)} refused by PyTorch or a library"
     yield _head_line()
     yield _line("all", ran)
     yield from _groups(ran, lambda each: each.words)
@@ -203,6 +213,8 @@ def report(tries: Sequence[Try]) -> Iterator[str]:
     yield from _by_words(
         [(each.refusal, each) for each in ran if each.predicted is None],
     )
+    yield "\nrun against a law"
+    yield from _by_words([(each.refusal, each) for each in run if each.breaks_law])
     yield "\nrefused by PyTorch, answered"
     others = [each for each in tries if not each.measured]
     yield from _by_words([(each.error, each) for each in others if each.predicted is not None])

@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Final, cast
 
 from calculator.allocator import round_block
-from calculator.errors import InputError
 from calculator.optimizers.registry import rule_named
 from calculator.parameters import ParameterTensor
 from calculator.plan import Plan, Update
@@ -63,19 +62,6 @@ class Rule:
     def bits(self, plan: Plan) -> tuple[int, ...]:
         """Bits that its states can have; `plan` is resolved."""
         return (32, 16, 8)
-
-    def check(self, plan: Plan) -> None:
-        """Refuse states and implementations that it lacks; `plan` has its optimizer bits.
-
-        Raises:
-            InputError: naming the option and the rule.
-        """
-        bits = self.bits(plan)
-        if plan.optimizer_bits not in bits:
-            rule = f"{self.needs[0]}: must be {' or '.join(map(str, bits))}"
-            raise InputError("optimizer_bits", plan.optimizer_bits, rule)
-        if plan.update not in self.updates:
-            raise InputError("update", plan.update, self.needs[1])
 
     def state_bytes(self, tensors: Sequence[ParameterTensor], plan: Plan) -> int:
         """Bytes of the states of all weights, as `calculator.states.state_bytes` has them."""

@@ -26,7 +26,7 @@ from calculator.resolution import (
     resolve,
     without_techniques,
 )
-from calculator.units import format_count
+from calculator.way_out import WayOutError, described, offering, value_in_words
 
 OWN_CHOICES: Final = "No preset: your own choices, from PyTorch's defaults."
 # what the simulation of the allocator says
@@ -51,7 +51,14 @@ def allocated(params: Params) -> dict[str, str]:
 
 def _value(params: Params, reported: Reported) -> dict[str, Any]:
     architecture, plan, gpu = read_state(params)
-    report = reported(architecture, plan)
+    try:
+        with offering(architecture, plan):
+            report = reported(architecture, plan)
+    except WayOutError as error:
+        near = plan.but(**error.changes)
+        query = urlencode(chosen(architecture, near, params))
+        error.link = {"words": described(error.changes), "query": query}
+        raise
     untimed = list(why_untimed(report.plan))
     plain = _baseline(architecture, plan, report, reported)
     state = chosen(architecture, plan, params)
@@ -90,16 +97,10 @@ def in_words(state: Mapping[str, object]) -> dict[str, str]:
     """The options of a state, in words: they differ from the defaults, or from the preset's."""
     options = Plan.options()
     return {
-        name: f"{options[name].label}: {_value_in_words(options[name].parse(value))}"
+        name: f"{options[name].label}: {value_in_words(options[name].parse(value))}"
         for name, value in state.items()
         if name in options
     }
-
-
-def _value_in_words(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return format_count(value) if isinstance(value, int) else str(value)
 
 
 @lru_cache(maxsize=64)

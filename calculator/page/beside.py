@@ -5,11 +5,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from calculator.architecture import Architecture
 from calculator.errors import InputError
+from calculator.options import as_text
 from calculator.page.states import (
     CONFIG_NAME,
     Params,
     State,
-    as_text,
     chosen,
     read_state,
     text_of,

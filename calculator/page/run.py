@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from calculator.cards import CARDS
 from calculator.catalog import SOURCES
 from calculator.command import option_words
-from calculator.page.states import Params, as_text, text_of
+from calculator.options import as_text
+from calculator.page.states import Params, text_of
 from calculator.planner.compute import Recomputation
 from calculator.planner.forecast import Forecast, SpeedUp, forecast, speed_ups
 from calculator.planner.presets import PRESETS

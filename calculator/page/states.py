@@ -7,6 +7,7 @@ from calculator.architecture import Architecture
 from calculator.cards import card_of_size
 from calculator.catalog import Gpu, find_gpu, find_model
 from calculator.errors import InputError
+from calculator.options import as_text
 from calculator.plan import Plan
 from calculator.presets import FIELD, beside, plan_with, preset_named, preset_of
 from calculator.units import GiB
@@ -90,8 +91,3 @@ def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, 
 def with_gpu(params: Params, gpu: Gpu) -> Params:
     """The question with another GPU of the catalog; one that is given by its memory stays."""
     return {**params, "gpu": gpu.name, "gpu_memory": None} if gpu.name else params
-
-
-def as_text(value: object) -> str:
-    """A value as an address holds it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

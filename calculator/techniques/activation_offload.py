@@ -15,14 +15,11 @@ aten/src/ATen/core/CachingHostAllocator.h)
 from collections.abc import Iterable, Sequence
 
 from calculator.allocator import round_pinned
-from calculator.architecture import Architecture
 from calculator.autograd.ledger import MOVED
-from calculator.errors import InputError
-from calculator.models.registry import type_of
 from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.prepare import Prepared
 from calculator.peaks.trace import record
-from calculator.plan import ActivationOffload, Attention, Checkpointing, Plan
+from calculator.plan import ActivationOffload, Plan
 
 
 def moved_inputs(prepared: Prepared, plan: Plan) -> Sequence[int]:
@@ -45,20 +42,3 @@ def ram_of(sizes: Iterable[int], plan: Plan) -> int:
     if plan.activation_offload is ActivationOffload.PINNED:
         return sum(map(round_pinned, sizes))
     return sum(sizes)
-
-
-def check_activation_offload(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what is not counted.
-
-    Raises:
-        InputError: naming the option and the rule; `plan` says whether layers are reversible.
-    """
-    rule = ""
-    if plan.checkpointing is not Checkpointing.FULL:
-        rule = "is counted with full checkpointing only"
-    elif plan.reversible:
-        rule = "has nothing to move from reversible layers, which keep no inputs"
-    elif type_of(architecture).layers_get_mask and plan.attention is Attention.EAGER:
-        rule = f"of {architecture.family} would move eager attention's mask too, not counted"
-    if rule:
-        raise InputError("activation_offload", plan.activation_offload, f"{rule}: must be none")

@@ -15,10 +15,7 @@ Source: checkpointing, transformers (modeling_utils.py, _set_gradient_checkpoint
 
 from typing import Final
 
-from calculator.architecture import Architecture
-from calculator.errors import InputError
-from calculator.models.registry import type_of
-from calculator.plan import Checkpointing, Plan, Precision
+from calculator.plan import Plan
 
 OPERATIONS_NOTE: Final = (
     "The results of attention's fused kernels and of every second matrix product of a layer are "
@@ -36,44 +33,6 @@ def keeping_of(layers: int, every: int, before: int) -> tuple[bool, ...]:
     Source: transformers (modeling_utils.py, _set_gradient_checkpointing)
     """
     return tuple((before + place) % every > 0 for place in range(layers))
-
-
-def check_checkpoints(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what is not counted; `plan` is filled in.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    if plan.checkpointing is Checkpointing.OPERATIONS:
-        _check_operations(plan, architecture)
-    if plan.checkpoint_every > 1:
-        _check_every(plan, architecture)
-
-
-def _check_every(plan: Plan, architecture: Architecture) -> None:
-    rule = ""
-    if plan.reversible:
-        rule = "chooses among layers that keep something, which reversible ones do not"
-    elif not type_of(architecture).counted:
-        rule = f"is an option of transformers, which has no class of {architecture.name}"
-    if rule:
-        raise InputError("checkpoint_every", plan.checkpoint_every, f"{rule}: must be 1")
-
-
-def _check_operations(plan: Plan, architecture: Architecture) -> None:
-    model = type_of(architecture)
-    shared = plan.sharing_groups < architecture.shared_layers
-    rules = {
-        f"is not counted with {architecture.name}": not model.counted,
-        "keeps results, which reversible layers do not": plan.reversible,
-        "fails in PyTorch where layers share autocast's copies of weights": (
-            shared and plan.precision is Precision.AMP
-        ),
-    }
-    for rule, breaks in rules.items():
-        if breaks:
-            rule = f"by operation {rule}: must be none or full"
-            raise InputError("checkpointing", plan.checkpointing, rule)
 
 
 def every_note(plan: Plan) -> str:

@@ -15,24 +15,11 @@ Source: linear_cross_entropy
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.errors import InputError
 from calculator.layers.chunked_loss import tokens_of_chunk
 from calculator.plan import Plan, Precision
 from calculator.units import format_count
 
 FEWEST_TOKENS: Final = 3
-
-
-def check_chunked_loss(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what is not counted; `plan` has its length.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    value = plan.chunked_loss
-    if plan.batch_size * plan.sequence_length < FEWEST_TOKENS:
-        rule = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens"
-        raise InputError("chunked_loss", value, f"{rule}: must be none")
 
 
 def chunk_note(plan: Plan, architecture: Architecture) -> str:

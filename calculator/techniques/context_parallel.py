@@ -13,12 +13,8 @@ over all of them, whether they read parts of one sequence or other sequences.
 Source: context_parallel, torch (distributed/tensor/experimental/_context_parallel/_attention.py)
 """
 
-from calculator.architecture import Architecture
-from calculator.errors import InputError
 from calculator.layers.ring import place_of
-from calculator.models.registry import type_of
-from calculator.plan import Attention, Plan, Precision
-from calculator.techniques.beside import refuse_beside
+from calculator.plan import Attention, Plan
 
 KERNELS = (Attention.SDPA, Attention.FLASH)
 MOST_TURNS = 64
@@ -27,45 +23,6 @@ MOST_TURNS = 64
 def chunks_of(plan: Plan) -> int:
     """Chunks of each sequence, all of the same length."""
     return 2 * plan.context_parallel if plan.context_parallel > 1 else 1
-
-
-def check_context_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what does not divide evenly, what PyTorch refuses, or is not counted.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    parts = plan.context_parallel
-    if plan.replicas % parts:
-        rule = f"must divide the {plan.replicas:,} GPUs; set gpus to {parts:,}, or a multiple"
-        raise InputError("context_parallel", parts, rule)
-    if parts > MOST_TURNS:
-        raise InputError("context_parallel", parts, f"must be at most {MOST_TURNS}")
-    if plan.sequence_length % chunks_of(plan):
-        rule = (
-            f"each of {parts:,} GPUs has two chunks of a sequence: must be a multiple of "
-            f"{chunks_of(plan):,}"
-        )
-        raise InputError("sequence_length", plan.sequence_length, rule)
-    if type_of(architecture).has_chunks:
-        rule = "linear attention needs the state of the tokens before it: must be 1"
-        raise InputError("context_parallel", parts, rule)
-    if type_of(architecture).windowed(architecture, plan.sequence_length):
-        rule = "knows no windows of attention shorter than the sequence: must be 1"
-        raise InputError("context_parallel", parts, rule)
-    if plan.precision is Precision.FP32 or plan.attention not in KERNELS:
-        rule = "is counted with flash attention in 16 bits (sdpa or flash): must be 1"
-        raise InputError("context_parallel", parts, rule)
-    _check_beside(plan)
-
-
-def _check_beside(plan: Plan) -> None:
-    """Refuse options that are not counted with it; those of one GPU alone are refused before."""
-    left_out = {
-        "tensor_parallel": plan.tensor_parallel > 1,
-        "pipeline_parallel": plan.pipeline_parallel > 1,
-    }
-    refuse_beside(plan, "context_parallel", left_out)
 
 
 def context_note(plan: Plan) -> str:

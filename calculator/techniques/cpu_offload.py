@@ -12,7 +12,6 @@ from typing import Final
 
 from calculator.allocator import round_pinned
 from calculator.autograd.ledger import FETCHED, STORED
-from calculator.errors import InputError
 from calculator.parameters import ParameterTensor
 from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.prepare import Prepared
@@ -26,17 +25,6 @@ CPU_OFFLOAD_NOTE: Final = (
     "CPUOffloadPolicy's default, pinned RAM, PyTorch rounds each shard and each gradient up to a "
     "power of two."
 )
-
-
-def check_cpu_offload(plan: Plan) -> None:
-    """Refuse it where there are no shards.
-
-    Raises:
-        InputError: naming the rule.
-    """
-    if plan.cpu_offload and not plan.is_sharded:
-        rule = "only shards are kept in RAM: must be false, or data_parallel fsdp or zero2"
-        raise InputError("cpu_offload", True, rule)
 
 
 def in_ram(

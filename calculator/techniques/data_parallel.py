@@ -13,14 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from calculator.architecture import Architecture
-from calculator.errors import InputError
-from calculator.models.registry import type_of
-from calculator.plan import (
-    DataParallel,
-    Plan,
-)
-
 FIRST_BUCKET: Final = 2**20
 BUCKET: Final = 25 * 2**20
 
@@ -77,36 +69,3 @@ def buckets(gradients: Iterable[int]) -> tuple[int, ...]:
             full.append(filled)
             filled = 0
     return (*full, filled) if filled else tuple(full)
-
-
-def check_data_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what several GPUs cannot do, or what is not counted on them.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    if plan.replicas == 1:
-        if plan.data_parallel is not DataParallel.DDP:
-            rule = "one GPU has nothing to share: must be ddp, or gpus at least 2"
-            raise InputError("data_parallel", plan.data_parallel, rule)
-        return
-    if plan.data_parallel is DataParallel.DDP_VIEW and plan.accumulation > 1:
-        rule = (
-            "gradients become views of their buckets in the last micro-step only, which was not "
-            "measured: must be 1 with ddp-view"
-        )
-        raise InputError("accumulation", plan.accumulation, rule)
-    if plan.update_in_backward and not plan.is_sharded:
-        rule = "DDP's buckets keep the gradients that this frees: must be false, or with fsdp"
-        raise InputError("update_in_backward", True, rule)
-    tied: bool | None = plan.tied_embeddings
-    untied = not (architecture.tied_embeddings if tied is None else tied)
-    if type_of(architecture).has_unused_bias and untied and not plan.lora:
-        rule = (
-            f"{architecture.name} without tied embeddings has a bias that gets no gradient; DDP "
-            "stops after a step with such a weight: must be 1"
-        )
-        raise InputError("gpus", plan.gpus, rule)
-    if not type_of(architecture).counted:
-        rule = f"{architecture.name} is counted on one GPU only: must be 1"
-        raise InputError("gpus", plan.gpus, rule)

@@ -21,18 +21,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.errors import InputError
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer
 from calculator.layers.routes import own_experts, routed
-from calculator.models.registry import type_of
 from calculator.plan import (
     Optimizer,
     Plan,
-    Update,
 )
-from calculator.techniques.beside import refuse_beside
-from calculator.techniques.lora import adapts_experts
 from calculator.units import format_bytes
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
@@ -70,45 +65,16 @@ def with_most_rows(architecture: Architecture, plan: Plan) -> Architecture:
     return replace(architecture, more=(*architecture.more, (RECEIVED, _tokens(plan) * chosen)))
 
 
-def _tokens(plan: Plan) -> int:
-    return plan.batch_size * (plan.sequence_length or 0)
-
-
-def check_expert_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what does not divide evenly, or is not counted; `plan` is filled in.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    gpus = plan.expert_parallel
-    if not architecture.has("experts"):
-        raise InputError("expert_parallel", gpus, "the model has no experts: must be 1")
-    parts = {
+def divided_among(architecture: Architecture, plan: Plan) -> dict[str, int]:
+    """What the GPUs divide, in words, and how many there are."""
+    return {
         "experts of a layer": architecture.numbers["experts"],
         "tokens of a micro-batch": _tokens(plan),
     }
-    uneven = [f"{number:,} {name}" for name, number in parts.items() if number % gpus]
-    if uneven:
-        raise InputError("expert_parallel", gpus, f"must divide the {' and the '.join(uneven)}")
-    _check_beside(plan, architecture)
 
 
-def _check_beside(plan: Plan, architecture: Architecture) -> None:
-    """Refuse options that are not counted with it."""
-    adapted = adapts_experts(plan.lora_targets or "", type_of(architecture))
-    left_out = {
-        "data_parallel": plan.replicas > 1 and not plan.is_sharded,
-        "lora_targets": bool(plan.lora) and adapted,
-        "tensor_parallel": plan.tensor_parallel > 1,
-        "pipeline_parallel": plan.pipeline_parallel > 1,
-        # transformers finds no module for the output layer's weight
-        "tied_embeddings": plan.tied_embeddings,
-        "optimizer": plan.optimizer not in OPTIMIZERS,
-        "optimizer_bits": plan.optimizer_bits != plan.own_bits,
-        # PyTorch has no fused SGD of DTensors
-        "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
-    }
-    refuse_beside(plan, "expert_parallel", left_out)
+def _tokens(plan: Plan) -> int:
+    return plan.batch_size * (plan.sequence_length or 0)
 
 
 def expert_note(architecture: Architecture, plan: Plan, most: int) -> str:

@@ -30,9 +30,8 @@ from calculator.autograd.graph import Parameter
 from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
-from calculator.errors import InputError
 from calculator.models.model import Model
-from calculator.plan import BaseBits, Optimizer, Plan, Precision
+from calculator.plan import Optimizer
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
@@ -72,23 +71,3 @@ def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[i
     if packed > 1:
         return (-(-prod(shape) // packed // gpus) * packed,)
     return (-(-shape[0] // gpus), *shape[1:])
-
-
-def check_fsdp(plan: Plan) -> None:
-    """Refuse what is not counted, or what PyTorch cannot do.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
-        rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
-        raise InputError("precision", plan.precision, rule)
-    if plan.lora_modules:
-        rule = "copies of whole modules in shards are not counted: leave it out"
-        raise InputError("lora_modules", plan.lora_modules, rule)
-    if plan.optimizer not in OPTIMIZERS:
-        rule = f"with shards it is counted for: {', '.join(OPTIMIZERS)}"
-        raise InputError("optimizer", plan.optimizer, rule)
-    if plan.optimizer_bits not in (None, plan.own_bits):
-        rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with them"
-        raise InputError("optimizer_bits", plan.optimizer_bits, rule)

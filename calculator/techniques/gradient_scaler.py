@@ -11,10 +11,7 @@ Source: grad_scaler, torch (amp/grad_scaler.py)
 from typing import Final
 
 from calculator.allocator import round_block
-from calculator.architecture import Architecture
-from calculator.errors import InputError
 from calculator.plan import (
-    HalfFormat,
     Plan,
     Update,
 )
@@ -47,29 +44,6 @@ def update_beside(update: int, plan: Plan, from_torch: bool) -> int:
         return update
     fused = from_torch and plan.update is Update.FUSED
     return max(UNSCALING, (3 if fused else 1) * NUMBER + update)
-
-
-def check_gradient_scaler(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what is not counted; `plan` is filled in.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    rule = ""
-    if plan.format is HalfFormat.BF16:
-        rule = "gradients of bf16 need no scale: must be false, or the format fp16"
-        raise InputError("gradient_scaler", True, rule)
-    beside = {
-        "update_in_backward": plan.update_in_backward,
-        "tensor_parallel": plan.tensor_parallel > 1,
-        "expert_parallel": plan.expert_parallel > 1,
-        "data_parallel": plan.shares_states,
-    }
-    for name, used in beside.items():
-        if used:
-            rule = f"is not counted beside {name} = {getattr(plan, name)}"
-    if rule:
-        raise InputError("gradient_scaler", True, f"{rule}: must be false")
 
 
 def scaler_note() -> str:

@@ -9,8 +9,7 @@ Source: torch (torch/csrc/autograd/functions/accumulate_grad.h), inbackward
 
 from typing import assert_never
 
-from calculator.errors import InputError
-from calculator.plan import Offload, Optimizer, Plan, Update
+from calculator.plan import Optimizer, Plan, Update
 
 
 def temporaries(plan: Plan) -> int:
@@ -27,19 +26,3 @@ def temporaries(plan: Plan) -> int:
             return 0
         case other:
             assert_never(other)
-
-
-def check_in_backward(plan: Plan) -> None:
-    """Refuse what needs all gradients at once, and what is not counted.
-
-    Raises:
-        InputError: naming the rule; `plan` has its optimizer bits.
-    """
-    rules = {
-        "gradient accumulation needs the gradients that this frees": plan.accumulation > 1,
-        "offload updates all weights at the end": plan.offload is not Offload.NONE,
-        "fp32 master weights are updated at the end": plan.has_master_weights,
-    }
-    for rule, broken in rules.items():
-        if broken:
-            raise InputError("update_in_backward", True, f"{rule}: must be false")

@@ -35,7 +35,7 @@ from calculator.layers.experts import Experts, Router
 from calculator.layers.heads import OUTPUTS, TaskHead
 from calculator.layers.layer import Layer
 from calculator.models.model import CausalModel, Model
-from calculator.plan import LoraBias, Plan
+from calculator.plan import LoraBias
 
 RANK: Final = size("lora_rank")
 ALL_LINEAR: Final = "all-linear"
@@ -164,20 +164,6 @@ def find_targets(asked: str | None, family: str, model: Model) -> str:
     return ",".join(targets)
 
 
-def check_dropout(plan: Plan, targets: str, model: Model) -> None:
-    """Refuse dropout in adapters that are added to weights.
-
-    Source: peft (tuners/lora/layer.py, ParamWrapper)
-
-    Raises:
-        InputError: naming the option and the targets that have it.
-    """
-    if plan.lora_dropout and adapts_experts(targets, type(model)):
-        names = ",".join(plain_names(model))
-        rule = f"peft adds to experts' weights without dropout: must be 0, or {names} the targets"
-        raise InputError("lora_dropout", plan.lora_dropout, rule)
-
-
 def adapts_experts(targets: str, model: type[Model]) -> bool:
     """True if adapters are added to weights of the experts or their router."""
     meant = targets == ALL_LINEAR or {*split(targets)} & {*model.fused_experts}
@@ -192,24 +178,6 @@ def adaptable(model: Model) -> str:
 def plain_names(model: Model) -> list[str]:
     """Names of the linear layers outside of experts."""
     return sorted(linear_names(model) - {*model.fused_experts})
-
-
-def check_trained(plan: Plan, kind: type[Model]) -> None:
-    """Refuse modules that are no copies of a table, and copies that are not counted.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    read_twice = kind.has_target and not kind.has_fixed_length  # by encoder and decoder
-    rules = {
-        EMBEDDINGS: "is not counted where encoder and decoder read one table" if read_twice else "",
-        HEAD: "" if issubclass(kind, CausalModel) else "is counted of causal language models only",
-    }
-    for name in split(plan.lora_modules or ""):
-        if name not in rules:
-            raise InputError("lora_modules", name, f"must be of: {EMBEDDINGS}, {HEAD}")
-        if rules[name]:
-            raise InputError("lora_modules", name, f"{rules[name]}: leave it out")
 
 
 def split(targets: str) -> tuple[str, ...]:

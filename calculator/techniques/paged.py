@@ -15,8 +15,7 @@ Source: qlora, bitsandbytes (`get_state_buffer`, `prefetch_state`), paged
 
 from typing import Final
 
-from calculator.errors import InputError
-from calculator.plan import Offload, Optimizer, Plan
+from calculator.plan import Plan
 from calculator.units import format_bytes
 
 SMALLEST_PAGED: Final = 100_000  # elements
@@ -31,28 +30,6 @@ def is_paged(elements: int, plan: Plan) -> bool:
     Source: bitsandbytes (`get_state_buffer`)
     """
     return plan.paged_optimizer and elements >= SMALLEST_PAGED
-
-
-def check_paged(plan: Plan) -> None:
-    """Refuse what bitsandbytes does not page, and what is not counted; `plan` is filled in.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    if plan.optimizer_bits == 16:
-        rule = "bitsandbytes has no paged states in 16 bits: must be 32 or 8"
-        raise InputError("optimizer_bits", plan.optimizer_bits, rule)
-    rules = {
-        f"bitsandbytes pages the states of AdamW and Lion, not of {plan.optimizer}": plan.optimizer
-        not in (Optimizer.ADAM, Optimizer.LION),
-        "offload keeps and updates all states in RAM": plan.offload is not Offload.NONE,
-        "bitsandbytes does not update shards": plan.is_sharded,
-        "is not counted with zero1": plan.shares_states,
-        "bitsandbytes does not update DTensors": plan.divides_layers,
-    }
-    for rule, broken in rules.items():
-        if broken:
-            raise InputError("paged_optimizer", True, f"{rule}: must be false")
 
 
 def paged_note(plan: Plan) -> str:

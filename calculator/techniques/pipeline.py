@@ -26,21 +26,16 @@ Source: pipeline, torch (distributed/pipelining/stage.py, distributed/pipelining
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final, assert_never
+from typing import Final
 
 from calculator.architecture import Architecture
-from calculator.errors import InputError
 from calculator.layers.layer import Layer
 from calculator.models.decoder import in_turn
 from calculator.models.model import CausalModel
-from calculator.models.registry import type_of
 from calculator.plan import (
-    Optimizer,
-    PipelineSchedule,
     Plan,
 )
-from calculator.techniques.beside import refuse_beside
-from calculator.techniques.turns import rounds_of, turns_of
+from calculator.techniques.turns import turns_of
 from calculator.units import format_bytes
 
 # more are not put on the tape
@@ -142,81 +137,6 @@ def parts_of(architecture: Architecture, plan: Plan) -> Iterator[Architecture]:
         if alike not in seen:
             yield part
         seen.add(alike)
-
-
-def check_pipeline(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what cannot be divided, what PyTorch refuses, and what is not counted.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    gpus, count = plan.pipeline_parallel, plan.accumulation
-    kind = type_of(architecture)
-    if not issubclass(kind, CausalModel):
-        rule = "stages are counted of causal language models: must be 1"
-        raise InputError("pipeline_parallel", gpus, rule)
-    if kind.reads_other_layers:
-        rule = "layers read keys and embeddings of layers in other stages: must be 1"
-        raise InputError("pipeline_parallel", gpus, rule)
-    _check_stages(plan, architecture)
-    if count > MOST_MICRO_BATCHES:
-        rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
-        raise InputError("accumulation", count, rule)
-    _check_count(plan)
-    _check_beside(plan, architecture)
-
-
-def _check_stages(plan: Plan, architecture: Architecture) -> None:
-    """Refuse several stages per GPU where a schedule has one, and stages without layers."""
-    gpus, own, schedule = plan.pipeline_parallel, plan.pipeline_stages, plan.pipeline_schedule
-    several = schedule is PipelineSchedule.INTERLEAVED
-    if several != (own > 1):
-        rule = "has several stages on each GPU: must be at least 2"
-        rule = rule if several else "has one stage on each GPU: must be 1"
-        raise InputError("pipeline_stages", own, f"{schedule} {rule}")
-    if architecture.layers < gpus * own:
-        most = architecture.layers // own
-        rule = f"each stage has a layer: must be at most {most:,}"
-        if not most:
-            raise InputError(
-                "pipeline_stages", own, f"each has a layer, of {architecture.layers:,}"
-            )
-        raise InputError("pipeline_parallel", gpus, rule)
-
-
-def _check_count(plan: Plan) -> None:
-    """Refuse numbers of micro-batches that a schedule cannot order."""
-    gpus, count = plan.pipeline_parallel, plan.accumulation
-    match plan.pipeline_schedule:
-        case PipelineSchedule.GPIPE:
-            return
-        case PipelineSchedule.ONE_FORWARD_ONE_BACKWARD:
-            if count < gpus:
-                rule = f"1f1b needs a micro-batch for each of {gpus:,} stages: must be at least"
-                raise InputError("accumulation", count, f"{rule} {gpus}")
-        case PipelineSchedule.INTERLEAVED:
-            rounds = rounds_of(plan)
-            if count % rounds:
-                rule = (
-                    f"interleaved on {gpus:,} GPUs takes {count:,} micro-batches in {rounds:,} "
-                    f"equal rounds: must be a multiple of {rounds:,}"
-                )
-                raise InputError("accumulation", count, rule)
-        case other:
-            assert_never(other)
-
-
-def _check_beside(plan: Plan, architecture: Architecture) -> None:
-    """Refuse options that are not counted with it."""
-    left_out = {
-        "expert_parallel": plan.expert_parallel > 1,
-        "sequence_parallel": plan.sequence_parallel,
-        "optimizer": plan.optimizer is Optimizer.MUON,
-        "update_in_backward": plan.update_in_backward,
-        "reversible": plan.reversible,
-        "sharing_groups": plan.sharing_groups < architecture.shared_layers,
-    }
-    refuse_beside(plan, "pipeline_parallel", left_out)
 
 
 def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from calculator.autograd.dtypes import FLOAT32, UINT8, DType
-from calculator.errors import InputError
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.heads import OUTPUTS
 from calculator.layers.layer import Buffer, Layer
@@ -64,14 +63,3 @@ def packed_bytes(elements: int, *, double: bool) -> int:
     """
     scales = -(-elements // BLOCK)
     return elements // 2 + (scales + 4 * -(-scales // OUTER_BLOCK) if double else 4 * scales)
-
-
-def check_quantization(value: str, rank: int) -> None:
-    """Refuse what is not counted.
-
-    Raises:
-        InputError: without adapters.
-    """
-    if not rank:
-        rule = "4-bit weights cannot be trained: must be none without a LoRA rank"
-        raise InputError("quantization", value, rule)

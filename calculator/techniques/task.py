@@ -21,8 +21,8 @@ from calculator.layers.layer import Layer, rewrite
 from calculator.layers.stack import Stack
 from calculator.models.model import Model
 from calculator.models.registry import type_of
-from calculator.plan import ChunkedLoss, Plan
-from calculator.task import OF_PAIRS, Task
+from calculator.plan import Plan
+from calculator.task import Task
 
 EMBEDDINGS: Final = "embeddings"
 BODY: Final = "body"
@@ -159,74 +159,7 @@ def task_changes(architecture: Architecture, plan: Plan) -> tuple[ForTask | Free
     return (*task, Freeze(parts, plan.checkpointing.is_of_layers)) if parts else task
 
 
-def check_task(plan: Plan, architecture: Architecture) -> None:
-    """Refuse a task that transformers has no class for, and parts that the model lacks.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    kind = type_of(architecture)
-    if plan.task is not kind.own_task:
-        if plan.task not in kind.heads:
-            known = ", ".join([kind.own_task, *kind.heads])
-            raise InputError("task", plan.task, f"{architecture.name} is counted for: {known}")
-        if plan.chunked_loss is not ChunkedLoss.NONE:
-            rule = "replaces a language model's loss: must be none with another task"
-            raise InputError("chunked_loss", plan.chunked_loss, rule)
-        _check_alone("task", plan.task, plan)
-    if plan.task in OF_PAIRS:
-        _check_pairs(plan, architecture)
-    if plan.freeze:
-        _check_freeze(plan, architecture)
-
-
-def _check_pairs(plan: Plan, architecture: Architecture) -> None:
-    """Refuse half a pair, two rewards, and what leaves weights without a gradient."""
-    if plan.batch_size % 2:
-        rule = f"two sequences are a pair of task {plan.task}: must be a multiple of 2"
-        raise InputError("batch_size", plan.batch_size, rule)
-    if plan.task is Task.REWARD and plan.labels != 1:
-        raise InputError("labels", plan.labels, "a reward is one number: must be 1")
-    if plan.task is not Task.EMBEDDING:
-        return
-    if BODY in parts_of(plan):
-        rule = "an embedding model is its body: nothing would be trained"
-        raise InputError("freeze", plan.freeze, rule)
-    if plan.replicas > 1 and not plan.is_sharded and _has_idle(plan, architecture):
-        rule = f"{architecture.name}'s pooler gets no gradient, and DDP stops after such a step"
-        raise InputError("gpus", plan.gpus, f"{rule}: must be 1")
-
-
-def _has_idle(plan: Plan, architecture: Architecture) -> bool:
-    head: TaskHead = type_of(architecture).heads[plan.task](None)
+def has_idle(plan: Plan, kind: type[Model]) -> bool:
+    """True if the model without its language head has weights that a task does not use."""
+    head: TaskHead = kind.heads[plan.task](None)
     return bool(head.of_body())
-
-
-def _check_freeze(plan: Plan, architecture: Architecture) -> None:
-    if not type_of(architecture).can_freeze:
-        rule = f"frozen parts of {architecture.name}'s type are not counted yet: leave it out"
-        raise InputError("freeze", plan.freeze, rule)
-    numbers = layers_in(parts_of(plan))
-    most = architecture.layers + architecture.decoder_layers
-    if numbers and max(numbers) >= most:
-        rule = f"{architecture.name} has layers 0 to {most - 1}"
-        raise InputError("freeze", plan.freeze, rule)
-    if plan.lora:
-        raise InputError(
-            "freeze", plan.freeze, "LoRA freezes the whole model already: leave it out"
-        )
-    if plan.reversible or plan.sharing_groups < architecture.shared_layers:
-        rule = "reversible layers, and layers that share weights, are trained as a whole"
-        raise InputError("freeze", plan.freeze, f"{rule}: leave it out")
-    _check_alone("freeze", plan.freeze, plan)
-
-
-def _check_alone(field: str, value: str, plan: Plan) -> None:
-    """Refuse what divides a model among GPUs, for which only language models have plans."""
-    axes = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "context_parallel")
-    for axis in axes:
-        if getattr(plan, axis) > 1:
-            rule = (
-                f"only whole language models are divided among GPUs: must be 1 with {field} {value}"
-            )
-            raise InputError(axis, getattr(plan, axis), rule)

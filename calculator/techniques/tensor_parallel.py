@@ -32,22 +32,16 @@ from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import Size
-from calculator.errors import InputError
 from calculator.layers.basic import LayerNorm, Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import HIDDEN, Decoder
-from calculator.models.registry import type_of
 from calculator.plan import (
-    BaseBits,
-    Checkpointing,
     Optimizer,
     Plan,
     Update,
 )
-from calculator.techniques.beside import refuse_beside
-from calculator.techniques.lora import adapts_experts
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 KEYS: Final = "key_value_heads"
@@ -124,78 +118,6 @@ def share_of(architecture: Architecture, plan: Plan) -> Architecture:
         feed_forward_size=architecture.feed_forward_size // gpus,
         more=more,
     )
-
-
-def check_tensor_parallel(plan: Plan, architecture: Architecture) -> None:
-    """Refuse what does not divide evenly, or is not counted; `plan` is filled in.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    gpus = plan.tensor_parallel
-    if gpus == 1:
-        rule = "one GPU has all tokens: must be false, or tensor_parallel at least 2"
-        raise InputError("sequence_parallel", True, rule)
-    if rule := type_of(architecture).whole_layers:
-        raise InputError("tensor_parallel", gpus, f"{rule}: must be 1")
-    numbers = architecture.numbers
-    uneven = [
-        f"{numbers[name]:,} {words}"
-        for name, words in DIVIDED.items()
-        if numbers.get(name, 0) % gpus
-    ]
-    if uneven:
-        raise InputError("tensor_parallel", gpus, f"must divide the {' and the '.join(uneven)}")
-    if plan.replicas > 1 and not plan.is_sharded:
-        rule = (
-            "DistributedDataParallel makes new parameters of split weights in every forward pass, "
-            "and the optimizer has the first ones: must be fsdp or zero2 beside tensor_parallel"
-        )
-        raise InputError("data_parallel", plan.data_parallel, rule)
-    kind = type_of(architecture)
-    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
-        rule = "peft adds plain tensors to experts, whose shares are DTensors: leave out"
-        names = ", ".join(kind.fused_experts)
-        raise InputError("lora_targets", plan.lora_targets, f"{rule} {names}")
-    if plan.checkpointing is Checkpointing.FULL and kind.is_side_by_side(architecture):
-        rule = (
-            "beside tensor_parallel PyTorch ends the recomputation of a layer, whose two halves "
-            "read one input, before the first half's sum has arrived, and never frees that: "
-            "must be none or operations"
-        )
-        raise InputError("checkpointing", plan.checkpointing, rule)
-    width = numbers.get(INNER, 0) // gpus * plan.weight_bytes
-    if width % BYTES_OF_ROWS:
-        rule = f"an expert's share has rows of {width:,} bytes; PyTorch takes multiples of 16"
-        raise InputError("tensor_parallel", gpus, rule)
-    _check_tokens(plan, architecture)
-    _check_beside(plan)
-
-
-def _check_tokens(plan: Plan, architecture: Architecture) -> None:
-    """Refuse split tokens where they do not divide, or a layer has no style for them."""
-    gpus = plan.tensor_parallel
-    if plan.sequence_parallel and (rule := type_of(architecture).whole_tokens):
-        raise InputError("sequence_parallel", True, f"{rule}: must be false")
-    if plan.sequence_parallel and plan.sequence_length % gpus:
-        rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
-        raise InputError("sequence_parallel", True, rule)
-
-
-def _check_beside(plan: Plan) -> None:
-    """Refuse options that are not counted with it."""
-    left_out = {
-        # of split tokens RowwiseParallel makes DTensors, to which no plain tensors are added
-        "lora": bool(plan.lora) and plan.sequence_parallel,
-        "checkpointing": bool(plan.lora) and plan.checkpointing is not Checkpointing.NONE,
-        # nobody cuts the rows of packed weights
-        "quantization": plan.quantization is not BaseBits.NONE,
-        "optimizer": plan.optimizer not in OPTIMIZERS,
-        "optimizer_bits": plan.optimizer_bits != plan.own_bits,
-        # PyTorch has no fused SGD of DTensors
-        "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
-    }
-    refuse_beside(plan, "tensor_parallel", left_out)
 
 
 def reads_of(plan: Plan) -> int:

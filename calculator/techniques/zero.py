@@ -13,9 +13,8 @@ from dataclasses import replace
 from heapq import heapify, heapreplace
 from typing import Final
 
-from calculator.errors import InputError
 from calculator.parameters import ParameterTensor
-from calculator.plan import Optimizer, Plan, Precision
+from calculator.plan import Optimizer
 
 OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
@@ -41,23 +40,3 @@ def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[Paramet
 def fullest_rank(parts: Sequence[Sequence[ParameterTensor]]) -> int:
     """The first of the GPUs that update the most elements."""
     return max(range(len(parts)), key=lambda rank: sum(item.elements for item in parts[rank]))
-
-
-def check_zero(plan: Plan) -> None:
-    """Refuse what is not counted.
-
-    Raises:
-        InputError: naming the option and the rule.
-    """
-    if plan.precision is Precision.MIXED and not plan.lora:
-        rule = (
-            "ZeroRedundancyOptimizer updates the model's own weights and shares no fp32 copies: "
-            "with zero1 it must be amp, half or fp32"
-        )
-        raise InputError("precision", plan.precision, rule)
-    if plan.optimizer not in OPTIMIZERS:
-        rule = f"with zero1 it is counted for: {', '.join(OPTIMIZERS)}"
-        raise InputError("optimizer", plan.optimizer, rule)
-    if plan.optimizer_bits not in (None, plan.own_bits):
-        rule = f"with zero1 it is counted for torch.optim's own: must be {plan.own_bits}"
-        raise InputError("optimizer_bits", plan.optimizer_bits, rule)

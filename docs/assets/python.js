@@ -8,7 +8,7 @@
 import { keepMemory, stopMemory } from "./memory.js";
 import { FRESH } from "./worker/names.js";
 
-/** @typedef {{type: string, field: string | null, message: string, value?: string, rule?: string}} Failure */
+/** @typedef {{type: string, field: string | null, message: string, value?: string, rule?: string, way_out?: {words: string, query: string}}} Failure */
 /** @typedef {{kind: "result", value: any} | {kind: "error", error: Failure}} Answer */
 /** @typedef {{method: string, params: object, deliver: (answer: Answer) => void}} Question */
 /** @typedef {"loading" | "slow" | "starting" | "restarting" | "ready" | "broken"} Stage */

@@ -88,15 +88,18 @@ def test_a_plan_of_which_a_part_would_have_no_effect_is_not_measured(
 
 
 def test_the_report_counts_answers_and_how_far_off_they_are() -> None:
-    plans = drawn(1, 4)
+    plans = drawn(1, 5)
     tries = [
-        Try(plans[0], 100, "", 100, ""),
-        Try(plans[1], 101, "", 100, ""),
-        Try(plans[2], None, "must be 1", 100, ""),
-        Try(plans[3], 100, "", None, "ValueError at peft"),
+        Try(plans[0], 100, "", False, 100, ""),
+        Try(plans[1], 101, "", False, 100, ""),
+        Try(plans[2], None, "must be 1", False, 100, ""),
+        Try(plans[3], 100, "", False, None, "ValueError at peft"),
+        Try(plans[4], None, "has no dropout", True, 100, ""),
     ]
     lines = [*report(tries)]
-    assert lines[0] == "3 run by PyTorch, 1 refused by it"
-    assert lines[2].split() == ["all", "3", "2", "1", "2", "+1.000"]
+    assert lines[0] == "4 run by PyTorch, 1 of them against a law and left out below"
+    assert lines[1] == "1 refused by PyTorch or a library"
+    assert lines[3].split() == ["all", "3", "2", "1", "2", "+1.000"]
     assert "    1  must be 1" in lines
+    assert "    1  has no dropout" in lines
     assert "    1  ValueError at peft" in lines

@@ -100,12 +100,21 @@ export function showNone() {
  * Say above the figures that they are not those of the form's present state.
  *
  * @param {string} reason
+ * @param {{words: string, take: () => void}} [way] The nearest choices that are answered.
  */
-export function showRefused(reason) {
+export function showRefused(reason, way) {
   showStale(NO_VERDICT);
   const place = find("#calculator-refused");
   const none = "none" in find("#calculator-answer").dataset;
   place.textContent = none ? `There are no figures for these choices. ${reason}` : `These figures are not for your choices. ${reason}`;
+  if (way) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "button button--small";
+    button.textContent = `Answer for ${way.words}`;
+    button.addEventListener("click", way.take);
+    place.append(" ", button);
+  }
   place.hidden = false;
   if (none) for (const note of document.querySelectorAll(WAITING)) note.textContent = NOTHING;
 }

@@ -281,7 +281,8 @@ function mount(form) {
       return request();
     }
     clearErrors(form);
-    showRefused(showError(form, failure));
+    const way = failure.way_out;
+    showRefused(showError(form, failure), way && { words: way.words, take: () => void follow(way.query) });
     if (field === "model") proposeHub(form, state.model ?? "");
   }
 

@@ -1,0 +1,650 @@
+"""What no step can be, and what is not counted: every refusal of a plan for a model.
+
+A law is what PyTorch, transformers, peft, bitsandbytes or arithmetic refuse, or what would change
+nothing or train another model; each group of laws names its sources. What we could not count to the
+byte so far is marked as such: a program may run it all the same.
+
+`resolve` asks for the first law that a plan breaks, and `calculator.way_out` for the nearest plan
+that breaks none.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple, assert_never
+
+from calculator.architecture import Architecture
+from calculator.errors import InputError
+from calculator.models.model import CausalModel, Model
+from calculator.models.registry import build, type_of
+from calculator.optimizers.rule import rule_of
+from calculator.plan import (
+    ActivationOffload,
+    Attention,
+    BaseBits,
+    Checkpointing,
+    ChunkedLoss,
+    DataParallel,
+    HalfFormat,
+    Loop,
+    Offload,
+    Optimizer,
+    PipelineSchedule,
+    Plan,
+    Precision,
+    Update,
+)
+from calculator.presets import USUAL_RANK
+from calculator.task import OF_PAIRS, Task
+from calculator.techniques.context_parallel import KERNELS, MOST_TURNS, chunks_of
+from calculator.techniques.expert_parallel import divided_among
+from calculator.techniques.lora import EMBEDDINGS, HEAD, adapts_experts, plain_names, split
+from calculator.techniques.pipeline import MOST_MICRO_BATCHES
+from calculator.techniques.task import BODY, has_idle, layers_in, parts_of
+from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER
+from calculator.techniques.turns import rounds_of
+
+# the optimizers of torch.optim whose update of shards and of DTensors is counted
+OF_SHARDS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
+FEWEST_TOKENS: Final = 3  # that a chunked loss has something to cut of
+
+AXES: Final = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "context_parallel")
+ONE_GPU: Final = {"gpus": 1, "data_parallel": DataParallel.DDP, **dict.fromkeys(AXES, 1)}
+
+
+class Broken(NamedTuple):
+    """An option and the rule that its value breaks; it may be ours alone.
+
+    `out` has the options that a reader of the rule would change.
+    """
+
+    field: str
+    rule: str
+    is_law: bool = True
+    out: Mapping[str, object] = MappingProxyType({})
+
+
+class RefusedError(InputError):
+    """A plan that breaks a law, or that is not counted."""
+
+    def __init__(self, plan: Plan, broken: Broken) -> None:
+        super().__init__(broken.field, getattr(plan, broken.field), broken.rule)
+        self.is_law, self.out = broken.is_law, broken.out
+
+
+Laws = Iterator[Broken]
+
+
+def obey(plan: Plan, architecture: Architecture) -> None:
+    """Refuse what cannot be, and what is not counted; `plan` is filled in.
+
+    Raises:
+        RefusedError: naming the option and the rule.
+    """
+    kind = type_of(architecture)
+    for laws in _ALL:
+        for broken in laws(plan, architecture, kind):
+            raise RefusedError(plan, broken)
+
+
+def _uncounted(field: str, rule: str) -> Broken:
+    return Broken(field, rule, is_law=False)
+
+
+def _not_together(field: str, plan: Plan, others: Mapping[str, bool]) -> Laws:
+    """The option `field`, a number of GPUs, beside each of the others that is in use."""
+    for other, used in others.items():
+        if used:
+            beside = f"{other} = {getattr(plan, other)}"
+            yield _uncounted(field, f"must be 1 beside {beside}: the two are not counted together")
+
+
+def _of_class(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """What the model's class has no code for.
+
+    Source: transformers (modeling_utils.py, and each class's own file)
+    """
+    name = architecture.name
+    target, most = plan.target_length, architecture.numbers.get("target_positions")
+    if target not in (None, architecture.target_length) and not kind.has_target:
+        rule = f"{name} has no decoder of its own; only T5 has a target length"
+        yield Broken("target_length", rule)
+    if most and target and target > most:
+        rule = f"must be at most {most:,}: {name}'s decoder has no more positions"
+        yield Broken("target_length", rule)
+    kind.check_length(architecture, plan.sequence_length)
+    kernels = kind.kernels_of(
+        architecture, plan.precision is not Precision.FP32, plan.sequence_length
+    )
+    if plan.attention not in kernels:
+        rule = f"{name} in {plan.precision} has code for: {', '.join(kernels)}"
+        yield Broken("attention", rule)
+    if plan.checkpointing is Checkpointing.SELECTIVE and not kind.has_attention_core:
+        rule = f"{name}'s class has no code that computes attention alone again"
+        yield Broken("checkpointing", f"{rule}: must be none or full")
+    if plan.tied_embeddings is False and not kind.can_untie:
+        yield Broken("tied_embeddings", f"{name}'s class always ties its embeddings: must be true")
+    if plan.dropout and not kind.has_dropout:
+        yield Broken("dropout", f"{name} has no dropout: must be 0")
+    yield from _of_shared_layers(plan, architecture)
+    if plan.gpus > 1 and not kind.counted:
+        rule = f"{name} is counted on one GPU only: must be 1"
+        yield Broken("gpus", rule, is_law=False, out=ONE_GPU)
+
+
+def _of_shared_layers(plan: Plan, architecture: Architecture) -> Laws:
+    """Groups of layers with the same weights: at most one a layer, and of layers of one kind."""
+    layers, groups = architecture.shared_layers, plan.sharing_groups
+    if groups > max(architecture.layers, architecture.decoder_layers):
+        rule = f"{architecture.name} has {layers} layers to share: must be from 1 to {layers}"
+        yield Broken("sharing_groups", rule)
+    kinds = ", ".join(sorted(set(architecture.pattern)))
+    own = architecture.sharing_groups or layers
+    if groups < layers and groups != own and len(set(architecture.pattern)) > 1:
+        rule = f"{architecture.name} has layers of several kinds ({kinds}), which differ"
+        yield Broken("sharing_groups", f"{rule} in more than their weights")
+
+
+def _of_the_mesh(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
+    """Numbers of GPUs, and what needs another GPU beside it."""
+    shared = plan.sharing_gpus
+    if plan.gpus % shared and plan.expert_parallel == 1:
+        rule = (
+            f"{shared:,} GPUs share the model: must be a multiple of {shared:,}; without it, it is "
+            "their product"
+        )
+        yield Broken("gpus", rule, out={"gpus": plan.gpus // shared * shared or shared})
+    if plan.replicas == 1 and plan.data_parallel is not DataParallel.DDP:
+        rule = "one GPU has nothing to share: must be ddp, or gpus at least 2"
+        yield Broken("data_parallel", rule, out={"gpus": 2 * plan.sharing_gpus})
+    if plan.cpu_offload and not plan.is_sharded:
+        rule = "only shards are kept in RAM: must be false, or data_parallel fsdp or zero2"
+        out = {"data_parallel": DataParallel.FSDP, "gpus": max(2, plan.gpus)}
+        yield Broken("cpu_offload", rule, out=out)
+
+
+def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """What peft and bitsandbytes refuse, or would do nothing with.
+
+    Source: lora, qlora, peft (tuners/lora/layer.py, utils/other.py), bitsandbytes
+    """
+    if not plan.lora:
+        if plan.quantization is not BaseBits.NONE:
+            rule = "4-bit weights cannot be trained: must be none without a LoRA rank"
+            yield Broken("quantization", rule, out={"lora": USUAL_RANK})
+        return
+    if plan.reversible:
+        yield Broken("lora", "peft adapts no reversible layers: must be 0")
+    read_twice = kind.has_target and not kind.has_fixed_length  # by encoder and decoder
+    rules = {
+        EMBEDDINGS: "is not counted where encoder and decoder read one table" if read_twice else "",
+        HEAD: "" if issubclass(kind, CausalModel) else "is counted of causal language models only",
+    }
+    for name in split(plan.lora_modules or ""):
+        if name not in rules:
+            yield Broken("lora_modules", f"must be of: {EMBEDDINGS}, {HEAD}")
+        elif rules[name]:
+            yield _uncounted("lora_modules", f"{rules[name]}: leave it out")
+    if plan.lora_dropout and adapts_experts(plan.lora_targets or "", kind):
+        names = ",".join(plain_names(build(architecture, architecture.tied_embeddings)))
+        rule = f"peft adds to experts' weights without dropout: must be 0, or {names} the targets"
+        yield Broken("lora_dropout", rule)
+
+
+def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Heads that a type has no class of, parts that a model lacks, and steps that train nothing.
+
+    Source: transformers (modeling_layers.py), torch (Tensor.requires_grad)
+    """
+    if plan.task is not kind.own_task:
+        if plan.task not in kind.heads:
+            known = ", ".join([kind.own_task, *kind.heads])
+            yield Broken("task", f"{architecture.name} is counted for: {known}")
+        if plan.chunked_loss is not ChunkedLoss.NONE:
+            rule = "replaces a language model's loss: must be none with another task"
+            yield Broken("chunked_loss", rule)
+        yield from _whole_only("task", plan)
+    if plan.task in OF_PAIRS:
+        yield from _of_pairs(plan, architecture, kind)
+    if plan.freeze:
+        yield from _of_frozen_parts(plan, architecture, kind)
+
+
+def _whole_only(field: str, plan: Plan) -> Laws:
+    """Options under which a model is not divided among GPUs: only language models have plans."""
+    for axis in AXES:
+        if getattr(plan, axis) > 1:
+            given = f"{field} {getattr(plan, field)}"
+            rule = f"only whole language models are divided among GPUs: must be 1 with {given}"
+            yield _uncounted(axis, rule)
+
+
+def _of_pairs(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Half a pair, two rewards, and weights that get no gradient."""
+    if plan.batch_size % 2:
+        rule = f"two sequences are a pair of task {plan.task}: must be a multiple of 2"
+        yield Broken("batch_size", rule)
+    if plan.task is Task.REWARD and plan.labels != 1:
+        yield Broken("labels", "a reward is one number: must be 1")
+    if plan.task is not Task.EMBEDDING:
+        return
+    if BODY in parts_of(plan):
+        yield Broken("freeze", "an embedding model is its body: nothing would be trained")
+    if plan.replicas > 1 and not plan.is_sharded and has_idle(plan, kind):
+        rule = f"{architecture.name}'s pooler gets no gradient, and DDP stops after such a step"
+        yield Broken("gpus", f"{rule}: must be 1")
+
+
+def _of_frozen_parts(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    numbers, most = layers_in(parts_of(plan)), architecture.layers + architecture.decoder_layers
+    if not kind.can_freeze:
+        rule = f"frozen parts of {architecture.name}'s type are not counted yet: leave it out"
+        yield _uncounted("freeze", rule)
+    if numbers and max(numbers) >= most:
+        yield Broken("freeze", f"{architecture.name} has layers 0 to {most - 1}")
+    if plan.lora:
+        rule = "LoRA freezes the whole model already: leave it out"
+        yield Broken("freeze", rule, out={"freeze": None})
+    if plan.reversible or plan.sharing_groups < architecture.shared_layers:
+        rule = "reversible layers, and layers that share weights, are trained as a whole"
+        yield Broken("freeze", f"{rule}: leave it out")
+    yield from _whole_only("freeze", plan)
+
+
+def _of_optimizers(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
+    """States and updates that no class has, and what needs gradients that are gone.
+
+    Source: torch (optim, amp/grad_scaler.py), bitsandbytes (optim, functional.py), inbackward
+    """
+    rule_of_states = rule_of(plan)
+    bits = rule_of_states.bits(plan)
+    if plan.optimizer_bits not in bits:
+        allowed = " or ".join(map(str, bits))
+        yield Broken("optimizer_bits", f"{rule_of_states.needs[0]}: must be {allowed}")
+    if plan.update not in rule_of_states.updates:
+        yield Broken("update", rule_of_states.needs[1])
+    if plan.paged_optimizer:
+        yield from _of_pages(plan)
+    if plan.update_in_backward:
+        rules = {
+            "gradient accumulation needs the gradients that this frees": plan.accumulation > 1,
+            "offload updates all weights at the end": plan.offload is not Offload.NONE,
+            "fp32 master weights are updated at the end": plan.has_master_weights,
+        }
+        for rule, broken in rules.items():
+            if broken:
+                yield Broken("update_in_backward", f"{rule}: must be false")
+    if plan.gradient_scaler:
+        yield from _of_scaler(plan)
+
+
+def _of_pages(plan: Plan) -> Laws:
+    if plan.optimizer_bits == 16:
+        rule = "bitsandbytes has no paged states in 16 bits: must be 32 or 8"
+        yield Broken("optimizer_bits", rule)
+    pages = plan.optimizer in (Optimizer.ADAM, Optimizer.LION)
+    rules = {
+        f"bitsandbytes pages the states of AdamW and Lion, not of {plan.optimizer}": not pages,
+        "offload keeps and updates all states in RAM": plan.offload is not Offload.NONE,
+        "bitsandbytes does not update shards": plan.is_sharded,
+        "bitsandbytes does not update DTensors": plan.divides_layers,
+    }
+    for rule, broken in rules.items():
+        if broken:
+            yield Broken("paged_optimizer", f"{rule}: must be false")
+    if plan.shares_states:
+        yield _uncounted("paged_optimizer", "is not counted with zero1: must be false")
+
+
+def _of_scaler(plan: Plan) -> Laws:
+    if plan.format is HalfFormat.BF16:
+        rule = "gradients of bf16 need no scale: must be false, or the format fp16"
+        yield Broken("gradient_scaler", rule)
+    if plan.update_in_backward:
+        rule = "divides all gradients before the update, and update_in_backward has freed them"
+        yield Broken("gradient_scaler", f"{rule}: must be false")
+    beside = {
+        "tensor_parallel": plan.tensor_parallel > 1,
+        "expert_parallel": plan.expert_parallel > 1,
+        "data_parallel": plan.shares_states,
+    }
+    for name, used in beside.items():
+        if used:
+            rule = f"is not counted beside {name} = {getattr(plan, name)}: must be false"
+            yield _uncounted("gradient_scaler", rule)
+
+
+def _of_recomputing(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Checkpoints, their inputs in RAM, and losses in chunks.
+
+    Source: checkpointing, save_on_cpu, linear_cross_entropy, transformers (modeling_utils.py,
+    _set_gradient_checkpointing)
+    """
+    if plan.checkpointing is Checkpointing.OPERATIONS:
+        if not kind.counted:
+            rule = f"by operation is not counted with {architecture.name}: must be none or full"
+            yield _uncounted("checkpointing", rule)
+        shared = plan.sharing_groups < architecture.shared_layers
+        rules = {
+            "keeps results, which reversible layers do not": plan.reversible,
+            "fails in PyTorch where layers share autocast's copies of weights": (
+                shared and plan.precision is Precision.AMP
+            ),
+        }
+        for rule, broken in rules.items():
+            if broken:
+                yield Broken("checkpointing", f"by operation {rule}: must be none or full")
+    if plan.checkpoint_every > 1 and plan.reversible:
+        rule = "chooses among layers that keep something, which reversible ones do not: must be 1"
+        yield Broken("checkpoint_every", rule)
+    if plan.checkpoint_every > 1 and not kind.counted:
+        rule = f"is an option of transformers, which has no class of {architecture.name}: must be 1"
+        yield Broken("checkpoint_every", rule)
+    few = plan.batch_size * plan.sequence_length < FEWEST_TOKENS
+    if plan.chunked_loss is not ChunkedLoss.NONE and few:
+        rule = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens: must be none"
+        yield Broken("chunked_loss", rule)
+    if plan.activation_offload is not ActivationOffload.NONE:
+        yield from _of_moved_inputs(plan, architecture, kind)
+
+
+def _of_moved_inputs(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    if plan.checkpointing is not Checkpointing.FULL:
+        rule = "is counted with full checkpointing only: must be none"
+        yield _uncounted("activation_offload", rule)
+    if plan.reversible:
+        rule = "has nothing to move from reversible layers, which keep no inputs: must be none"
+        yield Broken("activation_offload", rule)
+    if kind.layers_get_mask and plan.attention is Attention.EAGER:
+        rule = f"of {architecture.family} would move eager attention's mask too, not counted"
+        yield _uncounted("activation_offload", f"{rule}: must be none")
+
+
+def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """DistributedDataParallel, and ZeRO's first stage beside it.
+
+    Source: ddp, zero, torch (nn/parallel/distributed.py, distributed/c10d/reducer.cpp,
+    distributed/optim/zero_redundancy_optimizer.py)
+    """
+    if plan.replicas == 1 or plan.is_sharded:
+        return
+    if plan.data_parallel is DataParallel.DDP_VIEW and plan.accumulation > 1:
+        rule = (
+            "gradients become views of their buckets in the last micro-step only, which was not "
+            "measured: must be 1 with ddp-view"
+        )
+        yield _uncounted("accumulation", rule)
+    if plan.update_in_backward:
+        rule = "DDP's buckets keep the gradients that this frees: must be false, or with fsdp"
+        yield Broken("update_in_backward", rule)
+    if kind.has_unused_bias and not plan.tied_embeddings and not plan.lora:
+        rule = (
+            f"{architecture.name} without tied embeddings has a bias that gets no gradient; DDP "
+            "stops after a step with such a weight: must be 1"
+        )
+        yield Broken("gpus", rule)
+    if not plan.shares_states:
+        return
+    if plan.precision is Precision.MIXED and not plan.lora:
+        rule = (
+            "ZeroRedundancyOptimizer updates the model's own weights and shares no fp32 copies: "
+            "with zero1 it must be amp, half or fp32"
+        )
+        yield Broken("precision", rule)
+    if plan.optimizer not in OF_SHARDS:
+        yield _uncounted("optimizer", f"with zero1 it is counted for: {', '.join(OF_SHARDS)}")
+    if plan.optimizer_bits != plan.own_bits:
+        rule = f"with zero1 it is counted for torch.optim's own: must be {plan.own_bits}"
+        yield _uncounted("optimizer_bits", rule)
+
+
+def _of_shards(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
+    """FSDP2's shards.
+
+    Source: fsdp2, bitsandbytes (its updates take plain tensors)
+    """
+    if not plan.is_sharded:
+        return
+    if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
+        rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
+        yield Broken("precision", rule)
+    if plan.lora_modules:
+        rule = "copies of whole modules in shards are not counted: leave it out"
+        yield _uncounted("lora_modules", rule)
+    if plan.optimizer not in OF_SHARDS:
+        yield _uncounted("optimizer", f"with shards it is counted for: {', '.join(OF_SHARDS)}")
+    if plan.optimizer_bits != plan.own_bits:
+        rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with them"
+        yield Broken("optimizer_bits", rule)
+
+
+def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Sequences that a ring cannot divide.
+
+    Source: context_parallel, torch (distributed/tensor/experimental/_context_parallel)
+    """
+    parts = plan.context_parallel
+    if parts == 1:
+        return
+    if plan.replicas % parts:
+        rule = f"must divide the {plan.replicas:,} GPUs; set gpus to {parts:,}, or a multiple"
+        yield Broken("context_parallel", rule)
+    if parts > MOST_TURNS:
+        yield _uncounted("context_parallel", f"must be at most {MOST_TURNS}")
+    if plan.sequence_length % chunks_of(plan):
+        rule = (
+            f"each of {parts:,} GPUs has two chunks of a sequence: must be a multiple of "
+            f"{chunks_of(plan):,}"
+        )
+        yield Broken("sequence_length", rule)
+    if kind.has_chunks:
+        rule = "linear attention needs the state of the tokens before it: must be 1"
+        yield Broken("context_parallel", rule)
+    if kind.windowed(architecture, plan.sequence_length):
+        rule = "knows no windows of attention shorter than the sequence: must be 1"
+        yield Broken("context_parallel", rule)
+    if plan.precision is Precision.FP32 or plan.attention not in KERNELS:
+        rule = "is counted with flash attention in 16 bits (sdpa or flash): must be 1"
+        yield _uncounted("context_parallel", rule)
+    others = {name: getattr(plan, name) > 1 for name in ("tensor_parallel", "pipeline_parallel")}
+    yield from _not_together("context_parallel", plan, others)
+
+
+def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Layers and micro-batches that no schedule of a pipeline has.
+
+    Source: pipeline, torch (distributed/pipelining/schedules.py)
+    """
+    gpus, count = plan.pipeline_parallel, plan.accumulation
+    if gpus == 1:
+        return
+    if not issubclass(kind, CausalModel):
+        rule = "stages are counted of causal language models: must be 1"
+        yield _uncounted("pipeline_parallel", rule)
+    elif kind.reads_other_layers:
+        rule = "layers read keys and embeddings of layers in other stages: must be 1"
+        yield _uncounted("pipeline_parallel", rule)
+    if plan.loop is not Loop.TRAINER:
+        rule = "a pipeline's schedule gets the outputs, not the training loop: must be trainer"
+        yield Broken("loop", rule)
+    yield from _of_places(plan, architecture)
+    if count > MOST_MICRO_BATCHES:
+        rule = f"micro-batches in a pipeline: must be at most {MOST_MICRO_BATCHES}"
+        yield _uncounted("accumulation", rule)
+    yield from _of_schedules(plan)
+    others = {
+        "expert_parallel": plan.expert_parallel > 1,
+        "sequence_parallel": plan.sequence_parallel,
+        "optimizer": plan.optimizer is Optimizer.MUON,
+        "update_in_backward": plan.update_in_backward,
+        "reversible": plan.reversible,
+        "sharing_groups": plan.sharing_groups < architecture.shared_layers,
+    }
+    yield from _not_together("pipeline_parallel", plan, others)
+
+
+def _of_places(plan: Plan, architecture: Architecture) -> Laws:
+    """Several stages on a GPU where a schedule has one, and stages without layers."""
+    own, schedule = plan.pipeline_stages, plan.pipeline_schedule
+    several = schedule is PipelineSchedule.INTERLEAVED
+    if several != (own > 1):
+        many = "has several stages on each GPU: must be at least 2"
+        rule = many if several else "has one stage on each GPU: must be 1"
+        yield Broken("pipeline_stages", f"{schedule} {rule}")
+    if architecture.layers < plan.pipeline_parallel * own:
+        most = architecture.layers // own
+        if not most:
+            yield Broken("pipeline_stages", f"each has a layer, of {architecture.layers:,}")
+        yield Broken("pipeline_parallel", f"each stage has a layer: must be at most {most:,}")
+
+
+def _of_schedules(plan: Plan) -> Laws:
+    """Numbers of micro-batches that a schedule cannot order."""
+    gpus, count = plan.pipeline_parallel, plan.accumulation
+    match plan.pipeline_schedule:
+        case PipelineSchedule.GPIPE:
+            return
+        case PipelineSchedule.ONE_FORWARD_ONE_BACKWARD:
+            if count < gpus:
+                rule = f"1f1b needs a micro-batch for each of {gpus:,} stages: must be at least"
+                yield Broken("accumulation", f"{rule} {gpus}")
+        case PipelineSchedule.INTERLEAVED:
+            rounds = rounds_of(plan)
+            if count % rounds:
+                rule = (
+                    f"interleaved on {gpus:,} GPUs takes {count:,} micro-batches in {rounds:,} "
+                    f"equal rounds: must be a multiple of {rounds:,}"
+                )
+                yield Broken("accumulation", rule)
+        case other:
+            assert_never(other)
+
+
+def _of_shares(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Layers that tensor parallelism cannot divide.
+
+    Source: tensor_parallel, torch (distributed/tensor/parallel/style.py), transformers
+    (distributed/tensor_parallel.py)
+    """
+    gpus, numbers = plan.tensor_parallel, architecture.numbers
+    if gpus == 1:
+        return
+    if kind.whole_layers:
+        yield Broken("tensor_parallel", f"{kind.whole_layers}: must be 1")
+    uneven = [
+        f"{numbers[name]:,} {words}"
+        for name, words in DIVIDED.items()
+        if numbers.get(name, 0) % gpus
+    ]
+    if uneven:
+        yield Broken("tensor_parallel", f"must divide the {' and the '.join(uneven)}")
+    width = numbers.get(INNER, 0) // gpus * plan.weight_bytes
+    if width % BYTES_OF_ROWS:
+        rule = f"an expert's share has rows of {width:,} bytes; PyTorch takes multiples of 16"
+        yield Broken("tensor_parallel", rule)
+    yield from _beside_shares(plan, architecture, kind)
+
+
+def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """What DTensors do not go together with.
+
+    Source: tensor_parallel, torch (distributed/tensor/parallel/ddp.py, utils/checkpoint.py), peft
+    """
+    if plan.replicas > 1 and not plan.is_sharded:
+        rule = (
+            "DistributedDataParallel makes new parameters of split weights in every forward pass, "
+            "and the optimizer has the first ones: must be fsdp or zero2 beside tensor_parallel"
+        )
+        yield Broken("data_parallel", rule, out={"data_parallel": DataParallel.FSDP})
+    if plan.lora and adapts_experts(plan.lora_targets or "", kind):
+        names = ", ".join(kind.fused_experts)
+        rule = f"peft adds plain tensors to experts, whose shares are DTensors: leave out {names}"
+        yield Broken("lora_targets", rule)
+    if plan.checkpointing is Checkpointing.FULL and kind.is_side_by_side(architecture):
+        rule = (
+            "beside tensor_parallel PyTorch ends the recomputation of a layer, whose two halves "
+            "read one input, before the first half's sum has arrived, and never frees that: "
+            "must be none or operations"
+        )
+        yield Broken("checkpointing", rule)
+    others = {
+        # of split tokens RowwiseParallel makes DTensors, to which no plain tensors are added
+        "lora": bool(plan.lora) and plan.sequence_parallel,
+        "checkpointing": bool(plan.lora) and plan.checkpointing is not Checkpointing.NONE,
+        # nobody cuts the rows of packed weights
+        "quantization": plan.quantization is not BaseBits.NONE,
+        **_of_dtensors(plan),
+    }
+    yield from _not_together("tensor_parallel", plan, others)
+
+
+def _of_split_tokens(plan: Plan, _: Architecture, kind: type[Model]) -> Laws:
+    """Sequence parallelism beside tensor parallelism.
+
+    Source: tensor_parallel, torch (distributed/tensor/parallel/style.py), torchtitan
+    """
+    gpus = plan.tensor_parallel
+    if not plan.sequence_parallel:
+        return
+    if gpus == 1:
+        rule = "one GPU has all tokens: must be false, or tensor_parallel at least 2"
+        yield Broken("sequence_parallel", rule)
+    if kind.whole_tokens:
+        yield Broken("sequence_parallel", f"{kind.whole_tokens}: must be false")
+    if plan.sequence_length % gpus:
+        rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
+        yield Broken("sequence_parallel", rule)
+
+
+def _of_experts(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
+    """Experts that GPUs cannot have apart.
+
+    Source: expert_parallel, transformers (distributed/expert_parallel.py, distributed/mixin.py)
+    """
+    gpus = plan.expert_parallel
+    if gpus == 1:
+        return
+    if not architecture.has("experts"):
+        yield Broken("expert_parallel", "the model has no experts: must be 1")
+    uneven = [
+        f"{number:,} {name}"
+        for name, number in divided_among(architecture, plan).items()
+        if number % gpus
+    ]
+    if uneven:
+        yield Broken("expert_parallel", f"must divide the {' and the '.join(uneven)}")
+    others = {
+        "data_parallel": plan.replicas > 1 and not plan.is_sharded,
+        "lora_targets": bool(plan.lora) and adapts_experts(plan.lora_targets or "", kind),
+        "tensor_parallel": plan.tensor_parallel > 1,
+        "pipeline_parallel": plan.pipeline_parallel > 1,
+        # transformers finds no module for the output layer's weight
+        "tied_embeddings": bool(plan.tied_embeddings),
+        **_of_dtensors(plan),
+    }
+    yield from _not_together("expert_parallel", plan, others)
+
+
+def _of_dtensors(plan: Plan) -> dict[str, bool]:
+    """What updates no DTensors, or is not counted to: PyTorch has no fused SGD of them."""
+    return {
+        "optimizer": plan.optimizer not in OF_SHARDS,
+        "optimizer_bits": plan.optimizer_bits != plan.own_bits,
+        "update": plan.update is Update.FUSED and plan.optimizer is not Optimizer.ADAM,
+    }
+
+
+_ALL: Final = (
+    _of_the_mesh,
+    _of_class,
+    _of_adapters,
+    _of_tasks,
+    _of_optimizers,
+    _of_recomputing,
+    _of_replicas,
+    _of_shards,
+    _of_ring,
+    _of_stages,
+    _of_shares,
+    _of_split_tokens,
+    _of_experts,
+)

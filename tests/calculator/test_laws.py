@@ -1,0 +1,84 @@
+"""Refusals: whose they are, and the way out of each."""
+
+import pytest
+
+from calculator.__main__ import main
+from calculator.errors import InputError
+from calculator.estimate import estimate
+from calculator.laws import RefusedError
+from calculator.plan import Plan
+from calculator.way_out import WayOutError, as_command, offering, way_out
+from tests.browser.visits import python_answers
+from validation.configuration import Configuration
+from validation.drawn import drawn
+
+DRAWN = 40  # random plans, most of which break some rule
+
+
+def refusals() -> list[tuple[Configuration, InputError]]:
+    """The random plans that are refused."""
+    found = []
+    for each in drawn(4, DRAWN):
+        try:
+            estimate(each.architecture, each.plan)
+        except InputError as error:
+            found.append((each, error))
+    return found
+
+
+def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
+    found = refusals()
+    assert len(found) > DRAWN // 4
+    for each, error in found:
+        changes = way_out(each.architecture, each.plan, error)
+        assert changes, each.command
+        estimate(each.architecture, each.plan.but(**changes))
+
+
+@pytest.mark.parametrize(
+    ("options", "is_law", "out"),
+    [
+        ({"quantization": "nf4"}, True, "try --lora 16"),
+        ({"cpu_offload": True}, True, "try --data-parallel fsdp --gpus 2"),
+        ({"update_in_backward": True, "accumulation": 4}, True, "try --accumulation 1"),
+        ({"tensor_parallel": 3}, True, "try --tensor-parallel 2"),
+        ({"gpus": 4, "tensor_parallel": 2}, True, "try --data-parallel fsdp"),
+        ({"context_parallel": 4, "sequence_length": 1001}, True, "try --sequence-length 1000"),
+        ({"lora": 8, "freeze": "embeddings"}, True, "try without --freeze"),
+        ({"lora": 8, "lora_targets": "nobody"}, None, "try --lora-targets q_proj,v_proj"),
+        ({"gpus": 4, "data_parallel": "fsdp", "optimizer": "muon"}, False, "try --optimizer adam"),
+        ({"attention": "flash", "precision": "fp32"}, True, "try --attention sdpa"),
+    ],
+)
+def test_the_way_out_changes_what_a_reader_would(
+    options: dict[str, object], is_law: bool | None, out: str
+) -> None:
+    from calculator.catalog import find_model
+
+    model, plan = find_model("Qwen/Qwen3-0.6B"), Plan.parse(options)
+    with pytest.raises(WayOutError) as caught, offering(model, plan):
+        estimate(model, plan)
+    assert as_command(caught.value.changes) == out
+    cause = caught.value.__cause__
+    assert (cause.is_law if isinstance(cause, RefusedError) else None) is is_law
+    estimate(model, plan.but(**caught.value.changes))
+
+
+def test_the_terminal_ends_a_refusal_with_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "Qwen/Qwen3-0.6B --tensor-parallel 3"
+    for command in ("estimate", "fit", "curve", "code"):
+        assert main([command, *words.split()]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: tensor_parallel = '3': must divide the 16 heads")
+        assert said.endswith("; try --tensor-parallel 2\n")
+        assert said.count("\n") == 1
+    assert main(["estimate", *words.split(), "--tensor-parallel", "2"]) == 0
+
+
+def test_the_page_gets_the_way_out_as_words_and_an_address() -> None:
+    state = {"model": "Qwen/Qwen3-0.6B", "tensor_parallel": "3", "gpu": "a100-80"}
+    error = python_answers("answer", state)["error"]
+    assert error["field"] == "tensor_parallel"
+    assert error["way_out"]["words"].endswith(": 2")
+    assert error["way_out"]["query"] == "model=Qwen%2FQwen3-0.6B&tensor_parallel=2&gpu=a100-80"
+    assert "way_out" not in python_answers("answer", {"model": "nobody"})["error"]
