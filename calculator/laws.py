@@ -44,7 +44,9 @@ from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER
 from calculator.techniques.turns import rounds_of
 
 # the optimizers of torch.optim whose update of shards and of DTensors is counted
-OF_SHARDS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
+OF_DTENSORS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
+OF_SHARDS: Final = (*OF_DTENSORS, Optimizer.MUON)
+OF_ZERO: Final = (*OF_DTENSORS, Optimizer.ADAFACTOR, Optimizer.LION)
 FEWEST_TOKENS: Final = 3  # that a chunked loss has something to cut of
 
 AXES: Final = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "context_parallel")
@@ -138,7 +140,7 @@ def _of_shared_layers(plan: Plan, architecture: Architecture) -> Laws:
         rule = f"{architecture.name} has {layers} layers to share: must be from 1 to {layers}"
         yield Broken("sharing_groups", rule)
     kinds = ", ".join(sorted(set(architecture.pattern)))
-    own = architecture.sharing_groups or layers
+    own = min(architecture.sharing_groups or layers, layers)
     if groups < layers and groups != own and len(set(architecture.pattern)) > 1:
         rule = f"{architecture.name} has layers of several kinds ({kinds}), which differ"
         yield Broken("sharing_groups", f"{rule} in more than their weights")
@@ -210,11 +212,18 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
 
 
 def _whole_only(field: str, plan: Plan) -> Laws:
-    """Options under which a model is not divided among GPUs: only language models have plans."""
-    for axis in AXES:
-        if getattr(plan, axis) > 1:
+    """Axes along which only whole language models are counted: `field` tells of another."""
+    axes = {
+        "expert_parallel": plan.expert_parallel > 1,
+        "pipeline_parallel": plan.pipeline_parallel > 1,
+        "context_parallel": plan.context_parallel > 1,
+        "sequence_parallel": plan.sequence_parallel,
+    }
+    for axis, used in axes.items():
+        if used:
             given = f"{field} {getattr(plan, field)}"
-            rule = f"only whole language models are divided among GPUs: must be 1 with {given}"
+            off = "false" if axis == "sequence_parallel" else "1"
+            rule = f"counted of whole language models only: must be {off} with {given}"
             yield _uncounted(axis, rule)
 
 
@@ -291,8 +300,6 @@ def _of_pages(plan: Plan) -> Laws:
     for rule, broken in rules.items():
         if broken:
             yield Broken("paged_optimizer", f"{rule}: must be false")
-    if plan.shares_states:
-        yield _uncounted("paged_optimizer", "is not counted with zero1: must be false")
 
 
 def _of_scaler(plan: Plan) -> Laws:
@@ -302,15 +309,9 @@ def _of_scaler(plan: Plan) -> Laws:
     if plan.update_in_backward:
         rule = "divides all gradients before the update, and update_in_backward has freed them"
         yield Broken("gradient_scaler", f"{rule}: must be false")
-    beside = {
-        "tensor_parallel": plan.tensor_parallel > 1,
-        "expert_parallel": plan.expert_parallel > 1,
-        "data_parallel": plan.shares_states,
-    }
-    for name, used in beside.items():
-        if used:
-            rule = f"is not counted beside {name} = {getattr(plan, name)}: must be false"
-            yield _uncounted("gradient_scaler", rule)
+    if plan.shares_states:
+        rule = f"is not counted beside data_parallel = {plan.data_parallel}: must be false"
+        yield _uncounted("gradient_scaler", rule)
 
 
 def _of_recomputing(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
@@ -367,12 +368,6 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
     """
     if plan.replicas == 1 or plan.is_sharded:
         return
-    if plan.data_parallel is DataParallel.DDP_VIEW and plan.accumulation > 1:
-        rule = (
-            "gradients become views of their buckets in the last micro-step only, which was not "
-            "measured: must be 1 with ddp-view"
-        )
-        yield _uncounted("accumulation", rule)
     if plan.update_in_backward:
         rule = "DDP's buckets keep the gradients that this frees: must be false, or with fsdp"
         yield Broken("update_in_backward", rule)
@@ -390,11 +385,8 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
             "with zero1 it must be amp, half or fp32"
         )
         yield Broken("precision", rule)
-    if plan.optimizer not in OF_SHARDS:
-        yield _uncounted("optimizer", f"with zero1 it is counted for: {', '.join(OF_SHARDS)}")
-    if plan.optimizer_bits != plan.own_bits:
-        rule = f"with zero1 it is counted for torch.optim's own: must be {plan.own_bits}"
-        yield _uncounted("optimizer_bits", rule)
+    if plan.optimizer not in OF_ZERO:
+        yield _uncounted("optimizer", f"with zero1 it is counted for: {', '.join(OF_ZERO)}")
 
 
 def _of_shards(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
@@ -407,11 +399,14 @@ def _of_shards(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         yield Broken("precision", rule)
-    if plan.lora_modules:
-        rule = "copies of whole modules in shards are not counted: leave it out"
-        yield _uncounted("lora_modules", rule)
+    if plan.optimizer is Optimizer.ADAFACTOR:
+        rule = (
+            "PyTorch's Adafactor multiplies factors in place, whose shards differ from a weight's"
+        )
+        yield Broken("optimizer", f"{rule}: not with fsdp or zero2")
     if plan.optimizer not in OF_SHARDS:
-        yield _uncounted("optimizer", f"with shards it is counted for: {', '.join(OF_SHARDS)}")
+        rule = f"with shards it is counted for: {', '.join(OF_SHARDS)}"
+        yield Broken("optimizer", rule, is_law=plan.optimizer is Optimizer.LION)
     if plan.optimizer_bits != plan.own_bits:
         rule = f"bitsandbytes does not update shards: must be {plan.own_bits} with them"
         yield Broken("optimizer_bits", rule)
@@ -442,9 +437,12 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     if kind.windowed(architecture, plan.sequence_length):
         rule = "knows no windows of attention shorter than the sequence: must be 1"
         yield Broken("context_parallel", rule)
-    if plan.precision is Precision.FP32 or plan.attention not in KERNELS:
-        rule = "is counted with flash attention in 16 bits (sdpa or flash): must be 1"
-        yield _uncounted("context_parallel", rule)
+    if plan.attention not in KERNELS:
+        rule = "the ring is made of sdpa's kernels; others see one GPU's tokens: must be 1, or sdpa"
+        yield Broken("context_parallel", rule, out={"attention": Attention.SDPA})
+    if plan.precision is Precision.FP32:
+        rule = "PyTorch's ring fails in 32 bits, for which it has no flash kernel: must be 1"
+        yield Broken("context_parallel", rule, out={"precision": Precision.AMP})
     others = {name: getattr(plan, name) > 1 for name in ("tensor_parallel", "pipeline_parallel")}
     yield from _not_together("context_parallel", plan, others)
 
@@ -477,7 +475,8 @@ def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
         "reversible": plan.reversible,
-        "sharing_groups": plan.sharing_groups < architecture.shared_layers,
+        # a stage's copies of a layer are one module, which fully_shard takes once
+        "sharing_groups": plan.is_sharded and plan.sharing_groups < architecture.shared_layers,
     }
     yield from _not_together("pipeline_parallel", plan, others)
 

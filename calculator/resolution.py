@@ -29,7 +29,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
     Raises:
         InputError: if the model does not support a value.
     """
-    plan = _counted(plan)
+    plan, most = _counted(plan), architecture.shared_layers
     own = {
         "sequence_length": default_length(architecture),
         "target_length": architecture.target_length,
@@ -41,7 +41,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         "reversible": architecture.reversible,
         "dropout": architecture.dropout,
         "tied_embeddings": architecture.tied_embeddings,
-        "sharing_groups": architecture.sharing_groups or architecture.shared_layers,
+        "sharing_groups": min(architecture.sharing_groups or most, most),
     }
     found = plan.but(
         **{name: value for name, value in own.items() if getattr(plan, name) is None},
@@ -50,7 +50,7 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         gradient_scaler=plan.gradient_scaler and plan.precision is Precision.AMP,
     )
     obey(found, architecture)  # a shorter stack has at most its own layers
-    return found.but(sharing_groups=min(found.sharing_groups, architecture.shared_layers))
+    return found.but(sharing_groups=min(found.sharing_groups, most))
 
 
 def own_task(architecture: Architecture) -> Task:

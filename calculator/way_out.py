@@ -90,7 +90,8 @@ def _step_by_step(architecture: Architecture, plan: Plan, error: InputError) -> 
     """Leave out one refused option after the other, of a plan that breaks several rules."""
     changes: dict[str, object] = {}
     while error.field in Plan.options() and error.field not in changes:
-        changes |= _said(error) or {error.field: _default(Plan.options()[error.field])}
+        said = {n: each for n, each in _said(error).items() if n not in changes}
+        changes |= said or {error.field: _default(Plan.options()[error.field])}
         found = _answered(architecture, plan.but(**changes))
         if isinstance(found, Plan):
             return _told(plan, found, changes)
