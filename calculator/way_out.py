@@ -124,10 +124,12 @@ def described(changes: Changes) -> str:
     'Attention: sdpa, LoRA whole modules: left out'
     """
     options = Plan.options()
-    return ", ".join(f"{options[name].label}: {in_words(each)}" for name, each in changes.items())
+    return ", ".join(
+        f"{options[name].label}: {value_in_words(each)}" for name, each in changes.items()
+    )
 
 
-def in_words(value: object) -> str:
+def value_in_words(value: object) -> str:
     """A value as a reader sees it."""
     if value is None:
         return "left out"

@@ -46,7 +46,11 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
         ({"context_parallel": 4, "sequence_length": 1001}, True, "try --sequence-length 1000"),
         ({"lora": 8, "freeze": "embeddings"}, True, "try without --freeze"),
         ({"lora": 8, "lora_targets": "nobody"}, None, "try --lora-targets q_proj,v_proj"),
-        ({"gpus": 4, "data_parallel": "fsdp", "optimizer": "muon"}, False, "try --optimizer adam"),
+        (
+            {"gpus": 4, "data_parallel": "fsdp", "optimizer": "apollo"},
+            False,
+            "try --optimizer adam",
+        ),
         ({"attention": "flash", "precision": "fp32"}, True, "try --attention sdpa"),
     ],
 )
