@@ -1,4 +1,4 @@
-"""What no step can be, and what is not counted: every refusal of a plan for a model.
+"""Laws: every refusal of a plan for a model.
 
 A law is what PyTorch, transformers, peft, bitsandbytes or arithmetic refuse, or what would change
 nothing or train another model; each group of laws names its sources. What we could not count to the
@@ -101,7 +101,7 @@ def _not_together(field: str, plan: Plan, others: Mapping[str, bool]) -> Laws:
 
 
 def _of_class(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
-    """What the model's class has no code for.
+    """Values that the model's class has no code for.
 
     Source: transformers (modeling_utils.py, and each class's own file)
     """
@@ -165,7 +165,7 @@ def _of_the_mesh(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
 
 
 def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
-    """What peft and bitsandbytes refuse, or would do nothing with.
+    """Adapters that peft and bitsandbytes refuse, or would do nothing with.
 
     Source: lora, qlora, peft (tuners/lora/layer.py, utils/other.py), bitsandbytes
     """
@@ -544,7 +544,7 @@ def _of_shares(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
 
 
 def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
-    """What DTensors do not go together with.
+    """Options beside which shares of layers fail or are not counted.
 
     Source: tensor_parallel, torch (distributed/tensor/parallel/ddp.py, utils/checkpoint.py), peft
     """
@@ -624,7 +624,7 @@ def _of_experts(plan: Plan, architecture: Architecture, kind: type[Model]) -> La
 
 
 def _of_dtensors(plan: Plan) -> dict[str, bool]:
-    """What updates no DTensors, or is not counted to: PyTorch has no fused SGD of them."""
+    """Updates that DTensors do not have: PyTorch has no fused SGD of them."""
     return {
         "optimizer": plan.optimizer not in OF_SHARDS,
         "optimizer_bits": plan.optimizer_bits != plan.own_bits,

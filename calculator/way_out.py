@@ -73,7 +73,7 @@ def way_out(architecture: Architecture, plan: Plan, error: InputError) -> Change
 
 
 def _said(error: InputError) -> Changes:
-    """What the refusal itself would have changed."""
+    """Changes that the refusal itself names."""
     return error.out if isinstance(error, RefusedError) else {}
 
 

@@ -66,7 +66,7 @@ def with_most_rows(architecture: Architecture, plan: Plan) -> Architecture:
 
 
 def divided_among(architecture: Architecture, plan: Plan) -> dict[str, int]:
-    """What the GPUs divide, in words, and how many there are."""
+    """Numbers that the GPUs divide, by their words."""
     return {
         "experts of a layer": architecture.numbers["experts"],
         "tokens of a micro-batch": _tokens(plan),

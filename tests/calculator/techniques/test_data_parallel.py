@@ -63,7 +63,6 @@ def test_a_weight_without_a_gradient_is_refused_as_ddp_itself_does() -> None:
     [
         ({"data_parallel": "fsdp"}, r"data_parallel = 'fsdp'.*one GPU"),
         ({"gpus": 0}, r"gpus = '0'.*whole number from 1"),
-        ({"gpus": 2, "data_parallel": "ddp-view", "accumulation": 2}, r"accumulation = '2'"),
     ],
 )
 def test_what_was_not_measured_is_refused(options: dict[str, object], message: str) -> None:

@@ -86,7 +86,6 @@ def test_adapters_are_paged_where_rank_times_width_is_large_enough() -> None:
             "paged_optimizer",
             "does not update shards",
         ),
-        ({"gpus": 2, "data_parallel": "zero1"}, "paged_optimizer", "not counted with zero1"),
     ],
 )
 def test_what_bitsandbytes_does_not_page_or_nobody_measured_is_refused(

@@ -182,7 +182,6 @@ def test_the_curve_ends_as_the_report() -> None:
         (LLAMA, {"pipeline_parallel": 33, "accumulation": 40}, "must be at most 32"),
         (LLAMA, {"pipeline_parallel": 11, "pipeline_stages": 3, **SEVERAL}, "must be at most 10"),
         (LLAMA, {"optimizer": "muon"}, "optimizer = muon"),
-        (LLAMA, {"sharing_groups": 4}, "sharing_groups = 4"),
     ],
 )
 def test_what_has_too_few_layers_or_was_not_measured_is_refused(

@@ -99,7 +99,6 @@ def test_more_gpus_never_hold_more(one_or_two: int, gpus: int) -> None:
     [
         ("gpt2-s", {"precision": "mixed"}, r"precision = 'mixed'.*no fp32 copies"),
         ("gpt2-s", {"optimizer": "lamb"}, r"optimizer = 'lamb'"),
-        ("gpt2-s", {"optimizer_bits": 8}, r"optimizer_bits = '8'"),
         ("gpt2-s", {"gpus": 1}, r"data_parallel = 'zero1'.*one GPU"),
     ],
 )
