@@ -9,8 +9,9 @@ from typing import Any
 from calculator.cards import TODAY, find_card
 from calculator.commandline import add_plan_options, given_options
 from calculator.doors.answer import Answer, answer, as_json, as_markdown, describe, worst
-from calculator.doors.file import File, read_file
+from calculator.doors.file import FIELD, LARGEST, File, parse_file
 from calculator.doors.runs import runs_of
+from calculator.errors import InputError
 from calculator.named import architecture_named
 from calculator.planner.job import NO_HOURS, Job, training_as_json, training_words
 
@@ -97,3 +98,25 @@ def _beside(name: str, part: str) -> File | None:
     places = (Path(name).parent / part, Path(part))
     path = next((place for place in places if place.is_file()), None)
     return read_file(str(path)) if path is not None else None
+
+
+def read_file(path: str) -> File:
+    """The file at a path.
+
+    Raises:
+        InputError: when it cannot be read, or is no file of training.
+    """
+    try:
+        with Path(path).open("rb") as opened:
+            content = opened.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(FIELD, path, f"cannot be read: {reason}") from None
+    if len(content) > LARGEST:
+        rule = f"must have at most {LARGEST:,} bytes: give the file that configures the training"
+        raise InputError(FIELD, path, rule)
+    try:
+        text = content.decode("utf-8-sig")
+    except ValueError:
+        raise InputError(FIELD, path, "must be text in UTF-8") from None
+    return parse_file(path, text)

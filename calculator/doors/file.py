@@ -4,7 +4,6 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from calculator.doors.call import read_calls
@@ -30,35 +29,13 @@ class File:
     values: Mapping[str, object]
 
 
-def read_file(path: str) -> File:
-    """The file at a path.
-
-    Raises:
-        InputError: when it cannot be read, or is no file of training.
-    """
-    try:
-        with Path(path).open("rb") as opened:
-            content = opened.read(LARGEST + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(FIELD, path, f"cannot be read: {reason}") from None
-    if len(content) > LARGEST:
-        rule = f"must have at most {LARGEST:,} bytes: give the file that configures the training"
-        raise InputError(FIELD, path, rule)
-    try:
-        text = content.decode("utf-8-sig")
-    except ValueError:
-        raise InputError(FIELD, path, "must be text in UTF-8") from None
-    return parse_file(path, text)
-
-
 def parse_file(name: str, text: str) -> File:
     """A file from its text; the name's end says how to read it.
 
     Raises:
         InputError: for a text that is not of that kind, or has no keys.
     """
-    kind = KINDS.get(Path(name).suffix.lower())
+    kind = KINDS.get(f".{name.rpartition('.')[2].lower()}")
     if kind is None:
         raise InputError(FIELD, name, f"must end in {', '.join(KINDS)}")
     if "\0" in text:
