@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from templates.pages.calculator.context import newest_first
 from tests.browser.visits import Visitor, choose_model, open_calculator, python_answers, settled
 
-pytestmark = [pytest.mark.browser, pytest.mark.one_python]
+pytestmark = pytest.mark.browser
 
 
 SMALL = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 6, "vocab_size": 1009}
