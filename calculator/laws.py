@@ -177,8 +177,9 @@ def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
     if plan.reversible:
         yield Broken("lora", "peft adapts no reversible layers: must be 0")
     read_twice = kind.has_target and not kind.has_fixed_length  # by encoder and decoder
+    twice = "is not counted where encoder and decoder read one table" if read_twice else ""
     rules = {
-        EMBEDDINGS: "is not counted where encoder and decoder read one table" if read_twice else "",
+        EMBEDDINGS: "is counted of tokens only" if kind.own_task is Task.IMAGE else twice,
         HEAD: "" if issubclass(kind, CausalModel) else "is counted of causal language models only",
     }
     for name in split(plan.lora_modules or ""):
