@@ -44,9 +44,8 @@ from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER
 from calculator.techniques.turns import rounds_of
 
 # the optimizers of torch.optim whose update of shards and of DTensors is counted
-OF_DTENSORS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
-OF_SHARDS: Final = (*OF_DTENSORS, Optimizer.MUON)
-OF_ZERO: Final = (*OF_DTENSORS, Optimizer.ADAFACTOR, Optimizer.LION)
+OF_SHARDS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
+OF_ZERO: Final = (*OF_SHARDS, Optimizer.ADAFACTOR, Optimizer.LION)
 FEWEST_TOKENS: Final = 3  # that a chunked loss has something to cut of
 
 AXES: Final = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "context_parallel")
