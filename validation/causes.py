@@ -346,7 +346,7 @@ CAUSES: Final = {
         cached_bytes,
     ),
     "softmax-input": Cause(
-        "Softmax's input kept",
+        "Softmax's input",
         "Before version 1.11, PyTorch's softmax kept its input for backward, beside its result: a "
         "matrix of scores more in each layer. Today its backward asks for the input's type alone.",
         "https://github.com/huggingface/transformers/blob/04ae75715f2cca2d87bbaf07c1d8e9fb2ab20bfd/"

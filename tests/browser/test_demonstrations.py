@@ -122,8 +122,9 @@ def test_the_race_follows_its_sliders(visit: Visitor) -> None:
         for index, speed in enumerate(speeds):
             root.locator(f"#race-{index}").evaluate(SET, speed)
         value = assert_figures(root, "pace", {"speeds": speeds})
-        drawn = root.evaluate(SEGMENTS)
         lanes = [lane for way in value["timelines"].values() for lane in way["lanes"]]
+        expect(root.locator("[data-lane] rect")).to_have_count(sum(map(len, lanes)))
+        drawn = root.evaluate(SEGMENTS)
         assert [[part[0] for part in lane] for lane in drawn] == [
             [f"race__{part['activity']}" for part in lane] for lane in lanes
         ]

@@ -129,7 +129,8 @@ def test_three_tabs_train_beside_two_python_volunteers(visit: Visitor, run: Run)
         wait_for("a tab's updates to count", lambda tab=tab: counted(tab.page) >= ROUNDS)
     for tab in tabs.values():
         uploads = sum(url.endswith("/payloads") for url in tab.requests)
-        assert counted(tab.page) >= 0.95 * (uploads - 1), "one may be on its way"
+        lost = uploads - 1 - counted(tab.page)  # one may be on its way
+        assert lost <= max(1, 0.05 * uploads)
     people = {one.name: one for one in run.monitor.live.read_peers()}
     assert {"alice", "bob", *names} <= people.keys()
     assert all(people[name].samples >= 8 * people[name].steps > 0 for name in names)

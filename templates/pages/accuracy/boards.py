@@ -21,7 +21,7 @@ from validation.simumax import REASONS, cases, measured, with_reason
 
 LEAST_SHOWN = 0.005  # a known difference below this share of the figure is left out of its cell
 UNKNOWN = "rest unknown"
-COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Unexplained"]
+COLUMNS = ["Step", "Published", "Ours", "Error", "Known differences", "Rest"]
 NOT_COUNTED = ["Steps", "Cases", "Measured, GiB", "Reason"]
 
 
@@ -79,7 +79,7 @@ def _of_figures(source: Source) -> Board:
 def _of_steps(source: Source) -> Board:
     """Several figures per step, each beside its error and what known differences leave of it."""
     figures = (source.figure, *source.rows[0].more)
-    words = ("Error", "Unexplained") if source.differs else ("Error",)
+    words = ("Error", "Rest") if source.differs else ("Error",)
     columns = ["Step", *(word for figure in figures for word in (figure.heading, *words))]
     found = [of_figure(source, figure) for figure in figures]
     rows = [
