@@ -9,7 +9,7 @@ from calculator.configuration import Configuration, labels_of
 from calculator.errors import InputError, one_line
 from calculator.models.registry import ALIKE, TYPES
 from calculator.packing import packing_note
-from calculator.task import Task, class_for, task_named
+from calculator.task import OWN_HEAD, Task, class_for, task_named
 
 # Beginnings of keys about what a model of pictures and text has beside its text model.
 _BESIDE_TEXT: Final = ("vision_", "image_", "video_", "audio_")
@@ -53,8 +53,7 @@ def _with_task(architecture: Architecture, values: Configuration) -> Architectur
     labels = 2 if kind.own_task is Task.IMAGE else labels_of(values)
     if task is None or task not in kind.heads:
         return replace(architecture, labels=labels)
-    own = "Counted with the masked-language-model head"
-    note = "" if architecture.note.startswith(own) else architecture.note
+    note = "" if architecture.note.startswith(OWN_HEAD) else architecture.note
     counted = class_for(task, kind.counted)
     words = f"Its config.json names {counted}, which is counted: choose another task under Task."
     return replace(architecture, task=task.value, labels=labels, note=f"{note} {words}".strip())

@@ -19,6 +19,7 @@ from calculator.plan import (
     Precision,
     Update,
 )
+from calculator.task import OWN_HEAD
 from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
 from calculator.techniques.chunked_loss import chunk_note
 from calculator.techniques.gradient_scaler import scaler_note
@@ -29,8 +30,10 @@ from calculator.units import format_bytes
 
 def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
     """Notes on this model under this plan."""
+    has_own_head = plan.task is type_of(architecture).own_task
+    tells_of_it = architecture.note.startswith(OWN_HEAD)
     notes = (
-        architecture.note,
+        architecture.note if has_own_head or not tells_of_it else "",
         *_model_notes(architecture, plan),
         *_optimizer_notes(plan),
         *_reversible_notes(architecture, plan),

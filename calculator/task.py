@@ -29,6 +29,8 @@ ENDINGS: Final = {
 OF_PAIRS: Final = (Task.REWARD, Task.EMBEDDING)
 # those that no class's name says, because a class of theirs has other uses too
 UNNAMED: Final = (Task.EMBEDDING,)
+# how a note of masked language models begins, which another head makes false
+OWN_HEAD: Final = "Counted with the masked-language-model head"
 # how those of language models end, to which the ends above are put in their place
 LANGUAGE_ENDINGS: Final = ("ForMaskedLM", "ForCausalLM", "LMHeadModel")
 

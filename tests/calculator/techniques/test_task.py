@@ -2,6 +2,7 @@
 
 import pytest
 
+from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.hf_config import from_config
@@ -76,6 +77,13 @@ def test_a_distilbert_classifier_fits_a_laptop_with_6_gb() -> None:
     model = from_config(SST_2, "sst-2")
     report = estimate(model, Plan(batch_size=16, sequence_length=128))
     assert report.gpu.total < 3 * 2**30
+
+
+def test_a_note_on_the_language_model_s_head_stands_beside_that_head_alone() -> None:
+    model = find_model("distilbert/distilbert-base-uncased")
+    words = "masked-language-model head"
+    assert any(words in note for note in estimate(model, Plan()).notes)
+    assert not any(words in note for note in estimate(model, Plan(task=Task.SEQUENCE)).notes)
 
 
 def test_frozen_layers_keep_nothing_and_have_no_states() -> None:
