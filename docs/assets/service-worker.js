@@ -54,11 +54,12 @@ async function recall(key) {
 /**
  * @param {string} key
  * @param {Response} response
+ * @param {Cache} [store]
  */
-async function keep(key, response) {
+async function keep(key, response, store) {
   if (removed || response.status !== 200 || response.redirected) return;
   try {
-    await (await caches.open(STORE)).put(key, response);
+    await (store ?? (await caches.open(STORE))).put(key, response);
   } catch {
     // Full storage: the site works as it does without a service worker.
   }
@@ -172,15 +173,18 @@ let offering;
 /** One after the other, so that they hold up nothing that the visitor asks for. */
 async function keepOffered() {
   if (savesData()) return;
+  // What goes into a store that another build has deleted meanwhile is gone with it.
+  const store = await caches.open(STORE).catch(() => undefined);
   for (const page of OFFERED) {
+    if (!store || !(await caches.has(STORE))) return;
     const key = new URL(page, scope).href;
     if (await recall(key)) continue;
     const response = await fetch(key).catch(() => undefined);
     if (response?.status !== 200) return void (offering = undefined); // at the next visit
     for (const address of loadedBy(await response.clone().text(), key)) {
-      if (!(await recall(address))) await fetchAndKeep(address).catch(() => {});
+      if (!(await recall(address))) await fetchAndKeep(address, store).catch(() => {});
     }
-    await keep(key, response);
+    await keep(key, response, store);
   }
 }
 
@@ -190,9 +194,10 @@ const savesData = () => /** @type {any} */ (navigator).connection?.saveData;
  * What a page has just loaded lies in the browser's own cache, so this asks no server again.
  *
  * @param {string} key
+ * @param {Cache} [store]
  */
-async function fetchAndKeep(key) {
-  await keep(key, await fetch(key, { cache: "force-cache" }));
+async function fetchAndKeep(key, store) {
+  await keep(key, await fetch(key, { cache: "force-cache" }), store);
 }
 
 async function dropOldPictures() {
