@@ -222,7 +222,8 @@ def _print_program(arguments: argparse.Namespace) -> None:
     origin, form = origin_named(arguments.model, arguments.offline), Form(arguments.form)
     plan = plan_from(arguments, origin.architecture)
     with offering(origin.architecture, plan):
-        print(write_program(origin, plan, form), end="")
+        resolve(origin.architecture, plan)
+    print(write_program(origin, plan, form), end="")
 
 
 def _print_explanation(arguments: argparse.Namespace) -> None:

@@ -212,7 +212,7 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
 
 
 def _whole_only(field: str, plan: Plan) -> Laws:
-    """Axes along which only whole language models are counted: `field` tells of another."""
+    """Axes along which only whole language models are counted; `field` makes it another model."""
     axes = {
         "expert_parallel": plan.expert_parallel > 1,
         "pipeline_parallel": plan.pipeline_parallel > 1,

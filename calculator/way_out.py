@@ -1,8 +1,8 @@
 """The way out of a refusal: the nearest plan that is answered, as the options that change.
 
-Nearest is another value of the refused option, then one other option changed, then the refused
-option left out, then both. What a model learns from comes last: batch, length and precision change
-only where nothing else helps, or where they are what was refused.
+The nearest plan has another value of the refused option; the next one changes one other option; the
+next one omits the refused option; the last one does both. Batch, length, task and precision change
+only where nothing else helps, or where they were refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +30,8 @@ class WayOutError(InputError):
     """A refusal with its way out.
 
     Attributes:
-        changes: the options of the nearest plan that is answered, by their fields; None stands for
-            an option that is left out.
+        changes: the options of the nearest plan that is answered, by their fields; None omits an
+            option.
         link: the same for a page: in words, and its address there.
     """
 
@@ -87,7 +87,7 @@ def _answered(architecture: Architecture, plan: Plan) -> Plan | InputError:
 
 
 def _step_by_step(architecture: Architecture, plan: Plan, error: InputError) -> Changes:
-    """Leave out one refused option after the other, of a plan that breaks several rules."""
+    """Omit one refused option after the other, of a plan that breaks several rules."""
     changes: dict[str, object] = {}
     while error.field in Plan.options() and error.field not in changes:
         said = {n: each for n, each in _said(error).items() if n not in changes}
@@ -112,27 +112,29 @@ def as_command(changes: Changes) -> str:
     """
     options = Plan.options()
     given = {name: value for name, value in changes.items() if value is not None}
-    left_out = [f"without {options[name].flag}" for name in changes if name not in given]
+    omitted = [f"without {options[name].flag}" for name in changes if name not in given]
     words = " ".join(option_words(options, given))
-    return f"try {', '.join([*([words] if words else []), *left_out])}"
+    return f"try {', '.join([*([words] if words else []), *omitted])}"
 
 
 def described(changes: Changes) -> str:
     """The changes in the words of a form.
 
     >>> described({"attention": "sdpa", "lora_modules": None})
-    'Attention: sdpa, LoRA whole modules: left out'
+    'Set Attention to sdpa, omit LoRA whole modules'
     """
-    options = Plan.options()
-    return ", ".join(
-        f"{options[name].label}: {value_in_words(each)}" for name, each in changes.items()
+    labels = {name: Plan.options()[name].label for name in changes}
+    words = ", ".join(
+        f"omit {labels[name]}"
+        if value is None
+        else f"set {labels[name]} to {value_in_words(value)}"
+        for name, value in changes.items()
     )
+    return words[:1].upper() + words[1:]
 
 
 def value_in_words(value: object) -> str:
     """A value as a reader sees it."""
-    if value is None:
-        return "left out"
     if isinstance(value, bool):
         return "on" if value else "off"
     return format_count(value) if isinstance(value, int) else str(value)

@@ -25,12 +25,10 @@ from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer
 from calculator.layers.routes import own_experts, routed
 from calculator.plan import (
-    Optimizer,
     Plan,
 )
 from calculator.units import format_bytes
 
-OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 RECEIVED: Final = "rows_received"
 
 

@@ -23,7 +23,6 @@ Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 
 from functools import lru_cache
 from math import prod
-from typing import Final
 
 from calculator.autograd.dtypes import DType
 from calculator.autograd.graph import Parameter
@@ -31,9 +30,6 @@ from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.models.model import Model
-from calculator.plan import Optimizer
-
-OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
 
 def gradients_of_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[int, ...]:

@@ -43,7 +43,6 @@ from calculator.plan import (
     Update,
 )
 
-OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 KEYS: Final = "key_value_heads"
 FEED: Final = "feed_forward_size"
 INNER: Final = "expert_size"

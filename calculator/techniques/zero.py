@@ -11,12 +11,8 @@ Source: zero, torch (distributed/optim/zero_redundancy_optimizer.py)
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heapreplace
-from typing import Final
 
 from calculator.parameters import ParameterTensor
-from calculator.plan import Optimizer
-
-OPTIMIZERS: Final = (Optimizer.ADAM, Optimizer.SGD, Optimizer.MOMENTUM)
 
 
 def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[ParameterTensor]]:

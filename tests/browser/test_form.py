@@ -159,7 +159,7 @@ def test_an_error_without_a_field_in_sight_stands_above_the_figures(visit: Visit
     refused = page.locator("#calculator-refused")
     expect(refused).to_contain_text("Target length 5: gpt2-l has no decoder of its own")
     expect(page.locator("#calculator-verdict")).to_have_text("No figures for these choices yet.")
-    refused.get_by_role("button", name="Answer for Target length: left out").click()
+    refused.get_by_role("button", name="Omit Target length").click()
     settled(page)
     expect(refused).to_be_hidden()
     assert page.url.endswith("?model=gpt2-l")

@@ -83,6 +83,6 @@ def test_the_page_gets_the_way_out_as_words_and_an_address() -> None:
     state = {"model": "Qwen/Qwen3-0.6B", "tensor_parallel": "3", "gpu": "a100-80"}
     error = python_answers("answer", state)["error"]
     assert error["field"] == "tensor_parallel"
-    assert error["way_out"]["words"].endswith(": 2")
+    assert error["way_out"]["words"] == "Set Tensor parallelism to 2"
     assert error["way_out"]["query"] == "model=Qwen%2FQwen3-0.6B&tensor_parallel=2&gpu=a100-80"
     assert "way_out" not in python_answers("answer", {"model": "nobody"})["error"]

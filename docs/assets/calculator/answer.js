@@ -111,7 +111,7 @@ export function showRefused(reason, way) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "button button--small";
-    button.textContent = `Answer for ${way.words}`;
+    button.textContent = way.words;
     button.addEventListener("click", way.take);
     place.append(" ", button);
   }

@@ -420,7 +420,7 @@ def test_a_choice_that_the_calculator_lacks_is_left_out_and_named(
     left = {note["key"] for note in notes if "is ignored" in note["words"]}
     # bitsandbytes does not update shards
     assert left == {"optimizer_bits", "paged_optimizer"}
-    assert run["status"] == 0  # what is left out would have taken less
+    assert run["status"] == 0  # those states would have taken less
 
 
 def test_pairs_are_split_into_pairs_and_the_update_stays(tmp_path: Path, capsys: Captured) -> None:
