@@ -4,21 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.lighthouse import PAGES
 from tools.lengths import Length, length_of
 
 MOST_WORDS = 1_500
-# The calculator, the planner and the live page are tools.
-READ = (
-    ".",
-    "numbers",
-    "how-it-works",
-    "security",
-    "accuracy",
-    "tutorial",
-    "run-your-own",
-    "join",
-    "about",
-)
+TOOLS = {"calculator", "plan", "live"}
+READ = [address.rstrip("/") or "." for name, address in PAGES.items() if name not in TOOLS]
 
 
 @pytest.mark.parametrize("page", READ)

@@ -1,9 +1,9 @@
 // @ts-check
 /*
  * Keeps the pages for visitors and whatever else was visited, so that they also work without a
- * network. Pages come from the network while there is one. What they load lies in folders named by their content (tools/versions.py), so a kept
- * file never meets a page of another build. Live data is left to docs/assets/live/kept.js, which
- * knows what it is; of a run, only pictures are kept here.
+ * network. Pages come from the network while there is one. What they load lies in folders named by
+ * their content (tools/versions.py), so a kept file never meets a page of another build. Live data is
+ * left to docs/assets/live/kept.js, which knows what it is; of a run, only pictures are kept here.
  */
 
 // This file changes with every build, which is how browsers notice a new one.

@@ -293,7 +293,7 @@ class RoundsVolunteer:
                 answer = ask()
             except (StoreError, ClosingError) as error:
                 if not is_outage(error):  # a refusal is an answer too
-                    self._tell_return(told, stage)
+                    self._report_return(told, stage)
                     raise
                 if not told:
                     self.board.say(f"the run's host does not answer ({error}): trying again")
@@ -301,12 +301,12 @@ class RoundsVolunteer:
                 stop.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 continue
-            self._tell_return(told, stage)
+            self._report_return(told, stage)
             return answer
         return None
 
-    def _tell_return(self, told: bool, stage: Stage) -> None:
-        """Say that the host is back, if its absence was told; we are at `stage` again."""
+    def _report_return(self, told: bool, stage: Stage) -> None:
+        """Report that the host is back, if its absence was reported; we are at `stage` again."""
         if told:
             self.board.say("the run's host answers again")
             self.reporter.stage = stage
