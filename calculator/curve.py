@@ -148,11 +148,12 @@ def curve(
     chosen = range(len(operations)) if most is None else thinned(operations, most)
     micro_batches = 1 if prepared.step.turns else resolved.accumulation
     starts = _starts(architecture, resolved, found, prepared, micro_batches)
+    is_only = len({name.partition(TURN)[0] for name in found.depths}) == 1
     points = [
         Point(
             number,
             operations[number].phase,
-            _layer_words(operations[number].layer, found.depths),
+            _layer_words(operations[number].layer, found.depths, is_only),
             operations[number].name.words,
             Memory(*operations[number].parts),
             tuple(largest),
@@ -173,7 +174,10 @@ def _starts(
     order = [one.recorded for one in found.operations]
     if any(why_untimed(plan)):
         return [None] * (len(order) + 2)
-    works = [computed(tally, prepared.numbers) for tally in found.tallies()]
+    tallies = found.tallies()
+    each = {id(tally): tally for tally in tallies}
+    made = {number: computed(tally, prepared.numbers) for number, tally in each.items()}
+    works = [made[id(tally)] for tally in tallies]
     return starts_of(works, order, paced_work(whole, plan), micro_batches, plan.card)
 
 
@@ -196,7 +200,7 @@ def thinned(operations: Sequence[Operation], most: int) -> list[int]:
     return sorted(chosen)
 
 
-def _layer_words(layer: Layer | None, depths: Mapping[str, int]) -> str:
+def _layer_words(layer: Layer | None, depths: Mapping[str, int], is_only: bool) -> str:
     if layer is None:
         return ""
     stack, depth = layer
@@ -206,8 +210,7 @@ def _layer_words(layer: Layer | None, depths: Mapping[str, int]) -> str:
     beside = f" of the GPU's stage {int(stage) + 1}{beside}" if stage else beside
     if stack == HEAD:
         return f"output layer{beside}"
-    stacks = {name.partition(TURN)[0] for name in depths}
-    first = "" if len(stacks) == 1 else "encoder " if stack == ONLY else f"{stack} "
+    first = "" if is_only else "encoder " if stack == ONLY else f"{stack} "
     return f"{first}layer {depth + 1} of {depths[layer[0]]}{beside}"
 
 

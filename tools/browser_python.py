@@ -111,8 +111,9 @@ def browser_files() -> list[Path]:
 
 
 def reader_files() -> list[Path]:
-    """The modules of `calculator` that read a visitor's file of training."""
-    return sorted(filter(_is_used, (ROOT / "calculator" / READERS).glob("*.py")))
+    """The modules of `calculator` that read a visitor's file of training, and their tables."""
+    folder = ROOT / "calculator" / READERS
+    return sorted(filter(_is_used, (*folder.glob("*.py"), *folder.glob("tables/*.toml"))))
 
 
 def _is_used(path: Path) -> bool:

@@ -99,7 +99,7 @@ def _keys(table: Table, file: File, wanted: Mapping[str, object]) -> dict[str, o
         if edit is None and key is None:
             return None
         own = {key: plain} if key else {}
-        found |= own if edit is None else {k: plain if v is None else v for k, v in edit.items()}
+        found |= own if edit is None else {k: plain if v == "{}" else v for k, v in edit.items()}
     return found
 
 

@@ -13,7 +13,6 @@ from typing import Final, Literal
 
 from calculator.doors.file import File
 from calculator.doors.names import COMPUTED
-from calculator.optimizers.registry import Optimizer, names_elsewhere
 
 Facts = Mapping[str, object]
 Way = Literal["more", "less", "either", ""]
@@ -31,7 +30,7 @@ class Named:
         facts: what is counted in its place.
     """
 
-    words: str
+    words: str = ""
     way: Way = "either"
     facts: Facts = field(default_factory=dict)
 
@@ -55,7 +54,7 @@ class Table:
             several patterns the longest counts.
         defaults: facts where no key says otherwise.
         edits: keys that make an option of a plan, by the option, with ``=`` and a value for that
-            value alone; None stands for the option's value.
+            value alone; ``{}`` stands for the option's value.
         is_run: false for files that configure a part of a run alone.
     """
 
@@ -145,7 +144,7 @@ def _known(known: Meaning, value: object) -> Named:
     if isinstance(known, Named):
         return _SILENT if is_off(value) else known
     if isinstance(known, str):
-        return Named("", "", {known: _names(value)})
+        return Named("", "", {known: joined(value)})
     if callable(known):
         found = known(value)
     else:
@@ -153,7 +152,8 @@ def _known(known: Meaning, value: object) -> Named:
     return found if isinstance(found, Named) else Named("", "", found)
 
 
-def _names(value: object) -> object:
+def joined(value: object) -> object:
+    """A list as one text, and any other value as it is."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -163,7 +163,7 @@ def in_words(value: object) -> str:
     >>> in_words(True), in_words("FULL_SHARD"), in_words(["full_shard", "auto_wrap"])
     ('true', 'full_shard', 'full_shard,auto_wrap')
     """
-    return str(_names(value)).strip().lower()
+    return str(joined(value)).strip().lower()
 
 
 def is_off(value: object) -> bool:
@@ -171,88 +171,7 @@ def is_off(value: object) -> bool:
     return value is None or in_words(value) in _OFF or value in ([], {}, ())
 
 
-def flag(**facts: object) -> "Mapping[str, Facts | Named]":
-    """A switch: these facts where it is on."""
-    return {"true": facts, "false": {}, "none": {}, "auto": {}}
-
-
-def either(on: Facts, off: Facts) -> "Mapping[str, Facts | Named]":
-    """A switch with facts for both sides."""
-    return {"true": on, "false": off, "none": off}
-
-
-_EIGHT: Final = {"optimizer": "adam", "optimizer_bits": 8}
-_ONE_STATE: Final = Named("is counted as SGD with momentum", "", {"optimizer": "momentum"})
-_UNCOUNTED: Final = {
-    "adamw_torch_8bit": Named("is counted as bitsandbytes' 8 bits", "", _EIGHT),
-    "adamw_torch_4bit": Named("is counted as bitsandbytes' 8 bits", "less", _EIGHT),
-    "ao_adamw_fp8": Named("is counted as bitsandbytes' 8 bits", "", _EIGHT),
-    "rmsprop": _ONE_STATE,
-    "adagrad": _ONE_STATE,
-    "lion_pytorch": Named("is counted as Lion in 32 bits", "", {"optimizer": "lion"}),
-}
-
-
-def optimizer(value: object) -> Facts | Named:
-    """The facts of an optimizer's name, as transformers has it."""
-    name = in_words(value)
-    if name in names_elsewhere():
-        return {"update": "foreach", **names_elsewhere()[name]}
-    if name in [str(item) for item in Optimizer]:
-        return {"update": "foreach", "optimizer": name}
-    return _UNCOUNTED.get(name, Named("this optimizer is not counted; AdamW is"))
-
-
 def facts_of(readings: list[Reading]) -> Iterator[tuple[str, object]]:
     """The facts of several files; those of a later one go before an earlier one's."""
     for reading in readings:
         yield from reading.facts.items()
-
-
-def targets(value: object) -> Facts | Named:
-    """Layers with adapters; a pattern stands for all of them."""
-    name = str(_names(value))
-    if name in ("all", "all-linear"):
-        return {"lora_targets": "all-linear"}
-    if any(sign in name for sign in "\\(*^[|"):
-        words = "is a pattern: counted is every linear layer"
-        return Named(words, "", {"lora_targets": "all-linear"})
-    return {"lora_targets": name}
-
-
-def attention(value: object) -> Facts | Named:
-    """The kernel of attention by transformers' name, or another library's."""
-    name = in_words(value)
-    if name in ("auto", "none", "false", "disabled"):
-        return {"attention": "eager"} if name == "disabled" else {}
-    if name in ("sdpa", "eager"):
-        return {"attention": name}
-    if "flash" in name or name == "fa2":
-        exact = name in ("flash_attention_2", "flash_attention", "fa2")
-        words = "" if exact else "is counted as FlashAttention 2"
-        return Named(words, "", {"attention": "flash"})
-    return Named("is counted as sdpa", "", {"attention": "sdpa"})
-
-
-SHARDS: Final = {"data_parallel": "fsdp"}
-
-
-def shards(value: object) -> Facts:
-    """FSDP by a list of words, as transformers and axolotl have it."""
-    words = in_words(value)
-    if is_off(value):
-        return {}
-    return {"data_parallel": "zero2" if "grad_op" in words else "fsdp"}
-
-
-def strategy(value: object) -> Facts | Named:
-    """FSDP by its strategy, or by whether it gathers again for the backward pass."""
-    match in_words(value):
-        case "full_shard" | "1" | "true":
-            return SHARDS
-        case "shard_grad_op" | "2" | "false":
-            return {"data_parallel": "zero2"}
-        case "no_shard" | "3":
-            return {"data_parallel": "ddp"}
-        case _:
-            return Named("shards within a machine: counted as over all GPUs", "more", SHARDS)

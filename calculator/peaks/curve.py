@@ -18,10 +18,11 @@ from calculator.autograd.ledger import PartEvent, Product, part_events
 from calculator.autograd.sizes import Numbers
 from calculator.clock.work import Tally, tally_of
 from calculator.parts import Part, Phase
-from calculator.peaks.chunks import Layout, layout_of
+from calculator.peaks.chunks import Births, Layout, layout_of
 from calculator.peaks.names import Name, NamedTape
 from calculator.peaks.step import Step, run_step
 from calculator.peaks.timeline import bytes_of
+from calculator.peaks.trace import no_collection
 
 Layer = tuple[str, int]
 
@@ -117,14 +118,20 @@ class Curve:
     _left_out: Sequence[int]
 
     def tallies(self) -> list[Tally]:
-        """Sums over what each operation on the tape makes, by its number there."""
+        """Sums over what each operation on the tape makes, by its number there.
+
+        Operations that make the same share theirs.
+        """
         tape = self._recording
+        known: dict[tuple[Births, tuple[Product, ...]], Tally] = {}
         found = []
         for one in self._recorded:
             born = Counter(signed for signed in tape.events[one.start : one.end] if signed > 0)
             first, last = (bisect_left(tape.products, (at,)) for at in (one.start, one.end))
-            products = [product for _, product in tape.products[first:last]]
-            found.append(tally_of([(tuple(born.items()), products, 1)], tape.layout.sizes))
+            made = tuple(born.items()), tuple(product for _, product in tape.products[first:last])
+            if made not in known:
+                known[made] = tally_of([(*made, 1)], tape.layout.sizes)
+            found.append(known[made])
         return found
 
     def largest(self, places: Sequence[int], most: int) -> Iterator[list[Held]]:
@@ -176,6 +183,7 @@ class Curve:
         return changes
 
 
+@no_collection()
 def curve_of(step: Step, numbers: Numbers, left_out: Sequence[int], static: Sequence[int]) -> Curve:
     """The curve of a step.
 

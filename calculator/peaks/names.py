@@ -7,7 +7,7 @@ that is only estimated is recorded without names.
 import re
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from types import FrameType
 from typing import Any, Final, NamedTuple
@@ -103,6 +103,7 @@ class NamedTape(Tape):
 
     def __init__(self, mode: Mode) -> None:
         self.named = NamedLedger()
+        self._running: dict[tuple[int, ...], tuple[str, str, tuple[int, ...]]] = {}
         super().__init__(mode, self.named)
         self.named.tape = weakref.ref(self)
 
@@ -125,29 +126,15 @@ class NamedTape(Tape):
 
     def name(self) -> Name:
         """The running operation, and the innermost layer made of several operations."""
-        operation = owner = ""
-        call: list[int] = []
-        is_inside = True  # of an operation, or of a layer that is one
-        for frame in _frames():
-            code, module = frame.f_code, frame.f_globals["__name__"]
-            if code is _RUN_NODE:
-                return self._in_backward(operation, owner, call)
-            if module == operations.__name__ and is_inside:
-                operation = code.co_name.replace("_", " ")
-            elif module.startswith(OF_LAYERS):
-                call.append(frame.f_lasti)
-                kind = _class_of(frame)
-                if module == basic.__name__:
-                    if kind is not None and code.co_name == "__call__" and not owner:
-                        operation = _in_words(kind)
-                elif kind is not None and not issubclass(kind, Block | Stack | Model):
-                    owner = owner or _in_words(kind)
-                    is_inside = False
-                elif module in OF_LOSSES and code.co_name.endswith("loss"):
-                    operation = operation or code.co_name.replace("_", " ")
-            elif code is _INPUT:
-                operation = INPUTS
-        return Name(operation, owner, Run.FORWARD, self.layer, tuple(call))
+        frames, calls = _frames()
+        stack = tuple(calls)
+        found = self._running.get(stack)
+        if found is None:  # every micro-batch and every layer of a kind has the same stacks
+            found = self._running[stack] = _running(frames)
+        operation, owner, call = found
+        if frames[-1].f_code is _RUN_NODE:
+            return self._in_backward(operation, owner, call)
+        return Name(operation, owner, Run.FORWARD, self.layer, call)
 
     def _in_backward(self, operation: str, owner: str, call: Sequence[int]) -> Name:
         """The operation behind a node: its own formula, or an operation of the forward pass."""
@@ -157,15 +144,46 @@ class NamedTape(Tape):
         return node
 
 
-def _frames() -> Iterator[FrameType]:
-    """The frames from the caller's caller outwards.
+def _frames() -> tuple[list[FrameType], list[int]]:
+    """The frames from the caller's caller outwards, to that of a node of the backward pass.
 
-    Their local variables are not looked at: that would make them live longer.
+    With them the code and the place in it of each. Their local variables are not looked at: that
+    would make them live longer.
     """
+    found: list[FrameType] = []
+    calls: list[int] = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        yield frame
-        frame = frame.f_back
+        code = frame.f_code
+        found.append(frame)
+        calls += (id(code), frame.f_lasti)
+        frame = None if code is _RUN_NODE else frame.f_back
+    return found, calls
+
+
+def _running(frames: Sequence[FrameType]) -> tuple[str, str, tuple[int, ...]]:
+    """The operation that some frames run, the layer that it belongs to, and the calls in layers."""
+    operation = owner = ""
+    call: list[int] = []
+    is_inside = True  # of an operation, or of a layer that is one
+    for frame in frames:
+        code, module = frame.f_code, frame.f_globals["__name__"]
+        if module == operations.__name__ and is_inside:
+            operation = code.co_name.replace("_", " ")
+        elif module.startswith(OF_LAYERS):
+            call.append(frame.f_lasti)
+            kind = _class_of(frame)
+            if module == basic.__name__:
+                if kind is not None and code.co_name == "__call__" and not owner:
+                    operation = _in_words(kind)
+            elif kind is not None and not issubclass(kind, Block | Stack | Model):
+                owner = owner or _in_words(kind)
+                is_inside = False
+            elif module in OF_LOSSES and code.co_name.endswith("loss"):
+                operation = operation or code.co_name.replace("_", " ")
+        elif code is _INPUT:
+            operation = INPUTS
+    return operation, owner, tuple(call)
 
 
 def _class_of(frame: FrameType) -> type[Layer] | None:

@@ -26,7 +26,7 @@ def record(step: Step) -> Trace:
         return in_turn(step, [_passes(stage) for stage in stages_of(step)])
     trace: Trace | None = _recorded(step)
     if trace is None:
-        with _no_collection():
+        with no_collection():
             begun, asked = _begun.pop(step) if step in _begun else _begin(step)
             trace = chunked(finish(begun).ledger, step)
         _note(step, asked, trace)
@@ -56,7 +56,7 @@ def _passes(stage: Step) -> Passes:
     passes: Passes | None = _recorded(stage)
     if passes is None:
         mode, asked = watched(stage.mode)
-        with _no_collection():
+        with no_collection():
             passes = record_passes(replace(stage, mode=mode))
         _note(stage, asked, passes)
         check_carried_out(stage.mode, asked)
@@ -87,7 +87,7 @@ def tentatively() -> Iterator[None]:
 
     Its tape is gone before Python searches for cycles again, and would look at all of it.
     """
-    with _no_collection():
+    with no_collection():
         try:
             yield
         finally:
@@ -134,7 +134,7 @@ def _known(_structure: Any, _runs: Any, _turns: Any) -> list[tuple[Mapping[str, 
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Put off Python's search for cycles: a step makes none, and its many tuples set it off."""
     was_enabled = gc.isenabled()
     gc.disable()
