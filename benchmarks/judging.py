@@ -94,7 +94,7 @@ def train(job: tuple[str, bool, int]) -> Outcome:
             Layout.of(learners[0].parameters),
             FolderStore(Path(folder)),
             {identities[0]},
-            OuterSettings(settings.outer_learning_rate, settings.momentum),
+            OuterSettings(settings.outer_learning_rate),
         )
         peers: list[Any] = []
         for learner, key, who in zip(learners, keys, identities, strict=True):

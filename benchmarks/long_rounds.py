@@ -79,7 +79,7 @@ def in_rounds(recipe: Any, samples: int, trial: Trial, one_file: bool) -> float:
     learners = [Learner(recipe, place, trial.rate, pace) for place, pace in enumerate(PACES)]
     state = SharedState.of(learners[0].parameters)
     layout = Layout.of(learners[0].parameters)
-    settings = OuterSettings(trial.outer_rate, trial.momentum)
+    settings = OuterSettings(trial.outer_rate)
     feedbacks = [ErrorFeedback(layout, trial.decay) for _ in learners]
     common = ErrorFeedback(layout)
     while state.samples < samples:

@@ -108,7 +108,7 @@ def train(way: str, rounds: int) -> Outcome:
 
     with tempfile.TemporaryDirectory() as folder:
         store = FolderStore(Path(folder))
-        outer = OuterSettings(settings.outer_learning_rate, settings.momentum)
+        outer = OuterSettings(settings.outer_learning_rate)
         swarm = Swarm("benchmark", Layout.of(learners[0].parameters), store, {identities[0]}, outer)
         policy = ClosingPolicy(1, 0.0, longest=0.0, largest_norm=settings.largest_norm)
         judge = Timed(held, random.Random(SEED))

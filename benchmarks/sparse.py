@@ -38,14 +38,13 @@ class Trial:
     Attributes:
         units: of time that a round lasts; everyone makes one local step at least.
         rate: the local AdamW's peak learning rate.
-        outer_rate: of the outer step. momentum: likewise. decay: of the error feedback.
+        outer_rate: of the outer step. decay: of the error feedback.
         keeps_residual: begin local steps with what has not been sent.
     """
 
     units: float = 1.0
     rate: float = 4e-3
     outer_rate: float = 2.0
-    momentum: float = 0.0
     decay: float = 1.0
     keeps_residual: bool = True
 
@@ -143,7 +142,7 @@ def sparse(recipe: Any, samples: int, trial: Trial = Trial()) -> Outcome:
             Layout.of(learners[0].parameters),
             FolderStore(Path(folder)),
             {peer_id_of(closer.get_public_key().to_bytes().decode())},
-            OuterSettings(trial.outer_rate, trial.momentum),
+            OuterSettings(trial.outer_rate),
         )
         peers = [
             Peer(

@@ -29,7 +29,7 @@ from training.sparse.swarm import Swarm
 from training.sparse.waiting import ClosingPolicy
 
 RUN = "benchmark"
-OUTER = OuterSettings(learning_rate=2.0, momentum=0.0)
+OUTER = OuterSettings(learning_rate=2.0)
 LOOK_SECONDS = 0.1  # as the monitor's
 GRACE_SECONDS = 2.0
 

@@ -108,7 +108,7 @@ class Scenario(RoundsSwarm):
         layout = Layout.of(p for p in build_model(TINY).parameters() if p.requires_grad)
         own = peer_id_of(Identity.read(self.folder / "monitor").public_key)
         store = FolderStore(self.folder / "monitor" / "exchange")
-        settings = OuterSettings(learning_rate=2.0, momentum=0.0)
+        settings = OuterSettings(learning_rate=2.0)
         return Rounds(f"test-{os.getpid()}", layout, store, {own}, settings)
 
     def stop(self) -> None:

@@ -86,7 +86,7 @@ class RoundsMonitor(Monitor):
             Layout.of(self._parameters),
             self.store,
             {self.identity},
-            OuterSettings(settings.outer_learning_rate, settings.momentum),
+            OuterSettings(settings.outer_learning_rate),
         )
         self.books = RoundBooks()
         saved = atomic.read_json(options.folder / "rounds.json")

@@ -80,9 +80,10 @@ class Member:
         return cls(**(value | totals | rest | {"presence": Presence(**value["presence"])}))
 
     @property
-    def claims_anything(self) -> bool:
-        """True if it ever told of work."""
-        return self.before + self.now != Totals() or bool(self.struck)
+    def credited(self) -> Totals:
+        """Its claims, without those that nobody confirmed."""
+        total, disputed = self.before + self.now, self.disputed
+        return Totals(total.samples - disputed.samples, total.steps - disputed.steps)
 
     def add_traffic(self, report: StepReport) -> None:
         """Count the bytes that it reports with one step."""
@@ -129,7 +130,7 @@ class Tally:
         for identity, member in list(self._members.items()):
             if member.presence.is_silent(now):
                 member.state = PeerState.LEFT.value
-            if member.presence.is_forgotten(now) and not member.claims_anything:
+            if member.presence.is_forgotten(now) and member.credited == Totals():
                 del self._members[identity]
 
     def refuse(self, count: int) -> None:
@@ -429,16 +430,16 @@ def _credible_step(reports: Mapping[str, PeerReport]) -> int:
 
 
 def _make_contributor(identity: str, member: Member) -> Contributor:
-    total = member.before + member.now
+    credited = member.credited
     return Contributor(
         id=identity,
         name=member.name,
-        samples=total.samples - member.disputed.samples,
+        samples=credited.samples,
         seconds=round(member.presence.seconds, 1),
         first_seen=timestamp(member.presence.first),
         last_seen=timestamp(member.presence.last),
         state=member.state,
-        steps=total.steps - member.disputed.steps,
+        steps=credited.steps,
         milestones=member.milestones,
         bytes_sent=member.bytes_sent,
         bytes_received=member.bytes_received,

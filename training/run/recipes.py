@@ -143,7 +143,7 @@ class SparseSettings:
     Attributes:
         seconds: of local steps in a round, for each volunteer at its own pace.
         learning_rate: of the local steps, at its peak.
-        outer_learning_rate: of the step that a round makes. momentum: likewise.
+        outer_learning_rate: of the step that a round makes.
         quorum: updates from which the grace period runs.
         grace: time for those who are still missing then.
         longest: time after which a round closes with fewer updates than the quorum.
@@ -159,7 +159,6 @@ class SparseSettings:
     grace: float
     longest: float
     largest_norm: float
-    momentum: float = 0.0
     betas: tuple[float, float] = (0.9, 0.95)
     poll_seconds: float = 2.0
     judged: int = 32

@@ -12,8 +12,8 @@ from training.sparse.shared import SharedState
 from training.sparse.store import FolderStore, Store, StoreError
 from training.sparse.swarm import Swarm
 
-_MAGIC = b"TTSC"
-_HEADER = struct.Struct("<4sQQ")  # round and samples; then weights and momentum in float32
+_MAGIC = b"TTS2"
+_HEADER = struct.Struct("<4sQQ")  # round and samples; then the weights in float32
 FOLDER = "checkpoints"  # of the checkpoints' names
 
 
@@ -31,8 +31,7 @@ def follow(swarm: Swarm, state: SharedState) -> SharedState:
 def publish(store: Store, state: SharedState) -> str:
     """Publish a checkpoint under the number of its round; gives the file's SHA-256."""
     content = _HEADER.pack(_MAGIC, state.round, state.samples)
-    for part in (state.weights, state.momentum):
-        content += part.numpy().astype("<f4", copy=False).tobytes()
+    content += state.weights.numpy().astype("<f4", copy=False).tobytes()
     sha256 = store.put(content)
     store.point(f"{FOLDER}/{state.round:09d}", sha256)
     return sha256
@@ -93,7 +92,7 @@ def _number_of(name: str) -> int:
 
 
 def _file_bytes(layout: Layout) -> int:
-    return _HEADER.size + 2 * 4 * layout.elements
+    return _HEADER.size + 4 * layout.elements
 
 
 def _parse(content: bytes, layout: Layout) -> SharedState:
@@ -102,8 +101,7 @@ def _parse(content: bytes, layout: Layout) -> SharedState:
     magic, number, samples = _HEADER.unpack_from(content)
     if magic != _MAGIC:
         raise ClosingError("the checkpoint is none")
-    values = torch.from_numpy(np.frombuffer(content, "<f4", offset=_HEADER.size).copy())
-    if not bool(values.isfinite().all()):
+    weights = torch.from_numpy(np.frombuffer(content, "<f4", offset=_HEADER.size).copy())
+    if not bool(weights.isfinite().all()):
         raise ClosingError("the checkpoint holds values that are not finite")
-    weights, momentum = values.split(layout.elements)
-    return SharedState(weights, momentum.clone(), number, samples)
+    return SharedState(weights, number, samples)

@@ -244,7 +244,7 @@ class Host:
         self._round = OpenRound(
             self.swarm, self.state, self.policy.largest_norm, lambda peer: not self._is_banned(peer)
         )
-        for sha256 in peers.published(self.store, self.state.round):
+        for sha256 in sorted(peers.published(self.store, self.state.round), key=self.store.came_at):
             with suppress(PayloadError):
                 self._round.offer(sha256)
 

@@ -55,14 +55,17 @@ class ObjectFiles:
         """
         self._send("PUT", permission.address, permission.headers, content, _MOST_ANSWER)
 
-    def download(self, address: str, sha256: str, most_bytes: int) -> bytes:
-        """The file with that sum.
+    def download(
+        self, address: str, sha256: str, most_bytes: int, begun: bytearray | None = None
+    ) -> bytes:
+        """The file with that sum; `begun` as of `answers.read`.
 
         Raises:
             UnreachableError: the store does not answer, or not now.
             StoreError: it is not there, has more than `most_bytes` bytes, or is another.
         """
-        content = self._send("GET", address, {}, None, most_bytes)
+        begun = bytearray() if begun is None else begun
+        content = self._send("GET", address, answers.the_rest(begun), None, most_bytes, begun)
         if hashlib.sha256(content).hexdigest() != sha256:
             raise StoreError(f"{sha256[:12]} is another file in the store: its SHA-256 differs")
         return content
@@ -82,6 +85,7 @@ class ObjectFiles:
         headers: Mapping[str, str],
         content: bytes | None,
         most_bytes: int,
+        begun: bytearray | None = None,
     ) -> bytes:
         if not address.startswith(f"{self.address}/"):
             raise StoreError(f"an address that is not in {self.address}")
@@ -93,7 +97,7 @@ class ObjectFiles:
                     raise UnreachableError(status)
                 if not answer.is_success:
                     raise StoreError(_refusal(answer, self.address))
-                return answers.read(answer, most_bytes, "a file in the store")
+                return answers.read(answer, most_bytes, "a file in the store", begun)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise UnreachableError(answers.in_words(error, self.address)) from error
 

@@ -18,7 +18,7 @@ import torch
 from calculator.errors import InputError
 from training.sparse.codec import Update
 
-_PURPOSE = b"training-transformers-together shared state 1"
+_PURPOSE = b"training-transformers-together shared state 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,11 @@ class OuterSettings:
 
     Attributes:
         learning_rate: alpha.
-        momentum: mu; 0 turns it off.
         longest: the norm with which an update counts, in the middle norm of the round's.
         heaviest: the samples with which an update counts, in the middle number of the round's.
     """
 
     learning_rate: float
-    momentum: float
     longest: float = 4.0
     heaviest: float = 8.0
 
@@ -45,8 +43,6 @@ class OuterSettings:
         """
         if not 0 < self.learning_rate <= 10:
             raise InputError("learning_rate", self.learning_rate, "must be above 0, at most 10")
-        if not 0 <= self.momentum < 1:
-            raise InputError("momentum", self.momentum, "must be from 0 to below 1")
         for field in ("longest", "heaviest"):
             if not getattr(self, field) >= 1:
                 raise InputError(field, getattr(self, field), "must be at least 1")
@@ -85,32 +81,23 @@ class Contribution:
 
 
 class SharedState:
-    r"""Weights, momentum, and the count of rounds and samples behind them.
+    r"""Weights, and the count of rounds and samples behind them.
 
     .. math::
-        \Delta = \sum_i \frac{n_i}{\sum_j n_j} \Delta_i, \quad
-        m \leftarrow \mu m + \Delta, \quad
-        \theta \leftarrow \theta - \alpha (\Delta + \mu m)
+        \theta \leftarrow \theta - \alpha \sum_i \frac{n_i}{\sum_j n_j} \Delta_i
 
-    with the updates Delta_i of n_i samples each, and Nesterov's momentum.
-    Source: DiLoCo, arXiv:2311.08105, algorithm 1; Nesterov's form as in torch.optim.SGD.
+    with the updates Delta_i of n_i samples each. There is no momentum as in DiLoCo: the peers'
+    error feedback stands for it, and who comes late downloads half as much.
+    Source: SparseLoCo, arXiv:2508.15706, algorithm 1.
 
     Attributes:
         weights: float32 [layout.elements], in CPU memory.
-        momentum: float32 [layout.elements], in CPU memory.
         round: rounds made.
         samples: of all updates that were taken.
     """
 
-    def __init__(
-        self,
-        weights: torch.Tensor,
-        momentum: torch.Tensor | None = None,
-        round_number: int = 0,
-        samples: int = 0,
-    ) -> None:
+    def __init__(self, weights: torch.Tensor, round_number: int = 0, samples: int = 0) -> None:
         self.weights = weights.detach().float().cpu().contiguous()
-        self.momentum = torch.zeros_like(self.weights) if momentum is None else momentum
         self.round, self.samples = round_number, samples
 
     @classmethod
@@ -120,13 +107,13 @@ class SharedState:
 
     def copy(self) -> Self:
         """A state of its own with the same bits."""
-        return type(self)(self.weights.clone(), self.momentum.clone(), self.round, self.samples)
+        return type(self)(self.weights.clone(), self.round, self.samples)
 
     @torch.no_grad()
     def step(self, contributions: Sequence[Part], settings: OuterSettings) -> None:
         """Make the step of a round, whose updates come in the order that all peers agree on.
 
-        A round without updates leaves weights and momentum as they are.
+        A round without updates leaves the weights as they are.
 
         Raises:
             InputError: an update is of no samples.
@@ -139,16 +126,13 @@ class SharedState:
         for share, contribution in zip(factors, contributions, strict=True):
             update = contribution.read()
             mean[update.places] += update.values.mul(share)
-        self.momentum.mul_(settings.momentum).add_(mean)
-        step = self.momentum.mul(settings.momentum).add_(mean).mul_(settings.learning_rate)
-        self.weights.sub_(step)
+        self.weights.sub_(mean.mul_(settings.learning_rate))
         self.samples += sum(contribution.samples for contribution in contributions)
 
     def digest(self) -> str:
         """SHA-256 of all of it, in hexadecimal: equal where every bit is."""
         digest = hashlib.sha256(_PURPOSE + struct.pack("<QQ", self.round, self.samples))
-        for part in (self.weights, self.momentum):
-            digest.update(part.numpy().astype("<f4", copy=False).data)
+        digest.update(self.weights.numpy().astype("<f4", copy=False).data)
         return digest.hexdigest()
 
 

@@ -100,6 +100,11 @@ class FolderStore:
         path = self._files / sha256 if is_digest(sha256) else None
         return path if path is not None and path.is_file() else None
 
+    def came_at(self, sha256: str) -> int:
+        """The time at which the file with that sum was put here; 0 where it is not."""
+        path = self.path_of(sha256)
+        return path.stat().st_mtime_ns if path is not None else 0
+
     def forget(self, name: str) -> None:
         """Remove a name, and the file that it points to."""
         sha256 = self.find(name)

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,7 @@ class WebStore:
         self._say, self._clock = say, clock
         self._rests_until = -math.inf  # the object store
         self._kept: dict[str, bytes] = {}  # our newest upload
+        self._begun = ("", bytearray())  # the sum of a file on its way, and its bytes so far
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=10.0)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
 
@@ -102,9 +103,12 @@ class WebStore:
         """
         if sha256 in self._kept:
             return self._kept[sha256]
+        if self._begun[0] != sha256:
+            self._begun = sha256, bytearray()
         content = self._get_from_objects(sha256, most_bytes) if self._objects_work() else None
         if content is None:
-            content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes)
+            content = self._ask(f"files/{sha256}?{FROM_HOST}", most_bytes, self._begun[1])
+        self._begun = "", bytearray()
         if content is None:
             raise StoreError(f"{sha256[:12]} is not there")
         self.bytes_received += len(content)
@@ -209,22 +213,22 @@ class WebStore:
             UnreachableError: the host does not answer. StoreError: its file is too long.
         """
         assert self._objects is not None
-        path = f"files/{sha256}"
+        path, begun = f"files/{sha256}", self._begun[1]
 
         def read(answer: httpx.Response) -> bytes | str | None:
             if answer.has_redirect_location:
                 return answer.headers["Location"]
-            is_here = answer.status_code == httpx.codes.OK
-            return answers.read(answer, most_bytes, path) if is_here else None
+            return answers.read(answer, most_bytes, path, begun) if answer.is_success else None
 
-        found: bytes | str | None = self._send("GET", path, None, read)
+        found: bytes | str | None = self._send("GET", path, None, read, answers.the_rest(begun))
         if not isinstance(found, str):
             return found
         try:
-            return self._objects.download(found, sha256, most_bytes)
+            return self._objects.download(found, sha256, most_bytes, begun)
         except UnreachableError as error:
             self._let_objects_rest(str(error))
         except StoreError as error:
+            begun.clear()
             self._say(f"the run's store: {error}; taking the file from the host")
         return None
 
@@ -232,17 +236,19 @@ class WebStore:
         self._say(f"the run's store does not work ({why}): using the host for a while")
         self._rests_until = self._clock() + REST_SECONDS
 
-    def _ask(self, path: str, most_bytes: int) -> bytes | None:
+    def _ask(self, path: str, most_bytes: int, begun: bytearray | None = None) -> bytes | None:
         """The content at an address of the host, None where there is none."""
 
         def read(answer: httpx.Response) -> bytes | None:
             if answer.status_code == httpx.codes.NOT_FOUND:
                 return None
-            if answer.status_code != httpx.codes.OK:
+            if not answer.is_success:
+                if begun is not None:
+                    begun.clear()  # the server may know no such rest
                 raise UnreachableError(f"{self.address} answers with status {answer.status_code}")
-            return answers.read(answer, most_bytes, path)
+            return answers.read(answer, most_bytes, path, begun)
 
-        content: bytes | None = self._send("GET", path, None, read)
+        content: bytes | None = self._send("GET", path, None, read, answers.the_rest(begun))
         return content
 
     def _upload(self, path: str, content: bytes) -> None:
@@ -268,9 +274,15 @@ class WebStore:
         return answers.printable(why) if isinstance(why, str) else f"status {answer.status_code}"
 
     def _send(
-        self, method: str, path: str, content: bytes | None, read: Callable[[httpx.Response], Any]
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        read: Callable[[httpx.Response], Any],
+        more: Mapping[str, str] | None = None,
     ) -> Any:
-        headers = {"Accept-Encoding": "identity", **(self._grant() if content is not None else {})}
+        headers = {"Accept-Encoding": "identity", **(more or {})}
+        headers |= self._grant() if content is not None else {}
         address = f"{self.address}/{path}"
         try:
             with self._client.stream(method, address, content=content, headers=headers) as answer:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # the doctor and the pages count without it
     import torch
 
 USABLE = 0.8  # of main memory: programs beside ours, and pieces of memory too small to be used
-# Of all parameters in float32, by count: the shared weights and their momentum, twice while a round
-# is applied, what has not been sent, and where local steps began.
-ROUND_VECTORS = 6
+# Of all parameters in float32, by count: the shared weights, twice while a round is applied, what
+# has not been sent, and where local steps began.
+ROUND_VECTORS = 4
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class RoundsVolunteer:
             Layout.of(self._parameters),
             self.store,
             moderators_of(run),
-            OuterSettings(self.settings.outer_learning_rate, self.settings.momentum),
+            OuterSettings(self.settings.outer_learning_rate),
         )
         self._key: PeerKey = identity.key
         self._losses: list[float] = []

@@ -213,9 +213,9 @@ export class RoundsVolunteer {
 
   /** @param {{of: Round, taken: Taken[], end: unknown}} closing */
   async #applied({ of, taken, end }) {
-    const { weights, momentum, round, samples } = this.#state;
+    const { weights, round, samples } = this.#state;
     const contributions = await Promise.all(taken.map((one) => this.#contribution(of, one)));
-    const state = new SharedState(weights.slice(), momentum.slice(), round, samples);
+    const state = new SharedState(weights.slice(), round, samples);
     state.step(contributions, this.about.outer);
     if ((await state.digest()) !== end) throw new Error("a round gave other weights here than where it was closed");
     return state;

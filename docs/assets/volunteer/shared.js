@@ -9,17 +9,16 @@ import { joined } from "./identity.js";
 /** @typedef {Float32Array<ArrayBuffer>} Numbers with a memory of their own */
 /** @typedef {import("./sparse.js").Update} Update */
 /** @typedef {{samples: number, update: Update}} Contribution */
-/** @typedef {{learning_rate: number, momentum: number, longest: number, heaviest: number}} OuterSettings */
+/** @typedef {{learning_rate: number, longest: number, heaviest: number}} OuterSettings */
 
-const PURPOSE = new TextEncoder().encode("training-transformers-together shared state 1");
-const MAGIC = "TTSC"; // of a checkpoint: training/sparse/catching_up.py
+const PURPOSE = new TextEncoder().encode("training-transformers-together shared state 2");
+const MAGIC = "TTS2"; // of a checkpoint: training/sparse/catching_up.py
 const HEADER = 20; // bytes: magic, round, samples
 
 export class SharedState {
-  /** @param {Numbers} weights @param {Numbers} momentum @param {number} round @param {number} samples */
-  constructor(weights, momentum, round, samples) {
+  /** @param {Numbers} weights @param {number} round @param {number} samples */
+  constructor(weights, round, samples) {
     this.weights = weights;
-    this.momentum = momentum;
     this.round = round;
     this.samples = samples;
   }
@@ -31,14 +30,10 @@ export class SharedState {
    */
   static read(file, elements) {
     const view = new DataView(file.buffer, file.byteOffset);
-    const isRight = file.length === HEADER + 8 * elements && new TextDecoder().decode(file.subarray(0, 4)) === MAGIC;
+    const isRight = file.length === HEADER + 4 * elements && new TextDecoder().decode(file.subarray(0, 4)) === MAGIC;
     if (!isRight) throw new Error("the checkpoint is not of this model");
     const [round, samples] = [4, 12].map((at) => Number(view.getBigUint64(at, true)));
-    const [weights, momentum] = [0, 1].map((part) => {
-      const start = HEADER + 4 * elements * part;
-      return new Float32Array(file.slice(start, start + 4 * elements).buffer);
-    });
-    return new SharedState(weights, momentum, round, samples);
+    return new SharedState(new Float32Array(file.slice(HEADER).buffer), round, samples);
   }
 
   /**
@@ -50,26 +45,21 @@ export class SharedState {
   step(contributions, settings) {
     this.round += 1;
     if (!contributions.length) return;
-    const { weights, momentum } = this;
+    const { weights } = this;
     const mean = new Float32Array(weights.length);
     const factors = sharesOf(contributions, settings);
     contributions.forEach(({ update: { places, values } }, index) => {
       for (let at = 0; at < places.length; at += 1) mean[places[at]] += Math.fround(values[at] * factors[index]);
     });
-    const [mu, rate] = [Math.fround(settings.momentum), Math.fround(settings.learning_rate)];
-    for (let at = 0; at < weights.length; at += 1) {
-      momentum[at] = Math.fround(momentum[at] * mu) + mean[at];
-      const ahead = Math.fround(Math.fround(momentum[at] * mu) + mean[at]);
-      weights[at] -= Math.fround(ahead * rate);
-    }
+    const rate = Math.fround(settings.learning_rate);
+    for (let at = 0; at < weights.length; at += 1) weights[at] -= Math.fround(mean[at] * rate);
     this.samples += contributions.reduce((sum, { samples }) => sum + samples, 0);
   }
 
   /** SHA-256 of all of it. */
   async digest() {
     const counts = BigUint64Array.of(BigInt(this.round), BigInt(this.samples));
-    const [weights, momentum] = [this.weights, this.momentum].map(({ buffer }) => new Uint8Array(buffer));
-    return sha256(joined(PURPOSE, new Uint8Array(counts.buffer), weights, momentum));
+    return sha256(joined(PURPOSE, new Uint8Array(counts.buffer), new Uint8Array(this.weights.buffer)));
   }
 }
 

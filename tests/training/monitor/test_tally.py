@@ -145,9 +145,11 @@ def test_whoever_earned_nothing_is_forgotten_after_an_hour() -> None:
     nothing: dict[str, Any] = {"samples": 0, "steps": 0, "time": START, "state": "syncing"}
     idle = report(0, **nothing).copy(update={"recent": []})
     crowd = {f"{n:x}": idle for n in range(50)}
-    tally.observe(crowd | {"worker": report(1)}, START)
+    claim = report(1, samples=10**6, steps=500).copy(update={"recent": []})
+    liars = {f"liar {n}": claim for n in range(50)}
+    tally.observe(crowd | liars | {"worker": report(1)}, START)
     tally.observe({}, START + 3500)
-    assert len(tally.contributors()) == 51
+    assert len(tally.contributors()) == 101
     tally.observe({}, START + 3700)
     assert [one.name for one in tally.contributors()] == ["alice"]
 

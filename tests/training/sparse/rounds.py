@@ -27,7 +27,7 @@ def first_state() -> SharedState:
 
 
 def make_swarm(folder: Path, closer: str, store: Any = None) -> Swarm:
-    settings = OuterSettings(learning_rate=1.0, momentum=0.5)
+    settings = OuterSettings(learning_rate=1.0)
     return Swarm(RUN, LAYOUT, store or FolderStore(folder), {closer}, settings)
 
 

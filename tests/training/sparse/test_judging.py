@@ -113,7 +113,7 @@ def make_run(
     first = SharedState.of(list(build_model().parameters()))
     store = FolderStore(folder)
     layout = Layout.of(build_model().parameters())
-    swarm = Swarm("our-run", layout, store, {identities[0]}, OuterSettings(1.0, 0.0))
+    swarm = Swarm("our-run", layout, store, {identities[0]}, OuterSettings(1.0))
     peers = []
     for place, key in enumerate(keys[:count]):
         model, generator = build_model(), torch.Generator().manual_seed(place)

@@ -37,7 +37,7 @@ LAYOUT = Layout.of(build_model().parameters())
 @pytest.fixture
 def swarm(tmp_path: Path, identities: list[str]) -> Swarm:
     """A run whose rounds the first key closes."""
-    settings = OuterSettings(learning_rate=1.0, momentum=0.5)
+    settings = OuterSettings(learning_rate=1.0)
     return Swarm("our-run", LAYOUT, FolderStore(tmp_path), {identities[0]}, settings)
 
 

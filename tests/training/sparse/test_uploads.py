@@ -95,7 +95,7 @@ def test_a_round_goes_through_the_store(
     the_list = scene.folder.path_of(str(scene.folder.find("closings/000000000")))
     assert the_list is not None
     assert scene.host.bytes_out == the_list.stat().st_size
-    checkpoint = 8 * LAYOUT.elements
+    checkpoint = 4 * LAYOUT.elements
     assert store.bytes_received > checkpoint + sum(map(len, contents))
     assert scene.said == []
 

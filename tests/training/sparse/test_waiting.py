@@ -1,5 +1,7 @@
 """training/sparse/waiting: bad members end no round, and a slow line gets its turn."""
 
+import hashlib
+import itertools
 from pathlib import Path
 
 import pytest
@@ -110,17 +112,25 @@ def test_two_bad_members_end_no_round_before_the_honest_have_sent(
     assert all(round_.left_out.keys() == set(identities[:2]) for round_ in closed)
 
 
+@pytest.mark.parametrize("restarts", [False, True])
 def test_of_copies_the_one_that_came_first_is_taken(
-    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str]
+    tmp_path: Path, keys: list[RSAPrivateKey], identities: list[str], restarts: bool
 ) -> None:
-    """The copier's identity comes first in the order of the list."""
+    """The copier's identity comes first in the order of the list, and its file's sum as well."""
     clock, store = Clock(), FolderStore(tmp_path)
     swarm = make_swarm(tmp_path, identities[3], store)
-    host = Host(swarm, store, first_state(), POLICY, clock=clock, judge=Judge(losses))
-    for key in (keys[2], keys[0]):
-        host.take_report(make_report(key), b"")
-        host.take_payload(make_update(host, key, 1.0, 10), b"")
-    clock.now = 2.0
+
+    def start() -> Host:
+        return Host(swarm, store, first_state(), POLICY, clock=clock, judge=Judge(losses))
+
+    host = start()
+    content, of = make_update(host, keys[2], 1.0, 10), host.swarm.round_of(host.state)
+    first, update = host.take_payload(content, b""), content[-LAYOUT.update_bytes :]
+    copies = (payload.write(of, samples, update, keys[0]) for samples in itertools.count(16))
+    host.take_payload(next(c for c in copies if hashlib.sha256(c).hexdigest() < first), b"")
+    if restarts:
+        host = start()
+    clock.now = POLICY.longest
     host.judge_updates()
     closed = host.close_if_due(keys[3])
     assert closed is not None

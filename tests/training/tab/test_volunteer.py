@@ -65,7 +65,7 @@ def test_exact_sums_are_pythons() -> None:
 
 
 def test_rounds_give_the_same_bits_in_a_tab(tmp_path: Path) -> None:
-    settings = OuterSettings(learning_rate=0.7, momentum=0.9, longest=2.0, heaviest=1.5)
+    settings = OuterSettings(learning_rate=0.7, longest=2.0, heaviest=1.5)
     state = SharedState(random_vector(3), round_number=5, samples=77)
     store = FolderStore(tmp_path)
     checkpoint = store.get(catching_up.publish(store, state), 10**6)

@@ -36,9 +36,9 @@ def test_the_largest_micro_batch_that_fits_is_chosen() -> None:
 def test_a_volunteer_with_local_steps_counts_its_copies_of_the_parameters() -> None:
     recipe = RECIPES["sparse"]
     parameters = sum(p.numel() for p in build_model(recipe).parameters())
-    # In 32 bits: weight, gradient and two moments of AdamW; shared weights and momentum, twice
-    # while a round is applied, the residual, and the weights where the local steps began.
-    assert fitting.step_bytes(recipe, CPU, 1) >= (4 + 6) * 4 * parameters
+    # In 32 bits: weight, gradient and two moments of AdamW; the shared weights, twice while a
+    # round is applied, the residual, and the weights where the local steps began.
+    assert fitting.step_bytes(recipe, CPU, 1) >= (4 + 4) * 4 * parameters
 
 
 def test_never_more_than_the_recipe_says() -> None:

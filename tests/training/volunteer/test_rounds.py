@@ -65,7 +65,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     closer = peer_id_of(key.get_public_key().to_bytes().decode())
     parameters = [p for p in build_model(TINY).parameters() if p.requires_grad]
     store = FolderStore(tmp_path / "exchange")
-    settings = OuterSettings(SETTINGS.outer_learning_rate, SETTINGS.momentum)
+    settings = OuterSettings(SETTINGS.outer_learning_rate)
     swarm = Swarm("our-run", Layout.of(parameters), store, {closer}, settings)
     first = SharedState.of(parameters)
     catching_up.publish(store, first)
