@@ -16,7 +16,7 @@ from tests.browser.visits import (
     settled,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def shown_ways(page: Page) -> list[list[str | None]]:
@@ -164,7 +164,7 @@ Worker.prototype.postMessage = function (question, ...others) {
 
 
 def test_the_search_for_advice_waits_for_the_end_of_a_drag(visit: Visitor) -> None:
-    visitor = visit()
+    visitor = visit(viewport={"width": 1280, "height": 720})
     page = visitor.page
     page.clock.install()  # so that a drag on a busy machine is one, too
     page.add_init_script(NOTE_QUESTIONS)

@@ -10,7 +10,7 @@ from templates.pages.calculator.context import OPENING
 from tests.browser.states import random_states
 from tests.browser.visits import Visitor, open_calculator, python_answers, settled
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 # Put a state into the form as hands would: each control gets its value and says so.
 FILL_IN = """(state) => {

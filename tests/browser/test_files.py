@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.visits import Visit, Visitor, settled
 from tests.calculator.doors.test_page import asked
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 FILES = Path(__file__).parents[1] / "calculator/doors/files"
 DROP = """([name, text]) => {
@@ -20,6 +20,7 @@ DROP = """([name, text]) => {
 }"""
 # a card that holds none of these runs
 SMALL = "calculator/?gpu_memory=8"
+WINDOW = {"width": 1280, "height": 720}
 
 
 def python_checks(*names: str, **params: str) -> list[dict[str, Any]]:
@@ -51,24 +52,21 @@ def shows(page: Page, runs: list[dict[str, Any]]) -> None:
         expect(items).to_have_text([words for run in runs for words in run[part]])
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
+def test_files_are_read_as_the_command_line_reads_them_by_what_is_fetched_once(
+    visit: Visitor,
+) -> None:
+    visitor = visit(viewport=WINDOW)
+    page = opened(visitor)
+    before = len(visitor.requests)
+    page.locator("#files-link").click()
+    for names in (
         ("axolotl.yml",),
         ("program.py",),
         ("torchtitan.toml",),
         ("trl.yaml", "accelerate.yaml", "deepspeed.json"),
-    ],
-)
-def test_files_are_read_as_the_command_line_reads_them(
-    visit: Visitor, names: tuple[str, ...]
-) -> None:
-    visitor = visit()
-    page = opened(visitor)
-    before = len(visitor.requests)
-    page.locator("#files-link").click()
-    choose(page, *names)
-    shows(page, python_checks(*names, gpu_memory="8"))
+    ):
+        choose(page, *names)
+        shows(page, python_checks(*names, gpu_memory="8"))
     fetched = [url.rpartition("/")[2] for url in visitor.requests[before:]]
     assert [name for name in fetched if not name.endswith(".woff2")] == ["readers.zip"]
     assert visitor.errors == []
@@ -110,33 +108,28 @@ def test_files_dropped_anywhere_are_read_and_a_config_alone_is_a_model(visit: Vi
     expect(page.locator("#config")).to_have_value('{"model_type": "gpt2", "n_layer": 2}')
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
+def test_what_is_no_training_file_is_named(visit: Visitor) -> None:
+    visitor = visit()
+    page = opened(visitor)
+    page.locator("#files-link").click()
+    for name, text, words in (
         ("run.yml", "<!doctype html><title>404</title>", "is a web page"),
         ("run.yml", "a: [", "is no YAML"),
         ("notes.txt", "hello", "must end in"),
         ("run.json", '{"name": "<img src=x onerror=alert(1)>"}', "configures no training"),
-    ],
-)
-def test_what_is_no_training_file_is_named(
-    visit: Visitor, name: str, text: str, words: str
-) -> None:
-    visitor = visit()
-    page = opened(visitor)
-    page.locator("#files-link").click()
-    page.set_input_files(
-        "#files", {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
-    )
-    expect(page.locator("#files-error")).to_contain_text(words)
-    expect(page.locator("#calculator-files")).not_to_have_attribute("aria-busy", "true")
-    choose(page, "axolotl.yml")
-    expect(page.locator("#files-error")).to_be_hidden()
+    ):
+        page.set_input_files(
+            "#files", {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+        )
+        expect(page.locator("#files-error")).to_contain_text(words)
+        expect(page.locator("#calculator-files")).not_to_have_attribute("aria-busy", "true")
+        choose(page, "axolotl.yml")
+        expect(page.locator("#files-error")).to_be_hidden()
     assert visitor.errors == []
 
 
 def test_readers_that_do_not_load_are_tried_again(visit: Visitor) -> None:
-    visitor = visit()
+    visitor = visit(viewport=WINDOW)
     visitor.page.route("**/readers.zip", lambda route: route.abort())
     page = opened(visitor)
     page.locator("#files-link").click()

@@ -7,7 +7,7 @@ import time
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.visits import Visit, Visitor
+from tests.browser.visits import Visit, Visitor, ask_now
 from tests.browser.written_run import LiveServer, WrittenRun, write_crowd
 from training.run.live import timestamp
 
@@ -201,7 +201,7 @@ def test_a_stall_is_told_with_its_length_and_ends_with_the_next_step(
     page.reload()
     expect(page.locator("[data-live=detail]")).to_contain_text("Volunteers are present")
     run.add(1)
-    page.evaluate("dispatchEvent(new Event('online'))")  # what is silent is asked less often
+    ask_now(page)  # what is silent is asked less often
     figure(page, "state", "Running")
 
 
@@ -219,7 +219,7 @@ def test_a_finished_run_says_when_and_is_asked_no_more(
     figure(page, "step", "6")
     figure(page, "board-count", "2 contributors")
     asked = asked_later(page)
-    page.evaluate("dispatchEvent(new Event('online'))")
+    ask_now(page)
     assert asked_later(page) == asked
 
 
@@ -255,6 +255,7 @@ def test_a_run_without_its_files_waits_for_the_first_step(
     figure(visitor.page, "state", "Waiting for the first step")
     figure(visitor.page, "board-count", "No one yet")
     run.add(1)
+    ask_now(visitor.page)
     figure(visitor.page, "state", "Running")
     figure(visitor.page, "step", "1")
     assert visitor.errors == []
@@ -315,6 +316,7 @@ def test_a_server_without_ranges_will_do(
     figure(page, "step", "5")
     for step in ("6", "7"):
         run.add(1)
+        ask_now(page)
         figure(page, "step", step)
     figure(page, "samples", str(7 * 128))
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_answers import SHOWN
+from tests.browser.test_answers import assert_same
 from tests.browser.test_offline import (
     KEPT,
     deploy_newer,
@@ -26,9 +27,9 @@ pytestmark = pytest.mark.browser
 MEMORY = "/memory"
 IS_KEPT = "html[data-memory=kept]"
 RESUMED, STARTED = "html[data-python=resumed]", "html[data-python=started]"
-STATES = (
-    "model=t5-3b&batch_size=8&checkpointing=full",
-    "model=Qwen/Qwen3-8B&gpu=rtx-4090&lora=16&lora_targets=all-linear",
+STATES: tuple[dict[str, str], ...] = (
+    {"model": "t5-3b", "batch_size": "8", "checkpointing": "full"},
+    {"model": "Qwen/Qwen3-8B", "gpu": "rtx-4090", "lora": "16", "lora_targets": "all-linear"},
 )
 # Put what `change` makes of the kept bytes and their digest in the place of both.
 REPLACE = """async (change) => {
@@ -92,35 +93,21 @@ def calculates(page: Page) -> None:
     expect(page.locator("#calculator-command")).to_contain_text("--batch-size 3")
 
 
-def test_a_second_visit_starts_from_kept_memory_with_the_same_answers(
-    visit: Visitor, server: LiveServer
-) -> None:
-    plain, visitor = visit(server.address), timed_guest(visit, server.address)
-    keep_memory(visitor)
-    for query in STATES:
-        shown = open_again(visitor, query).evaluate(SHOWN)
-        assert visitor.page.query_selector(RESUMED)
-        expected = open_again(plain, query).evaluate(SHOWN)
-        assert plain.page.query_selector(STARTED)
-        assert shown == expected
-    calculates(visitor.page)
-    server.stop()
-    page = open_again(visitor)
-    assert page.query_selector(RESUMED)
-    calculates(page)
-    assert visitor.errors == []
-
-
 DAMAGED = {"at": 10_000_000, "fits": False}  # on the disk
 OF_ANOTHER_BROWSER = {"at": 0, "fits": True, "headers": {"x-browser": "Mosaic/0.9"}}
 REJECTED = {"at": 0, "fits": True}  # by Pyodide: this build does not try it again
 
 
-def test_memory_that_does_not_serve_is_replaced_by_a_start(
+def test_a_second_visit_starts_from_kept_memory_where_it_serves(
     visit: Visitor, server: LiveServer
 ) -> None:
     visitor = timed_guest(visit, server.address)
     page = keep_memory(visitor)
+    for state in STATES:
+        open_again(visitor, urlencode(state))
+        assert page.query_selector(RESUMED)
+        assert_same(page, state)
+    calculates(page)
     for change in (DAMAGED, OF_ANOTHER_BROWSER):  # made once more
         starts_without(visitor, change)
         rest(page)
@@ -128,6 +115,10 @@ def test_memory_that_does_not_serve_is_replaced_by_a_start(
         page.wait_for_selector(IS_KEPT, state="attached")
         assert open_again(visitor).query_selector(RESUMED)
         calculates(page)
+    server.stop()
+    assert open_again(visitor).query_selector(RESUMED)
+    calculates(page)
+    server.start()
     starts_without(visitor, REJECTED)
     assert page.evaluate(SIZE, {}) == 0
     assert open_again(visitor).query_selector(STARTED)

@@ -13,8 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from templates.pages.calculator.context import newest_first
 from tests.browser.visits import Visitor, choose_model, open_calculator, python_answers, settled
 
-pytestmark = pytest.mark.browser
-
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 SMALL = {"model_type": "gpt2", "n_layer": 3, "n_embd": 96, "n_head": 6, "vocab_size": 1009}
 
@@ -162,7 +161,7 @@ def test_a_pasted_config_is_counted_shared_and_left_again(visit: Visitor) -> Non
     page.reload()
     settled(page)
     assert parameters(page) == expected
-    other = visit().page
+    other = visit(locale="en-US").page
     other.goto(shared)
     settled(other)
     assert parameters(other) == expected
@@ -250,7 +249,7 @@ def test_hostile_configs_get_an_error_beside_the_field_and_no_harm(visit: Visito
 
 
 def test_a_million_layers_are_counted_at_once(visit: Visitor) -> None:
-    page = open_calculator(visit())
+    page = open_calculator(visit(locale="en-US"))  # whose Python goes on with them for a minute
     config: dict[str, Any] = {**SMALL, "n_layer": 1_000_000}
     give(page, json.dumps(config))
     assert parameters(page) == python_parameters(config=json.dumps(config))

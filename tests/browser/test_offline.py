@@ -10,7 +10,14 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.test_every_page import MOST_REQUESTS
-from tests.browser.visits import PATIENCE_MS, Visit, Visitor, open_calculator, settled
+from tests.browser.visits import (
+    PATIENCE_MS,
+    Visit,
+    Visitor,
+    ask_now,
+    open_calculator,
+    settled,
+)
 from tests.browser.written_run import LiveServer, WrittenRun
 from tools.versions import WORKER, folder_of
 
@@ -217,7 +224,7 @@ def test_live_data_of_the_last_visit_are_shown_as_such_until_the_server_is_back(
     expect(page.locator("[data-live=board-count]")).to_have_text("2 contributors")
     run.add(2)
     server.start()
-    page.evaluate("dispatchEvent(new Event('online'))")
+    ask_now(page)
     expect(state).to_have_text("Running")
     expect(page.locator("[data-live=step]")).to_have_text("42")
     expect(page.locator("[data-live=problems]")).to_be_hidden()

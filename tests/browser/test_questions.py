@@ -1,12 +1,21 @@
 """Five questions of new visitors: the answer stands where they first look, without scrolling."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.visits import Visitor, advised, python_advises, python_answers
+from tests.browser.conftest import new_context, noting
+from tests.browser.visits import (
+    Return,
+    Visit,
+    Visitor,
+    advised,
+    python_advises,
+    python_answers,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -18,10 +27,17 @@ WINDOWS: dict[str, dict[str, Any]] = {
 CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "vocab_size": 1000}
 
 
-@pytest.fixture(params=WINDOWS)
+@pytest.fixture(params=WINDOWS, scope="module")
 def window(request: pytest.FixtureRequest) -> dict[str, Any]:
     """A desktop's and a phone's."""
     return WINDOWS[request.param]
+
+
+@pytest.fixture(scope="module")
+def calculator(window: dict[str, Any], browser: Browser, site_address: str) -> Iterator[Visit]:
+    """A visitor of the calculator with that window, whose Python starts once."""
+    with new_context(browser, **window) as context:
+        yield noting(Return(context.new_page(), site_address))
 
 
 def choose(page: Page, typed: str, gpu: str) -> None:
@@ -46,8 +62,8 @@ def verdict_stands(page: Page, window: dict[str, Any], state: dict[str, str]) ->
     return value
 
 
-def test_qwen3_8b_with_lora_on_a_card_of_24_gb(visit: Visitor, window: dict[str, Any]) -> None:
-    page = visit(**window).open("calculator/")
+def test_qwen3_8b_with_lora_on_a_card_of_24_gb(calculator: Visit, window: dict[str, Any]) -> None:
+    page = calculator.open("calculator/")
     choose(page, "qwen3-8b", "rtx-4090")
     page.get_by_role("radio", name="Full").check(force=True)
     state = {"model": "Qwen/Qwen3-8B", "gpu": "rtx-4090", "preset": "full"}
@@ -71,8 +87,8 @@ def test_the_home_page_answers_qwen3_8b_at_once(visit: Visitor, window: dict[str
     stands(page.locator("[data-fit-answer]"), "Fits if you train LoRA adapters only.")
 
 
-def test_llama_70b_on_eight_a100s(visit: Visitor, window: dict[str, Any]) -> None:
-    page = visit(**window).open("calculator/")
+def test_llama_70b_on_eight_a100s(calculator: Visit, window: dict[str, Any]) -> None:
+    page = calculator.open("calculator/")
     choose(page, "llama 3.1 70b", "a100-80")
     page.get_by_role("radio", name="Full").check(force=True)
     page.locator("summary", has_text="Expert").click()
@@ -90,15 +106,15 @@ def test_llama_70b_on_eight_a100s(visit: Visitor, window: dict[str, Any]) -> Non
         expect(row).to_be_in_viewport()
 
 
-def test_the_2021_run_on_a_t4(visit: Visitor, window: dict[str, Any]) -> None:
-    page = visit(**window).open("calculator/")
+def test_the_2021_run_on_a_t4(calculator: Visit, window: dict[str, Any]) -> None:
+    page = calculator.open("calculator/")
     page.get_by_role("button", name="DALL-E").click()
     value = verdict_stands(page, window, {"model": "dalle-together", "gpu": "t4"})
     assert value["verdict"]["state"] == "fits"
 
 
-def test_a_config_json_of_ones_own(visit: Visitor, window: dict[str, Any]) -> None:
-    page = visit(**window).open("calculator/")
+def test_a_config_json_of_ones_own(calculator: Visit, window: dict[str, Any]) -> None:
+    page = calculator.open("calculator/")
     summary = page.locator(".form__config summary")
     expect(summary).to_be_in_viewport()
     summary.click()

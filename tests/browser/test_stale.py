@@ -12,7 +12,7 @@ from tests.browser.test_every_page import (
 )
 from tests.browser.visits import Visitor, advised, open_calculator, settled
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 # The parts of the answer that are marked on their own, and words in each.
 WORDS = {
@@ -39,17 +39,20 @@ def drawn(page: Page) -> None:
         page.wait_for_selector(f"#calculator-{place}:not([aria-busy])")
 
 
-@pytest.mark.parametrize("is_dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_stale_figures_are_marked_and_keep_their_contrast(
-    visit: Visitor, width: int, is_dark: bool
-) -> None:
+def test_stale_figures_are_marked_and_keep_their_contrast(visit: Visitor, width: int) -> None:
     page = open_calculator(visit(viewport={"width": width, "height": 900}), "model=gpt2-s")
-    drawn(page)
-    if is_dark:
-        page.evaluate(DARKEN)
     page.evaluate(END_TRANSITIONS)
     page.evaluate(AXE.read_text("utf-8"))
+    assert_marked(page)
+    page.locator("#batch_size").fill("1")
+    page.evaluate(DARKEN)
+    assert_marked(page)
+
+
+def assert_marked(page: Page) -> None:
+    """Refused choices mark all that is another state's, in colors that can be read."""
+    drawn(page)
     fresh = {place: page.locator(f"{place} {words}").first for place, words in WORDS.items()}
     before = {place: words.evaluate(COLOR) for place, words in fresh.items()}
     assert page.locator("#calculator-answer").evaluate(EDGE) == "none"

@@ -65,6 +65,11 @@ def touch(page: Page) -> None:
     page.mouse.move(210, 310)
 
 
+def ask_now(page: Page) -> None:
+    """Have a page of a run ask for what is new at once, not after a pause."""
+    page.evaluate("dispatchEvent(new Event('online'))")
+
+
 def settled(page: Page) -> None:
     """Wait until Python has answered the form's present state."""
     page.wait_for_selector("#calculator-answer[aria-busy='false']")
