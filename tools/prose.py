@@ -73,6 +73,7 @@ CheckRegistry().register_many((*proselint_checks, OWN))
 QUESTION = re.compile(r'"""(What|How|Whether|Who|Where|Which|Why|Tell whether)\b')
 
 SUFFIXES = {".py", ".js", ".mjs", ".md", ".j2"}
+BLANKS = re.compile(r"   +")
 CODE_IN_TEXT = re.compile(r"``.+?``|`[^`\n]+`")
 SCRIPT_PROSE = re.compile(
     r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
@@ -91,6 +92,7 @@ def findings(files: list[Path]) -> Iterator[str]:
         if path.suffix not in SUFFIXES or path == Path(__file__):
             continue
         text = prose_of(path.read_text("utf-8"), path.suffix)
+        text = BLANKS.sub("  ", text)  # proselint reads them all, and a finding has a line alone
         if not text.strip():
             continue
         for question in QUESTION.finditer(text):

@@ -36,15 +36,6 @@ def highest(case: Case, most: int | None = None) -> dict[Phase, Memory]:
     return found
 
 
-@given(cases(catalog_only=True))
-@examples(25)
-def test_the_highest_point_is_the_reported_peak_to_the_byte(case: Case) -> None:
-    report = case.report
-    peak = curve(case.architecture, case.plan, most=300).peak
-    assert peak.memory.total == report.gpu.total
-    assert report.phases[peak.phase].total == report.gpu.total
-
-
 @given(cases())
 @examples(20)
 def test_the_highest_of_each_phase_is_the_reported_one(case: Case) -> None:

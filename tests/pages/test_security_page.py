@@ -60,31 +60,10 @@ def test_what_is_drawn_is_what_the_protocol_answers(page: str) -> None:
             assert shown == text
 
 
-def test_the_command_that_bans_is_one_of_the_authoritys(page: str) -> None:
-    command = pytest.importorskip("training.authority.command", reason="needs 'training'")
-    (told,) = re.findall(r"python -m training authority (RUN ban USER --reason) ", page)
-    options = command.make_parser().parse_args([*told.split(), "spam"])
-    assert (options.action, options.user, options.reason) == ("ban", "USER", "spam")
-
-
-def test_the_command_that_bans_by_a_name_on_the_page_exists(page: str) -> None:
-    from training.__main__ import MODULES
-
-    (told,) = re.findall(r"python -m training (\w+) RUN NAME", page)
-    assert told in MODULES
-
-
 def test_access_lasts_as_long_as_told(page: str) -> None:
     admission = pytest.importorskip("training.authority.admission", reason="needs 'training'")
     assert admission.Policy.__dataclass_fields__["lifetime"].default == 10 * 60
     assert page.count("ten minutes") == 2
-
-
-def test_the_command_that_rolls_back_exists(page: str) -> None:
-    from training.__main__ import MODULES
-
-    (told,) = re.findall(r"`?python -m training (\w+) RUN STEP", page)
-    assert told in MODULES
 
 
 def test_the_setting_that_is_named_is_the_recipes(page: str, measurements: str) -> None:

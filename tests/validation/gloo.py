@@ -6,6 +6,7 @@ the path of a program. Each process leaves what it prints in the folder, and the
 the list of their exit statuses. They talk over gloo.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -38,6 +39,8 @@ def main(device: str) -> None:
 
     import validation.measure  # noqa: F401
 
+    gc.collect()
+    gc.freeze()  # no fork goes through what is loaded here again
     for line in sys.stdin:
         print(json.dumps(_side_by_side(json.loads(line))), flush=True)
 

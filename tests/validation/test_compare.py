@@ -21,9 +21,9 @@ def test_the_calculator_refuses_no_measured_configuration() -> None:
     assert [item.command for item in rows if refused(item)] == []
 
 
-def test_the_peak_is_within_a_hundredth_of_a_percent() -> None:
+def test_the_peak_is_exact_to_the_byte_or_within_a_hundredth_of_a_percent() -> None:
     found = spread([item.error for item in comparisons()])
-    assert found.median == 0
+    assert sum(item.error == 0 for item in comparisons()) >= 0.999 * found.count
     worst = max(comparisons(), key=lambda item: abs(item.error))
     assert found.worst <= 0.0001, worst.configuration.command
 
@@ -35,6 +35,8 @@ def test_every_phase_is_within_a_hundredth_of_a_percent() -> None:
         if (found := item.phases_beyond())
     }
     assert beyond == {}
+    exact = [not any(item.phase_errors().values()) for item in comparisons()]
+    assert sum(exact) >= 0.99 * len(exact)
 
 
 def test_weights_gradients_and_states_are_exact_to_the_byte() -> None:

@@ -6,21 +6,25 @@ from typing import Any
 
 import pytest
 
+from calculator.allocator import BLOCK
 from calculator.layers.chunked_loss import tokens_of_chunk
 from validation.compare import compare
 
 pytestmark = pytest.mark.oracle
 
 Measure = Callable[..., dict[str, Any]]
+CONFIGS = "validation/configs"
+REAL = "--batch-size 2 --sequence-length 96 --precision fp32 --attention eager"
 SMALL = "--layers 2 --batch-size 2 --sequence-length 96"
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        f"gpt2-s {SMALL} --precision fp32 --attention eager",
-        f"bert-base {SMALL} --precision fp32 --attention eager --optimizer-bits 8",
-        f"t5-small {SMALL} --precision fp32 --attention eager --checkpointing full",
+        f"{CONFIGS}/opt.json {REAL}",
+        f"{CONFIGS}/roberta.json {REAL} --optimizer-bits 8",
+        "t5-small --layers 1 --sequence-length 48 --precision fp32 --attention eager "
+        "--checkpointing full",
     ],
 )
 def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
@@ -31,11 +35,14 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         assert counted[name] == real[name]
     # on the CPU, PyTorch keeps each tensor's step count on the same device: 512 B a tensor
     beside = real["optimizer"] - counted["optimizer"]
-    for phase in ("forward", "loss", "backward"):
-        assert real["phases"][phase]["peak"] - beside == counted["phases"][phase]["peak"]
+    more = {
+        phase: real["phases"][phase]["peak"] - beside - counted["phases"][phase]["peak"]
+        for phase in ("forward", "loss", "backward", "update")
+    }
+    update = more.pop("update")
+    assert set(more.values()) == {0}
     if "--optimizer-bits" not in options:  # bitsandbytes has no kernel of its own for CPUs
-        update = counted["phases"]["update"]["peak"]
-        assert real["phases"]["update"]["peak"] == pytest.approx(update, rel=0.001)
+        assert 0 <= update <= 2 * BLOCK  # two numbers
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from calculator.catalog import find_model
-from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.layers.chunked_loss import tokens_of_chunk
@@ -43,17 +42,6 @@ def test_the_gradient_of_a_frozen_output_layer_is_not_made() -> None:
     table = 2 * VOCABULARY * WIDTH
     kept = [report.phases[Phase.LOSS].activations for report in (trained, frozen)]
     assert kept[0] - kept[1] > 0.8 * table
-
-
-@pytest.mark.parametrize("model", ["gpt2-s", LLAMA])
-@pytest.mark.parametrize("precision", list(Precision))
-def test_a_curve_is_as_high_as_the_estimate(model: str, precision: Precision) -> None:
-    short = replace(find_model(model), layers=6)
-    plan = replace(PLAN, precision=precision)
-    points = curve(short, plan).points
-    assert max(point.memory.total for point in points) == estimate(short, plan).gpu.total
-    loss = [point for point in points if point.phase is Phase.LOSS]
-    assert {point.operation.partition(",")[0] for point in loss} >= {"chunked loss"}
 
 
 def test_chunks_are_half_of_what_takes_as_much_as_the_hidden_states() -> None:

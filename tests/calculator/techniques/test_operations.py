@@ -7,7 +7,6 @@ import pytest
 
 from calculator.architecture import Architecture
 from calculator.catalog import find_model
-from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.answer import answer
@@ -92,10 +91,6 @@ def test_a_tape_with_layers_left_out_has_the_peaks_of_the_whole_one(
     del found[Phase.UPDATE]
     tape = whole_tape(case)
     assert found == peaks_of(tape.ledger, case)
-
-
-def test_the_curve_has_the_peak_of_the_estimate() -> None:
-    assert curve(LLAMA, PLAN).peak.memory.total == estimate(LLAMA, PLAN).gpu.total
 
 
 def test_a_kept_result_is_a_share_where_layers_are_split() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.catalog import find_model
-from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parameters import ParameterTensor
@@ -78,12 +77,6 @@ def test_weights_that_stay_whole_are_gathered_once_and_cost_memory() -> None:
     # all layers are whole, in 16 bits; the last one is gathered as the backward pass begins anyway
     more = once.phases[Phase.LOSS].total - twice.phases[Phase.LOSS].total
     assert more == pytest.approx(2 * layers * 11 / 12, rel=1e-3)
-
-
-@pytest.mark.parametrize("one_or_two", [1, 2])
-def test_a_curve_is_as_high_as_the_estimate(one_or_two: int) -> None:
-    report = stage(one_or_two, 4, precision="half", sequence_length=128)
-    assert curve(find_model("gpt2-s"), report.plan).peak.memory.total == report.gpu.total
 
 
 @given(st.sampled_from((1, 2)), st.integers(2, 64))

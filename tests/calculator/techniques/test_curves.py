@@ -1,0 +1,63 @@
+"""The curve of a step ends as its report, whatever the technique."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.curve import curve
+from calculator.estimate import estimate
+from calculator.parts import Phase
+from calculator.plan import Plan, Precision
+
+LLAMA, QWEN = "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B"
+SHARDS = {"gpus": 4, "data_parallel": "fsdp", "precision": "mixed", "sequence_length": 128}
+STAGES = {"sequence_length": 64, "precision": "half", "checkpointing": "full"}
+STAGES |= {"tied_embeddings": False, "pipeline_parallel": 4}
+PARTS = {"sequence_length": 256, "precision": "half", "gpus": 8, "context_parallel": 4}
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "options"),
+    [
+        ("gpt2-s", 7, SHARDS),
+        ("gpt2-s", 7, {**SHARDS, "lora": 8, "precision": "half", "checkpointing": "full"}),
+        ("gpt2-s", 12, {**SHARDS, "data_parallel": "zero1", "precision": "half"}),
+        ("gpt2-s", 12, {**SHARDS, "data_parallel": "zero2", "precision": "half"}),
+        ("Qwen/Qwen3-0.6B", 28, PARTS),
+        ("Qwen/Qwen3-0.6B", 28, {**PARTS, "context_rotation": "alltoall", "batch_size": 2}),
+        (QWEN, 24, {"sequence_length": 96, "attention": "eager", "tensor_parallel": 2}),
+        (
+            QWEN,
+            24,
+            {"batch_size": 2, "sequence_length": 96, "tensor_parallel": 2}
+            | {"sequence_parallel": True},
+        ),
+        (QWEN, 24, {**STAGES, "pipeline_schedule": "gpipe", "accumulation": 6}),
+        (QWEN, 24, {**STAGES, "pipeline_schedule": "1f1b", "accumulation": 6}),
+        (QWEN, 24, {**STAGES, "pipeline_schedule": "interleaved", "accumulation": 8}),
+        (
+            LLAMA,
+            32,
+            {"batch_size": 2, "sequence_length": 128, "precision": "half"}
+            | {"checkpointing": "operations"},
+        ),
+    ],
+)
+def test_the_highest_point_is_the_reported_peak(
+    model: str, layers: int, options: dict[str, Any]
+) -> None:
+    architecture, plan = replace(find_model(model), layers=layers), Plan.parse(options)
+    assert curve(architecture, plan).peak.memory.total == estimate(architecture, plan).gpu.total
+
+
+@pytest.mark.parametrize("model", ["gpt2-s", LLAMA])
+@pytest.mark.parametrize("precision", list(Precision))
+def test_chunks_of_the_loss_are_in_it(model: str, precision: Precision) -> None:
+    short = replace(find_model(model), layers=6)
+    plan = Plan(sequence_length=64, chunked_loss="torch", precision=precision)
+    points = curve(short, plan).points
+    assert max(point.memory.total for point in points) == estimate(short, plan).gpu.total
+    loss = [point for point in points if point.phase is Phase.LOSS]
+    assert {point.operation.partition(",")[0] for point in loss} >= {"chunked loss"}
