@@ -260,8 +260,8 @@ def _make_join(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:
         micro_batch_size=options.micro_batch,
         delayed_step=not options.no_delay,
     )
-    take_part = rounds.join if run.get_recipe().sparse else peer.join
-    return lambda stop: take_part(run, chosen, stop)
+    kind = rounds.RoundsVolunteer if run.get_recipe().sparse else peer.Volunteer
+    return lambda stop: peer.join(kind, run, chosen, stop)
 
 
 def _make_monitor(run: RunFile, folder: Path, options: argparse.Namespace) -> Work:

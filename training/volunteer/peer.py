@@ -1,5 +1,6 @@
-"""A volunteer: computes gradients and makes every global step together with the others."""
+"""Volunteers: what all of them have, and those that make every global step together."""
 
+import abc
 import getpass
 import logging
 import os
@@ -7,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -68,11 +70,11 @@ class PeerOptions:
     wire_format: WireFormat = WireFormat.ADAPTIVE
 
 
-def join(run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
+def join(kind: type["Device"], run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
     """Take part in a run until its schedule is over or `stop` is set.
 
     Raises:
-        CannotConnectError: when no entry point answers.
+        CannotConnectError: when no entry point answers, or what the host has does not hold.
         AccessRefusedError: when the run's authority does not admit us, or not any more.
         InputError: when the folder is in use, or nothing fits into this device's memory.
     """
@@ -84,7 +86,7 @@ def join(run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
         with admitted(run, key, options.folder, board.say, stop) as membership:
             if membership is not None:
                 milestones.mark(Milestone.ACCESS)
-            volunteer = Volunteer(run, options, board, membership)
+            volunteer = kind(run, options, board, membership)
             give_way()
             try:
                 volunteer.train(stop)
@@ -102,8 +104,8 @@ def give_way() -> None:
         os.nice(NICENESS)
 
 
-class Volunteer:
-    """One device in a run: its model, its share of the data, its membership."""
+class Device(abc.ABC):
+    """One device in a run: its model, its share of the data, its name."""
 
     def __init__(
         self,
@@ -113,31 +115,58 @@ class Volunteer:
         membership: Membership | None = None,
     ) -> None:
         self.run, self.board = run, board
-        self._obeyed: RollbackOrder | None = None
-        self._told_unreachable = False
         self.recipe: Recipe = run.get_recipe()
+        self.name = options.name or account_name(membership)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         board.show()
         choice = fitting.choose_micro_batch(self.recipe, self.device, options.micro_batch_size)
         board.say(choice.reason)
-        identity = Identity.read(options.folder)
+        self.micro_batch_size, self.identity = choice.size, Identity.read(options.folder)
         samples = streaming.stream(
             self.recipe,
-            identity.subkey,
+            self.identity.subkey,
             run.data or None,
             choice.size,
-            self._tell_preparation,
+            partial(self._begin, Stage.PREPARING),
             board.say,
         )
         self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
         self._begin(Stage.STARTING)
         self.model = build.open_model(self.recipe, self.device)
         self.computing = Computing(self.model, self.device, choose_precision(self.device))
+
+    def _begin(self, stage: Stage, percent: int | None = None) -> None:
+        """Show what the start is about; the supervisor takes long silence for a hang."""
+        self.board.status.stage, self.board.status.percent = stage, percent
+        self.board.show()
+
+    @abc.abstractmethod
+    def train(self, stop: threading.Event) -> None:
+        """Take part until the run is over or `stop` is set."""
+
+    @abc.abstractmethod
+    def leave(self) -> None:
+        """Say goodbye and close everything, within bounded time."""
+
+
+class Volunteer(Device):
+    """Computes gradients, and averages them with the others in every global step."""
+
+    def __init__(
+        self,
+        run: RunFile,
+        options: PeerOptions,
+        board: StatusBoard,
+        membership: Membership | None = None,
+    ) -> None:
+        super().__init__(run, options, board, membership)
+        self._obeyed: RollbackOrder | None = None
+        self._told_unreachable = False
         build.warm_up(self.recipe, self.device)
         traffic.start_counting()
         self._begin(Stage.CONNECTING)
         self.network = Network(
-            run.name, identity, run.initial_peers, options.endpoint, membership=membership
+            run.name, self.identity, run.initial_peers, options.endpoint, membership=membership
         )
         milestones.mark(Milestone.CONNECT)
         with self.network.forking():
@@ -145,11 +174,11 @@ class Volunteer:
                 self.network,
                 self.recipe,
                 self.model,
-                choice.size,
+                self.micro_batch_size,
                 options.wire_format,
                 options.delayed_step and self.recipe.swarm.delayed_step,
             )
-        self.contribution = Contribution(options.name or account_name(membership))
+        self.contribution = Contribution(self.name)
         size = state_bytes(self.optimizer, options.wire_format)
         self.reporter = Reporter(
             board,
@@ -169,14 +198,6 @@ class Volunteer:
             board.say,
             self.reporter.note_checkpoint,
         )
-
-    def _begin(self, stage: Stage, percent: int | None = None) -> None:
-        """Show what the start is about; the supervisor takes long silence for a hang."""
-        self.board.status.stage, self.board.status.percent = stage, percent
-        self.board.show()
-
-    def _tell_preparation(self, percent: int) -> None:
-        self._begin(Stage.PREPARING, percent)
 
     def train(self, stop: threading.Event) -> None:
         """Compute and step until the schedule ends or `stop` is set."""

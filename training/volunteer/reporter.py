@@ -1,5 +1,6 @@
-"""Tells what a volunteer does, to its owner and to the run, while the main thread works."""
+"""Reports what a volunteer does, to its owner and to the run, while the main thread works."""
 
+import abc
 import contextlib
 import logging
 import math
@@ -32,12 +33,58 @@ SILENT_SECONDS = 120.0  # without any answer the network's processes are taken f
 GOODBYES = 3  # attempts to hand in the last report
 LEAVING_SECONDS = 60.0  # without a network daemon; calls that it had taken never return
 _LONG_SECONDS = 86_400.0  # the tracker's guesses before it has seen a micro-batch are longer
+_NOT_YET = (Stage.STARTING, Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
 
 
-class Reporter:
+class Heart(abc.ABC):
     """A thread that shows the status and publishes a report every few seconds.
 
-    `stage` is for the main thread to set. The thread also keeps an entry point connected;
+    Attributes:
+        stage: current activity, for the main thread to set.
+    """
+
+    def __init__(self, board: StatusBoard, stage: Stage) -> None:
+        self.board, self.stage = board, stage
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @abc.abstractmethod
+    def show(self) -> None:
+        """Bring the board up to date."""
+
+    @abc.abstractmethod
+    def _beat(self, state: PeerState) -> None:
+        """Report to the run."""
+
+    @abc.abstractmethod
+    def _say_goodbye(self) -> None:
+        """Report a last time, as one who left."""
+
+    def start(self) -> None:
+        """Begin to report."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Report a last time, as one who left."""
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join(2 * HEARTBEAT_SECONDS)
+        self._say_goodbye()
+        self.show()
+
+    def _run(self) -> None:
+        last_heartbeat = -math.inf
+        while not self._closed.wait(BOARD_SECONDS):
+            self.show()
+            if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
+                last_heartbeat = time.monotonic()
+                is_early = self.stage in _NOT_YET
+                self._beat(PeerState.SYNCING if is_early else PeerState.TRAINING)
+
+
+class Reporter(Heart):
+    """Hands reports to the monitor, keeps an entry point connected, and hears the moderators.
+
     `is_connected` says whether anybody is, `is_alive` whether our own network daemon answers.
     `order` is what the run's moderators ordered last.
 
@@ -56,19 +103,17 @@ class Reporter:
         state_bytes: int,
         moderators: frozenset[str] = frozenset(),
     ) -> None:
-        self.board, self.network, self.optimizer = board, network, optimizer
+        super().__init__(board, Stage.CONNECTING)
+        self.network, self.optimizer = network, optimizer
         self.contribution, self.recipe, self.state_bytes = contribution, recipe, state_bytes
         self.moderators = moderators
         self.order: RollbackOrder | None = None
         self.is_connected = True
         self.is_alive = True
-        self._stage = Stage.CONNECTING
         self._received_before = 0
         self._checkpoint_percent: int | None = None
         self._answered = time.monotonic()
         self._sent: tuple[MPFuture[bool], list[StepReport], float] | None = None
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
     def stage(self) -> Stage:
@@ -86,21 +131,10 @@ class Reporter:
         """Tell how much of a published checkpoint has been downloaded."""
         self._checkpoint_percent = percent
 
-    def start(self) -> None:
-        """Begin to report."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Report a last time, as one who left."""
-        self._closed.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self.is_alive:
-            self._say_goodbye()
-        self.show()
-
     def _say_goodbye(self) -> None:
         """Hand in a last report, and see that it arrives: the last step is in it."""
+        if not self.is_alive:
+            return
         for _ in range(GOODBYES):
             with contextlib.suppress(TimeoutError, OSError, P2PDaemonError):
                 if self.publish(PeerState.LEFT).result(reports.CALL_SECONDS):
@@ -148,20 +182,11 @@ class Reporter:
         status.seconds_to_update = max(0.0, seconds) if seconds < _LONG_SECONDS else None
         self.board.show()
 
-    def _run(self) -> None:
-        last_heartbeat = -math.inf
-        while not self._closed.wait(BOARD_SECONDS):
-            self.show()
-            if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
-                last_heartbeat = time.monotonic()
-                self._beat()
-
-    def _beat(self) -> None:
+    def _beat(self, state: PeerState) -> None:
         """Keep the connection, report to the run and hear what its moderators say."""
         try:
             self.is_connected = self.network.keep_entry_points()
-            syncing = self.stage in (Stage.CONNECTING, Stage.SEARCHING, Stage.DOWNLOADING)
-            self.publish(PeerState.SYNCING if syncing else PeerState.TRAINING)
+            self.publish(state)
             network = self.network
             self.order = self._find(RollbackOrder) or self.order
             if (banned := self._find(BanOrder)) is not None:

@@ -15,19 +15,16 @@ from typing import TypeVar
 import torch
 
 from calculator.errors import InputError
-from training.access.entrance import admitted
 from training.access.membership import Membership
 from training.access.signatures import PeerKey
 from training.data import streaming
-from training.data.ahead import BatchesAhead
-from training.model.build import open_model
-from training.network.connection import CannotConnectError, Identity, alone_in
+from training.network.connection import CannotConnectError
 from training.optimizer import lamb
 from training.records.orders import moderators_of
 from training.run import milestones
 from training.run.live import PeerState
 from training.run.milestones import Milestone
-from training.run.recipes import Recipe, SparseSettings
+from training.run.recipes import SparseSettings
 from training.run.runfile import RunFile
 from training.run.schedule import learning_rate_factor
 from training.run.status import Stage, StatusBoard
@@ -40,10 +37,9 @@ from training.sparse.shared import OuterSettings, SharedState
 from training.sparse.store import RefusedError, StoreError, is_outage
 from training.sparse.swarm import Swarm
 from training.sparse.web_store import HostStatus, WebStore
-from training.volunteer import backup, fitting
-from training.volunteer.computing import Computing, Outcome
-from training.volunteer.peer import PeerOptions, account_name, give_way
-from training.volunteer.precision import choose_precision
+from training.volunteer import backup
+from training.volunteer.computing import Outcome
+from training.volunteer.peer import Device, PeerOptions
 from training.volunteer.rounds_reporter import RoundsReporter
 
 logger = logging.getLogger(__name__)
@@ -52,34 +48,8 @@ T = TypeVar("T")
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a host that is down is asked again
 
 
-def join(run: RunFile, options: PeerOptions, stop: threading.Event) -> None:
-    """Take part in a run until it is over or `stop` is set.
-
-    Raises:
-        CannotConnectError: when what the host has does not hold.
-        AccessRefusedError: when the run's authority does not admit us, or not any more.
-        InputError: when the folder is in use, or nothing fits into this device's memory.
-    """
-    with alone_in(options.folder):
-        board = StatusBoard(options.folder)
-        board.status.stage = Stage.ADMITTING
-        board.show()
-        key = Identity.read(options.folder).key
-        with admitted(run, key, options.folder, board.say, stop) as membership:
-            if membership is not None:
-                milestones.mark(Milestone.ACCESS)
-            volunteer = RoundsVolunteer(run, options, board, membership)
-            give_way()
-            try:
-                volunteer.train(stop)
-            except (ClosingError, StoreError) as error:
-                raise CannotConnectError(str(error)) from error
-            finally:
-                volunteer.leave()
-
-
-class RoundsVolunteer:
-    """One device in a run with local steps: its model, its share of the data, its rounds."""
+class RoundsVolunteer(Device):
+    """Trains in rounds, and hands in what it learned in each."""
 
     def __init__(
         self,
@@ -88,28 +58,10 @@ class RoundsVolunteer:
         board: StatusBoard,
         membership: Membership | None = None,
     ) -> None:
-        self.run, self.board = run, board
-        self.recipe: Recipe = run.get_recipe()
         self.settings = settings_of(run)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        choice = fitting.choose_micro_batch(self.recipe, self.device, options.micro_batch_size)
-        board.say(choice.reason)
-        identity = Identity.read(options.folder)
+        super().__init__(run, options, board, membership)
         self._memory = options.folder / "memory.pt"
-        samples = streaming.stream(
-            self.recipe,
-            identity.subkey,
-            run.data or None,
-            choice.size,
-            self._tell_preparation,
-            board.say,
-        )
-        self.stream = BatchesAhead(samples, pin=self.device.type == "cuda")
         self._batches: Iterator[streaming.Batch] = iter(())
-        board.status.stage, board.status.percent = Stage.STARTING, None
-        board.show()
-        self.model = open_model(self.recipe, self.device)
-        self.computing = Computing(self.model, self.device, choose_precision(self.device))
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         objects = ObjectFiles(run.store) if run.store else None
         self.store = WebStore(run.exchange, membership, objects, board.say)
@@ -120,14 +72,23 @@ class RoundsVolunteer:
             moderators_of(run),
             OuterSettings(self.settings.outer_learning_rate),
         )
-        self._key: PeerKey = identity.key
+        self._key: PeerKey = self.identity.key
         self._losses: list[float] = []
-        name = options.name or account_name(membership)
-        self.reporter = RoundsReporter(board, self.store, run.name, self._key, name)
+        self.reporter = RoundsReporter(board, self.store, run.name, self._key, self.name)
         board.status.total_steps = self.recipe.schedule.total_steps
 
     def train(self, stop: threading.Event) -> None:
-        """Make round after round until the run is over or `stop` is set."""
+        """Make round after round until the run is over or `stop` is set.
+
+        Raises:
+            CannotConnectError: when what the host has does not hold.
+        """
+        try:
+            self._train(stop)
+        except (ClosingError, StoreError) as error:
+            raise CannotConnectError(str(error)) from error
+
+    def _train(self, stop: threading.Event) -> None:
         self.reporter.start()
         self.reporter.stage = Stage.CONNECTING
         if self._ask(stop, self._look) is None:
@@ -156,10 +117,6 @@ class RoundsVolunteer:
         self.stream.close()
         self.store.close()
         self.board.status.stage = Stage.DONE
-        self.board.show()
-
-    def _tell_preparation(self, percent: int) -> None:
-        self.board.status.stage, self.board.status.percent = Stage.PREPARING, percent
         self.board.show()
 
     def _make_peer(self, state: SharedState) -> Peer:

@@ -1,4 +1,4 @@
-"""Tells what a volunteer with local steps does, to its owner and to the run's host."""
+"""Reports what a volunteer with local steps does, to its owner and to the run's host."""
 
 import logging
 import math
@@ -14,19 +14,15 @@ from training.sparse import report
 from training.sparse.report import Report
 from training.sparse.store import StoreError
 from training.sparse.web_store import WebStore
+from training.volunteer.reporter import Heart
 
 logger = logging.getLogger(__name__)
 
-BOARD_SECONDS = 0.5
-HEARTBEAT_SECONDS = 10.0
-_NOT_YET = (Stage.STARTING, Stage.CONNECTING, Stage.DOWNLOADING)
 
-
-class RoundsReporter:
-    """A thread that shows the status and sends a report every few seconds.
+class RoundsReporter(Heart):
+    """Sends signed reports.
 
     Attributes:
-        stage: current activity, for the main thread to set.
         loss: mean of the local steps in this round.
 
     Raises:
@@ -39,24 +35,18 @@ class RoundsReporter:
         if not report.is_name(name):
             rule = "must be 1 to 40 letters, digits, spaces and . @ - _"
             raise InputError("name", name, rule)
-        self.stage = Stage.STARTING
+        super().__init__(board, Stage.STARTING)
         self.loss: float | None = None
-        self._board, self._store, self._run, self._key, self._name = board, store, run, key, name
+        self._store, self._run_name, self._key, self._name = store, run, key, name
         self._session = time.time()
         self._number = 0
         self._sent = 0.0  # time of the last report
         self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-
-    def start(self) -> None:
-        """Begin to report."""
-        self._thread.start()
 
     def begin_round(self, number: int) -> None:
         """Say that the local steps of a round begin."""
         self._number, self.loss, self.stage = number, None, Stage.COMPUTING
-        self._try_to_send(PeerState.TRAINING)
+        self._beat(PeerState.TRAINING)
 
     def send(self, state: PeerState) -> None:
         """Send a report; raises StoreError when the host does not take it."""
@@ -74,32 +64,19 @@ class RoundsReporter:
                 bytes_received=self._store.bytes_received,
                 milestones=milestones.reached(),
             )
-            self._store.report(report.write(self._run, told, self._key))
-
-    def close(self) -> None:
-        """Report a last time, as one who left."""
-        self._closed.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout=HEARTBEAT_SECONDS)
-            self._try_to_send(PeerState.LEFT)
-        self.show()
+            self._store.report(report.write(self._run_name, told, self._key))
 
     def show(self) -> None:
         """Bring the board up to date."""
-        self._board.status.started = True
-        self._board.status.stage, self._board.status.percent = self.stage, None
-        self._board.show()
+        self.board.status.started = True
+        self.board.status.stage, self.board.status.percent = self.stage, None
+        self.board.show()
 
-    def _work(self) -> None:
-        last_heartbeat = -math.inf
-        while not self._closed.wait(BOARD_SECONDS):
-            self.show()
-            if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
-                last_heartbeat = time.monotonic()
-                is_early = self.stage in _NOT_YET
-                self._try_to_send(PeerState.SYNCING if is_early else PeerState.TRAINING)
+    def _say_goodbye(self) -> None:
+        if self._thread.ident is not None:
+            self._beat(PeerState.LEFT)
 
-    def _try_to_send(self, state: PeerState) -> None:
+    def _beat(self, state: PeerState) -> None:
         try:
             self.send(state)
         except StoreError as error:
