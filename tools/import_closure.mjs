@@ -5,6 +5,12 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+// Node would print the line that failed, which of Pyodide's script is all of it, and no more.
+process.on("uncaughtException", (error) => {
+  console.error(error.stack);
+  process.exit(1);
+});
+
 const [pyodideFolder, library, calculator, readers, closure, readersWithLibrary] = process.argv.slice(2);
 const folder = resolve(pyodideFolder);
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`).href);

@@ -13,6 +13,7 @@ from calculator.doors.relax import relaxed
 from calculator.doors.settle import Understood
 from calculator.doors.table import Note, is_off
 from calculator.errors import LONGEST_MESSAGE, InputError, one_line
+from calculator.planner.job import NO_HOURS, Job, training_words
 from calculator.planner.need import Need, judged, need_of
 from calculator.planner.verdict import describe_verdict, pace_words, verdict_as_json
 from calculator.report import Report
@@ -61,6 +62,12 @@ class Answer:
     def seconds(self) -> Seconds | None:
         """Seconds of the step; None where the clock has no answer."""
         return None if self.report is None or self.is_compiled else self.report.seconds
+
+    def training(self, job: Job | None) -> list[str]:
+        """The lines on a whole training, where one is asked for."""
+        if job is None or self.report is None:
+            return []
+        return training_words(self.report, job) if self.seconds else [NO_HOURS]
 
     @property
     def is_compiled(self) -> bool:

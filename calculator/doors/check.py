@@ -13,7 +13,7 @@ from calculator.doors.file import FIELD, LARGEST, File, parse_file
 from calculator.doors.runs import runs_of
 from calculator.errors import InputError
 from calculator.named import architecture_named
-from calculator.planner.job import NO_HOURS, Job, training_as_json, training_words
+from calculator.planner.job import Job, training_as_json
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
@@ -49,15 +49,8 @@ def check(arguments: argparse.Namespace) -> tuple[str, int]:
         return json.dumps({"version": 1, "status": status, "runs": runs}), status
     if arguments.markdown:
         return as_markdown(answers), status
-    return "\n\n".join(_described(found, job) for found in answers), status
-
-
-def _described(found: Answer, job: Job | None) -> str:
-    """The answer for a terminal, with the hours of a training where they are asked for."""
-    if found.report is None or job is None:
-        return describe(found)
-    hours = training_words(found.report, job) if found.seconds else [NO_HOURS]
-    return "\n".join([describe(found), *hours])
+    words = ("\n".join([describe(found), *found.training(job)]) for found in answers)
+    return "\n\n".join(words), status
 
 
 def _training(found: Answer, job: Job | None) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from calculator.doors.table import Note
 from calculator.errors import InputError
 from calculator.page.answer import in_words
 from calculator.page.states import Params, architecture_of, chosen, gpu_of
+from calculator.page.training import asked_job, in_sentences
+from calculator.planner.job import Job
 from calculator.presets import FIELD as PRESET
 from calculator.presets import preset_of
 
@@ -42,7 +44,8 @@ def check_on_page(params: Params) -> list[dict[str, Any]]:
         while latest.searching and perf_counter() < end:
             latest = next(steps)
         searches[number] = latest, steps
-    return [_as_json(latest, params) for latest, _ in searches]
+    job = asked_job(params)
+    return [_as_json(latest, params, job) for latest, _ in searches]
 
 
 @lru_cache(maxsize=1)
@@ -88,7 +91,7 @@ def _answers(run: Understood, own: Architecture, gpu: Gpu) -> Iterator[Answer]:
     return answers_in_steps(run, lambda name: find(name) or find_model(name), gpu, {})
 
 
-def _as_json(found: Answer, params: Params) -> dict[str, Any]:
+def _as_json(found: Answer, params: Params, job: Job | None) -> dict[str, Any]:
     """The answer in words, and the state of the form that is its plan."""
     words: Mapping[str, str] = {}
     query, state = "", "unknown"
@@ -104,6 +107,7 @@ def _as_json(found: Answer, params: Params) -> dict[str, Any]:
         "title": f"{found.names}: {found.titles}",
         "state": state,
         "verdict": found.verdict,
+        "time": in_sentences([*found.pace, *found.training(job)]),
         "plan": [f"Model: {found.run.model}", *words.values()],
         "assumed": found.assumed,
         "notes": [*filter(None, [note]), *found.notes],

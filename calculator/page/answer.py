@@ -13,7 +13,8 @@ from calculator.estimate import estimate
 from calculator.optimizers.rule import rule_of
 from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
-from calculator.page.states import Params, chosen, read_state
+from calculator.page.states import JOB, Params, chosen, read_state
+from calculator.page.training import training_sentences
 from calculator.plan import DataParallel, Plan, techniques
 from calculator.planner.need import describe_need, judged, need_of
 from calculator.presets import FIELD, preset_named
@@ -79,8 +80,10 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "available": _available(architecture, report),
         "longest": architecture.sequence_length,
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
-        "verdict": _verdict(report, gpu),
+        "verdict": verdict_on(report, gpu),
         "time": report.seconds.words if report.seconds else " ".join(untimed),
+        "training": training_sentences(report, params),
+        "job": {name: state.get(name, "") for name in JOB},
         "evidence": report.evidence.words,
         "notes": [note for note in report.notes if note not in untimed],
         "command": command_for(architecture, plan, preset),
@@ -201,7 +204,7 @@ def _monitor(report: Report) -> dict[str, int]:
     }
 
 
-def _verdict(report: Report, gpu: Gpu) -> dict[str, str]:
+def verdict_on(report: Report, gpu: Gpu) -> dict[str, str]:
     """The verdict, and the sum behind it."""
     need = need_of(report)
     state = need.verdict(gpu.memory).value

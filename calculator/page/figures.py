@@ -34,7 +34,7 @@ def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"{side}.ram.peak", value[side]["ram"]["peak"]
     for number, phase in enumerate(value["report"]["phases"]):
         yield f"report.phases.{number}.gpu", phase["gpu"]
-    for name in ("title", "preset", "time", "evidence"):
+    for name in ("title", "preset", "time", "training", "evidence"):
         yield name, value[name]
     for name in ("savings", "gpu", "verdict", "monitor", "beside"):
         yield from _walk(value[name], name)

@@ -16,7 +16,9 @@ from calculator.units import GiB
 DEFAULT_MODEL: Final = "gpt2-l"
 DEFAULT_GPU: Final = "t4"
 CONFIG_NAME: Final = "config.json"
-_NO_OPTIONS: Final = ("model", "config", "gpu", "gpu_memory", "pin")
+# of a whole training, see `planner.job`
+JOB: Final = ("tokens", "rows", "epochs", "price_per_hour", "kilograms_per_kwh")
+_NO_OPTIONS: Final = ("model", "config", "gpu", "gpu_memory", "pin", *JOB)
 
 Params = Mapping[str, object]
 State = tuple[Architecture, Plan, Gpu]
@@ -85,7 +87,12 @@ def chosen(architecture: Architecture, plan: Plan, params: Params) -> dict[str, 
         found["gpu"] = str(params["gpu"])
     if params.get("pin"):
         found["pin"] = str(params["pin"])
-    return found
+    return {**found, **job_of(params)}
+
+
+def job_of(params: Params) -> dict[str, str]:
+    """The fields of a state that describe a whole training."""
+    return {name: str(params[name]) for name in JOB if params.get(name) not in (None, "")}
 
 
 def with_gpu(params: Params, gpu: Gpu) -> Params:

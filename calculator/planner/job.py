@@ -28,6 +28,8 @@ OPTIONS: Final = (
     ),
     Option("kilograms_per_kwh", "kg of CO2 equivalent per kWh of your grid", "0"),
 )
+# beyond all tokens that were ever written
+MOST: Final = 1e18
 NO_HOURS: Final = "Hours of the training: no answer, since the step has no seconds."
 
 
@@ -57,10 +59,13 @@ class Job:
         """
         check_not_negative(**{name: getattr(self, name) for name in self.__slots__})
         check_positive(epochs=self.epochs)
+        for name in self.__slots__:
+            if getattr(self, name) >= MOST:
+                raise InputError(name, getattr(self, name), f"must be below {MOST:g}")
         if self.tokens and self.rows:
-            raise InputError("rows", self.rows, "must not stand beside --tokens")
+            raise InputError("rows", self.rows, "must not stand beside tokens")
         if not (self.tokens or self.rows):
-            raise InputError("tokens", "", "must be given for a training, or --rows")
+            raise InputError("tokens", "", "must be given for a whole training, or rows")
 
     @classmethod
     def asked(cls, given: Mapping[str, Any]) -> Self | None:

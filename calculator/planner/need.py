@@ -1,6 +1,6 @@
 """The memory that a step takes on a GPU, and the verdict with the sum behind it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ from calculator.architecture import Architecture
 from calculator.bounds import range_of
 from calculator.catalog import Gpu
 from calculator.estimate import estimate
-from calculator.overhead import Overhead, simulated_overhead
+from calculator.overhead import Overhead, estimate_overhead, simulated_overhead
 from calculator.plan import Plan
 from calculator.report import Report
 from calculator.reserved import overhead_of, simulated
@@ -62,7 +62,17 @@ def judged(architecture: Architecture, plan: Plan) -> Report:
     Raises:
         InputError: if the model does not support the plan.
     """
-    report = estimate(architecture, plan)
+    return _simulated(architecture, estimate(architecture, plan))
+
+
+def judged_on(architecture: Architecture, report: Report, card: Gpu) -> Report:
+    """The same of a report's step on another card of its generation, which records no step."""
+    overhead = estimate_overhead(report.gpu.total, card)
+    moved = replace(report, plan=report.plan.on(card), overhead=overhead)
+    return _simulated(architecture, moved)
+
+
+def _simulated(architecture: Architecture, report: Report) -> Report:
     return report if range_of(report.plan) is None else simulated(architecture, report)
 
 

@@ -1,10 +1,13 @@
 """Options of the command line that are numbers, and no part of a plan."""
 
-import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from calculator.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse  # which the browser has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Option:
         return int(number) if self.whole else number
 
 
-def add_numbers(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+def add_numbers(parser: "argparse.ArgumentParser", options: Iterable[Option]) -> None:
     """Add options to a command."""
     for option in options:
         default = "" if option.default is None else f"; default: {option.default}"

@@ -1,12 +1,14 @@
 """The calculator before Python answers: it shows its own figures, quiet ones, or none."""
 
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from calculator.catalog import MODELS
 from templates.pages.calculator.context import OPENING
+from templates.pages.calculator.first import verdicts_of
 from tests.browser.visits import (
     Visit,
     Visitor,
@@ -124,3 +126,34 @@ def test_every_models_first_figures_are_pythons(
         found = visitor.page.request.get(address).json()
         assert found["answer"] == python_answers("answer", {"model": model})["value"], model
         assert found["advice"] == python_advises({"model": model}), model
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"model": "meta-llama/Llama-3.2-3B", "preset": "qlora"},
+        {"model": "Qwen/Qwen3-14B", "preset": "lora", "gpu": "rtx-4090"},
+    ],
+)
+def test_a_popular_model_with_a_preset_has_its_verdict_before_python(
+    visit: Visitor, state: dict[str, str]
+) -> None:
+    page = without_python(visit()).open(f"calculator/?{urlencode(state)}")
+    expect(page.locator("#calculator-verdict")).to_have_text(verdict(**state))
+    fit = python_answers("answer", state)["value"]["verdict"]["state"]
+    expect(page.locator("#calculator-verdict")).to_have_attribute("data-fit", fit)
+    assert not is_quiet(page)
+    assert set(page.locator(".figures [data-text]").all_text_contents()) <= {"–", ""}
+    page.locator("#batch_size").fill("64")
+    expect(page.locator("#calculator-verdict")).to_contain_text("Computing …")
+    assert is_quiet(page)
+
+
+@pytest.mark.parametrize("model", ["gpt2-s", "meta-llama/Llama-3.2-3B"])
+def test_the_verdicts_of_a_table_are_those_of_each_card(model: str) -> None:
+    for preset, cards in verdicts_of(model).items():
+        assert {"t4", "rtx-2060", "rtx-4090", "h100"} <= set(cards)
+        for card in list(cards)[::9]:
+            state = {"model": model, "gpu": card, "preset": preset}
+            shown = python_answers("answer", state)["value"]["verdict"]
+            assert cards[card] == (shown["state"], shown["sum"]), (preset, card)

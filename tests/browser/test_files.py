@@ -42,7 +42,7 @@ def choose(page: Page, *names: str) -> None:
 
 def shows(page: Page, runs: list[dict[str, Any]]) -> None:
     """The page has Python's words on each run."""
-    for part in ("title", "verdict", "remedy"):
+    for part in ("title", "verdict", "time", "remedy"):
         shown = page.locator(f".files__run [data-part='{part}']")
         expect(shown).to_have_text([run[part] for run in runs])
     patches = page.locator(".files__run [data-part='patch']")

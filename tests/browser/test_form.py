@@ -300,3 +300,22 @@ def test_names_in_other_libraries_open_with_the_keyboard_and_close_with_escape(
     expect(names.locator("dd")).to_have_text([*elsewhere.values()])
     page.keyboard.press("Escape")
     expect(names).to_be_hidden()
+
+
+def test_a_data_set_adds_hours_and_price_and_stays_with_another_model(visit: Visitor) -> None:
+    page = open_calculator(visit(), "model=gpt2-l")
+    place = page.locator("[data-text='training']")
+    expect(place).to_be_hidden()
+    page.locator("#tokens").fill("1e7")
+    page.locator("#price_per_hour").fill("0.5")
+    state = {"gpu": "t4", "tokens": "1e7", "price_per_hour": "0.5"}
+    for model in ("gpt2-l", "bert-large"):
+        expected = python_answers("answer", {"model": model, **state})["value"]["training"]
+        assert "Price: $" in expected
+        expect(place).to_have_text(expected)
+        page.locator(".family[data-model='bert-large']").click()
+    page.locator("#rows").fill("3")
+    expect(page.locator("#rows-error")).to_contain_text("must not stand beside tokens")
+    page.reload()
+    expect(page.locator("#rows")).to_have_value("")
+    expect(page.locator("#tokens")).to_have_value("1e7")

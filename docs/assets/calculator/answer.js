@@ -10,7 +10,7 @@ const COMPUTING = "Computing \u2026";
 const NOTHING = "Nothing can be counted for these choices.";
 // What a visitor who begins with choices that are refused would wait for in vain.
 const WAITING = "#advice-note, .curve__note, #calculator-frontier [role=status]";
-const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "", time: "", evidence: "" };
+const NONE = { "verdict.text": NO_VERDICT, "verdict.words": NO_VERDICT, "verdict.sum": "", "beside.words": "", time: "", training: "", evidence: "" };
 
 /** @param {string} selector */
 const find = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
@@ -35,7 +35,7 @@ export function showAnswer(value) {
       element.style.setProperty(`--${name}`, String(lookUp(value, path)));
     }
   }
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]"))) {
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]:not(.files__run)"))) {
     element.dataset.fit = value.verdict.state;
   }
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-phase]"))) {
@@ -74,6 +74,21 @@ function showStale(words, sum = "") {
 
 /** @param {string} subject What the figures will be for. */
 export const showComputing = (subject) => showStale(COMPUTING, subject);
+
+/**
+ * Show a verdict that is known before the other figures of these choices.
+ *
+ * @param {[string, string] | undefined} known Its state, and the sum behind it.
+ */
+export function showVerdict(known) {
+  if (!known) return;
+  const [state, sum] = known;
+  showStale(`${state.charAt(0).toUpperCase()}${state.slice(1)}.`, sum);
+  find("#calculator-answer").dataset.stale = "figures";
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-fit]:not(.files__run)"))) {
+    element.dataset.fit = state;
+  }
+}
 
 /** Say that no figures will come, because Python is gone. */
 export function showStopped() {

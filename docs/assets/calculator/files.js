@@ -7,7 +7,7 @@
 import { grouped } from "../digits.js";
 
 /** @typedef {{name: string, text: string}} Brought */
-/** @typedef {{title: string, state: string, verdict: string, plan: string[], assumed: string, notes: string[], remedy: string, patch: string, query: string, done: boolean}} Run */
+/** @typedef {{title: string, state: string, verdict: string, time: string, plan: string[], assumed: string, notes: string[], remedy: string, patch: string, query: string, done: boolean}} Run */
 
 /**
  * @param {HTMLDetailsElement} place

@@ -114,8 +114,16 @@ export const hasField = (form, field) => form.querySelector(`[data-field="${CSS.
  *
  * @param {HTMLFormElement} form
  */
-export const modelsOwn = (form) =>
-  [.../** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-models-own]"))].map(
+export const modelsOwn = (form) => fieldsIn(form, "[data-models-own]");
+
+/**
+ * The fields that a selector finds, or that stand in what it finds.
+ *
+ * @param {HTMLFormElement} form
+ * @param {string} selector
+ */
+export const fieldsIn = (form, selector) =>
+  [.../** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll(`:is(${selector}, ${selector} *)[data-field]`))].map(
     (element) => element.dataset.field ?? "",
   );
 
@@ -155,6 +163,7 @@ export function fillForm(form, value) {
   const memory = chosen.get("gpu_memory");
   const settled = {
     ...value.report.plan,
+    ...value.job,
     model: value.report.model,
     preset: chosen.get("preset") ?? "",
     gpu: memory ? "" : value.gpu.key,

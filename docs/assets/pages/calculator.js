@@ -6,10 +6,10 @@
  */
 
 import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from "../calculator/advice.js";
-import { showAllocator, showAnswer, showBusy, showComputing, showNone, showRefused, showStopped } from "../calculator/answer.js";
+import { showAllocator, showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "../calculator/answer.js";
 import { mountChooser } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
-import { clearErrors, edited, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest, showLongest, subjectOf } from "../calculator/form.js";
+import { clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest, showLongest, subjectOf } from "../calculator/form.js";
 import { mountCurve } from "../calculator/curve.js";
 import { mountFiles } from "../calculator/files.js";
 import "../calculator/copy.js";
@@ -183,16 +183,20 @@ function mount(form) {
   }
 
   /**
-   * Show a model's default state before Python is there; of any other state no figures are known.
+   * Show what was computed when the site was built, before Python is there: a model's default state,
+   * or the verdict alone on a popular one with a preset. Of any other state nothing is known.
    *
    * @param {number} asked
    */
   async function showFirst(asked) {
-    const { model, ...others } = state;
-    if (asked > 1 || !isOpening) showComputing(subjectOf(form));
-    if (!model || model.includes("/") || Object.keys(others).length) return;
-    const first = await firstFigures(model);
+    const { model, gpu, preset, ...others } = state;
+    if (asked === 1 && isOpening) return;
+    showComputing(subjectOf(form));
+    if (!model || Object.keys(others).length) return;
+    const isPlain = !gpu && !preset && !model.includes("/");
+    const first = await firstFigures(isPlain ? "" : "verdicts/", model.replace("/", "--"));
     if (!first || asked !== edits || isReady() || !form.isConnected) return;
+    if (!isPlain) return showVerdict(first[preset]?.[gpu ?? form.dataset.gpu ?? ""]);
     showAnswer(first.answer);
     settle(first.answer);
     showAdvice(first.advice, named(first.answer));
@@ -321,7 +325,8 @@ function mount(form) {
     const family = event.target instanceof Element && event.target.closest(".family");
     if (!(family instanceof HTMLElement)) return;
     advice.forget();
-    const kept = Object.entries(state).filter(([field]) => ["gpu", "gpu_memory", "pin"].includes(field));
+    const others = ["gpu", "gpu_memory", "pin", ...fieldsIn(form, "#form-job")];
+    const kept = Object.entries(state).filter(([field]) => others.includes(field));
     follow(new URLSearchParams([["model", family.dataset.model ?? ""], ...kept]).toString());
   });
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -344,10 +349,10 @@ function mount(form) {
     (file) => void readConfig(file),
   );
 
-  /** The model and the card of the state. */
+  /** The model, the card, and the data set of the state. */
   function subject() {
-    const { model, config, gpu, gpu_memory } = state;
-    return { model, config, gpu, gpu_memory };
+    const fields = ["model", "config", "gpu", "gpu_memory", ...fieldsIn(form, "#form-job")];
+    return Object.fromEntries(fields.filter((field) => field in state).map((field) => [field, state[field]]));
   }
 
   showPythonStatus(form, status, READY, (isBroken) => {
@@ -385,13 +390,14 @@ function showPinned(isPinned) {
 }
 
 /**
- * What Python answers to the default state of a model of the catalog; undefined where there is none.
+ * What Python answered when the site was built; undefined where it was not asked.
  *
+ * @param {"" | "verdicts/"} folder
  * @param {string} model
  */
-async function firstFigures(model) {
+async function firstFigures(folder, model) {
   try {
-    const response = await fetch(new URL(`./first/${encodeURIComponent(model)}.json`, import.meta.url));
+    const response = await fetch(new URL(`./first/${folder}${encodeURIComponent(model)}.json`, import.meta.url));
     return response.ok ? await response.json() : undefined;
   } catch {
     return undefined; // Python answers, only later

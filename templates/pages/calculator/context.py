@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +16,12 @@ from calculator.doors.file import KINDS, LARGEST
 from calculator.doors.formats import TABLES, keys_of
 from calculator.groups import ELSEWHERE
 from calculator.options import Option
-from calculator.page.states import DEFAULT_MODEL
+from calculator.page.states import DEFAULT_GPU, DEFAULT_MODEL
 from calculator.plan import Plan
+from calculator.planner import job
 from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
+from templates.pages.calculator.first import first_verdicts
 from templates.pieces.accuracy import accuracy, on_card
 
 
@@ -85,6 +87,22 @@ GROUPS = (
         folded=True,
     ),
 )
+
+
+# Of a whole training: what its hours and price depend on beside the step.
+JOB: Final = (
+    Option("Tokens", "Of your data set: 10 million, for example, is 10000000.", "number"),
+    Option("Rows", "Instead of tokens: your sequences, each of the length above.", "integer"),
+    Option("Epochs", "Passes through the data; 1 if left empty.", "number"),
+    Option("Price of a GPU hour", "In dollars.", "number"),
+    Option("Carbon", "In kg of CO2 per kWh of your grid.", "number"),
+)
+
+
+def job_options() -> list[Option]:
+    """Those fields by their names in a state, without limits: Python says what is wrong."""
+    named = zip(JOB, job.OPTIONS, strict=True)
+    return [replace(one, field=own.field, minimum=0, maximum=1e18) for one, own in named]
 
 
 def stops(low: int, high: int) -> tuple[int, ...]:
@@ -205,12 +223,16 @@ def whole_advice(**state: object) -> dict[str, Any]:
 
 
 def write_assets(assets: Path) -> None:
-    """Write Python's answer for each model's default state, which the page shows before Python."""
+    """Write what the page shows before Python: whole answers, and verdicts of popular models."""
     folder = assets / "first"
     folder.mkdir(parents=True)
     for name in MODELS:
         first = {"answer": ask("answer", model=name), "advice": whole_advice(model=name)}
         (folder / f"{name}.json").write_text(json.dumps(first), "utf-8")
+    for name, verdicts in first_verdicts().items():
+        path = folder / "verdicts" / f"{name.replace('/', '--')}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(verdicts, separators=(",", ":")), "utf-8")
 
 
 # Libraries whose keys stand beside the classes and arguments of `ELSEWHERE`.
@@ -247,6 +269,7 @@ def context() -> dict[str, object]:
         "presets": list(Preset),
         "preset": OPENING["preset"],
         "unnamed": DEFAULT_MODEL,
+        "unnamed_gpu": DEFAULT_GPU,
         "preset_fields": FIELDS,
         "families": [(title, *(set(names) & set(FAMILIES))) for title, names in PAPERS.items()],
         "shown_ways": SHOWN_WAYS,
@@ -260,6 +283,7 @@ def context() -> dict[str, object]:
         "groups": GROUPS,
         "elsewhere": names_in_other_libraries,
         "sliders": SLIDERS,
+        "job_options": job_options(),
         "model_groups": newest_first(),
         "longest_config": LONGEST_TEXT,
         "largest_file": LARGEST,

@@ -1,4 +1,7 @@
 import json
+import re
+from typing import Final
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -6,6 +9,8 @@ from calculator.__main__ import main
 from calculator.catalog import find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.page.advice import advise
+from calculator.page.answer import answer
 from calculator.plan import Plan
 from calculator.planner.compute import carbon_tonnes, energy_mwh
 from calculator.planner.job import NO_HOURS, Job, Spent, spent
@@ -73,6 +78,7 @@ def test_what_is_not_known_is_not_said() -> None:
         ({"rows": "2.5"}, "rows"),
         ({"rows": "2", "epochs": "0"}, "epochs"),
         ({"tokens": "-1"}, "tokens"),
+        ({"tokens": "1e300"}, "tokens"),
     ],
 )
 def test_a_job_that_cannot_be_is_refused_by_its_field(given: dict[str, str], field: str) -> None:
@@ -133,6 +139,32 @@ def test_fit_and_compare_print_seconds_hours_and_price(capsys: Captured) -> None
     said = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in said[-6:]] == ["first"] * 3 + ["second"] * 3
     assert "Price" in said[-2]
+
+
+DATA: Final = {"tokens": "1e7", "epochs": "2", "price_per_hour": "0.5", "kilograms_per_kwh": "0.4"}
+
+
+def test_the_page_says_what_the_terminal_says_of_a_training(capsys: Captured) -> None:
+    found = answer({"model": "gpt2-l", "gpu": "t4", **DATA})
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in DATA.items()]
+    main(["estimate", "gpt2-l", "--gpu", "t4", *flags])
+    printed = capsys.readouterr().out
+    for sentence in re.split(r"(?<=\.)\s", found["training"]):
+        assert sentence.removesuffix(".") in printed
+    assert "Price: $" in found["training"]
+    assert DATA.items() <= dict(parse_qsl(found["query"])).items()
+    assert answer({"model": "gpt2-l", "price_per_hour": "2"})["training"] == ""
+    untimed = answer({"model": "gpt2-l", "gpu_memory": "20", "rows": "10"})
+    assert untimed["training"] == NO_HOURS
+
+
+def test_proposals_keep_the_data_set() -> None:
+    asked = {"model": "Qwen/Qwen3-8B", "gpu": "t4", "rows": "10"}
+    while not (advice := advise(asked))["done"]:
+        pass
+    ways = [way["query"] for way in advice["ways"] if way["query"]]
+    assert ways
+    assert all("rows=10" in query for query in ways)
 
 
 def test_all_cards_get_tokens_per_second_and_no_hours(capsys: Captured) -> None:
