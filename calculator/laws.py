@@ -34,7 +34,7 @@ from calculator.plan import (
     Update,
 )
 from calculator.presets import USUAL_RANK
-from calculator.task import OF_PAIRS, Task
+from calculator.task import NO_TOKENS, OF_PAIRS, Task
 from calculator.techniques.context_parallel import KERNELS, MOST_TURNS, chunks_of
 from calculator.techniques.expert_parallel import divided_among
 from calculator.techniques.lora import EMBEDDINGS, HEAD, adapts_experts, plain_names, split
@@ -177,9 +177,10 @@ def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
         yield Broken("lora", "peft adapts no reversible layers: must be 0")
     read_twice = kind.has_target and not kind.has_fixed_length  # by encoder and decoder
     twice = "is not counted where encoder and decoder read one table" if read_twice else ""
+    has_head = issubclass(kind, CausalModel) and plan.task is kind.own_task
     rules = {
-        EMBEDDINGS: "is counted of tokens only" if kind.own_task is Task.IMAGE else twice,
-        HEAD: "" if issubclass(kind, CausalModel) else "is counted of causal language models only",
+        EMBEDDINGS: "is counted of tokens only" if plan.task in NO_TOKENS else twice,
+        HEAD: "" if has_head else "is counted of causal language models only",
     }
     for name in split(plan.lora_modules or ""):
         if name not in rules:
@@ -205,6 +206,9 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
             rule = "replaces a language model's loss: must be none with another task"
             yield Broken("chunked_loss", rule)
         yield from _whole_only("task", plan)
+    if plan.task is Task.AUDIO and architecture.has("weighted_layers"):
+        rule = "use_weighted_layer_sum keeps every layer's output: counted without it"
+        yield _uncounted("task", rule)
     if plan.task in OF_PAIRS:
         yield from _of_pairs(plan, architecture, kind)
     if plan.freeze:

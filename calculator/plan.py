@@ -506,13 +506,14 @@ class Plan:
             Task.REWARD: "reward: the better of two",
             Task.EMBEDDING: "embedding: pairs of sequences",
             Task.IMAGE: "image: a class per image",
+            Task.AUDIO: "audio: a class per recording",
         },
     )
     labels: int = integer(
         None,
         "Labels",
-        "Number of classes of a sequence or token classifier. Defaults to that in config.json, or "
-        "2.",
+        "Number of classes of a sequence, token or audio classifier. Defaults to that in "
+        "config.json, or 2.",
         LARGEST_LABELS,
     )
     freeze: str = names(

@@ -49,6 +49,8 @@ def resolve(architecture: Architecture, plan: Plan) -> Plan:
         checkpoint_every=_every(plan),
         gradient_scaler=plan.gradient_scaler and plan.precision is Precision.AMP,
     )
+    if type_of(architecture).has_target and found.task is not type_of(architecture).own_task:
+        found = found.but(target_length=None)  # its class has no decoder
     obey(found, architecture)  # a shorter stack has at most its own layers
     return found.but(sharing_groups=min(found.sharing_groups, most))
 

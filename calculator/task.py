@@ -15,6 +15,7 @@ class Task(Choice):
     REWARD = "reward"
     EMBEDDING = "embedding"
     IMAGE = "image"
+    AUDIO = "audio"
 
 
 # how the names of transformers' classes end
@@ -24,15 +25,20 @@ ENDINGS: Final = {
     Task.QUESTIONS: "ForQuestionAnswering",
     Task.REWARD: "ForSequenceClassification",
     Task.EMBEDDING: "Model",
+    Task.AUDIO: "ForAudioClassification",
 }
 # tasks whose losses compare the two halves of a micro-batch
 OF_PAIRS: Final = (Task.REWARD, Task.EMBEDDING)
+# those that read no tokens
+NO_TOKENS: Final = (Task.IMAGE, Task.AUDIO)
 # those that no class's name says, because a class of theirs has other uses too
 UNNAMED: Final = (Task.EMBEDDING,)
 # how a note of masked language models begins, which another head makes false
 OWN_HEAD: Final = "Counted with the masked-language-model head"
 # how those of language models end, to which the ends above are put in their place
-LANGUAGE_ENDINGS: Final = ("ForMaskedLM", "ForCausalLM", "LMHeadModel")
+LANGUAGE_ENDINGS: Final = (
+    *("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
+)
 
 
 def class_for(task: Task, counted: str) -> str:

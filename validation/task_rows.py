@@ -36,6 +36,18 @@ PAIRS: Final = (
     "--batch-size 8 --freeze embeddings,0-1 --checkpointing full",
     "--batch-size 2 --freeze 0-1 --precision mixed --update fused",
 )
+# those of a class for each recording
+RECORDINGS: Final = "validation/configs/whisper.json --task audio"
+OF_RECORDINGS: Final = (
+    "--batch-size 3 --labels 3",
+    "--batch-size 4 --precision half --optimizer sgd",
+    "--batch-size 2 --precision fp32 --dropout 0 --attention eager --labels 3",
+    "--batch-size 3 --precision mixed --checkpointing full --accumulation 2",
+    "--batch-size 2 --lora 8 --lora-targets all-linear --labels 5",
+    "--batch-size 3 --lora 4 --lora-targets q_proj,v_proj --checkpointing full --precision half",
+    "--batch-size 8 --lora 8 --lora-targets all-linear --quantization nf4 --labels 4",
+    "--batch-size 2 --gpus 2 --data-parallel fsdp --precision mixed --update fused",
+)
 MEAN: Final = "validation/configs/tasks/modernbert-mean.json --task sequence"
 # frozen parts of models with their own task
 FROZEN: Final = (
@@ -64,5 +76,7 @@ def task_rows() -> Iterator[Configuration]:
                 yield parse(f"{model} --sequence-length {length} --task {task} {plan}".split())
     for number, plan in enumerate(PLANS[:5]):
         yield parse(f"{MEAN} --sequence-length {48 + 12 * number} {plan}".split())
+    for plan in OF_RECORDINGS:
+        yield parse(f"{RECORDINGS} {plan}".split())
     for words in FROZEN:
         yield parse(words.split())

@@ -62,7 +62,7 @@ def labels_of(config: Any, plan: Plan) -> dict[str, torch.Tensor]:
             return {}
         case Task.EMBEDDING:
             return {"attention_mask": torch.ones((batch, length), dtype=torch.int64)}
-        case Task.SEQUENCE:
+        case Task.SEQUENCE | Task.AUDIO:
             return {"labels": torch.randint(0, config.num_labels, (batch,))}
         case Task.TOKENS:
             return {"labels": torch.randint(0, config.num_labels, (batch, length))}

@@ -151,6 +151,11 @@ def mean_of_rows(x: Tensor) -> Tensor:
     return x.tape.operation([x], (*x.shape[:-1], ONE), x.dtype)
 
 
+def mean_of_tokens(x: Tensor) -> Tensor:
+    """(batch, length, width) -> (batch, width)."""
+    return x.tape.operation([x], (x.shape[0], x.shape[-1]), x.dtype)
+
+
 def sum_of_tokens(x: Tensor) -> Tensor:
     """(batch, length, width) -> (batch, width), which autocast runs in 32 bits.
 

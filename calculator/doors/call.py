@@ -26,6 +26,7 @@ _HEADS: Final = {
     "SequenceClassification": "sequence",
     "TokenClassification": "tokens",
     "QuestionAnswering": "questions",
+    "AudioClassification": "audio",
 }
 # arguments of `from_pretrained` that say nothing beside the calls that made them, or are no keys
 _LEFT_OUT: Final = ("config", "quantization_config", *_MODEL_NAMES)

@@ -22,6 +22,7 @@ from calculator.task import Task
 
 HIDDEN: Final = size("hidden_size")
 LABELS: Final = size("labels")
+PROJECTED: Final = size("projected_size")
 # names of products that peft adapts in no case
 OUTPUTS: Final = ("head.whole", "head.classifier", "head.score", "head.outputs")
 
@@ -162,6 +163,22 @@ class FirstToken(TaskHead):
             held.append(first)  # to the end
         del first  # the pooler's own name for it
         return self.classifier(pooled), pooled
+
+
+@dataclass(eq=False)
+class Averaged(TaskHead):
+    """A class for each sequence, from the mean of all places, which are projected first."""
+
+    def __post_init__(self) -> None:
+        self.projector = Linear(HIDDEN, PROJECTED, name="projector")
+        self.classifier = Linear(PROJECTED, LABELS, name="head.classifier")
+
+    def logits(self, ids: Tensor, hidden: Tensor, held: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """(batch, labels)."""
+        projected = self.projector(hidden)
+        mean = op.mean_of_tokens(projected)
+        held.append(projected)
+        return self.classifier(mean), mean
 
 
 def mean_of(hidden: Tensor) -> Tensor:

@@ -1,10 +1,11 @@
-"""Whisper (transformers' WhisperForConditionalGeneration).
+"""Whisper (transformers' WhisperForConditionalGeneration and WhisperForAudioClassification).
 
 Source: transformers (models/whisper/modeling_whisper.py).
 """
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -27,11 +28,13 @@ from calculator.layers.attention import (
 from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.convolution import Convolution
 from calculator.layers.grouped import head_by_head
+from calculator.layers.heads import Averaged, Heads
 from calculator.layers.layer import Counted
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Stack
 from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, Usual, read_stacks
 from calculator.models.model import Model
+from calculator.task import Task
 
 HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY, MELS, POSITIONS = (
     size(name)
@@ -202,7 +205,7 @@ class Whisper(Model):
     """Encoder of a spectrogram, decoder of words."""
 
     encoder: Encoder
-    decoder: Decoder
+    decoder: Decoder | None  # None beside the head of another task
     tied: bool
 
     can_freeze = False
@@ -211,6 +214,8 @@ class Whisper(Model):
     has_fixed_length = True
     has_target = True
     has_reversible_class = False
+    heads: ClassVar[Heads] = {Task.AUDIO: lambda _: Averaged()}
+    language_head = ("decoder", "words", "head")
 
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
@@ -223,10 +228,15 @@ class Whisper(Model):
         # read where masks are drawn (apply_spec_augment), by another head, or for generation
         c.ignore("mask_time_prob", "mask_time_length", "mask_time_min_masks", "median_filter_width")
         c.ignore("mask_feature_prob", "mask_feature_length", "mask_feature_min_masks")
-        c.ignore("use_weighted_layer_sum", "classifier_proj_size", "scale_embedding")
         c.ignore("forced_decoder_ids", "suppress_ids", "begin_suppress_ids", "alignment_heads")
+        c.ignore("scale_embedding")
         positions = c.size("max_target_positions", 448, most=LONGEST_SEQUENCE)
-        more = {"mel_bins": c.size("num_mel_bins", 80), "target_positions": positions}
+        more = {
+            "mel_bins": c.size("num_mel_bins", 80),
+            "target_positions": positions,
+            "projected_size": c.size("classifier_proj_size", 256),
+            "weighted_layers": int(c.flag("use_weighted_layer_sum", False)),
+        }
         usual = Usual(4, 384, 6, 1536, 51_865, dropout=0.0)
         return replace(
             read_stacks(c, name, "whisper", usual, more),
@@ -255,9 +265,11 @@ class Whisper(Model):
             rule = f"must be {fixed:,}: places of a spectrogram; choose a target length"
             raise InputError("sequence_length", length, rule)
 
-    def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
+    def inputs(self, mode: Mode) -> tuple[Shape, ...]:
         """A spectrogram and labels."""
-        return (mode.batch, MELS, FRAMES), (mode.batch, TARGET)
+        head = self.task_head
+        labels = [(mode.batch, TARGET)] if head is None else head.targets(mode)
+        return (mode.batch, MELS, FRAMES), *labels
 
     def formats(self, mode: Mode) -> tuple[DType, DType]:
         """The spectrogram in the weights' format."""
@@ -265,9 +277,12 @@ class Whisper(Model):
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of one micro-batch."""
+        if self.task_head is not None:
+            return self.task_loss(features, [self.encoder.encode(features)], labels)
         t = features.tape
         shifted = t.empty(labels.shape, INT64)
         encoded = self.encoder.encode(features)
+        assert self.decoder is not None
         decoded = self.decoder.decode(self.words, shifted, encoded)
         with t.in_layer("head", 0):
             logits = self.head.unembed(decoded)

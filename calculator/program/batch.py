@@ -31,7 +31,7 @@ def make_batch(architecture: Architecture, plan: Plan, device: str = CUDA) -> Pi
             made = _batch("tokens", {**_ids(architecture, plan), **labels})
         case "AutoModelForQuestionAnswering":
             made = _batch("tokens", {**_ids(architecture, plan), **_ends(plan)})
-        case "AutoModelForSpeechSeq2Seq":
+        case "AutoModelForSpeechSeq2Seq" | "AutoModelForAudioClassification":
             made = _sounds(architecture, plan)
         case _:
             made = _tokens(architecture, plan)
@@ -76,7 +76,10 @@ def _sounds(architecture: Architecture, plan: Plan) -> Piece:
     settings = "model.config"
     frames = f"2 * {settings}.max_source_positions"
     shape = f"({plan.batch_size}, {settings}.num_mel_bins, {frames})"
-    labels = _random(architecture, plan, plan.target_length or plan.sequence_length)
+    if plan.task is Task.AUDIO:
+        labels = _classes(f"({plan.batch_size},)")
+    else:
+        labels = _random(architecture, plan, plan.target_length or plan.sequence_length)
     features = _zeros("shape", plan)
     return _batch("sounds", {"input_features": features, "labels": labels}, f"shape = {shape}")
 

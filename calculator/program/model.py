@@ -27,6 +27,7 @@ AUTOMATIC: Final = {
     "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
     "ForMaskedLM": "AutoModelForMaskedLM",
     "ForImageClassification": "AutoModelForImageClassification",
+    "ForAudioClassification": "AutoModelForAudioClassification",
     "ForSequenceClassification": "AutoModelForSequenceClassification",
     "ForTokenClassification": "AutoModelForTokenClassification",
     "ForQuestionAnswering": "AutoModelForQuestionAnswering",
@@ -317,6 +318,7 @@ def _checkpoint_attention(architecture: Architecture, plan: Plan) -> Piece:
 # the kinds of models for which peft trains the classifier, too
 TYPES_OF_PEFT: Final = {
     Task.SEQUENCE: "SEQ_CLS",
+    Task.AUDIO: "SEQ_CLS",
     Task.TOKENS: "TOKEN_CLS",
     Task.QUESTIONS: "QUESTION_ANS",
 }

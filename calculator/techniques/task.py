@@ -38,8 +38,7 @@ class ForTask:
     def rewrite(self, layer: Layer) -> None:
         """Replace the head of a whole model."""
         if isinstance(layer, Model):
-            for name in layer.language_head:
-                vars(layer).pop(name, None)
+            vars(layer).update(dict.fromkeys(layer.language_head))
             vars(layer)["task_head"] = layer.heads[self.task](layer)
 
 

@@ -80,6 +80,10 @@ UNSLOTH = """
     trainer = SFTTrainer(model=model, args=SFTConfig(
         per_device_train_batch_size=2, optim="adamw_8bit", seed=3407))
 """
+RECORDINGS = """
+    model = AutoModelForAudioClassification.from_pretrained("openai/whisper-tiny", num_labels=12)
+    args = TrainingArguments(per_device_train_batch_size=8)
+"""
 LOOP = """
     settings = {"batch": 16, "lengths": [64, 128]}
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -136,6 +140,7 @@ PLANS: dict[str, tuple[str, dict[str, object]]] = {
             "optimizer_bits": 8,
         },
     ),
+    RECORDINGS: ("openai/whisper-tiny", {"batch_size": 8, "task": "audio", "labels": 12}),
     LOOP: (
         "bert-base-uncased",
         {

@@ -60,6 +60,7 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
         "Qwen/Qwen3-0.6B",
         {"paged_optimizer": True, "lora": 64, "quantization": "nf4-double", "sequence_length": 512},
     ),
+    ("openai/whisper-tiny", {"task": "audio", "labels": 5, "lora": 8, "lora_targets": "q_proj"}),
     ("google/vit-base-patch16-224", {"precision": "half", "optimizer": "sgd"}),
     ("google/gemma-3-4b-pt", {"lora": 16, "quantization": "nf4-double", "sequence_length": 512}),
     (

@@ -1,7 +1,11 @@
 """Tasks and frozen parts: real CPU memory of three heads; measured rows hold the others."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from calculator.architecture import Architecture
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
@@ -11,6 +15,7 @@ from calculator.plan import Plan, Task
 from calculator.resolution import resolve
 from calculator.techniques.task import layers_in
 
+ROOT = Path(__file__).parents[3]
 # Tensors of a real step in RAM (fp32, eager, no dropout, AdamW, third step, batch 4 x 128), as
 # issue 31 gives them; the calculator rounds each tensor up to 512 bytes.
 XLM_ROBERTA = {
@@ -123,6 +128,42 @@ def test_ddp_is_refused_where_a_pooler_gets_no_gradient() -> None:
     model = from_config(XLM_ROBERTA, "xlm-roberta")
     with pytest.raises(InputError, match=r"gpus = '2'.*pooler gets no gradient"):
         resolve(model, Plan(task=Task.EMBEDDING, batch_size=2, gpus=2))
+
+
+def recordings(**more: object) -> Architecture:
+    """A config.json that names Whisper's class for recordings."""
+    config = json.loads((ROOT / "validation/configs/whisper.json").read_text("utf-8"))
+    classes = ["WhisperForAudioClassification"]
+    return from_config({**config, "architectures": classes, **more}, "recordings")
+
+
+def test_a_classifier_of_recordings_has_an_encoder_alone() -> None:
+    model = recordings(id2label={"0": "yes", "1": "no", "2": "stop"})
+    plan = resolve(model, Plan())
+    assert (plan.task, plan.labels, plan.target_length) == (Task.AUDIO, 3, None)
+    own = count_parameters(model, plan.but(task=Task.LANGUAGE, target_length=200))
+    # the decoder, its words and positions go; a product to 256 places and one to 3 labels come
+    decoder = 6 * (2 * 4 * 72 * 72 + 2 * 3 * 72 + 2 * 72 * 136 + 136 + 72 + 3 * 2 * 72) + 2 * 72
+    assert own - count_parameters(model, plan) == (
+        decoder + (503 + 200) * 72 - (73 * 256 + 257 * 3)
+    )
+
+
+def test_sums_of_all_layers_are_refused_where_the_class_has_them() -> None:
+    model = recordings(use_weighted_layer_sum=True)
+    with pytest.raises(InputError, match="use_weighted_layer_sum keeps every layer's output"):
+        resolve(model, Plan())
+    assert resolve(model, Plan(task=Task.LANGUAGE)).task is Task.LANGUAGE
+
+
+@pytest.mark.parametrize(
+    ("task", "modules"), [(Task.AUDIO, "embed_tokens"), (Task.SEQUENCE, "lm_head")]
+)
+def test_a_table_that_a_task_s_class_lacks_is_not_copied(task: Task, modules: str) -> None:
+    model = recordings() if task is Task.AUDIO else find_model("gpt2-s")
+    plan = Plan(task=task, lora=8, lora_targets="all-linear", lora_modules=modules)
+    with pytest.raises(InputError, match="lora_modules"):
+        resolve(model, plan)
 
 
 def test_a_task_without_a_class_is_refused() -> None:
