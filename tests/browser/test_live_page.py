@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from templates.pieces.recorded_run import first_run
-from tests.browser.test_every_page import AXE, RUN_AXE
+from tests.browser.test_every_page import AXE, RUN_AXE, findings
 from tests.browser.visits import Visitor, touch
 from tests.browser.written_run import serving, write_crowd
 
@@ -236,8 +236,7 @@ def test_a_contributors_page_has_an_address_and_a_way_back(visit: Visitor, archi
     touch(page)
     expect(page.locator("[data-chart=loss] .main-svg").first).to_be_visible()
     page.add_script_tag(path=AXE)
-    found = page.evaluate(RUN_AXE)["violations"]
-    assert [(v["id"], [n["target"] for n in v["nodes"]]) for v in found] == []
+    assert findings(page, RUN_AXE) == []
     page.get_by_role("link", name=title).click()
     expect(page.locator("[data-live=step]")).to_be_visible()
 

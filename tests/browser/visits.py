@@ -37,21 +37,23 @@ FOLLOW = """(address) => {
   link.remove();
 }"""
 ELSEWHERE = "about/"
+FORMS = ("#calculator-form", "#plan")
+MOUNTED = ", ".join(f"{form}[data-mounted]" for form in FORMS)
 
 
 @dataclass
 class Return(Visit):
-    """A visit of the calculator from another page, where Python may run already."""
+    """A visit of a page with a form from another page, where Python may run already."""
 
     def open(self, path: str = "") -> Page:
-        """Go to a state of the calculator; only what comes then is noted."""
+        """Go to a state of the form; only what comes then is noted."""
         self.page.unroute_all()
         if not self.page.url.startswith(self.address):
             super().open(ELSEWHERE)
-        self._follow(ELSEWHERE, "#calculator-form", "detached")
+        self._follow(ELSEWHERE, ", ".join(FORMS), "detached")
         self.requests.clear()
         self.errors.clear()
-        self._follow(path, "#calculator-form[data-mounted]", "visible")
+        self._follow(path, MOUNTED, "visible")
         return self.page
 
     def _follow(self, path: str, place: str, state: Literal["detached", "visible"]) -> None:
