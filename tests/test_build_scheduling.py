@@ -21,6 +21,12 @@ def test_what_computes_runs_beside_what_waits(running: list[str], taken: str) ->
     assert next_unit([OTHER, LAW, PAGE, SWARM], running, {SWARM: 90.0, LAW: 9.0}) == taken
 
 
+def test_in_a_new_checkout_the_longest_files_are_the_first_too() -> None:
+    assert next_unit([PAGE, SWARM], [], {}) == SWARM
+    page = "tests/browser/test_every_page.py::test_a_page[about/-390]"
+    assert next_unit([page, PAGE], [], {}) == PAGE
+
+
 def test_when_one_kind_is_used_up_the_other_is_taken() -> None:
     assert next_unit([OTHER, LAW], [LAW], {LAW: 9.0}) == LAW
     assert next_unit([SWARM, PAGE], [SWARM], {PAGE: 300.0}) == PAGE

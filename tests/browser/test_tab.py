@@ -28,7 +28,7 @@ def waits_for_steps(page: Page, more: int) -> None:
     )
 
 
-def test_start_loads_the_training_and_the_loss_falls_while_pictures_are_drawn(
+def test_start_loads_the_training_the_loss_falls_pictures_are_drawn_and_a_guess_is_answered(
     visit: Visitor,
 ) -> None:
     visitor = visit()
@@ -45,6 +45,10 @@ def test_start_loads_the_training_and_the_loss_falls_while_pictures_are_drawn(
     points = page.locator("#tab [data-line]").get_attribute("points") or ""
     assert len(points.split()) > 5
     expect(page.locator("#tab [data-said]")).to_have_text(re.compile(r"Step \d+: the loss is \d"))
+    page.get_by_label("falls").check()
+    page.get_by_label("What B sends").select_option("the opposite")
+    answer = re.compile(r"In the 30 steps since you changed something, the loss .*guessed")
+    expect(page.locator("#tab [data-said]")).to_have_text(answer)
     assert visitor.errors == []
 
 
@@ -83,15 +87,6 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit:
     expect(page.locator("#tab [data-said]")).to_have_text(said)
     expect(page.locator("#tab [data-start]")).to_have_text("Start again")
     assert visitor.errors == []
-
-
-def test_the_figure_answers_a_guess(visit: Visitor) -> None:
-    page = visit().open("train-in-this-tab/")
-    started(page)
-    page.get_by_label("falls").check()
-    page.get_by_label("What B sends").select_option("the opposite")
-    answer = re.compile(r"In the 30 steps since you changed something, the loss .*guessed")
-    expect(page.locator("#tab [data-said]")).to_have_text(answer)
 
 
 def test_training_pauses_by_hand_and_while_the_page_is_hidden(visit: Visitor) -> None:

@@ -2,7 +2,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -38,8 +38,7 @@ def measure(libraries: None) -> Iterator[Measure]:
         return _answer(measurers[device], options)  # type: ignore[no-any-return]
 
     yield run
-    for process in measurers.values():
-        process.communicate(timeout=60)
+    _end(measurers.values())
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +57,7 @@ def abreast(libraries: None) -> Iterator[Abreast]:
         assert exits == [0] * processes, "\n".join(printed)
 
     yield run
-    for process in forking.values():
-        process.communicate(timeout=60)
+    _end(forking.values())
 
 
 def _answer(process: "subprocess.Popen[str]", question: str) -> Any:
@@ -69,3 +67,10 @@ def _answer(process: "subprocess.Popen[str]", question: str) -> Any:
     process.stdin.write(question + "\n")
     process.stdin.flush()
     return json.loads(process.stdout.readline())
+
+
+def _end(processes: "Iterable[subprocess.Popen[str]]") -> None:
+    """End processes that have nothing to say any more: by themselves they free all they loaded."""
+    for process in processes:
+        process.kill()
+        process.communicate()
