@@ -1,55 +1,26 @@
 """Words of other libraries where people type them: options, and values that name several."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from calculator.errors import InputError
 from calculator.optimizers.registry import names_elsewhere
+from calculator.options import WORDS
+
+
+def _said(what: str) -> Mapping[str, Any]:
+    """What `words.json` says of options, by their names."""
+    return {name: words[what] for name, words in WORDS["options"].items() if what in words}
+
 
 # other flags of an option: of transformers' TrainingArguments and from_pretrained, TRL, peft,
 # LLaMA-Factory and axolotl
-FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "batch_size": ("per_device_train_batch_size", "micro_batch_size"),
-    "sequence_length": ("max_seq_length", "max_length", "cutoff_len", "model_max_length"),
-    "accumulation": ("gradient_accumulation_steps",),
-    "optimizer": ("optim",),
-    "attention": ("attn_implementation",),
-    "lora": ("lora_r", "lora_rank"),
-    "lora_targets": ("lora_target_modules", "target_modules"),
-}
-
-_FLASH: Final = {"attention": "flash"}
-_FSDP: Final = {"data_parallel": "fsdp"}
+FLAGS: Final = _said("flags")
 # what a value of another library stands for, by the option that it is given to; optimizers say it
 # themselves
-VALUES: Final[Mapping[str, Mapping[str, Mapping[str, object]]]] = {
-    "attention": dict.fromkeys(("flash_attention_2", "flash_attention", "flash_attn"), _FLASH),
-    "data_parallel": dict.fromkeys(("fsdp2", "full_shard"), _FSDP),
-    "checkpointing": {"true": {"checkpointing": "full"}, "false": {"checkpointing": "none"}},
-}
-_ZERO3: Final = (
-    "DeepSpeed's third stage shards what fsdp shards, and holds more beside it (buckets, weights "
-    "fetched ahead). Choose fsdp, and leave room"
-)
-_KERNEL_3: Final = "FlashAttention 3 is not counted: choose flash, which is version 2"
+VALUES: Final = _said("stands_for")
 # values that nothing here stands for, and what to choose
-OTHERS: Final[Mapping[str, Mapping[str, str]]] = {
-    "optimizer": {
-        "lomo": "LOMO is SGD whose update is made in the backward pass: choose sgd, and update in "
-        "backward",
-        "adalomo": "AdaLOMO keeps factored states and updates in the backward pass: choose "
-        "adafactor, and update in backward",
-        **dict.fromkeys(
-            ("galore_adamw", "adamw_apex_fused", "ademamix", "rmsprop", "adagrad"),
-            "is not counted; none of the optimizers here has its states",
-        ),
-    },
-    "attention": {"flash_attention_3": _KERNEL_3},
-    "checkpointing": {
-        "unsloth": "Unsloth's keeps the layers' inputs in RAM: choose full, and activation offload"
-    },
-    "data_parallel": dict.fromkeys(("zero3", "zero-3", "deepspeed", "stage3"), _ZERO3),
-}
+OTHERS: Final = _said("not_counted")
 
 
 def flags_of(field: str) -> list[str]:

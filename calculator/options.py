@@ -2,16 +2,19 @@
 
 The command line, the page's form, the page's address, the protocol and the reference all read it
 there: an option is declared once, by `choice`, `integer`, `number`, `flag`, `names` or `counts`.
+The words of `Plan`'s are in `words.json`, with their groups and other libraries' names.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from calculator.data import read_data
 from calculator.errors import InputError, unknown_name
 
+WORDS: Final = read_data("words.json")
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 Kind = Literal["choice", "integer", "number", "flag", "names", "counts"]
@@ -24,7 +27,7 @@ class Option:
     Attributes:
         values: for a choice, each value that it takes and its words for people; for counts, each
             name.
-        explained: for a choice, common words for something else, and their meanings.
+        meanings: for a choice, common words for something else, by what they mean.
         negative: a flag's opposite on the command line, without dashes.
         technique: true if it saves memory at a price.
         warning: a caveat, shown beside the option.
@@ -39,7 +42,7 @@ class Option:
     minimum: float = 1
     maximum: float = 1
     technique: bool = False
-    explained: tuple[tuple[str, str], ...] = ()
+    meanings: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     negative: str = ""
     warning: str = ""
     needs: str = ""
@@ -101,10 +104,10 @@ class Option:
         for value, _ in self.values:
             if str(value) == text:
                 return value
-        meaning = dict(self.explained).get(text.lower())
-        if meaning:
-            words = "; ".join(words for _, words in self.values)
-            raise InputError(self.field, given, f"{meaning}. Must be one of: {words}")
+        for meaning, typed in self.meanings.items():
+            if text.lower() in typed:
+                words = "; ".join(words for _, words in self.values)
+                raise InputError(self.field, given, f"{meaning}. Must be one of: {words}")
         raise unknown_name(self.field, given, (name for name, _ in self.choices))
 
     def _parse_flag(self, text: str) -> bool:
@@ -175,29 +178,37 @@ class Option:
 # its own way: the field's type is the one that stands before it.
 
 
-def choice(default: object, label: str, text: str, values: Mapping[Any, str], **more: Any) -> Any:
-    """A field that takes one of some values."""
-    return _field(default, Option(label, text, "choice", tuple(values.items()), **more))
+def choice(
+    default: object, values: Iterable[Any], label: str = "", text: str = "", **more: Any
+) -> Any:
+    """A field that takes one of some values, which may have their words."""
+    pairs = values.items() if isinstance(values, Mapping) else ((each, "") for each in values)
+    return _field(default, Option(label, text, "choice", tuple(pairs), **more))
 
 
-def integer(default: int | None, label: str, text: str, most: int, **more: Any) -> Any:
+def integer(default: int | None, most: int, label: str = "", text: str = "", **more: Any) -> Any:
     """A field that takes a whole number from 1 to `most`."""
     return _field(default, Option(label, text, "integer", maximum=most, **more))
 
 
 def number(
-    default: float | None, label: str, text: str, below: float, least: float = 0, **more: Any
+    default: float | None,
+    below: float,
+    label: str = "",
+    text: str = "",
+    least: float = 0,
+    **more: Any,
 ) -> Any:
     """A field that takes a number of at least 0, or another least, and below a limit."""
     return _field(default, Option(label, text, "number", minimum=least, maximum=below, **more))
 
 
-def flag(default: bool | None, label: str, text: str, **more: Any) -> Any:
+def flag(default: bool | None, label: str = "", text: str = "", **more: Any) -> Any:
     """A field that is true or false."""
     return _field(default, Option(label, text, "flag", **more))
 
 
-def names(default: str | None, label: str, text: str, most: int, **more: Any) -> Any:
+def names(default: str | None, most: int, label: str = "", text: str = "", **more: Any) -> Any:
     """A field that takes comma-separated names, with a limit on its characters."""
     return _field(default, Option(label, text, "names", maximum=most, **more))
 
@@ -228,13 +239,24 @@ def _field(default: object, option: Option) -> Any:
     return dataclasses.field(default=default, metadata={"option": option})
 
 
-def options_of(plan: type[Any]) -> dict[str, Option]:
-    """The options that stand at a dataclass' fields, by their names."""
+def options_of(
+    plan: type[Any], words: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Option]:
+    """The options that stand at a dataclass' fields, by their names, with words from elsewhere."""
     return {
-        field.name: dataclasses.replace(field.metadata["option"], field=field.name)
+        field.name: _worded(field.name, field.metadata["option"], (words or {}).get(field.name, {}))
         for field in dataclasses.fields(plan)
         if "option" in field.metadata
     }
+
+
+def _worded(name: str, option: Option, words: Mapping[str, Any]) -> Option:
+    """An option with its name, and with a label, help and words for its values."""
+    said = {key: words[key] for key in ("label", "help", "warning", "meanings") if key in words}
+    if "values" in words:
+        known = {str(value): value for value, _ in option.values}
+        said["values"] = tuple((known[text], each) for text, each in words["values"].items())
+    return dataclasses.replace(option, field=name, **said)
 
 
 def as_text(value: object) -> str:

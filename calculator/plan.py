@@ -1,6 +1,6 @@
 """Training plans: precision, optimizer, checkpointing, offloading, ... -> Plan.
 
-Each option is declared once, at its field in `Plan`.
+Each option is declared once, at its field in `Plan`; its words are in `words.json`.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS
 from calculator.elsewhere import in_our_words
 from calculator.errors import unknown_name
 from calculator.optimizers.registry import Optimizer as Optimizer
-from calculator.options import Option, choice, flag, integer, names, number, options_of
+from calculator.options import WORDS, Option, choice, flag, integer, names, number, options_of
 from calculator.task import Task as Task
 
 LARGEST_BATCH: Final = 65_536
@@ -129,13 +129,6 @@ class LoraBias(Choice):
     LORA_ONLY = "lora_only"
 
 
-_SIXTEEN_BITS = (
-    "what Trainer calls fp16=True or bf16=True is amp, fp16=True with a gradient scaler; weights "
-    "that are themselves in 16 bits are half, or mixed with fp32 masters"
-)
-_OTHER_MODEL = "changes the model, so pretrained weights do not fit"
-
-
 @dataclass(frozen=True)
 class Plan:
     """One choice for every option, and the card; None stands for the model's own value.
@@ -144,385 +137,59 @@ class Plan:
     resolved plan, which is what all arithmetic takes.
     """
 
-    batch_size: int = integer(
-        1, "Micro-batch", "Sequences per forward pass, per GPU.", LARGEST_BATCH
-    )
-    sequence_length: int = integer(
-        None,
-        "Sequence length",
-        "Tokens per sequence; for T5, in the encoder. Defaults to 2,048, or to the model's "
-        "longest if that is shorter.",
-        LONGEST_SEQUENCE,
-    )
-    target_length: int | None = integer(
-        None, "Target length", "Tokens per sequence in T5's decoder.", LONGEST_SEQUENCE
-    )
-    precision: Precision = choice(
-        Precision.AMP,
-        "Precision",
-        "Number formats for weights, gradients and arithmetic; mixed keeps weights and gradients "
-        "in 16 bits.",
-        {
-            Precision.FP32: "fp32: everything in 32 bits",
-            Precision.AMP: "amp: 32-bit weights, 16-bit autocast",
-            Precision.MIXED: "mixed: 16 bits, fp32 master weights",
-            Precision.HALF: "half: everything in 16 bits",
-        },
-        explained=tuple(
-            (typed, _SIXTEEN_BITS)
-            for typed in ("fp16", "bf16", "float16", "bfloat16", "16", "16-mixed", "bf16-mixed")
-        ),
-    )
-    gradient_scaler: bool = flag(
-        False,
-        "Gradient scaler",
-        "Autocast to float16 instead of bfloat16, and scale the loss so that small gradients "
-        "don't underflow (torch.amp.GradScaler). Used with amp.",
-    )
-    format: HalfFormat = choice(
-        None,
-        "16-bit format",
-        "Format of 16-bit weights and of autocast. Defaults to bf16; to fp16 on cards without "
-        "bf16 (NVIDIA's before Ampere) and with a gradient scaler.",
-        {HalfFormat.BF16: "bf16", HalfFormat.FP16: "fp16"},
-    )
-    loop: Loop = choice(
-        Loop.TRAINER,
-        "Training loop",
-        "How long your code keeps what the model returns besides the loss: a loop with outputs = "
-        "model(...) keeps the logits.",
-        {
-            Loop.TRAINER: "trainer: keeps only the loss",
-            Loop.FUNCTION: "function: keeps outputs to its end",
-            Loop.SCRIPT: "script: keeps outputs into the next step",
-        },
-    )
-    optimizer: Optimizer = choice(
-        Optimizer.ADAM,
-        "Optimizer",
-        "The rule for updating weights. Most optimizers keep states between steps. Muon and "
-        "APOLLO update the matrices of hidden layers; AdamW updates the rest.",
-        {each: each.label for each in Optimizer},
-    )
-    optimizer_bits: int = choice(
-        None,
-        "Optimizer bits",
-        "Bits per element of the optimizer's states.",
-        {32: "32 bits", 16: "16 bits", 8: "8 bits"},
-        technique=True,
-    )
-    update: Update = choice(
-        Update.FOREACH,
-        "Update",
-        "PyTorch's implementation of the update; foreach is its default. They differ in temporary "
-        "memory.",
-        {
-            Update.FOREACH: "foreach: all tensors at once",
-            Update.FUSED: "fused: one kernel, no temporaries",
-            Update.LOOP: "loop: one tensor after another",
-        },
-    )
-    paged_optimizer: bool = flag(
-        False,
-        "Paged states",
-        "Keep large AdamW or Lion states in paged memory: CUDA moves them to RAM when the GPU is "
-        "full, and back for the update (bitsandbytes' PagedAdamW and PagedLion).",
-        technique=True,
-    )
-    update_in_backward: bool = flag(
-        False,
-        "Update in backward",
-        "Update each weight as soon as its gradient is ready, then free the gradient. Leaves no "
-        "gradients to accumulate or clip.",
-        technique=True,
-    )
-    attention: Attention = choice(
-        Attention.SDPA,
-        "Attention",
-        "The kernel that computes attention.",
-        {
-            Attention.EAGER: "eager: plain operations",
-            Attention.SDPA: "sdpa: PyTorch's choice on a GPU",
-            Attention.FLASH: "flash",
-            Attention.EFFICIENT: "efficient",
-            Attention.MATH: "math",
-        },
-    )
-    checkpointing: Checkpointing = choice(
-        Checkpointing.NONE,
-        "Gradient checkpointing",
-        "Discard activations and recompute them in the backward pass. operations keeps the results "
-        "of attention and of every second matrix product in each layer "
-        "(create_selective_checkpoint_contexts).",
-        {
-            Checkpointing.NONE: "none: keep everything",
-            Checkpointing.SELECTIVE: "selective: recompute attention",
-            Checkpointing.OPERATIONS: "operations: keep costly results",
-            Checkpointing.FULL: "full: recompute each layer",
-        },
-        technique=True,
-    )
-    checkpoint_every: int = integer(
-        1,
-        "Checkpoint every n-th layer",
-        "Recompute the first layer and every n-th after it; the others keep their activations. "
-        "Used with full checkpointing, or by operation.",
-        MOST_LAYERS,
-    )
+    batch_size: int = integer(1, LARGEST_BATCH)
+    sequence_length: int = integer(None, LONGEST_SEQUENCE)
+    target_length: int | None = integer(None, LONGEST_SEQUENCE)
+    precision: Precision = choice(Precision.AMP, Precision)
+    gradient_scaler: bool = flag(False)
+    format: HalfFormat = choice(None, HalfFormat)
+    loop: Loop = choice(Loop.TRAINER, Loop)
+    optimizer: Optimizer = choice(Optimizer.ADAM, {each: each.label for each in Optimizer})
+    optimizer_bits: int = choice(None, (32, 16, 8), technique=True)
+    update: Update = choice(Update.FOREACH, Update)
+    paged_optimizer: bool = flag(False, technique=True)
+    update_in_backward: bool = flag(False, technique=True)
+    attention: Attention = choice(Attention.SDPA, Attention)
+    checkpointing: Checkpointing = choice(Checkpointing.NONE, Checkpointing, technique=True)
+    checkpoint_every: int = integer(1, MOST_LAYERS)
     activation_offload: ActivationOffload = choice(
-        ActivationOffload.NONE,
-        "Activation offload",
-        "Keep the inputs of checkpointed layers in RAM (PyTorch's save_on_cpu()) and copy each "
-        "back when its layer is recomputed; pinned is save_on_cpu(pin_memory=True), as in "
-        "offload_wrapper. Used with full checkpointing.",
-        {
-            ActivationOffload.NONE: "none",
-            ActivationOffload.PAGEABLE: "pageable: in ordinary memory",
-            ActivationOffload.PINNED: "pinned: in page-locked memory",
-        },
-        technique=True,
-        needs="checkpointing",
+        ActivationOffload.NONE, ActivationOffload, technique=True, needs="checkpointing"
     )
-    chunked_loss: ChunkedLoss = choice(
-        ChunkedLoss.NONE,
-        "Chunked loss",
-        "Compute the output layer and the loss together, in chunks of tokens, so that the full "
-        "logits never exist: PyTorch's linear_cross_entropy with its default "
-        "LinearCrossEntropyOptions.",
-        {
-            ChunkedLoss.NONE: "none: all logits at once",
-            ChunkedLoss.TORCH: "torch: linear_cross_entropy",
-        },
-        technique=True,
-    )
-    offload: Offload = choice(
-        Offload.NONE,
-        "Offload",
-        "Keep optimizer states in RAM and update the weights there.",
-        {Offload.NONE: "none", Offload.OPTIMIZER: "optimizer: states and update in RAM"},
-        technique=True,
-    )
-    sharing_groups: int = integer(
-        None,
-        "Sharing groups",
-        "Number of distinct layers, used in turn. With as many as the model has, nothing is "
-        "shared.",
-        MOST_LAYERS,
-        technique=True,
-        warning=f"Sharing {_OTHER_MODEL}.",
-    )
-    reversible: bool = flag(
-        None,
-        "Reversible layers",
-        "Two residual streams whose inputs are recomputed from their outputs.",
-        technique=True,
-        warning=f"Reversibility {_OTHER_MODEL}.",
-    )
-    dropout: float = number(
-        None, "Dropout", "Dropout probability. Above zero, each dropout keeps a mask.", below=1
-    )
-    accumulation: int = integer(
-        1,
-        "Gradient accumulation",
-        "Micro-batches per update. Gradients stay in memory between them.",
-        LARGEST_BATCH,
-    )
-    tied_embeddings: bool = flag(
-        None,
-        "Tied embeddings",
-        "The output layer uses the input embedding's weights.",
-        negative="untied-embeddings",
-    )
+    chunked_loss: ChunkedLoss = choice(ChunkedLoss.NONE, ChunkedLoss, technique=True)
+    offload: Offload = choice(Offload.NONE, Offload, technique=True)
+    sharing_groups: int = integer(None, MOST_LAYERS, technique=True)
+    reversible: bool = flag(None, technique=True)
+    dropout: float = number(None, 1)
+    accumulation: int = integer(1, LARGEST_BATCH)
+    tied_embeddings: bool = flag(None, negative="untied-embeddings")
 
-    lora: int = integer(
-        0,
-        "LoRA rank",
-        "Above zero, the model is frozen and adapters of this rank are trained beside its linear "
-        "layers, as in peft.",
-        LARGEST_RANK,
-        minimum=0,
-        technique=True,
-        warning="LoRA trains adapters only.",
-    )
-    lora_targets: str = names(
-        None,
-        "LoRA targets",
-        "Layers that get adapters: all-linear, or module names separated by commas (peft's "
-        "target_modules). Used with a LoRA rank.",
-        LONGEST_NAMES,
-    )
-    lora_dropout: float = number(
-        None,
-        "LoRA dropout",
-        "Dropout probability in the adapters; above zero, each keeps a mask. Used with a LoRA "
-        "rank.",
-        below=1,
-    )
+    lora: int = integer(0, LARGEST_RANK, minimum=0, technique=True)
+    lora_targets: str = names(None, LONGEST_NAMES)
+    lora_dropout: float = number(None, 1)
 
-    lora_bias: LoraBias = choice(
-        LoraBias.NONE,
-        "LoRA biases",
-        "Biases to train as well (peft's bias). Used with a LoRA rank.",
-        {
-            LoraBias.NONE: "none",
-            LoraBias.ALL: "all: every bias of the model",
-            LoraBias.LORA_ONLY: "lora_only: of layers with adapters",
-        },
-    )
-    lora_modules: str = names(
-        None,
-        "LoRA whole modules",
-        "Modules to train in full, as copies (peft's modules_to_save): embed_tokens, lm_head, or "
-        "both separated by a comma, for example for new tokens. Used with a LoRA rank.",
-        LONGEST_NAMES,
-    )
+    lora_bias: LoraBias = choice(LoraBias.NONE, LoraBias)
+    lora_modules: str = names(None, LONGEST_NAMES)
 
-    quantization: BaseBits = choice(
-        BaseBits.NONE,
-        "Frozen weights",
-        "Bits of the frozen linear layers under LoRA; with 4 bits, this is QLoRA.",
-        {
-            BaseBits.NONE: "none: as the precision has them",
-            BaseBits.NF4: "nf4: 4 bits, one scale per 64",
-            BaseBits.NF4_DOUBLE: "nf4-double: nf4, scales in 8 bits",
-            BaseBits.FP4: "fp4: 4 bits, one scale per 64",
-            BaseBits.FP4_DOUBLE: "fp4-double: fp4, scales in 8 bits",
-        },
-        technique=True,
-        needs="lora",
-    )
+    quantization: BaseBits = choice(BaseBits.NONE, BaseBits, technique=True, needs="lora")
 
-    gpus: int = integer(
-        1,
-        "GPUs",
-        "All GPUs of the run. Numbers are for the busiest GPU.",
-        MOST_GPUS,
-    )
+    gpus: int = integer(1, MOST_GPUS)
     data_parallel: DataParallel = choice(
-        DataParallel.DDP,
-        "Data parallelism",
-        "What each GPU holds. ddp: a full copy, whose gradients DistributedDataParallel reduces "
-        "in buckets (ddp-view: with gradient_as_bucket_view). zero1: a full copy, but only part "
-        "of the states (ZeroRedundancyOptimizer). fsdp: a shard of each layer, whose weights "
-        "FSDP2's fully_shard gathers when needed (zero2: once for both passes).",
-        {
-            DataParallel.DDP: "ddp: a copy on each",
-            DataParallel.DDP_VIEW: "ddp-view: gradients in the buckets",
-            DataParallel.ZERO1: "zero1: a copy, some states",
-            DataParallel.ZERO2: "zero2: a shard, gathered once",
-            DataParallel.FSDP: "fsdp: a shard on each",
-        },
-        technique=True,
-        needs="gpus",
+        DataParallel.DDP, DataParallel, technique=True, needs="gpus"
     )
-    cpu_offload: bool = flag(
-        False,
-        "Shards in RAM",
-        "Keep shards, their gradients and states in RAM, and update them there. Used with zero2 or "
-        "fsdp.",
-        technique=True,
-        needs="data_parallel",
-    )
-    tensor_parallel: int = integer(
-        1,
-        "Tensor parallelism",
-        "GPUs that split each layer of one micro-batch; each has its share of the heads and of "
-        "the feed-forward width (ColwiseParallel, RowwiseParallel).",
-        MOST_GPUS,
-        technique=True,
-    )
-    sequence_parallel: bool = flag(
-        False,
-        "Sequence parallelism",
-        "In norms and between layers, each of these GPUs holds only its share of the tokens "
-        "(SequenceParallel). Used with tensor parallelism.",
-        technique=True,
-        needs="tensor_parallel",
-    )
-    expert_parallel: int = integer(
-        1,
-        "Expert parallelism",
-        "GPUs that read one micro-batch and split the experts of every layer; each sends its "
-        "share of the tokens to the GPUs of their experts and gets the results back "
-        "(transformers' ep_size).",
-        MOST_GPUS,
-        technique=True,
-    )
-    context_parallel: int = integer(
-        1,
-        "Context parallelism",
-        "GPUs that split each sequence; each holds a part of the tokens, and attention sees the "
-        "keys and values of all (context_parallel). Must divide the number of GPUs; gradients and "
-        "shards span all GPUs.",
-        MOST_GPUS,
-        technique=True,
-        needs="gpus",
-    )
-    context_rotation: ContextRotation = choice(
-        ContextRotation.ALL_GATHER,
-        "Context rotation",
-        "How keys and values reach the other GPUs: all at once, or from one GPU to the next "
-        "(set_rotate_method). Used with context parallelism.",
-        {
-            ContextRotation.ALL_GATHER: "allgather: all at once",
-            ContextRotation.ALL_TO_ALL: "alltoall: one GPU's after another's",
-        },
-    )
-    pipeline_parallel: int = integer(
-        1,
-        "Pipeline",
-        "GPUs that each hold consecutive layers and pass on the micro-batches of gradient "
-        "accumulation; numbers are for the busiest stage (PipelineStage).",
-        MOST_LAYERS,
-        technique=True,
-    )
+    cpu_offload: bool = flag(False, technique=True, needs="data_parallel")
+    tensor_parallel: int = integer(1, MOST_GPUS, technique=True)
+    sequence_parallel: bool = flag(False, technique=True, needs="tensor_parallel")
+    expert_parallel: int = integer(1, MOST_GPUS, technique=True)
+    context_parallel: int = integer(1, MOST_GPUS, technique=True, needs="gpus")
+    context_rotation: ContextRotation = choice(ContextRotation.ALL_GATHER, ContextRotation)
+    pipeline_parallel: int = integer(1, MOST_LAYERS, technique=True)
     pipeline_schedule: PipelineSchedule = choice(
-        PipelineSchedule.ONE_FORWARD_ONE_BACKWARD,
-        "Pipeline schedule",
-        "The order of the micro-batches in a pipeline. 1f1b keeps fewer of them in memory; "
-        "interleaved leaves GPUs idle less, but keeps more.",
-        {
-            PipelineSchedule.GPIPE: "gpipe: all forward, then all backward",
-            PipelineSchedule.ONE_FORWARD_ONE_BACKWARD: "1f1b: forward and backward in turn",
-            PipelineSchedule.INTERLEAVED: "interleaved: several stages per GPU",
-        },
+        PipelineSchedule.ONE_FORWARD_ONE_BACKWARD, PipelineSchedule
     )
-    pipeline_stages: int = integer(
-        None,
-        "Stages per GPU",
-        "Stages per GPU in an interleaved pipeline, each of consecutive layers. Defaults to 2.",
-        MOST_LAYERS,
-    )
-    task: Task = choice(
-        None,
-        "Task",
-        "The head and loss to train with. Defaults to those of the class that config.json names; "
-        "for models in the catalog, to the language model.",
-        {
-            Task.LANGUAGE: "lm: language model",
-            Task.SEQUENCE: "sequence: a class per sequence",
-            Task.TOKENS: "tokens: a class per token",
-            Task.QUESTIONS: "questions: the span of an answer",
-            Task.REWARD: "reward: the better of two",
-            Task.EMBEDDING: "embedding: pairs of sequences",
-            Task.IMAGE: "image: a class per image",
-            Task.AUDIO: "audio: a class per recording",
-        },
-    )
-    labels: int = integer(
-        None,
-        "Labels",
-        "Number of classes of a sequence, token or audio classifier. Defaults to that in "
-        "config.json, or 2.",
-        LARGEST_LABELS,
-    )
-    freeze: str = names(
-        None,
-        "Frozen parts",
-        "Parts that are not trained, separated by commas: embeddings, layers such as 0-11, or "
-        "body (all but the head).",
-        LONGEST_NAMES,
-    )
+    pipeline_stages: int = integer(None, MOST_LAYERS)
+    task: Task = choice(None, Task)
+    labels: int = integer(None, LARGEST_LABELS)
+    freeze: str = names(None, LONGEST_NAMES)
     card: Card = field(default=TODAY, hash=False)
 
     def __post_init__(self) -> None:
@@ -657,7 +324,7 @@ class Plan:
         return self.precision is Precision.MIXED and not self.lora and not self.is_sharded
 
 
-_OPTIONS: Final = options_of(Plan)
+_OPTIONS: Final = options_of(Plan, WORDS["options"])
 
 
 def _settled(name: str, value: object) -> Any:

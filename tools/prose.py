@@ -74,6 +74,8 @@ QUESTION = re.compile(r'"""(What|How|Whether|Who|Where|Which|Why|Tell whether)\b
 
 SUFFIXES = {".py", ".js", ".mjs", ".md", ".j2"}
 BLANKS = re.compile(r"   +")
+# Data whose texts people read.
+WORDED = ("calculator/words.json", "calculator/doors/tables/*.toml")
 CODE_IN_TEXT = re.compile(r"``.+?``|`[^`\n]+`")
 SCRIPT_PROSE = re.compile(
     r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
@@ -89,7 +91,8 @@ NOT_PROSE = re.compile(
 def findings(files: list[Path]) -> Iterator[str]:
     """One line per finding: where, and what to write instead."""
     for path in files:
-        if path.suffix not in SUFFIXES or path == Path(__file__):
+        worded = any(map(path.match, WORDED))
+        if not (path.suffix in SUFFIXES or worded) or path == Path(__file__):
             continue
         text = prose_of(path.read_text("utf-8"), path.suffix)
         text = BLANKS.sub("  ", text)  # proselint reads them all, and a finding has a line alone
@@ -109,7 +112,7 @@ def prose_of(text: str, suffix: str) -> str:
     match suffix:
         case ".py":
             text = _python_prose(text)
-        case ".js" | ".mjs":
+        case ".js" | ".mjs" | ".json" | ".toml":
             text = _only(text, [match.span() for match in SCRIPT_PROSE.finditer(text)])
         case _:
             text = _blank(text, NOT_PROSE)

@@ -61,36 +61,36 @@ class Run:
     """One choice for every option; None stands for the model's or the card's own value."""
 
     parameters: int | None = integer(
-        None, "Parameters", "Number of parameters of a model that is not on the list.", 10**15
+        None, 10**15, "Parameters", "Number of parameters of a model that is not on the list."
     )
-    layers: int | None = integer(None, "Layers", "Number of layers of that model.", MOST_LAYERS)
+    layers: int | None = integer(None, MOST_LAYERS, "Layers", "Number of layers of that model.")
     width: int | None = integer(
-        None, "Width", "Width of all of its attention heads together.", 10**6
+        None, 10**6, "Width", "Width of all of its attention heads together."
     )
     sequence_length: int | None = integer(
-        None, "Sequence length", "Tokens per sequence.", LONGEST_SEQUENCE
+        None, LONGEST_SEQUENCE, "Sequence length", "Tokens per sequence."
     )
     sharing_groups: int | None = integer(
         None,
+        MOST_LAYERS,
         "Sharing groups",
         "Distinct layers, used in turn. Sharing cuts traffic, not computing.",
-        MOST_LAYERS,
     )
     billion_tokens: float = number(
-        1.0, "Tokens, in billions", "Tokens that the whole run trains on.", 1e9, 1e-6
+        1.0, 1e9, "Tokens, in billions", "Tokens that the whole run trains on.", least=1e-6
     )
-    volunteers: int = integer(20, "Volunteers", "People who have joined the run.", MOST_VOLUNTEERS)
+    volunteers: int = integer(20, MOST_VOLUNTEERS, "Volunteers", "People who have joined the run.")
     hours: float = number(
-        12.0, "Hours a day", "How long each volunteer computes per day.", 1e6, 0.01
+        12.0, 1e6, "Hours a day", "How long each volunteer computes per day.", least=0.01
     )
     gpu: str = choice(
         "t4",
+        {gpu.name: gpu.title for gpu in COMMON} | {"other": "Another: its peak rate"},
         "GPU",
         "The card that each volunteer has.",
-        {gpu.name: gpu.title for gpu in COMMON} | {"other": "Another: its peak rate"},
     )
     teraflops: float | None = number(
-        None, "Peak rate in TFLOP/s", "Of that GPU in 16 bits, without sparsity.", 1e6, 0.001
+        None, 1e6, "Peak rate in TFLOP/s", "Of that GPU in 16 bits, without sparsity.", least=0.001
     )
     more_gpus: str | None = counts(
         None,
@@ -99,50 +99,50 @@ class Run:
         {gpu.name: gpu.title for gpu in COMMON},
         MOST_VOLUNTEERS,
     )
-    gpus_each: int = integer(1, "GPUs each", "GPUs per volunteer.", 10_000)
+    gpus_each: int = integer(1, 10_000, "GPUs each", "GPUs per volunteer.")
     utilization: float | None = number(
         None,
+        1e6,
         "Utilization in %",
         "Share of the peak rate that the model's own arithmetic reaches (MFU). Defaults to our "
         "timing model's estimate for this model on this card.",
-        1e6,
-        0.01,
+        least=0.01,
     )
     recomputation: Recomputation = choice(
         Recomputation.NONE,
+        {Recomputation.NONE: "none", Recomputation.FULL: "full: one more forward pass"},
         "Recomputation",
         "Recomputation counts toward hardware utilization, not model utilization.",
-        {Recomputation.NONE: "none", Recomputation.FULL: "full: one more forward pass"},
     )
-    up: float = number(50.0, "Upload in Mbit/s", "Upload rate of each volunteer.", 1e6, 0.001)
-    down: float = number(50.0, "Download in Mbit/s", "Download rate of each volunteer.", 1e6, 0.001)
+    up: float = number(50.0, 1e6, "Upload in Mbit/s", "Upload rate of each volunteer.", least=0.001)
+    down: float = number(
+        50.0, 1e6, "Download in Mbit/s", "Download rate of each volunteer.", least=0.001
+    )
     round_trip: float = number(
-        100.0, "Round trip in ms", "Time to another volunteer and back.", 60_000
+        100.0, 60_000, "Round trip in ms", "Time to another volunteer and back."
     )
     way: Way = choice(
         Way.ALL_REDUCE,
-        "Way of exchange",
-        "How gradients reach the other volunteers; all-reduce is hivemind's way.",
         {
             Way.ALL_REDUCE: "all-reduce: each averages a part",
             Way.ALL_GATHER: "all-gather: each sends to all others",
             Way.STORE: "store: upload once, download the others'",
             Way.ROUND: "round: all upload, then download",
         },
+        "Way of exchange",
+        "How gradients reach the other volunteers; all-reduce is hivemind's way.",
     )
     target_batch: int = integer(
-        4096, "Target batch", "Sequences per step, of all volunteers together.", 10**8
+        4096, 10**8, "Target batch", "Sequences per step, of all volunteers together."
     )
     local_steps: int = integer(
         1,
+        100_000,
         "Local steps",
         "Steps that each volunteer takes before an exchange, as in DiLoCo.",
-        100_000,
     )
     compression: Compression = choice(
         Compression.EIGHT,
-        "Compression",
-        "Of gradients; tensors with fewer than 65,536 elements keep at least 16 bits.",
         {
             Compression.NONE: "none: 32 bits",
             Compression.HALF: "16 bits",
@@ -150,33 +150,39 @@ class Run:
             Compression.LOW_RANK: "PowerSGD: a low rank",
             Compression.SPARSE: "sparse: the largest of each block",
         },
+        "Compression",
+        "Of gradients; tensors with fewer than 65,536 elements keep at least 16 bits.",
     )
-    rank: int = integer(4, "Rank", "Rank of PowerSGD's two matrices.", 65_536)
+    rank: int = integer(4, 65_536, "Rank", "Rank of PowerSGD's two matrices.")
     kept: int = integer(
-        64, "Kept elements", "The largest elements of each block, which are sent.", 10**6
+        64, 10**6, "Kept elements", "The largest elements of each block, which are sent."
     )
-    block: int = integer(4096, "Block", "Elements per block.", 10**6)
+    block: int = integer(4096, 10**6, "Block", "Elements per block.")
     value_bits: int = integer(
-        2, "Bits of a kept value", "Plus the bits for its position in the block.", 32
+        2, 32, "Bits of a kept value", "Plus the bits for its position in the block."
     )
     overlap: bool = flag(False, "Overlap", "Keep computing while gradients are exchanged.")
     watts: float | None = number(
-        None, "Power in W", "Power of one GPU; other kinds use their card's limit.", 1e5
+        None, 1e5, "Power in W", "Power of one GPU; other kinds use their card's limit."
     )
     overhead: float = number(
-        1.1, "Energy overhead", "Energy of the whole site divided by that of its GPUs (PUE).", 10, 1
+        1.1,
+        10,
+        "Energy overhead",
+        "Energy of the whole site divided by that of its GPUs (PUE).",
+        least=1,
     )
     kilograms_per_kwh: float = number(
-        0.385, "CO2 in kg per kWh", "Carbon intensity of the grid; 0.385 is the US average.", 10
+        0.385, 10, "CO2 in kg per kWh", "Carbon intensity of the grid; 0.385 is the US average."
     )
     dollars_per_hour: float = number(
-        0.0, "Price of a GPU hour", "In dollars; 0 if volunteers donate it.", 1e4
+        0.0, 1e4, "Price of a GPU hour", "In dollars; 0 if volunteers donate it."
     )
     failures: float = number(
         1.4,
+        100,
         "Failures per month in %",
         "Chance that one GPU is interrupted; 1.4 was measured while Llama 3 was trained.",
-        100,
     )
 
     def __post_init__(self) -> None:
