@@ -13,6 +13,7 @@ from calculator.autograd.mode import Checkpointing
 from calculator.autograd.sizes import number_of
 from calculator.estimate import estimate
 from calculator.models.decoder import Decoder
+from calculator.models.keys import declared
 from calculator.models.registry import build, type_of
 from calculator.peaks.outputs import cached_bytes
 from calculator.peaks.prepare import mode_of, numbers_of
@@ -160,7 +161,7 @@ def adapted(architecture: Architecture, targets: str) -> tuple[int, int]:
 def gelu_steps(architecture: Architecture, plan: Plan) -> int:
     """Bytes of one tensor per layer instead of the four that `gelu_new` keeps: x, x/2, tanh, +1."""
     kind = type_of(architecture)
-    if not issubclass(kind, Decoder) or kind.activation[1] != IN_STEPS:
+    if not issubclass(kind, Decoder) or [IN_STEPS] not in declared(kind, "texts").values():
         return 0
     return -3 * HALF * tokens_of(plan) * architecture.feed_forward_size * architecture.layers
 

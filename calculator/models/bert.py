@@ -4,7 +4,7 @@ Source: transformers (models/bert/modeling_bert.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from calculator.architecture import Architecture
@@ -13,7 +13,7 @@ from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE, Size, at_least, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
@@ -23,6 +23,7 @@ from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape
 from calculator.models.model import Model
 from calculator.task import Task
 
@@ -136,41 +137,6 @@ class Embeddings(Layer):
         return op.dropout(x)
 
 
-def read_encoder(
-    c: Configuration, name: str, kind: str, counted: str, words: int, unused: int = 0
-) -> Architecture:
-    """The architecture of an encoder with BERT's keys; the first positions may be `unused`."""
-    c.text("hidden_act", "gelu", ["gelu"])
-    c.only("position_embedding_type", "absolute")
-    c.only("is_decoder", False)
-    c.only("add_cross_attention", False)
-    c.only("is_encoder_decoder", False)
-    c.ignore("directionality", "pooler_fc_size", "pooler_num_attention_heads")
-    c.ignore("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type")
-    hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
-    positions = c.size("max_position_embeddings", 512, most=LONGEST_SEQUENCE)
-    if positions <= unused:
-        raise InputError("max_position_embeddings", positions, f"must be above {unused}")
-    return Architecture(
-        name=name,
-        title=name,
-        family=kind,
-        layers=c.size("num_hidden_layers", 12, most=MOST_LAYERS),
-        hidden_size=hidden,
-        heads=heads,
-        head_size=c.head_size(hidden, heads),
-        feed_forward_size=c.size("intermediate_size", 3072),
-        vocabulary_size=c.size("vocab_size", words),
-        positions=positions,
-        sequence_length=positions - unused,
-        dropout=c.dropout("hidden_dropout_prob", 0.1, "attention_probs_dropout_prob"),
-        tied_embeddings=c.flag("tie_word_embeddings", True),
-        token_types=c.size("type_vocab_size", 2),
-        source="transformers",
-        note=f"Counted with the masked-language-model head ({counted}).",
-    )
-
-
 @dataclass(eq=False)
 class Bert(Model):
     """Embeddings, blocks and the masked-language-model head."""
@@ -194,6 +160,7 @@ class Bert(Model):
     language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_reversible_class = False
     transform: ClassVar[str] = "transform.dense"
+    unused: ClassVar[int] = 0  # the first positions, which no token has
 
     def __post_init__(self) -> None:
         self.dense = Linear(HIDDEN, HIDDEN, name=self.transform)
@@ -208,7 +175,15 @@ class Bert(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        return read_encoder(c, name, "bert", cls.counted, 30_522)
+        found = read_shape(cls, c, name)
+        if found.positions <= cls.unused:
+            rule = f"must be above {cls.unused}"
+            raise InputError("max_position_embeddings", found.positions, rule)
+        return replace(
+            found,
+            sequence_length=found.positions - cls.unused,
+            note=f"Counted with the masked-language-model head ({cls.counted}).",
+        )
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bert":

@@ -3,7 +3,7 @@
 Source: transformers (models/bloom/modeling_bloom.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -11,10 +11,11 @@ from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Gradients, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, size
-from calculator.configuration import MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.holding import HoldingStack
 from calculator.layers.stack import Block
+from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, VOCABULARY = (
@@ -127,36 +128,9 @@ class Bloom(CausalModel):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.only("slow_but_exact", False)
-        c.only("is_encoder_decoder", False)
-        # pretraining_tp and the like are read only where slow_but_exact is true
-        c.ignore("pretraining_tp", "offset_alibi", "attention_softmax_in_fp32", "seq_length")
-        c.ignore("bias_dropout_fusion", "masked_softmax_fusion", "skip_bias_add", "n_inner")
-        c.ignore("skip_bias_add_qkv", "unk_token_id")
-        hidden = c.size("hidden_size", 64, "n_embed")
-        heads = c.size("n_head", 8, "num_attention_heads")
-        return Architecture(
-            name=name,
-            title=name,
-            family="bloom",
-            layers=c.size("n_layer", 2, "num_hidden_layers", most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=4 * hidden,
-            vocabulary_size=c.size("vocab_size", 250_880),
-            positions=0,
-            sequence_length=OWN_LENGTH,
-            dropout=c.dropout("hidden_dropout", 0.0, "attention_dropout"),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            source="transformers",
-            more=(
-                (
-                    "normed_residual",
-                    int(c.flag("apply_residual_connection_post_layernorm", False)),
-                ),
-            ),
-        )
+        normed = int(c.flag("apply_residual_connection_post_layernorm", False))
+        found = read_shape(cls, c, name)
+        return replace(found, sequence_length=OWN_LENGTH, more=(("normed_residual", normed),))
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bloom":

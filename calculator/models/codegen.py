@@ -3,24 +3,21 @@
 Source: transformers (models/codegen/modeling_codegen.py).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, INT64
-from calculator.autograd.graph import Parameter, Tensor
-from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, size
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, scores_of, selectively, weighted_sum
-from calculator.layers.basic import Embedding, LayerNorm, Linear
-from calculator.layers.holding import HoldingStack
+from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
 from calculator.models.gptj import ANGLES, GPTJ, HEAD, HEADS, HIDDEN, ROTARY, FeedForward, rotated
-from calculator.models.model import CausalModel
 
 MODEL_PARTS = 4  # the class splits the fused product as the original's accelerators did
 
@@ -82,46 +79,22 @@ def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
 
 
 @dataclass(eq=False)
-class CodeGen(CausalModel):
-    """Token embeddings, blocks, norm, output layer with a bias."""
-
-    layers: HoldingStack[CodeGenBlock]
-    tied: bool
+class CodeGen(GPTJ):
+    """GPT-J's embeddings, norm and output layer around blocks of its own."""
 
     title = "CodeGen"
     counted = "CodeGenForCausalLM"
     lora_targets = ("qkv_proj",)
-    kernels = (Attention.EAGER, Attention.SDPA)
-    has_reversible_class = False
-
-    def __post_init__(self) -> None:
-        self.tokens = Embedding(size("vocabulary_size"), HIDDEN, reads_input=True)
-        self.norm = LayerNorm(HIDDEN)
-        self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
-        self.head_bias = Parameter((self.tokens.rows,))
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes: GPT-J's keys."""
-        found = GPTJ.read(c, name)
+        found = super().read(c, name)
         if found.heads % MODEL_PARTS:
             raise InputError("n_head", found.heads, f"must be a multiple of {MODEL_PARTS}")
-        return replace(found, family="codegen")
+        return found
 
     @classmethod
-    def build(cls, architecture: Architecture, tied: bool) -> "CodeGen":
-        """The tree for an architecture."""
-        block = CodeGenBlock(architecture.heads > MODEL_PARTS)
-        return cls(HoldingStack((block,), architecture.layers), tied)
-
-    def hidden(self, ids: Tensor) -> Tensor:
-        """The last hidden states; embeddings, places and mask are held to the end."""
-        t = ids.tape
-        embedded = self.begun(self.tokens, ids)
-        places = t.empty((ONE, SEQUENCE), INT64)
-        mask = t.empty((t.mode.batch, ONE, SEQUENCE, SEQUENCE), embedded.dtype)
-        x = self.begun(op.dropout, embedded)
-        x, probabilities = self.layers.after(x, mask, places)
-        x = self.ended(self.norm, x)
-        del embedded, probabilities
-        return x
+    def block(cls, architecture: Architecture) -> Block:
+        """One layer."""
+        return CodeGenBlock(architecture.heads > MODEL_PARTS)

@@ -98,17 +98,8 @@ class Cohere2(Decoder):
     title = "Cohere 2"
     counted = "Cohere2ForCausalLM"
     whole_tokens = LLAMAS
-    tied_by_default = True
     both_masks = True
     turn: ClassVar[int] = 4
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 256_000,
-        "hidden_size": 8192,
-        "intermediate_size": 22_528,
-        "num_hidden_layers": 40,
-        "num_attention_heads": 64,
-        "max_position_embeddings": 8192,
-    }
 
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
@@ -119,8 +110,7 @@ class Cohere2(Decoder):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and whether projections have biases; multipliers change no size."""
-        c.ignore("logit_scale", "cache_implementation")
-        return {"window": cls.window_of(c), "attention_bias": c.flag("attention_bias", False)}
+        return {"window": cls.window_of(c), **super().more(c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ Source: transformers (models/deberta_v2/modeling_deberta_v2.py).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from calculator.autograd.dtypes import BOOL, FLOAT32, INT64
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
@@ -22,6 +22,7 @@ from calculator.layers.layer import Buffer, Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape
 from calculator.models.model import Model
 from calculator.task import Task
 
@@ -214,34 +215,17 @@ class Deberta(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("hidden_act", "gelu", ["gelu"])
         _check_version(c)
-        c.ignore("pooler_dropout", "pooler_hidden_act", "pooler_hidden_size")
-        c.ignore("max_relative_positions")  # they are put into buckets
-        hidden, heads = c.size("hidden_size", 1536), c.size("num_attention_heads", 24)
-        c.only("embedding_size", hidden)
-        c.only("attention_head_size", hidden // heads)
-        positions = c.size("max_position_embeddings", 512, most=LONGEST_SEQUENCE)
+        found = read_shape(cls, c, name)
+        c.only("embedding_size", found.hidden_size)
+        c.only("attention_head_size", found.head_size)
         buckets = c.size("position_buckets", 0, most=LONGEST_SEQUENCE)
         if not buckets:
             rule = "must be given: only distances in buckets are counted"
             raise InputError("position_buckets", "", rule)
-        return Architecture(
-            name=name,
-            title=name,
-            family="deberta-v2",
-            layers=c.size("num_hidden_layers", 24, most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("intermediate_size", 6144),
-            vocabulary_size=c.size("vocab_size", 128_100),
-            positions=0,
-            sequence_length=positions,
-            dropout=c.dropout("hidden_dropout_prob", 0.1, "attention_probs_dropout_prob"),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            more=(("position_buckets", buckets), ("own_positions", positions)),
-            source="transformers",
+        return replace(
+            found,
+            more=(("position_buckets", buckets), ("own_positions", found.sequence_length)),
             note=f"Counted with the masked-language-model head ({cls.counted}).",
         )
 

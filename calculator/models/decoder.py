@@ -24,6 +24,7 @@ from calculator.layers.grouped import GroupedAttention, Heads, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
+from calculator.models.keys import check_keys, declared
 from calculator.models.model import CausalModel, heads_fit
 
 HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
@@ -42,9 +43,6 @@ class Decoder(CausalModel):
     """Token embeddings, rotary tables, blocks, norm, output layer.
 
     Attributes:
-        defaults: the class's default for each common key that has another one than Llama's.
-        tied_by_default: its default for ``tie_word_embeddings``.
-        activation: the key of its feed-forward layer's activation, and the values counted.
         dropouts: the keys of its dropouts.
         default_dropout: its default for them.
         ropes: the kinds of rotary positions that it has.
@@ -62,9 +60,6 @@ class Decoder(CausalModel):
     in_parts = False  # whether each of several GPUs has its part of the stream
     has_reversible_class = False
     whole_layers: ClassVar[str] = ""
-    defaults: ClassVar[dict[str, int]] = {}
-    tied_by_default: ClassVar[bool] = False
-    activation: ClassVar[tuple[str, ...]] = ("hidden_act", "silu")
     dropouts: ClassVar[tuple[str, ...]] = ("attention_dropout",)
     default_dropout: ClassVar[float] = 0.0
     ropes: ClassVar[tuple[str, ...]] = ROPE
@@ -83,9 +78,8 @@ class Decoder(CausalModel):
         layers = c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS)
         hidden = c.size("hidden_size", cls._default("hidden_size"))
         heads = c.size("num_attention_heads", cls._default("num_attention_heads"))
-        key, *counted = cls.activation
-        c.text(key, counted[0], counted)
-        check_rope(c, cls.ropes, cls.turns_part)
+        check_keys(cls, c)
+        cls._check_rope(c)
         head_size = cls._head_size(c, hidden, heads)
         more = {"key_value_heads": cls._key_value_heads(c, heads), **cls.more(c)}
         return Architecture(
@@ -106,11 +100,15 @@ class Decoder(CausalModel):
                 most=LONGEST_SEQUENCE,
             ),
             dropout=cls._dropout(c),
-            tied_embeddings=c.flag("tie_word_embeddings", cls.tied_by_default),
+            tied_embeddings=c.flag("tie_word_embeddings", declared(cls, "tied")),
             pattern=of_layers(cls.pattern(c, layers), layers),
             more=tuple(more.items()),
             source="transformers",
         )
+
+    @classmethod
+    def _check_rope(cls, c: Configuration) -> None:
+        check_rope(c, cls.ropes, cls.turns_part)
 
     @classmethod
     def _dropout(cls, c: Configuration) -> float:
@@ -122,8 +120,7 @@ class Decoder(CausalModel):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The numbers and flags that this type has beside the common ones."""
-        del c
-        return {}
+        return {key: c.flag(key, usual) for key, usual in (declared(cls, "flags") or {}).items()}
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
@@ -163,12 +160,17 @@ class Decoder(CausalModel):
         return in_turn(found)
 
     @classmethod
+    def defaults(cls) -> Mapping[str, int]:
+        """The class's default for each common key."""
+        return {**declared(Decoder, "defaults"), **declared(cls, "defaults")}
+
+    @classmethod
     def _default(cls, key: str) -> int:
-        return {**LLAMA, **cls.defaults}[key]
+        return cls.defaults()[key]
 
     @classmethod
     def _key_value_heads(cls, c: Configuration, heads: int) -> int:
-        shared = c.size("num_key_value_heads", cls.defaults.get("num_key_value_heads", heads))
+        shared = c.size("num_key_value_heads", cls.defaults().get("num_key_value_heads", heads))
         if heads % shared:
             rule = f"must divide the {heads} heads"
             raise InputError("num_key_value_heads", shared, rule)
@@ -176,7 +178,7 @@ class Decoder(CausalModel):
 
     @classmethod
     def _head_size(cls, c: Configuration, hidden: int, heads: int) -> int:
-        found = c.size("head_dim", cls.defaults.get("head_dim", 0) or max(1, hidden // heads))
+        found = c.size("head_dim", cls.defaults().get("head_dim", 0) or max(1, hidden // heads))
         if found % 2:
             raise InputError("head_dim", found, "must be even: rotary positions turn pairs")
         return found
@@ -373,16 +375,6 @@ def turned_of(architecture: Architecture) -> Size | None:
     """The part of a head that is turned, or none where that is the whole."""
     part = architecture.rotary_size < architecture.head_size
     return size("rotary_size") if part else None
-
-
-LLAMA: Mapping[str, int] = {
-    "vocab_size": 32_000,
-    "hidden_size": 4096,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "max_position_embeddings": 2048,
-}
 
 
 def check_rope(c: Configuration, counted: tuple[str, ...] = ROPE, turns_part: bool = False) -> None:

@@ -27,12 +27,6 @@ class DeepseekV2(DeepseekV3):
     counted = "DeepseekV2ForCausalLM"
     dense = 0
     latent: ClassVar[type[LatentAttention]] = ComplexAttention
-    defaults: ClassVar[dict[str, int]] = {"vocab_size": 102_400}
-    expert_keys = (
-        ("n_routed_experts", 64, ("num_experts",)),
-        ("num_experts_per_tok", 0, ()),
-        ("moe_intermediate_size", 1407, ()),
-    )
 
     @classmethod
     def routing(cls, c: Configuration) -> Mapping[str, int]:

@@ -33,27 +33,10 @@ class DeepseekV3(GroupedSparseDecoder):
     )
     dense = 3
     latent: ClassVar[type[LatentAttention]] = LatentAttention
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 129_280,
-        "hidden_size": 7168,
-        "intermediate_size": 18_432,
-        "num_hidden_layers": 61,
-        "num_attention_heads": 128,
-        "max_position_embeddings": 4096,
-    }
-    expert_keys = (
-        ("n_routed_experts", 256, ("num_local_experts",)),
-        ("num_experts_per_tok", 8, ()),
-        ("moe_intermediate_size", 2048, ()),
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts, the latents and the widths of heads."""
-        c.ignore("pretraining_tp", "routed_scaling_factor", "head_dim", "qk_head_dim")
-        # of the code that stands beside the weights; the class has one layer and one loss
-        c.ignore("ep_size", "aux_loss_alpha", "seq_aux")
-        c.only("moe_layer_freq", 1)
         return {
             **cls.experts(c),
             **cls.routing(c),

@@ -3,7 +3,7 @@
 Source: transformers (models/distilbert/modeling_distilbert.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from calculator.architecture import Architecture
@@ -12,7 +12,7 @@ from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Span
@@ -21,6 +21,7 @@ from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
 from calculator.models.bert import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
+from calculator.models.keys import read_shape
 from calculator.models.model import Model
 from calculator.task import Task
 
@@ -110,28 +111,8 @@ class DistilBert(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("activation", "gelu", ["gelu"])
-        c.only("is_encoder_decoder", False)
-        c.ignore("sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_")
-        hidden, heads = c.size("dim", 768, "hidden_size"), c.size("n_heads", 12)
-        positions = c.size("max_position_embeddings", 512, most=LONGEST_SEQUENCE)
-        return Architecture(
-            name=name,
-            title=name,
-            family="distilbert",
-            layers=c.size("n_layers", 6, "num_hidden_layers", most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("hidden_dim", 3072),
-            vocabulary_size=c.size("vocab_size", 30_522),
-            positions=positions,
-            sequence_length=positions,
-            dropout=c.dropout("dropout", 0.1, "attention_dropout"),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            source="transformers",
-            note=f"Counted with the masked-language-model head ({cls.counted}).",
-        )
+        note = f"Counted with the masked-language-model head ({cls.counted})."
+        return replace(read_shape(cls, c, name), note=note)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "DistilBert":

@@ -5,14 +5,12 @@ Source: transformers (models/ernie4_5/modeling_ernie4_5.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.sizes import divided
-from calculator.configuration import Configuration
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.rotary import Tables
@@ -52,23 +50,7 @@ class Ernie45(Decoder):
 
     title = "ERNIE 4.5"
     counted = "Ernie4_5ForCausalLM"
-    tied_by_default = True
     has_dropout = False
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 103_424,
-        "hidden_size": 1024,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 18,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 2,
-        "head_dim": 128,
-        "max_position_embeddings": 131_072,
-    }
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets whether projections have biases."""
-        return {"use_bias": c.flag("use_bias", False)}
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:

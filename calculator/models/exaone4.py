@@ -46,7 +46,6 @@ class Exaone4(Decoder):
     whole_tokens = LLAMAS
     heads: ClassVar[Heads] = EVERY_HEAD
     whole_mask = True
-    defaults: ClassVar[dict[str, int]] = {"vocab_size": 102_400, "intermediate_size": 16_384}
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

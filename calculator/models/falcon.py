@@ -4,7 +4,7 @@ Source: transformers (models/falcon/modeling_falcon.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from calculator.architecture import Architecture
@@ -13,7 +13,7 @@ from calculator.autograd.dtypes import BOOL, INT64
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE, Attention, Mode
 from calculator.autograd.sizes import ONE, Size, plus, size, together
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
     Attended,
@@ -28,6 +28,7 @@ from calculator.layers.holding import HoldingStack
 from calculator.layers.rotary import Rotary, positions_of
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, check_rope
+from calculator.models.keys import read_shape
 from calculator.models.model import NO_SHARES, heads_fit
 
 HEADS, SHARED = size("heads"), size("key_value_heads")
@@ -154,35 +155,14 @@ class Falcon(Decoder):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("activation", "gelu", ["gelu"])
-        c.only("alibi", False)
-        c.only("bias", False)
-        c.only("is_encoder_decoder", False)
-        c.ignore("attention_dropout")  # read where alibi is true, or layers follow each other
-        c.ignore("apply_residual_connection_post_layernorm")  # read by no code of the class
+        # the first is read where alibi is true, or layers follow each other, the second by no code
+        c.ignore("attention_dropout", "apply_residual_connection_post_layernorm")
         check_rope(c)
-        hidden = c.size("hidden_size", 4544, "n_embed")
-        heads = c.size("num_attention_heads", 71, "n_head")
-        head_size = c.head_size(hidden, heads)
-        if head_size % 2:
+        found = read_shape(cls, c, name)
+        if found.head_size % 2:
+            hidden = found.hidden_size
             raise InputError("hidden_size", hidden, "must give an even head: pairs are turned")
-        return Architecture(
-            name=name,
-            title=name,
-            family="falcon",
-            layers=c.size("num_hidden_layers", 32, "n_layer", most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=head_size,
-            feed_forward_size=c.size("ffn_hidden_size", 4 * hidden),
-            vocabulary_size=c.size("vocab_size", 65_024),
-            positions=0,
-            sequence_length=c.size("max_position_embeddings", 2048, most=LONGEST_SEQUENCE),
-            dropout=c.dropout("hidden_dropout", 0.0),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            source="transformers",
-            more=tuple(cls.shape(c, heads).items()),
-        )
+        return replace(found, more=tuple(cls.shape(c, found.heads).items()))
 
     @classmethod
     def shape(cls, c: Configuration, heads: int) -> Mapping[str, int]:

@@ -3,7 +3,6 @@
 Source: transformers (models/gemma/modeling_gemma.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +10,6 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
-from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm, inverse_root
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.feed_forward import Activation, GatedFeedForward
@@ -51,29 +49,10 @@ class Gemma(Decoder):
     whole_tokens = LLAMAS
     heads: ClassVar[Heads] = CLASSIFIERS
     lora_targets = ("q_proj", "v_proj")
-    tied_by_default = True
-    activation: ClassVar[tuple[str, ...]] = ("hidden_act", "gelu_pytorch_tanh", "gelu")
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 256_000,
-        "hidden_size": 3072,
-        "intermediate_size": 24_576,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "head_dim": 256,
-        "max_position_embeddings": 8192,
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.scale = Buffer((), FLOAT32)
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets whether projections have biases."""
-        c.only("use_bidirectional_attention", False)
-        c.ignore("hidden_act", "hidden_activation", "query_pre_attn_scalar", "cache_implementation")
-        return {"attention_bias": c.flag("attention_bias", False)}
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:

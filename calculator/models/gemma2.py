@@ -49,17 +49,9 @@ class Gemma2(Gemma):
     heads: ClassVar[Heads] = CLASSIFIERS
     lora_targets = ("q_proj", "v_proj")
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
-    activation: ClassVar[tuple[str, ...]] = ("hidden_activation", "gelu_pytorch_tanh")
     both_masks = True
     capped_by_default: ClassVar[bool] = True
     turn: ClassVar[int] = 2
-    defaults: ClassVar[dict[str, int]] = Gemma.defaults | {
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-    }
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

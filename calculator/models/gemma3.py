@@ -50,15 +50,10 @@ class Gemma3(Gemma2):
     kernels: ClassVar[tuple[Attention, ...]] = KERNELS
     capped_by_default: ClassVar[bool] = False
     turn: ClassVar[int] = 6
-    defaults: ClassVar[dict[str, int]] = Gemma2.defaults | {
-        "vocab_size": 262_208,
-        "max_position_embeddings": 131_072,
-    }
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """As Gemma 2's; this class has no soft cap of attention's scores."""
-        c.ignore("rope_local_base_freq")
         return {**super().more(c), "attn": 0}
 
     @classmethod

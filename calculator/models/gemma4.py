@@ -25,6 +25,7 @@ from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, ROPE, SLIDING, heads_of, in_turn
 from calculator.models.gemma2 import Gemma2
+from calculator.models.keys import declared
 from calculator.models.model import KERNELS
 from calculator.models.sparse import CHOICE, INNER, NOTE, check_rows, experts_of
 
@@ -33,11 +34,6 @@ GLOBAL_HEAD = size("global_head_size")
 # what a layer does with keys and values, after the kind of its attention
 STORED, REUSED = " that stores", " that reuses"
 MULTIPLE = 8
-EXPERT_KEYS = (
-    ("num_experts", 0, ()),
-    ("top_k_experts", 0, ()),
-    ("moe_intermediate_size", 0, ()),
-)
 
 
 def normed(x: Tensor) -> Tensor:
@@ -280,11 +276,6 @@ class Gemma4(Gemma2):
     reads_other_layers = True
     ropes = (*ROPE, "proportional")
     turns_part = True
-    defaults: ClassVar[dict[str, int]] = Gemma2.defaults | {
-        "vocab_size": 262_144,
-        "num_hidden_layers": 30,
-        "max_position_embeddings": 131_072,
-    }
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -300,15 +291,15 @@ class Gemma4(Gemma2):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The second width of heads, the layers' own inputs, and which parts a layer has."""
         c.text("use_bidirectional_attention", "vision", ["vision"])  # of pictures' tokens alone
-        heads = c.size("num_attention_heads", cls.defaults["num_attention_heads"])
-        shared = c.size("num_key_value_heads", cls.defaults["num_key_value_heads"])
+        heads = c.size("num_attention_heads", cls.defaults()["num_attention_heads"])
+        shared = c.size("num_key_value_heads", cls.defaults()["num_key_value_heads"])
         alike = c.flag("attention_k_eq_v", False)
         found = c.size("num_global_key_value_heads", shared)
         wide = found if alike else shared
         if heads % wide:
             raise InputError("num_global_key_value_heads", wide, f"must divide the {heads} heads")
         experts = {} if not c.flag("enable_moe_block", False) else cls._experts(c)
-        c.ignore(*(key for key, _, _ in EXPERT_KEYS))
+        c.ignore(*(key for key, _ in declared(cls, "experts")))
         return {
             "window": c.size("sliding_window", 512, most=LONGEST_SEQUENCE),
             "final": c.value("final_logit_softcapping") is not None,
@@ -324,11 +315,11 @@ class Gemma4(Gemma2):
 
     @classmethod
     def _experts(cls, c: Configuration) -> Mapping[str, int]:
-        for key, _, _ in EXPERT_KEYS:
+        for key, _ in declared(cls, "experts"):
             if c.value(key) is None:
                 raise InputError(key, None, "must be given where enable_moe_block is true")
-        check_rows("hidden_size", c.size("hidden_size", cls.defaults["hidden_size"]))
-        return experts_of(c, EXPERT_KEYS)
+        check_rows("hidden_size", c.size("hidden_size", cls.defaults()["hidden_size"]))
+        return experts_of(c, declared(cls, "experts"))
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:

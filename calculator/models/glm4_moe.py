@@ -5,7 +5,6 @@ Source: transformers (models/glm4_moe/modeling_glm4_moe.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd.graph import Tensor
@@ -44,24 +43,10 @@ class Glm4Moe(GroupedSparseDecoder):
     title = "GLM 4 MoE"
     counted = "Glm4MoeForCausalLM"
     turns_part = True
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 151_552,
-        "intermediate_size": 10_944,
-        "num_hidden_layers": 46,
-        "num_attention_heads": 96,
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 131_072,
-    }
-    expert_keys = (
-        ("n_routed_experts", 128, ("num_local_experts",)),
-        ("num_experts_per_tok", 8, ()),
-        ("moe_intermediate_size", 1408, ()),
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts and their groups, and which parts a layer has."""
-        c.ignore("routed_scaling_factor", "num_nextn_predict_layers", "num_mtp_layers")
         flags = {key: c.flag(key, False) for key in ("attention_bias", "use_qk_norm")}
         normed = {"norm_topk_prob": c.flag("norm_topk_prob", True)}
         return {**cls.experts(c), **groups_of(c, 1, 1), **flags, **normed}

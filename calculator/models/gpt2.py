@@ -4,7 +4,7 @@ Source: transformers (models/gpt2/modeling_gpt2.py, integrations/sdpa_attention.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, at_least, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm
 from calculator.layers.heads import EachToken, Heads, last_token, span
@@ -22,6 +22,7 @@ from calculator.layers.layer import Layer, weights_of
 from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
 from calculator.task import Task
 
@@ -138,32 +139,8 @@ class GPT2(CausalModel):
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
         activation = c.text("activation_function", PLAIN, [PLAIN, *FUSED])
-        c.only("add_cross_attention", False)
-        c.only("is_encoder_decoder", False)
-        c.only("scale_attn_weights", True)
-        c.only("scale_attn_by_inverse_layer_idx", False)
-        c.only("reorder_and_upcast_attn", False)
-        c.ignore("n_ctx")
-        hidden = c.size("n_embd", 768, "hidden_size")
-        heads = c.size("n_head", 12, "num_attention_heads")
-        positions = c.size("n_positions", 1024, "max_position_embeddings", most=LONGEST_SEQUENCE)
-        return Architecture(
-            name=name,
-            title=name,
-            family="gpt2",
-            layers=c.size("n_layer", 12, "num_hidden_layers", most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("n_inner", 4 * hidden),
-            vocabulary_size=c.size("vocab_size", 50_257),
-            positions=positions,
-            sequence_length=positions,
-            dropout=c.dropout("resid_pdrop", 0.1, "attn_pdrop", "embd_pdrop"),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            source="transformers",
-            more=(("fused_gelu", 1),) if activation in FUSED else (),
-        )
+        more = (("fused_gelu", 1),) if activation in FUSED else ()
+        return replace(read_shape(cls, c, name), more=more)
 
     @classmethod
     def values(cls, architecture: Architecture) -> dict[str, Any]:

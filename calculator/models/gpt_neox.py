@@ -5,7 +5,6 @@ Source: transformers (models/gpt_neox/modeling_gpt_neox.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -52,14 +51,6 @@ class GPTNeoX(PartialDecoder):
     lora_targets = ("query_key_value",)
     turned = ("rotary_pct", 0.25)
     dropouts = ("hidden_dropout", "attention_dropout")
-    activation = ("hidden_act", "gelu")
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 50_432,
-        "hidden_size": 6144,
-        "intermediate_size": 24_576,
-        "num_hidden_layers": 44,
-        "num_attention_heads": 64,
-    }
 
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:

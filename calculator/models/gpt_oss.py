@@ -169,26 +169,10 @@ class GptOss(SparseDecoder):
     fused_experts = ()
     kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     both_masks = True
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 201_088,
-        "hidden_size": 2880,
-        "intermediate_size": 2880,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 8,
-        "head_dim": 64,
-        "max_position_embeddings": 131_072,
-    }
-    expert_keys = (
-        ("num_local_experts", 128, ("num_experts",)),
-        ("num_experts_per_tok", 4, ("experts_per_token",)),
-        ("intermediate_size", 2880, ()),
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, the experts, and whether attention has biases."""
-        c.ignore("swiglu_alpha", "swiglu_limit", "initial_context_length")
         if c.has_null("sliding_window"):
             raise InputError("sliding_window", None, "must be given: the class makes a mask of it")
         window = c.size("sliding_window", 128, most=LONGEST_SEQUENCE)

@@ -4,8 +4,9 @@ Source: transformers (models/gptj/modeling_gptj.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -13,7 +14,7 @@ from calculator.autograd.dtypes import FLOAT32, INT64
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, at_least, divided, size, without
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
     Attended,
@@ -27,6 +28,7 @@ from calculator.layers.holding import HoldingStack
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block
+from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, ROTARY = (
@@ -169,13 +171,13 @@ class GPTJ(CausalModel):
     """Token embeddings, blocks, norm, output layer with a bias."""
 
     tokens: Embedding
-    layers: HoldingStack[GPTJBlock]
+    layers: HoldingStack[Any]
     norm: LayerNorm
     tied: bool
 
     title = "GPT-J"
     counted = "GPTJForCausalLM"
-    lora_targets = ("q_proj", "v_proj")
+    lora_targets: ClassVar[tuple[str, ...]] = ("q_proj", "v_proj")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_reversible_class = False
 
@@ -186,43 +188,24 @@ class GPTJ(CausalModel):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("activation_function", "gelu_new", ["gelu_new"])
-        c.only("is_encoder_decoder", False)
-        c.only("scale_attn_weights", True)
-        c.only("rotary", True)
-        c.ignore("n_ctx")
-        hidden = c.size("n_embd", 4096, "hidden_size")
-        heads = c.size("n_head", 16, "num_attention_heads")
-        head_size = c.head_size(hidden, heads)
-        return Architecture(
-            name=name,
-            title=name,
-            family="gptj",
-            layers=c.size("n_layer", 28, "num_hidden_layers", most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=head_size,
-            feed_forward_size=c.size("n_inner", 4 * hidden),
-            vocabulary_size=c.size("vocab_size", 50_400),
-            positions=0,
-            sequence_length=c.size(
-                "n_positions", 2048, "max_position_embeddings", most=LONGEST_SEQUENCE
-            ),
-            dropout=c.dropout("resid_pdrop", 0.0, "attn_pdrop", "embd_pdrop"),
-            tied_embeddings=c.flag("tie_word_embeddings", False),
-            rotary_size=_rotary_size(c, head_size),
-            source="transformers",
-        )
+        found = read_shape(cls, c, name)
+        return replace(found, rotary_size=_rotary_size(c, found.head_size))
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "GPTJ":
         """The tree for an architecture."""
         return cls(
             Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
-            HoldingStack((GPTJBlock(),), architecture.layers),
+            HoldingStack((cls.block(architecture),), architecture.layers),
             LayerNorm(HIDDEN),
             tied,
         )
+
+    @classmethod
+    def block(cls, architecture: Architecture) -> Block:
+        """One layer."""
+        del architecture
+        return GPTJBlock()
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; positions are only held, as in the class's own code."""

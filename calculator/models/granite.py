@@ -3,13 +3,11 @@
 Source: transformers (models/granite/modeling_granite.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
-from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.decoder import DecoderBlock
 from calculator.models.decoder import HIDDEN
@@ -24,13 +22,6 @@ class Granite(Llama):
     title = "Granite"
     counted = "GraniteForCausalLM"
     has_multipliers = True
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets which projections have biases; multipliers change no size."""
-        c.ignore("embedding_multiplier", "logits_scaling")
-        c.ignore("residual_multiplier", "attention_multiplier")
-        return super().more(c)
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:

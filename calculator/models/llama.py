@@ -4,14 +4,12 @@ Source: transformers (models/llama/modeling_llama.py, models/arcee/modeling_arce
 models/seed_oss/modeling_seed_oss.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
-from calculator.configuration import Configuration
 from calculator.layers.basic import Linear
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention
@@ -29,12 +27,6 @@ class Llama(Decoder):
     counted = "LlamaForCausalLM"
     heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets which projections have biases."""
-        c.ignore("pretraining_tp")
-        return {key: c.flag(key, False) for key in ("attention_bias", "mlp_bias")}
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
@@ -74,12 +66,6 @@ class Arcee(Llama):
     title = "Arcee"
     counted = "ArceeForCausalLM"
     heads: ClassVar[Heads] = EVERY_HEAD
-    activation: ClassVar[tuple[str, ...]] = ("hidden_act", "relu2")
-    defaults: ClassVar[dict[str, int]] = {
-        "hidden_size": 2560,
-        "intermediate_size": 18_432,
-        "max_position_embeddings": 4096,
-    }
 
     @classmethod
     def feed_forward(cls, architecture: Architecture) -> Unary:
@@ -112,21 +98,6 @@ class SeedOss(Llama):
     heads: ClassVar[Heads] = EVERY_HEAD
     dropouts: ClassVar[tuple[str, ...]] = ("attention_dropout", "residual_dropout")
     default_dropout: ClassVar[float] = 0.1
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 155_136,
-        "intermediate_size": 27_648,
-        "num_hidden_layers": 64,
-        "num_attention_heads": 80,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "max_position_embeddings": 524_288,
-    }
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets which projections have biases."""
-        biases = {"attention_bias": True, "attention_out_bias": False}
-        return {**super().more(c), **{key: c.flag(key, found) for key, found in biases.items()}}
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:

@@ -39,12 +39,6 @@ class Ministral3(Mistral):
     heads: ClassVar[Heads] = EVERY_HEAD
     is_inner = True
     default_window: ClassVar[int] = 0
-    defaults: ClassVar[dict[str, int]] = Mistral.defaults | {
-        "vocab_size": 131_072,
-        "num_hidden_layers": 34,
-        "head_dim": 128,
-        "max_position_embeddings": 262_144,
-    }
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> ScaledAttention:

@@ -22,11 +22,6 @@ class Mistral(Decoder):
     heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
     default_window: ClassVar[int] = 4096
-    defaults: ClassVar[dict[str, int]] = {
-        "intermediate_size": 14_336,
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 131_072,
-    }
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -24,16 +24,10 @@ class Mixtral(Mistral, SparseDecoder):
     fused_experts = ("gate", "w1", "w3", "w2")
     lora_targets = ("q_proj", "v_proj")
     default_window: ClassVar[int] = 0
-    expert_keys = (
-        ("num_local_experts", 8, ("num_experts",)),
-        ("num_experts_per_tok", 2, ()),
-        ("intermediate_size", 14_336, ()),
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window and the experts; noise on the router's inputs is not counted."""
-        c.only("router_jitter_noise", 0.0)
         return {**super().more(c), **cls.experts(c)}
 
     @classmethod

@@ -4,7 +4,7 @@ Source: transformers (models/modernbert/modeling_modernbert.py, masking_utils.py
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from calculator.architecture import Architecture
@@ -13,7 +13,7 @@ from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType
 from calculator.autograd.graph import Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, rounded_up, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
     Attended,
@@ -33,6 +33,7 @@ from calculator.layers.pairs import with_pairs
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
+from calculator.models.keys import read_shape
 from calculator.models.model import Model
 from calculator.task import Task
 
@@ -175,37 +176,15 @@ class ModernBert(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("hidden_activation", "gelu", ["gelu"])
-        c.text("classifier_activation", "gelu", ["gelu"])
-        c.only("sparse_prediction", False)
-        c.only("is_encoder_decoder", False)
-        # read by no code of the class, or by that of flash-attn alone
-        c.ignore("initializer_cutoff_factor", "sparse_pred_ignore_index")
-        c.ignore("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad")
-        c.ignore("global_rope_theta", "local_rope_theta", "position_embedding_type")
         check_rope(c)
-        hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
-        head_size = c.head_size(hidden, heads)
-        if head_size % 2:
+        found = read_shape(cls, c, name)
+        if found.head_size % 2:
+            hidden = found.hidden_size
             raise InputError("hidden_size", hidden, "must give an even head: pairs are turned")
-        layers = c.size("num_hidden_layers", 22, most=MOST_LAYERS)
-        return Architecture(
-            name=name,
-            title=name,
-            family="modernbert",
-            layers=layers,
-            hidden_size=hidden,
-            heads=heads,
-            head_size=head_size,
-            feed_forward_size=c.size("intermediate_size", 1152),
-            vocabulary_size=c.size("vocab_size", 50_368),
-            positions=0,
-            sequence_length=c.size("max_position_embeddings", 8192, most=LONGEST_SEQUENCE),
-            dropout=c.dropout("mlp_dropout", 0.0, "embedding_dropout", "attention_dropout"),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            pattern=cls.pattern(c, layers),
+        return replace(
+            found,
+            pattern=cls.pattern(c, found.layers),
             more=tuple(cls.more(c).items()),
-            source="transformers",
             note=f"Counted with the masked-language-model head ({cls.counted}), without padding.",
         )
 

@@ -11,12 +11,13 @@ from calculator.autograd.dtypes import BOOL, FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, at_least, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, heads_of, joined, scores_of, weighted_sum
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.holding import HoldingStack
 from calculator.layers.stack import Block
+from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, VOCABULARY = (
@@ -88,31 +89,8 @@ class Mpt(CausalModel):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        # declared by the class, and read by no code of it
-        c.ignore("emb_pdrop", "resid_pdrop", "learned_pos_emb", "init_device", "logit_scale")
-        c.ignore("no_bias", "embedding_fraction", "norm_type", "verbose", "init_config")
-        c.ignore("tokenizer_name", "ffn_config", "fc_type", "expansion_ratio")
-        c.only("is_encoder_decoder", False)
         _check_attention(c)
-        hidden = c.size("d_model", 2048, "hidden_size")
-        heads = c.size("n_heads", 16, "num_attention_heads")
-        longest = c.size("max_seq_len", 2048, most=LONGEST_SEQUENCE)
-        return Architecture(
-            name=name,
-            title=name,
-            family="mpt",
-            layers=c.size("n_layers", 24, "num_hidden_layers", most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=4 * hidden,
-            vocabulary_size=c.size("vocab_size", 50_368),
-            positions=longest,
-            sequence_length=longest,
-            dropout=0.0,
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            source="transformers",
-        )
+        return read_shape(cls, c, name)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Mpt":

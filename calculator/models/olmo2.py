@@ -60,12 +60,6 @@ class Olmo2(Decoder):
     counted = "Olmo2ForCausalLM"
     whole_layers = "all heads of a token are normed together, so transformers gathers them"
     heads: ClassVar[Heads] = with_pairs({Task.SEQUENCE: last_token})
-    defaults: ClassVar[dict[str, int]] = {"vocab_size": 50_304}
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets whether projections have biases."""
-        return {"attention_bias": c.flag("attention_bias", False)}
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> Olmo2Attention:

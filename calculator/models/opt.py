@@ -3,7 +3,7 @@
 Source: transformers (models/opt/modeling_opt.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from calculator.architecture import Architecture
@@ -12,10 +12,11 @@ from calculator.autograd.dtypes import FLOAT32, INT64
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, at_least, plus, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
 
 HIDDEN, HEADS, HEAD, FEED, VOCABULARY, WORD = (
@@ -111,36 +112,17 @@ class OPT(CausalModel):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("activation_function", "relu", ["relu"])
-        c.only("layerdrop", 0.0)
-        c.ignore("activation_dropout")  # read by no code of the class
-        c.only("_remove_final_layer_norm", False)
-        c.only("layer_norm_elementwise_affine", True)
-        c.only("is_encoder_decoder", False)
-        hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
-        positions = c.size("max_position_embeddings", 2048, most=LONGEST_SEQUENCE)
+        found = read_shape(cls, c, name)
         dropped = c.probability("attention_dropout", 0.0) > 0
         more = {
-            "word_size": c.size("word_embed_proj_dim", hidden),
+            "word_size": c.size("word_embed_proj_dim", found.hidden_size),
             "post_norm": not c.flag("do_layer_norm_before", True),
             "biased": c.flag("enable_bias", True),
             "attention_dropout": dropped,
         }
-        return Architecture(
-            name=name,
-            title=name,
-            family="opt",
-            layers=c.size("num_hidden_layers", 12, most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("ffn_dim", 3072),
-            vocabulary_size=c.size("vocab_size", 50_272),
-            positions=positions,
-            sequence_length=positions,
+        return replace(
+            found,
             dropout=c.dropout("dropout", 0.1, *(["attention_dropout"] * dropped)),
-            tied_embeddings=c.flag("tie_word_embeddings", True),
-            source="transformers",
             more=tuple((key, int(value)) for key, value in more.items()),
         )
 

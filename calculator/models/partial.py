@@ -4,7 +4,7 @@ Source: transformers (models/gpt_neox/modeling_gpt_neox.py, models/phi/modeling_
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import Attention
 from calculator.autograd.sizes import size, without
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
     Attended,
@@ -143,34 +143,25 @@ class PartialDecoder(Decoder):
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
-        """The architecture that a config.json describes."""
-        key, counted = cls.activation
-        c.text(key, counted, [counted])
+        """The architecture that a config.json describes; all layers are of one kind."""
         c.only("is_encoder_decoder", False)
-        hidden = c.size("hidden_size", cls._default("hidden_size"))
-        heads = c.size("num_attention_heads", cls._default("num_attention_heads"))
-        head_size = c.head_size(hidden, heads)
-        return Architecture(
-            name=name,
-            title=name,
-            family=str(c.value("model_type")),
-            layers=c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=head_size,
-            feed_forward_size=c.size("intermediate_size", cls._default("intermediate_size")),
-            vocabulary_size=c.size("vocab_size", cls._default("vocab_size")),
-            positions=0,
-            sequence_length=c.size("max_position_embeddings", 2048, most=LONGEST_SEQUENCE),
-            dropout=c.dropout(cls.dropouts[0], 0.0, *cls.dropouts[1:]),
-            tied_embeddings=c.flag("tie_word_embeddings", False),
-            rotary_size=cls._rotary_size(c, head_size),
-            more=tuple({"key_value_heads": heads, **cls.more(c)}.items()),
-            source="transformers",
-        )
+        return replace(super().read(c, name), pattern=())
 
     @classmethod
-    def _rotary_size(cls, c: Configuration, head_size: int) -> int:
+    def _check_rope(cls, c: Configuration) -> None:
+        """Left to the channels that are turned."""
+
+    @classmethod
+    def _head_size(cls, c: Configuration, hidden: int, heads: int) -> int:
+        return c.head_size(hidden, heads)
+
+    @classmethod
+    def _key_value_heads(cls, c: Configuration, heads: int) -> int:
+        del c
+        return heads
+
+    @classmethod
+    def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """Channels of a head that are turned, in pairs."""
         key, factor = cls.turned
         factor = c.value(key) or factor

@@ -5,7 +5,6 @@ Source: transformers (models/phi/modeling_phi.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -45,14 +44,6 @@ class Phi(PartialDecoder):
     lora_targets = ("q_proj", "v_proj", "fc1", "fc2")
     turned = ("partial_rotary_factor", 0.5)
     dropouts = ("resid_pdrop", "embd_pdrop", "attention_dropout")
-    activation = ("hidden_act", "gelu_new")
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 51_200,
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 32,
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -89,21 +89,10 @@ class Phi3(Mistral):
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)
     turns_part = True
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 32_064,
-        "hidden_size": 3072,
-        "intermediate_size": 8192,
-        "max_position_embeddings": 4096,
-    }
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and whether there are frequencies for long sequences."""
-        c.ignore("embd_pdrop", "original_max_position_embeddings", "attention_bias")
-        # of the code that stands beside the weights; the class has no such biases
-        c.ignore("full_attn_mod", "interpolate_factor")
-        for key in ("mlp_bias", "lm_head_bias"):
-            c.only(key, False)
         rope = c.value("rope_parameters") or c.value("rope_scaling") or {}
         return {**super().more(c), "long": int(rope_of(rope) in LONG)}
 

@@ -24,12 +24,6 @@ class Qwen2(Decoder):
     heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
     whole_mask = True
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 151_936,
-        "intermediate_size": 22_016,
-        "num_key_value_heads": 32,
-        "max_position_embeddings": 32_768,
-    }
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -25,7 +25,6 @@ class Qwen3(Qwen2):
     counted = "Qwen3ForCausalLM"
     heads: ClassVar[Heads] = EVERY_HEAD
     lora_targets = ("q_proj", "v_proj")
-    defaults: ClassVar[dict[str, int]] = Qwen2.defaults | {"head_dim": 128}
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

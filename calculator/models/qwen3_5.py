@@ -4,7 +4,6 @@ Source: transformers (models/qwen3_5/modeling_qwen3_5.py).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -45,16 +44,6 @@ class Qwen3_5(HybridDecoder):  # noqa: N801
     counted = "Qwen3_5ForCausalLM"
     is_inner = True
     apart = True
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 248_320,
-        "hidden_size": 4096,
-        "intermediate_size": 12_288,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 32_768,
-        "head_dim": 256,
-    }
 
     @classmethod
     def turning(cls, architecture: Architecture) -> GridRotary:

@@ -5,7 +5,6 @@ Source: transformers (models/qwen3_5_moe/modeling_qwen3_5_moe.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.configuration import Configuration
 from calculator.models.decoder import in_turn
@@ -21,15 +20,6 @@ class Qwen3_5Moe(Qwen3Next):  # noqa: N801
     counted = "Qwen3_5MoeForCausalLM"
     is_inner = True
     apart = True
-    defaults: ClassVar[dict[str, int]] = Qwen3Next.defaults | {
-        "vocab_size": 248_320,
-        "num_hidden_layers": 40,
-    }
-    expert_keys = (
-        ("num_experts", 256, ("num_local_experts",)),
-        ("num_experts_per_tok", 8, ()),
-        ("moe_intermediate_size", 512, ()),
-    )
     fused_experts = ()  # peft knows no names of its experts
     turning = Qwen3_5.turning
 

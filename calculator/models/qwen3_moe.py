@@ -5,7 +5,6 @@ Source: transformers (models/qwen3_moe/modeling_qwen3_moe.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.configuration import Configuration
@@ -21,25 +20,10 @@ class Qwen3Moe(SparseDecoder, Qwen3):
 
     title = "Qwen 3 MoE"
     counted = "Qwen3MoeForCausalLM"
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 151_936,
-        "hidden_size": 2048,
-        "intermediate_size": 6144,
-        "num_hidden_layers": 24,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 32_768,
-    }
-    expert_keys = (
-        ("num_experts", 128, ("num_local_experts",)),
-        ("num_experts_per_tok", 8, ()),
-        ("moe_intermediate_size", 768, ()),
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts, whether shares are normed, and whether projections have biases."""
-        c.only("use_sliding_window", False)
-        c.ignore("sliding_window", "max_window_layers")
         flags = {key: c.flag(key, False) for key in ("attention_bias", "norm_topk_prob")}
         return {**cls.experts(c), **flags}
 

@@ -5,7 +5,6 @@ Source: transformers (models/qwen3_next/modeling_qwen3_next.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -46,21 +45,6 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
 
     title = "Qwen 3 Next"
     counted = "Qwen3NextForCausalLM"
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 151_936,
-        "hidden_size": 2048,
-        "intermediate_size": 5632,
-        "num_hidden_layers": 48,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 32_768,
-        "head_dim": 256,
-    }
-    expert_keys = (
-        ("num_experts", 512, ("num_local_experts",)),
-        ("num_experts_per_tok", 10, ()),
-        ("moe_intermediate_size", 512, ()),
-    )
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

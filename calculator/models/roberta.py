@@ -16,7 +16,7 @@ from calculator.configuration import Configuration
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Stack
-from calculator.models.bert import Bert, BertBlock, Embeddings, read_encoder
+from calculator.models.bert import Bert, BertBlock, Embeddings
 from calculator.task import Task
 
 UNUSED = 2  # the first positions, up to that of padding
@@ -58,15 +58,14 @@ class Roberta(Bert):
         },
         idle=True,
     )
-    kind = "roberta"
-    words = 50_265
+    unused = UNUSED
     transform = "lm_head.dense"
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
         c.only("pad_token_id", UNUSED - 1)
-        return read_encoder(c, name, cls.kind, cls.counted, cls.words, unused=UNUSED)
+        return super().read(c, name)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Roberta":
@@ -82,5 +81,3 @@ class XLMRoberta(Roberta):
     counted = "XLMRobertaForMaskedLM"
     lora_targets = ("query", "value")
     heads = Roberta.heads
-    kind = "xlm-roberta"
-    words = 30_522

@@ -44,15 +44,6 @@ class SmolLM3(Llama):
     title = "SmolLM 3"
     counted = "SmolLM3ForCausalLM"
     heads: ClassVar[Heads] = EVERY_HEAD
-    tied_by_default = True
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 128_256,
-        "hidden_size": 2048,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 4,
-        "max_position_embeddings": 32_768,
-    }
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:

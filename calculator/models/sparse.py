@@ -4,9 +4,9 @@ Source: transformers (integrations/moe.py).
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import size
@@ -17,6 +17,7 @@ from calculator.layers.experts import Choice, Experts, Groups, Mixture, Router, 
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN, Decoder, in_turn
+from calculator.models.keys import declared
 
 DENSE, SPARSE = "dense", "experts"
 CHOICE = Choice(size("experts"), size("active_experts"))
@@ -33,19 +34,11 @@ NOTE = (
 
 # keys of how many experts there are, how many a token meets and an expert's width, each with its
 # default and other names
-ExpertKeys = tuple[tuple[str, int, tuple[str, ...]], ...]
-
-
 @dataclass(eq=False)
 class SparseDecoder(Decoder):
-    """A decoder whose layers have experts, but for the dense ones.
-
-    Attributes:
-        expert_keys: its keys for the experts' numbers.
-    """
+    """A decoder whose layers have experts, but for the dense ones."""
 
     whole_tokens = "the router's weights are no DTensors, which the tokens of a share are"
-    expert_keys: ClassVar[ExpertKeys]
     fused_experts: ClassVar[tuple[str, ...]] = ("gate", "gate_proj", "up_proj", "down_proj")
 
     @classmethod
@@ -64,7 +57,7 @@ class SparseDecoder(Decoder):
     @classmethod
     def experts(cls, c: Configuration) -> Mapping[str, int]:
         """Number of experts, number of experts per token, and their width."""
-        return experts_of(c, cls.expert_keys)
+        return experts_of(c, declared(cls, "experts"))
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -112,9 +105,9 @@ class GroupedSparseDecoder(SparseDecoder):
         return SigmoidRouter(HIDDEN, CHOICE, GROUPS, architecture.has("norm_topk_prob"))
 
 
-def experts_of(c: Configuration, keys: ExpertKeys) -> Mapping[str, int]:
+def experts_of(c: Configuration, keys: Sequence[Sequence[Any]]) -> Mapping[str, int]:
     """Number of experts, number of experts per token, and their width."""
-    experts, active, inner = (c.size(key, default, *others) for key, default, others in keys)
+    experts, active, inner = (c.size(*key) for key in keys)
     if active > experts:
         raise InputError(keys[1][0], active, f"must be at most the {experts} experts")
     check_rows(keys[2][0], inner)

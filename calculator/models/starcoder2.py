@@ -56,17 +56,6 @@ class Starcoder2(Decoder):
     title = "StarCoder 2"
     counted = "Starcoder2ForCausalLM"
     heads: ClassVar[Heads] = CLASSIFIERS
-    tied_by_default = True
-    activation = ("hidden_act", "gelu_pytorch_tanh")
-    defaults: ClassVar[dict[str, int]] = {
-        "vocab_size": 49_152,
-        "hidden_size": 3072,
-        "intermediate_size": 12_288,
-        "num_hidden_layers": 30,
-        "num_attention_heads": 24,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 4096,
-    }
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

@@ -3,7 +3,7 @@
 Source: transformers (models/vit/modeling_vit.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from calculator.architecture import Architecture
@@ -12,7 +12,7 @@ from calculator.autograd.dtypes import INT64, DType
 from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, Mode
 from calculator.autograd.sizes import ONE, Shape, size, without
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration, labels_of
+from calculator.configuration import LONGEST_SEQUENCE, Configuration, labels_of
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import LayerNorm, Linear
@@ -20,6 +20,7 @@ from calculator.layers.convolution import Convolution
 from calculator.layers.layer import Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape
 from calculator.models.model import Model
 from calculator.task import Task
 
@@ -120,11 +121,6 @@ class ViT(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.text("hidden_act", "gelu", ["gelu"])
-        c.only("is_encoder_decoder", False)
-        # of other heads
-        c.ignore("encoder_stride", "pooler_act", "pooler_output_size")
-        hidden, heads = c.size("hidden_size", 768), c.size("num_attention_heads", 12)
         side, patch = c.size("image_size", 224, most=LONGEST_SIDE), c.size("patch_size", 16)
         if side < patch:
             raise InputError("patch_size", patch, f"must be at most the image's {side}")
@@ -134,21 +130,11 @@ class ViT(Model):
             "channels": c.size("num_channels", 3),
             "qkv_bias": int(c.flag("qkv_bias", True)),
         }
-        return Architecture(
-            name=name,
-            title=name,
-            family="vit",
-            layers=c.size("num_hidden_layers", 12, most=MOST_LAYERS),
-            hidden_size=hidden,
-            heads=heads,
-            head_size=c.head_size(hidden, heads),
-            feed_forward_size=c.size("intermediate_size", 3072),
+        return replace(
+            read_shape(cls, c, name),
             vocabulary_size=labels_of(c),
-            positions=0,
             sequence_length=(side // patch) ** 2 + 1,
-            dropout=c.dropout("hidden_dropout_prob", 0.0, "attention_probs_dropout_prob"),
             more=tuple(more.items()),
-            source="transformers",
             note="Its sequence is an image's patches plus one token for the class; the workspace "
             "of cuDNN's convolution is not counted.",
         )

@@ -1,0 +1,66 @@
+"""The keys of a type's config.json, and their defaults: `keys.json`, by the names of classes.
+
+A size has its key, its default and the key's other names. `texts` are keys with the values that the
+calculator has code for, the default first; `only` those with the one value that is counted, and
+`ignored` those that the class declares without an effect on the result, or that only code beside
+the weights reads. `flags` are true or false, and numbers of the architecture.
+"""
+
+from functools import cache
+from typing import Any, Final
+
+from calculator.architecture import Architecture
+from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.data import read_data
+
+KEYS: Final = read_data("models/keys.json")
+
+
+@cache
+def declared(kind: type, what: str) -> Any:
+    """What a class declares, or the nearest class above it that does; None if none does."""
+    classes = (KEYS.get(each.__name__, {}) for each in kind.__mro__)
+    return next((own[what] for own in classes if what in own), None)
+
+
+def check_keys(kind: type, c: Configuration) -> None:
+    """Refuse values that the calculator has no code for."""
+    for key, counted in (declared(kind, "texts") or {}).items():
+        c.text(key, counted[0], counted)
+    for key, value in (declared(kind, "only") or {}).items():
+        c.only(key, value)
+    c.ignore(*declared(kind, "ignored") or ())
+
+
+def read_shape(kind: type, c: Configuration, name: str) -> Architecture:
+    """The architecture of a model, as far as its type's declared keys describe it."""
+    check_keys(kind, c)
+    hidden, heads = _size(c, kind, "hidden_size"), _size(c, kind, "heads")
+    length = _size(c, kind, "length", most=LONGEST_SEQUENCE)
+    tied, dropout = declared(kind, "tied"), declared(kind, "dropout")
+    return Architecture(
+        name=name,
+        title=name,
+        family=str(c.value("model_type")),
+        layers=_size(c, kind, "layers", most=MOST_LAYERS),
+        hidden_size=hidden,
+        heads=heads,
+        head_size=c.head_size(hidden, heads),
+        feed_forward_size=_size(c, kind, "feed_forward_size", default=4 * hidden),
+        vocabulary_size=_size(c, kind, "vocabulary_size"),
+        positions=length if declared(kind, "learned_positions") else 0,
+        sequence_length=length,
+        dropout=c.dropout(*dropout) if dropout else 0.0,
+        tied_embeddings=True if tied is None else c.flag("tie_word_embeddings", tied),
+        token_types=_size(c, kind, "token_types"),
+        source="transformers",
+    )
+
+
+def _size(c: Configuration, kind: type, what: str, default: int = 0, **most: int) -> int:
+    """A declared size; the default where it is not declared, or where its own is null."""
+    found = declared(kind, what)
+    if found is None:
+        return default
+    key, own, *aliases = found
+    return c.size(key, default if own is None else own, *aliases, **most)
