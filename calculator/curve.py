@@ -15,14 +15,15 @@ from calculator.estimate import (
     static_parts,
     update_memory,
 )
-from calculator.parallel import bucket_bytes
 from calculator.parts import Part
 from calculator.peaks.curve import Curve, Held, Layer, Operation, curve_of
 from calculator.peaks.outputs import with_outputs
-from calculator.peaks.prepare import Prepared, prepare
+from calculator.peaks.prepare import prepare
+from calculator.peaks.step import Prepared
 from calculator.plan import Offload, Plan
 from calculator.report import Memory, Phase
 from calculator.resolution import resolve
+from calculator.techniques.data_parallel import bucket_bytes
 from calculator.techniques.turns import STAGE_TURN, TURN
 
 # kinds of tensors that a point names

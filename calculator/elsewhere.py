@@ -9,7 +9,7 @@ from calculator.options import WORDS
 
 
 def _said(what: str) -> Mapping[str, Any]:
-    """What `words.json` says of options, by their names."""
+    """Entries of `words.json` for options, by their names."""
     return {name: words[what] for name, words in WORDS["options"].items() if what in words}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Final
 
@@ -10,34 +10,29 @@ from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.sizes import elements_of, number_of
 from calculator.clock import Work, assumptions, why_untimed, work_of
+from calculator.compose import changed_model, collectives, composed, notes_of, stage_models
 from calculator.evidence import evidence_of
 from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
-from calculator.parallel import (
-    bucket_bytes,
-    by_name,
-    collectives,
-    parallel_notes,
-    shard_statics,
-    share_of_states,
-)
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
 from calculator.peaks.outputs import cached_bytes, output_bytes, with_outputs
-from calculator.peaks.prepare import Prepared, mode_of, numbers_of, prepare
-from calculator.peaks.step import Step, inputs_of
+from calculator.peaks.prepare import mode_of, numbers_of, prepare
+from calculator.peaks.step import Prepared, Step, inputs_of
 from calculator.peaks.timeline import measure
 from calculator.peaks.trace import bytes_after_forward, record, tentatively
 from calculator.plan import DataParallel, Loop, Plan
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
-from calculator.states import Statics, statics
+from calculator.states import statics
 from calculator.techniques.activation_offload import moved_inputs, ram_of
+from calculator.techniques.collectives import Collective, by_name
 from calculator.techniques.cpu_offload import moved_shards
-from calculator.techniques.data_parallel import Collective
+from calculator.techniques.data_parallel import bucket_bytes
+from calculator.techniques.effect import Answer, Stored
 from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.pipeline import part_of, parts_of
-from calculator.techniques.registry import changed_model
+from calculator.tensors import Statics
 from calculator.units import format_bytes
 
 
@@ -56,6 +51,8 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
     most = counted.peak
     if resolved.expert_parallel > 1:
         most = _count(with_most_rows(architecture, resolved), resolved, static).peak
+    tensors = partial(parameter_tensors, architecture, resolved)
+    answer = Answer(architecture, part, resolved, counted.prepared, tensors, exchanged, most)
     micro_batches = 1 if counted.prepared.step.turns else resolved.accumulation
     over_bus = sum(counted.moved) * micro_batches
     return Report(
@@ -74,7 +71,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
         evidence_of(architecture, resolved),
         (
             *notes_for(architecture, resolved),
-            *parallel_notes(architecture, part, resolved, exchanged, most),
+            *notes_of(answer),
             *_loop_note(part, resolved, static, counted.peak),
             *why_untimed(resolved),
             *assumptions(resolved),
@@ -86,10 +83,21 @@ def paced_work(architecture: Architecture, plan: Plan) -> Work:
     """The work of a resolved plan's step: of a pipeline's part that computes the most."""
     steps = ((part, prepare(part, plan)) for part in parts_of(architecture, plan))
     works = (
-        work_of(step, static_of(part, plan)[0], plan, collectives(part, step, plan))
+        work_of(
+            step,
+            static_of(part, plan)[0],
+            plan,
+            collectives(plan, step, partial(parameter_tensors, part, plan)),
+        )
         for part, step in steps
     )
     return max(works, key=attrgetter("flops"))
+
+
+def _exchanged(
+    architecture: Architecture, prepared: Prepared, plan: Plan
+) -> tuple[Collective, ...]:
+    return collectives(plan, prepared, partial(parameter_tensors, architecture, plan))
 
 
 def _loop_note(architecture: Architecture, plan: Plan, static: Statics, peak: int) -> Iterator[str]:
@@ -249,7 +257,7 @@ class _Counted:
 
 def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
     prepared = with_outputs(prepare(architecture, plan), plan)
-    exchanged = collectives(architecture, prepared, plan)
+    exchanged = _exchanged(architecture, prepared, plan)
     static = replace(static, buckets=bucket_bytes(prepared, plan))
     parts = _recorded_parts(prepared.step, tuple(prepared.numbers.items()), prepared.left_out)
     always, nothing = static_parts(static, plan), (0,) * len(Part)
@@ -326,11 +334,10 @@ def static_of(architecture: Architecture, plan: Plan) -> Static:
     found = _statics.get(key)
     if found is None:
         tensors = parameter_tensors(architecture, plan)
-        static = statics(tensors, buffer_bytes(architecture, plan), plan)
-        if plan.is_sharded:
-            static = shard_statics(architecture, tensors, plan)
-        if plan.shares_states:
-            static = share_of_states(static, tensors, plan)
+        buffers, models = buffer_bytes(architecture, plan), stage_models(architecture, plan)
+        recorded = numbers_of(architecture, plan), mode_of(plan)
+        stored = Stored(plan, tensors, buffers, models, *recorded)
+        static = composed(statics(tensors, buffers, plan), stored)
         if plan.divides_layers:  # parameters are those of the whole model
             alone = replace(plan, tensor_parallel=1, expert_parallel=1)
             tensors = parameter_tensors(architecture, alone)

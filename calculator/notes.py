@@ -8,22 +8,15 @@ from calculator.models.registry import type_of
 from calculator.optimizers.rule import rule_of
 from calculator.parameters import count_active, count_in_experts, count_parameters
 from calculator.plan import (
-    ActivationOffload,
     Attention,
     BaseBits,
     Checkpointing,
-    ChunkedLoss,
-    LoraBias,
     Offload,
     Plan,
     Precision,
     Update,
 )
 from calculator.task import OWN_HEAD
-from calculator.techniques.checkpointing import OPERATIONS_NOTE, every_note
-from calculator.techniques.chunked_loss import chunk_note
-from calculator.techniques.gradient_scaler import scaler_note
-from calculator.techniques.paged import paged_note
 from calculator.techniques.quantization import packed_bytes
 from calculator.units import format_bytes
 
@@ -37,8 +30,6 @@ def notes_for(architecture: Architecture, plan: Plan) -> tuple[str, ...]:
         *_model_notes(architecture, plan),
         *_optimizer_notes(plan),
         *_reversible_notes(architecture, plan),
-        *_lora_notes(plan),
-        *_activation_notes(architecture, plan),
     )
     return tuple(note for note in notes if note)
 
@@ -110,64 +101,9 @@ def _optimizer_notes(plan: Plan) -> Iterator[str]:
         )
     if plan.update is not Update.FOREACH and not rule.is_from_torch(plan):
         yield "This optimizer comes from bitsandbytes, whose kernels need no temporaries."
-    if plan.paged_optimizer:
-        yield paged_note(plan)
-    if plan.update_in_backward:
-        yield (
-            "Counted with one optimizer per weight, called as soon as its gradient is ready "
-            "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total "
-            "norm."
-        )
     yield from rule.notes(plan)
     if plan.offload is Offload.OPTIMIZER and plan.precision is Precision.MIXED:
         yield "The fp32 master weights are in RAM with the states."
-
-
-def _lora_notes(plan: Plan) -> Iterator[str]:
-    if not plan.lora:
-        return
-    yield (
-        f"Adapters on {plan.lora_targets.replace(',', ', ')}. As in peft, the adapters, their "
-        "gradients and their states are in 32 bits, whatever the format of the model's weights."
-    )
-    if plan.lora_bias is not LoraBias.NONE:
-        yield f"Trained biases, and their states, are in {plan.weight_bytes * 8} bits."
-    if plan.lora_modules:
-        yield (
-            f"Trained in full: {plan.lora_modules.replace(',', ', ')}, as copies in "
-            f"{plan.weight_bytes * 8} bits beside the frozen originals, which stay in memory."
-        )
-    if plan.quantization is not BaseBits.NONE:
-        yield (
-            "Every linear layer except the output layer is packed into 4 bits; the rest is in "
-            f"{plan.weight_bytes * 8} bits"
-            + (", as prepare_model_for_kbit_training casts it." if plan.weight_bytes > 2 else ".")
-            + " Each product unpacks its whole weight; for 1,536 tokens or fewer, bitsandbytes may "
-            "use a kernel that does not."
-        )
-    if plan.checkpointing.is_of_layers:
-        yield (
-            "With checkpointing, transformers requires a gradient of the input embeddings "
-            "(enable_input_require_grads); we count it."
-        )
-
-
-def _activation_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
-    if plan.gradient_scaler:
-        yield scaler_note()
-    if plan.checkpointing is Checkpointing.OPERATIONS:
-        yield OPERATIONS_NOTE
-    if plan.checkpoint_every > 1:
-        yield every_note(plan)
-    if plan.chunked_loss is not ChunkedLoss.NONE:
-        yield chunk_note(plan, architecture)
-    if plan.activation_offload is not ActivationOffload.NONE:
-        yield (
-            "Each layer's input is copied to RAM in the forward pass, and back before the layer "
-            "is recomputed; we count no prefetching."
-        )
-    if plan.activation_offload is ActivationOffload.PINNED:
-        yield "PyTorch rounds each tensor in pinned RAM up to a power of two."
 
 
 def _reversible_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:

@@ -1,7 +1,5 @@
 """The tensors of weights and tables that a model has, and how many elements they hold."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from math import prod
@@ -10,46 +8,13 @@ from calculator.allocator import round_block
 from calculator.architecture import Architecture
 from calculator.autograd.graph import Parameter
 from calculator.autograd.sizes import Shape, number_of
+from calculator.compose import stage_models
 from calculator.layers.layer import Buffer
 from calculator.models.model import Model
 from calculator.peaks.prepare import mode_of, numbers_of
 from calculator.plan import Plan
 from calculator.techniques.quantization import SHARED_BYTES
-from calculator.techniques.registry import stage_models
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterTensor:
-    """`copies` tensors of the same shape; one that is not `trained` never gets a gradient.
-
-    A gradient may be a part of a larger tensor, of the shape `inside`, which it keeps alive. With
-    a `width`, an element has so many bytes, whatever the plan's weights have; as many numbers as
-    are `packed` share them. A `table` is that of an embedding or output layer. One that is `idle`
-    asks for a gradient that no loss reaches. `is_split` says that it is a share, or stands beside
-    one, and `is_summed` that the update sums the gradients that several GPUs have for it.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    copies: int = 1
-    trained: bool = True
-    inside: tuple[int, ...] | None = None
-    width: int | None = None
-    packed: int = 1
-    table: bool = False
-    is_split: bool = False
-    is_summed: bool = False
-    idle: bool = False
-
-    @property
-    def gradient_elements(self) -> int:
-        """Number of elements that one gradient keeps alive."""
-        return prod(self.inside or self.shape)
-
-    @property
-    def elements(self) -> int:
-        """Number of elements in one of them."""
-        return prod(self.shape)
+from calculator.tensors import ParameterTensor
 
 
 def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterTensor]:
@@ -169,11 +134,3 @@ def count_active(architecture: Architecture, plan: Plan) -> int:
             shape = item.shape if item.chosen is None else (item.chosen, *item.shape[1:])
             total += copies * prod(number_of(size, numbers) for size in shape)
     return total
-
-
-def tensors_bytes(tensors: Sequence[ParameterTensor], item: int) -> int:
-    """Bytes of one copy of all tensors at `item` bytes per element, unless they have their own."""
-    return sum(
-        each.copies * round_block(-(-each.elements * (each.width or item) // each.packed))
-        for each in tensors
-    )

@@ -11,7 +11,7 @@ from calculator.overhead import Overhead
 from calculator.parts import Part as Part
 from calculator.parts import Phase as Phase
 from calculator.plan import Plan
-from calculator.techniques.data_parallel import Collective
+from calculator.techniques.collectives import Collective
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,16 +27,16 @@ from calculator.estimate import fullest_part, static_of
 from calculator.loaded import weights_of
 from calculator.optimizers.rule import rule_of
 from calculator.overhead import Overhead, handle_bytes, simulated_overhead
-from calculator.parallel import bucket_bytes
 from calculator.parameters import parameter_tensors
 from calculator.peaks.events import Event, in_order, recording_of
 from calculator.peaks.outputs import with_outputs
-from calculator.peaks.prepare import Prepared, prepare
-from calculator.peaks.step import inputs_of
+from calculator.peaks.prepare import prepare
+from calculator.peaks.step import Prepared, inputs_of
 from calculator.plan import Offload, Plan, Update
 from calculator.report import Report
 from calculator.resolution import resolve
-from calculator.states import Statics
+from calculator.techniques.data_parallel import bucket_bytes
+from calculator.tensors import Statics
 
 STEPS: Final = 3
 # so many micro-steps after the first one stand for all

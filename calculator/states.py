@@ -4,15 +4,15 @@ All of them are exact to the byte: each tensor is rounded up to the allocator's 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from calculator.allocator import round_block
 from calculator.optimizers.rule import rule_of
-from calculator.parameters import ParameterTensor, tensors_bytes
 from calculator.plan import Offload, Plan, Update
 from calculator.techniques.gradient_scaler import kept_bytes, update_beside
 from calculator.techniques.paged import is_paged
+from calculator.tensors import ParameterTensor, Statics, tensors_bytes
 
 
 def state_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
@@ -79,28 +79,6 @@ def _summed_bytes(tensors: Sequence[ParameterTensor], plan: Plan) -> int:
     if plan.update is Update.LOOP:
         summed = [replace(each, copies=1) for each in summed[:1]]
     return tensors_bytes(summed, plan.trained_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Statics:
-    """Bytes that live from step to step, on the GPU and in RAM, and what a step moves.
-
-    `buckets` are the flat gradients of several GPUs, which exist in every phase. `paged` are states
-    that are in neither of the two for good.
-    """
-
-    weights: int
-    gradients: int
-    optimizer: int = 0
-    update: int = 0
-    ram_weights: int = 0
-    ram_gradients: int = 0
-    ram_optimizer: int = 0
-    ram_update: int = 0
-    to_ram: int = 0
-    to_gpu: int = 0
-    buckets: int = 0
-    paged: int = 0
 
 
 def statics(tensors: Sequence[ParameterTensor], buffers: int, plan: Plan) -> Statics:

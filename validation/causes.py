@@ -11,6 +11,7 @@ from typing import Final
 from calculator.architecture import Architecture
 from calculator.autograd.mode import Checkpointing
 from calculator.autograd.sizes import number_of
+from calculator.compose import changed_model
 from calculator.estimate import estimate
 from calculator.models.decoder import Decoder
 from calculator.models.keys import declared
@@ -21,7 +22,6 @@ from calculator.plan import BaseBits, Plan, Precision
 from calculator.report import Phase
 from calculator.techniques.fsdp import units_of
 from calculator.techniques.lora import ALL_LINEAR, linear_names
-from calculator.techniques.registry import changed_model
 from validation import megatron
 
 HALF: Final = 2  # bytes of a 16-bit element

@@ -9,7 +9,7 @@ from typing import Any, Final
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.report import Report
-from calculator.techniques.data_parallel import BROADCAST
+from calculator.techniques.collectives import BROADCAST
 from validation.configuration import Configuration
 from validation.rows import Row
 

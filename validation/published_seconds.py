@@ -14,7 +14,7 @@ from calculator.clock.links import Traffic, traffic
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.report import Phase
-from calculator.techniques.data_parallel import Collective
+from calculator.techniques.collectives import Collective
 from calculator.techniques.pipeline import MOST_MICRO_BATCHES
 from validation.subject import find_subject
 

@@ -12,7 +12,7 @@ from typing import Final
 from calculator.autograd.ledger import ALL_REDUCE, ALL_TO_ALL, CONTEXT_ALL_TO_ALL
 from calculator.cards import Card
 from calculator.plan import Plan
-from calculator.techniques.data_parallel import BROADCAST, SEND, Collective, Group
+from calculator.techniques.collectives import BROADCAST, SEND, Collective, Group
 
 # GPUs in one machine, as in NVIDIA's DGX A100, DGX H100 and DGX B200
 MACHINE: Final = 8

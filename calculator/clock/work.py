@@ -11,13 +11,12 @@ from calculator.autograd.ledger import Kind, Product
 from calculator.autograd.sizes import Dimension, Numbers, Size
 from calculator.clock.links import NONE, Traffic, traffic
 from calculator.peaks.chunks import Births, Bytes, Trace
-from calculator.peaks.prepare import Prepared
-from calculator.peaks.step import Step
+from calculator.peaks.step import Prepared, Step
 from calculator.peaks.trace import record
 from calculator.plan import Plan
-from calculator.states import Statics
 from calculator.techniques.activation_offload import moved_inputs
-from calculator.techniques.data_parallel import BROADCAST, Collective, Group
+from calculator.techniques.collectives import BROADCAST, Collective, Group
+from calculator.tensors import Statics
 
 NARROW: Final = 2  # bytes of a number that tensor cores multiply
 NOT_MADE: Final = frozenset({"held", "previous_outputs"})  # sizes that stand for a loop's names

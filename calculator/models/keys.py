@@ -18,7 +18,7 @@ KEYS: Final = read_data("models/keys.json")
 
 @cache
 def declared(kind: type, what: str) -> Any:
-    """What a class declares, or the nearest class above it that does; None if none does."""
+    """An entry of a class, or of the nearest class above it that has one; None if none has."""
     classes = (KEYS.get(each.__name__, {}) for each in kind.__mro__)
     return next((own[what] for own in classes if what in own), None)
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from calculator.allocator import round_block
 from calculator.optimizers.rule import Rule
-from calculator.parameters import ParameterTensor, tensors_bytes
 from calculator.plan import Plan, Update
+from calculator.tensors import ParameterTensor, tensors_bytes
 
 
 class Adafactor(Rule):

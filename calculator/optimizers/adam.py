@@ -5,8 +5,8 @@ from typing import Final
 
 from calculator.allocator import round_block
 from calculator.optimizers.rule import Rule, loop_bytes
-from calculator.parameters import ParameterTensor, tensors_bytes
 from calculator.plan import Plan, Update
+from calculator.tensors import ParameterTensor, tensors_bytes
 
 _8BIT: Final = {"optimizer_bits": 8}
 _PAGED: Final = {"paged_optimizer": True}

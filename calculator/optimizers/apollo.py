@@ -14,9 +14,9 @@ from typing import Final
 
 from calculator.allocator import round_block
 from calculator.optimizers.hidden import HiddenRule, is_hidden, split, split_lines
-from calculator.parameters import ParameterTensor
 from calculator.plan import Plan, Update
 from calculator.program.text import Import, Piece, call, quoted
+from calculator.tensors import ParameterTensor
 
 RANK: Final = 128
 _GROUP: Final = {

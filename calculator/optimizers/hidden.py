@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from calculator.optimizers.rule import Rule
-from calculator.parameters import ParameterTensor
 from calculator.plan import Plan
+from calculator.tensors import ParameterTensor
 
 _TABLES: Final = (
     "tables = [",

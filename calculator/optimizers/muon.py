@@ -9,9 +9,9 @@ from typing import Final
 from calculator.allocator import round_block
 from calculator.optimizers.adam import RULE as ADAM
 from calculator.optimizers.hidden import HiddenRule, split, split_lines
-from calculator.parameters import ParameterTensor
 from calculator.plan import LoraBias, Plan
 from calculator.program.text import TORCH, Import, Piece, call
+from calculator.tensors import ParameterTensor
 
 # the format of the Newton-Schulz iteration
 NARROW: Final = 2

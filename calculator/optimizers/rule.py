@@ -7,10 +7,10 @@ from typing import Final, cast
 
 from calculator.allocator import round_block
 from calculator.optimizers.registry import rule_named
-from calculator.parameters import ParameterTensor
 from calculator.plan import Plan, Update
 from calculator.program.text import TORCH, Import, Piece
 from calculator.techniques.paged import is_paged
+from calculator.tensors import ParameterTensor
 
 # bitsandbytes: numbers that share one scale, and the smallest tensor that is quantised at all
 QUANTISATION_BLOCK: Final = 256

@@ -12,7 +12,8 @@ from calculator.architecture import Architecture
 from calculator.autograd.ledger import HANDED
 from calculator.models.decoder import FULL, SLIDING
 from calculator.peaks.chunks import noted_bytes
-from calculator.peaks.prepare import Prepared, mode_of
+from calculator.peaks.prepare import mode_of
+from calculator.peaks.step import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import Loop, Plan
 

@@ -1,7 +1,6 @@
 """A recorded step for a model and a plan, and the numbers for its sizes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,10 +19,11 @@ from calculator.autograd.mode import (
     Mode,
 )
 from calculator.autograd.sizes import ONE
+from calculator.compose import stage_models
 from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.runs import Run, arrange
-from calculator.peaks.step import Step
+from calculator.peaks.step import Prepared, Step
 from calculator.plan import (
     ActivationOffload,
     ChunkedLoss,
@@ -37,21 +37,11 @@ from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.expert_parallel import RECEIVED, rows_received
 from calculator.techniques.in_backward import temporaries
 from calculator.techniques.pipeline import RANK, starts_of
-from calculator.techniques.registry import stage_models
 from calculator.techniques.tensor_parallel import share_of
 from calculator.techniques.turns import Turns, turns_of
 
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
 MASK_MULTIPLE: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A step to record, how many units of layers each run leaves out, and the sizes' numbers."""
-
-    step: Step
-    left_out: tuple[int, ...]
-    numbers: Mapping[str, int]
 
 
 def prepare(architecture: Architecture, plan: Plan) -> Prepared:

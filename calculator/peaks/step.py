@@ -63,6 +63,15 @@ class Step:
         return tuple(model.structure for model in self.models)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A step to record, how many units of layers each run leaves out, and the sizes' numbers."""
+
+    step: Step
+    left_out: tuple[int, ...]
+    numbers: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class Begun:
     """A step whose forward pass is on the tape; the loss and FSDP's root live until it is done."""

@@ -3,12 +3,12 @@
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.compose import changed_model
 from calculator.layers.basic import Split
 from calculator.layers.layer import Layer
 from calculator.plan import Plan
 from calculator.program.text import TORCH, Import, Piece, call, indented, quoted
 from calculator.techniques.lora import projections
-from calculator.techniques.registry import changed_model
 from calculator.techniques.tensor_parallel import side_of
 
 STYLES: Final = "torch.distributed.tensor.parallel"

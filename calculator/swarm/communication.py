@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from calculator.errors import InputError
-from calculator.parameters import ParameterTensor
+from calculator.tensors import ParameterTensor
 
 GRADIENT_BITS: Final = (8, 16, 32)
 # tensors with at least this many elements travel in 8 bits; smaller ones keep 16, as in 2021

@@ -1,1 +1,4 @@
-"""Techniques for training a model with less memory, one file each."""
+"""Techniques for training a model with less memory, one file and one `Effect` each.
+
+`calculator.compose` applies their effects in order.
+"""

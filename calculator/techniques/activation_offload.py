@@ -12,14 +12,16 @@ Source: save_on_cpu, torch (autograd/graph.py, distributed/algorithms/_checkpoin
 aten/src/ATen/core/CachingHostAllocator.h)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from calculator.allocator import round_pinned
 from calculator.autograd.ledger import MOVED
 from calculator.peaks.chunks import noted_bytes
-from calculator.peaks.prepare import Prepared
+from calculator.peaks.step import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import ActivationOffload, Plan
+from calculator.techniques.effect import Answer, Effect
 
 
 def moved_inputs(prepared: Prepared, plan: Plan) -> Sequence[int]:
@@ -42,3 +44,17 @@ def ram_of(sizes: Iterable[int], plan: Plan) -> int:
     if plan.activation_offload is ActivationOffload.PINNED:
         return sum(map(round_pinned, sizes))
     return sum(sizes)
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    yield (
+        "Each layer's input is copied to RAM in the forward pass, and back before the layer "
+        "is recomputed; we count no prefetching."
+    )
+    if answer.plan.activation_offload is ActivationOffload.PINNED:
+        yield "PyTorch rounds each tensor in pinned RAM up to a power of two."
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.activation_offload is not ActivationOffload.NONE, notes=_notes
+)

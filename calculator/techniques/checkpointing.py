@@ -13,9 +13,11 @@ Source: checkpointing, transformers (modeling_utils.py, _set_gradient_checkpoint
 (distributed/activation_checkpoint.py, _apply_op_sac)
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-from calculator.plan import Plan
+from calculator.plan import Checkpointing
+from calculator.techniques.effect import Answer, Effect
 
 OPERATIONS_NOTE: Final = (
     "The results of attention's fused kernels and of every second matrix product of a layer are "
@@ -35,10 +37,17 @@ def keeping_of(layers: int, every: int, before: int) -> tuple[bool, ...]:
     return tuple((before + place) % every > 0 for place in range(layers))
 
 
-def every_note(plan: Plan) -> str:
-    """A sentence on the layers that are computed again."""
-    first = ", ".join(str(1 + place * plan.checkpoint_every) for place in range(3))
-    return (
-        f"Layers {first} and so on are computed again; the others keep their activations, as with "
-        "transformers' every_n_layers."
-    )
+def _notes(answer: Answer) -> Iterator[str]:
+    """Sentences on what is kept, and on the layers that are computed again."""
+    plan = answer.plan
+    if plan.checkpointing is Checkpointing.OPERATIONS:
+        yield OPERATIONS_NOTE
+    if plan.checkpoint_every > 1:
+        first = ", ".join(str(1 + place * plan.checkpoint_every) for place in range(3))
+        yield (
+            f"Layers {first} and so on are computed again; the others keep their activations, as "
+            "with transformers' every_n_layers."
+        )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.checkpointing is not Checkpointing.NONE, notes=_notes)

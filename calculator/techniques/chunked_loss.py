@@ -12,24 +12,27 @@ backward pass unless it is compiled, and is not counted either.
 Source: linear_cross_entropy
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-from calculator.architecture import Architecture
 from calculator.layers.chunked_loss import tokens_of_chunk
-from calculator.plan import Plan, Precision
+from calculator.plan import ChunkedLoss, Precision
+from calculator.techniques.effect import Answer, Effect
 from calculator.units import format_count
 
-FEWEST_TOKENS: Final = 3
 
-
-def chunk_note(plan: Plan, architecture: Architecture) -> str:
+def _notes(answer: Answer) -> Iterator[str]:
     """A sentence on the chunks, and on their format under autocast."""
+    plan, architecture = answer.plan, answer.architecture
     tokens = plan.batch_size * plan.sequence_length
     chunk = tokens_of_chunk(tokens, architecture.vocabulary_size, architecture.hidden_size)
     is_amp = plan.precision is Precision.AMP
     autocast = " It computes in 32 bits: it has no rule for autocast." if is_amp else ""
-    return (
+    yield (
         f"PyTorch's linear_cross_entropy makes the logits of {format_count(chunk)} of "
         f"{format_count(tokens)} tokens at a time, and the gradients of the output layer in the "
         f"forward pass.{autocast}"
     )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.chunked_loss is not ChunkedLoss.NONE, notes=_notes)

@@ -13,8 +13,12 @@ over all of them, whether they read parts of one sequence or other sequences.
 Source: context_parallel, torch (distributed/tensor/experimental/_context_parallel/_attention.py)
 """
 
+from collections.abc import Iterator
+from typing import Final
+
 from calculator.layers.ring import place_of
 from calculator.plan import Attention, Plan
+from calculator.techniques.effect import Answer, Effect
 
 KERNELS = (Attention.SDPA, Attention.FLASH)
 MOST_TURNS = 64
@@ -25,15 +29,19 @@ def chunks_of(plan: Plan) -> int:
     return 2 * plan.context_parallel if plan.context_parallel > 1 else 1
 
 
-def context_note(plan: Plan) -> str:
+def _notes(answer: Answer) -> Iterator[str]:
     """Sentences on what each GPU has of a sequence."""
+    plan = answer.plan
     parts, length = plan.context_parallel, plan.sequence_length
     groups = plan.replicas // parts
     shared = "All GPUs" if groups == 1 else f"In each of {groups:,} groups, {parts:,} GPUs"
     place = place_of(parts)
-    return (
+    yield (
         f"{shared} read parts of the same sequences: each has {length // parts:,} of "
         f"{length:,} tokens, in two chunks, one from the front and one from the end. Attention "
         f"takes {parts:,} turns. Figures are those of GPU {place} of a group, counted from 0, "
         "which holds the most. The inputs keep the bytes of whole sequences."
     )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.context_parallel > 1, notes=_notes)

@@ -12,13 +12,12 @@ from typing import Final
 
 from calculator.allocator import round_pinned
 from calculator.autograd.ledger import FETCHED, STORED
-from calculator.parameters import ParameterTensor
 from calculator.peaks.chunks import noted_bytes
-from calculator.peaks.prepare import Prepared
+from calculator.peaks.step import Prepared
 from calculator.peaks.trace import record
 from calculator.plan import Plan
-from calculator.states import Statics
 from calculator.techniques.gradient_scaler import kept_bytes, update_beside
+from calculator.tensors import ParameterTensor, Statics
 
 CPU_OFFLOAD_NOTE: Final = (
     "All shards, their gradients and states are in RAM, and the update is computed there. With "

@@ -8,44 +8,22 @@ With `gradient_as_bucket_view` a gradient is a view of its bucket, and its own b
 Source: ddp, torch (distributed/c10d/reducer.cpp, nn/parallel/distributed.py)
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from calculator.allocator import round_block
+from calculator.autograd.ledger import ALL_REDUCE, ARRIVED
+from calculator.peaks.chunks import noted_bytes
+from calculator.peaks.step import Prepared
+from calculator.peaks.trace import backward_of_stages
+from calculator.plan import Plan
+from calculator.techniques.collectives import Collective
+from calculator.techniques.effect import Answer, Effect
+from calculator.techniques.zero import updated_words
+from calculator.units import format_bytes
 
 FIRST_BUCKET: Final = 2**20
 BUCKET: Final = 25 * 2**20
-
-
-BROADCAST: Final = "broadcast"
-SEND: Final = "send"
-
-
-class Group(Enum):
-    """GPUs that exchange something: what they have in common."""
-
-    LAYERS = "shares of the same layers"
-    CONTEXT = "parts of the same sequences"
-    REPLICAS = "copies or shards of the same weights"
-    STAGES = "stages of one pipeline"
-
-
-@dataclass(frozen=True, slots=True)
-class Collective:
-    """An operation of all GPUs of a group in one step: bytes of the whole tensor at each call."""
-
-    name: str
-    sizes: tuple[int, ...]
-    group: Group = Group.REPLICAS
-
-    @property
-    def total(self) -> int:
-        """Bytes of all calls."""
-        return sum(self.sizes)
-
-    def as_json(self) -> dict[str, Any]:
-        """Its name, how often it runs in a step, and the bytes of all calls."""
-        return {"name": self.name, "calls": len(self.sizes), "bytes": self.total}
 
 
 def buckets(gradients: Iterable[int]) -> tuple[int, ...]:
@@ -69,3 +47,39 @@ def buckets(gradients: Iterable[int]) -> tuple[int, ...]:
             full.append(filled)
             filled = 0
     return (*full, filled) if filled else tuple(full)
+
+
+def _buckets(prepared: Prepared) -> tuple[int, ...]:
+    """Bytes of the buckets, for each stage of a pipeline apart."""
+    found: tuple[int, ...] = ()
+    for chunks, left_out in backward_of_stages(prepared.step, prepared.left_out):
+        found += buckets(noted_bytes(chunks, ARRIVED, prepared.numbers, left_out))
+    return found
+
+
+def bucket_bytes(prepared: Prepared, plan: Plan) -> int:
+    """Bytes of DDP's buckets, which live from step to step."""
+    return sum(map(round_block, _buckets(prepared))) if EFFECT.used(plan) else 0
+
+
+def _exchanges(_: Plan, prepared: Prepared, __: object) -> Iterator[Collective]:
+    yield Collective(ALL_REDUCE, _buckets(prepared))
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    """A note on who holds what."""
+    plan = answer.plan
+    what = "its share of the model" if plan.all_gpus > plan.replicas else "the whole model"
+    holds = f"Each of {plan.all_gpus:,} GPUs holds {what}"
+    filled = f"{format_bytes(bucket_bytes(answer.prepared, plan))} of buckets for gradients"
+    if plan.shares_states:
+        yield f"{holds}, {filled}, and {updated_words(answer.tensors(), plan)}"
+    else:
+        yield f"{holds} and its states, and {filled}. All need the same."
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.replicas > 1 and not plan.is_sharded,
+    exchanges=_exchanges,
+    notes=_notes,
+)

@@ -17,6 +17,7 @@ optimizer has a group for each.
 Source: expert_parallel, transformers (distributed/expert_parallel.py, distributed/mixin.py)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,9 +25,9 @@ from calculator.architecture import Architecture
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer
 from calculator.layers.routes import own_experts, routed
-from calculator.plan import (
-    Plan,
-)
+from calculator.plan import Plan
+from calculator.techniques.effect import Answer, Effect
+from calculator.techniques.tensor_parallel import summed
 from calculator.units import format_bytes
 
 RECEIVED: Final = "rows_received"
@@ -75,15 +76,25 @@ def _tokens(plan: Plan) -> int:
     return plan.batch_size * (plan.sequence_length or 0)
 
 
-def expert_note(architecture: Architecture, plan: Plan, most: int) -> str:
-    """A note on what each GPU has, and on the routing; `most` is the peak under the least even."""
+def _notes(answer: Answer) -> Iterator[str]:
+    """A note on what each GPU has, and on the routing."""
+    architecture, plan = answer.architecture, answer.plan
     gpus, numbers = plan.expert_parallel, architecture.numbers
     rows = rows_received(with_most_rows(architecture, plan), plan)
-    return (
+    yield (
         f"Each of {gpus:,} GPUs reads the same micro-batch and has {numbers['experts'] // gpus:,} "
         f"of the {numbers['experts']:,} experts of a layer; all else is whole on each. In a layer "
         f"each sends {_tokens(plan) // gpus:,} of the {_tokens(plan):,} tokens to their experts, "
         f"and counted is an even routing: each gets {rows_received(architecture, plan):,} rows, "
         "one for a token and one of its experts. A GPU that gets all that can come to one, "
-        f"{rows:,} rows, needs {format_bytes(most)} at its peak; one that gets fewer needs less."
+        f"{rows:,} rows, needs {format_bytes(answer.most)} at its peak; one that gets fewer needs "
+        "less."
     )
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.expert_parallel > 1,
+    layers=lambda _architecture, _plan: (ExpertParallel(),),
+    exchanges=summed,
+    notes=_notes,
+)

@@ -21,15 +21,25 @@ With `zero2` a layer's weights are gathered once and stay whole between its two 
 Source: fsdp2, torch (distributed/fsdp/_fully_shard)
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from math import prod
+from typing import Final
 
+from calculator.allocator import round_block
 from calculator.autograd.dtypes import DType
 from calculator.autograd.graph import Parameter
 from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
 from calculator.autograd.sizes import Numbers, number_of
 from calculator.models.model import Model
+from calculator.plan import BaseBits, DataParallel, Plan, Precision
+from calculator.states import statics
+from calculator.techniques.cpu_offload import CPU_OFFLOAD_NOTE, in_ram
+from calculator.techniques.effect import Answer, Effect, Stored
+from calculator.tensors import ParameterTensor, Statics
 
 
 def gradients_of_units(model: Model, numbers: Numbers, mode: Mode) -> tuple[int, ...]:
@@ -67,3 +77,66 @@ def sharded_shape(shape: tuple[int, ...], gpus: int, packed: int = 1) -> tuple[i
     if packed > 1:
         return (-(-prod(shape) // packed // gpus) * packed,)
     return (-(-shape[0] // gpus), *shape[1:])
+
+
+def _statics(_: Statics, stored: Stored) -> Statics:
+    """Weights, gradients and states of the first GPU: shards of each tensor.
+
+    The gradients of a unit are one flat tensor.
+    """
+    plan = stored.plan
+    shards = [
+        replace(each, shape=sharded_shape(each.shape, plan.replicas, each.packed))
+        for each in stored.tensors
+    ]
+    static = statics(shards, stored.buffers, plan)
+    if plan.cpu_offload:
+        return in_ram(static, shards, stored.buffers, plan)
+    if plan.update_in_backward:  # they are gone
+        return static
+    models, mode = stored.models, stored.mode
+    units = chain(*(gradients_of_units(model, stored.numbers, mode) for model in models))
+    return replace(static, gradients=sum(round_block(each // plan.replicas) for each in units))
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    """Notes on who holds what, and on what does not divide evenly."""
+    plan = answer.plan
+    yield (
+        f"Each of {plan.replicas:,} GPUs holds a shard of every weight. fully_shard is counted on "
+        "each layer and on the model, with its defaults; figures are those of the first GPU."
+    )
+    if plan.data_parallel is DataParallel.ZERO2:
+        yield (
+            "With reshard_after_forward=False a layer's weights are gathered once in a micro-step, "
+            "and stay whole until its backward pass is over. DeepSpeed's ZeRO-2 keeps whole 16-bit "
+            "weights between steps too."
+        )
+    if plan.lora and plan.precision is Precision.MIXED:
+        yield (
+            "Under mixed the adapters are gathered and computed in 16 bits, as all weights are; "
+            "their shards, gradients and states are in 32."
+        )
+    if plan.quantization is not BaseBits.NONE:
+        yield (
+            "Packed weights are stored as if they had the others' format, which FSDP wants "
+            "(bnb_4bit_quant_storage); each GPU has all of their scales."
+        )
+    if plan.cpu_offload:
+        yield CPU_OFFLOAD_NOTE
+    yield from _uneven_notes(answer.tensors(), plan)
+
+
+def _uneven_notes(tensors: Sequence[ParameterTensor], plan: Plan) -> Iterator[str]:
+    """A note where GPUs do not divide the rows of some weights."""
+    odd = [each for each in tensors if each.shape[0] % plan.replicas]
+    if odd:
+        example = odd[0].shape[0]
+        yield (
+            f"{sum(each.copies for each in odd):,} of {sum(each.copies for each in tensors):,} "
+            f"weights have rows that {plan.replicas:,} GPUs do not divide evenly (one has "
+            f"{example:,}): the last GPUs hold fewer, and each shard is padded to the first's size."
+        )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.is_sharded, statics=_statics, notes=_notes)

@@ -11,10 +11,8 @@ Source: grad_scaler, torch (amp/grad_scaler.py)
 from typing import Final
 
 from calculator.allocator import round_block
-from calculator.plan import (
-    Plan,
-    Update,
-)
+from calculator.plan import Plan, Update
+from calculator.techniques.effect import Effect
 
 NUMBER: Final = round_block(4)
 # numbers that live while gradients are divided: the inverse of the scale and whether one is not
@@ -46,9 +44,10 @@ def update_beside(update: int, plan: Plan, from_torch: bool) -> int:
     return max(UNSCALING, (3 if fused else 1) * NUMBER + update)
 
 
-def scaler_note() -> str:
-    """A sentence on what it takes."""
-    return (
+EFFECT: Final = Effect(
+    used=lambda plan: plan.gradient_scaler,
+    notes=lambda _: (
         "Autocast to float16 takes what autocast to bfloat16 takes; the gradient scaler adds a few "
-        "numbers on the GPU, and divides the gradients by its scale in place."
-    )
+        "numbers on the GPU, and divides the gradients by its scale in place.",
+    ),
+)

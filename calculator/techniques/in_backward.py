@@ -7,9 +7,10 @@ of all gradients.
 Source: torch (torch/csrc/autograd/functions/accumulate_grad.h), inbackward
 """
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from calculator.plan import Optimizer, Plan, Update
+from calculator.techniques.effect import Effect
 
 
 def temporaries(plan: Plan) -> int:
@@ -26,3 +27,12 @@ def temporaries(plan: Plan) -> int:
             return 0
         case other:
             assert_never(other)
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.update_in_backward,
+    notes=lambda _: (
+        "Counted with one optimizer per weight, called as soon as its gradient is ready "
+        "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total norm.",
+    ),
+)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, assert_never
 
+from calculator.architecture import Architecture
 from calculator.autograd.graph import Parameter
 from calculator.autograd.sizes import size
 from calculator.errors import InputError
@@ -35,7 +36,9 @@ from calculator.layers.experts import Experts, Router
 from calculator.layers.heads import OUTPUTS, TaskHead
 from calculator.layers.layer import Layer
 from calculator.models.model import CausalModel, Model
-from calculator.plan import LoraBias
+from calculator.models.registry import type_of
+from calculator.plan import LoraBias, Plan, Precision
+from calculator.techniques.effect import Answer, Effect
 
 RANK: Final = size("lora_rank")
 ALL_LINEAR: Final = "all-linear"
@@ -203,3 +206,38 @@ def projections(layer: object) -> Iterator[Projection]:
 def linear_names(model: Model) -> set[str]:
     """Their names."""
     return {each.name for each in projections(model)}
+
+
+def _layers(architecture: Architecture, plan: Plan) -> Iterator[Lora]:
+    yield Lora(
+        () if plan.lora_targets == ALL_LINEAR else split(plan.lora_targets),
+        dropout=plan.lora_dropout > 0,
+        asked=plan.checkpointing.is_of_layers,
+        bias=plan.lora_bias,
+        whole=split(plan.lora_modules) if plan.lora_modules else (),
+        follow=plan.is_sharded and plan.precision is Precision.MIXED,
+        fused=type_of(architecture).fused_experts,
+    )
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    plan = answer.plan
+    yield (
+        f"Adapters on {plan.lora_targets.replace(',', ', ')}. As in peft, the adapters, their "
+        "gradients and their states are in 32 bits, whatever the format of the model's weights."
+    )
+    if plan.lora_bias is not LoraBias.NONE:
+        yield f"Trained biases, and their states, are in {plan.weight_bytes * 8} bits."
+    if plan.lora_modules:
+        yield (
+            f"Trained in full: {plan.lora_modules.replace(',', ', ')}, as copies in "
+            f"{plan.weight_bytes * 8} bits beside the frozen originals, which stay in memory."
+        )
+    if plan.checkpointing.is_of_layers:
+        yield (
+            "With checkpointing, transformers requires a gradient of the input embeddings "
+            "(enable_input_require_grads); we count it."
+        )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.lora > 0, layers=_layers, notes=_notes)

@@ -13,9 +13,11 @@ at least those without room to RAM and back, and at most all.
 Source: qlora, bitsandbytes (`get_state_buffer`, `prefetch_state`), paged
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from calculator.plan import Plan
+from calculator.techniques.effect import Answer, Effect
 from calculator.units import format_bytes
 
 SMALLEST_PAGED: Final = 100_000  # elements
@@ -32,8 +34,9 @@ def is_paged(elements: int, plan: Plan) -> bool:
     return plan.paged_optimizer and elements >= SMALLEST_PAGED
 
 
-def paged_note(plan: Plan) -> str:
+def _notes(answer: Answer) -> Iterator[str]:
     """A sentence on what is not in the figures of the GPU, and one on Trainer's own way."""
+    plan = answer.plan
     note = (
         f"States of at least {SMALLEST_PAGED:,} elements are in CUDA's managed memory, which "
         "PyTorch's figures leave out: on the GPU while there is room, else in RAM. The peak counts "
@@ -41,7 +44,7 @@ def paged_note(plan: Plan) -> str:
     )
     if plan.optimizer_bits == 8 and (not plan.lora or plan.lora_modules):
         note += " transformers' own optim argument keeps 32-bit states for trained embeddings."
-    return note
+    yield note
 
 
 def describe_pages(paged: int, room: int) -> str:
@@ -69,3 +72,6 @@ moves between 2.00 and 3.00 GiB there, and as much back.'
         f"Of its paged states, {size}, {evicted} have no room beside that and are in RAM: each "
         f"step moves between {least} and {size} there, and as much back."
     )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.paged_optimizer, notes=_notes)

@@ -29,12 +29,14 @@ from itertools import chain
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.autograd.ledger import ALL_REDUCE
 from calculator.layers.layer import Layer
 from calculator.models.decoder import in_turn
 from calculator.models.model import CausalModel
-from calculator.plan import (
-    Plan,
-)
+from calculator.peaks.step import Prepared
+from calculator.plan import Plan
+from calculator.techniques.collectives import SEND, Collective, Group
+from calculator.techniques.effect import Answer, Effect
 from calculator.techniques.turns import turns_of
 from calculator.units import format_bytes
 
@@ -139,8 +141,22 @@ def parts_of(architecture: Architecture, plan: Plan) -> Iterator[Architecture]:
         seen.add(alike)
 
 
-def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) -> str:
-    """Sentences on the fullest GPU, and on the bytes `sent` of each micro-batch."""
+def _exchanges(plan: Plan, prepared: Prepared, _: object) -> Iterator[Collective]:
+    """Outputs and gradients that stages send to the ones beside them; tied tables' gradients."""
+    stages, mode = prepared.step.stages, prepared.step.mode
+    tokens = plan.batch_size * plan.sequence_length
+    each = tokens * prepared.numbers["hidden_size"] * mode.weights.width
+    sides = sum((not stage.is_first) + (not stage.is_last) for stage in stages)
+    yield Collective(SEND, (each,) * plan.accumulation * sides, Group.STAGES)
+    if plan.tied_embeddings and not plan.lora and (stages[0].is_first or stages[-1].is_last):
+        table = prepared.numbers["vocabulary_size"] * prepared.numbers["hidden_size"]
+        yield Collective(ALL_REDUCE, (table * mode.weights.width,), Group.STAGES)
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    """Sentences on the fullest GPU, and on the bytes that each micro-batch sends."""
+    whole, part, plan = answer.architecture, answer.part, answer.plan
+    sent = answer.exchanged[0].sizes[0]
     rank, stages = part.numbers[RANK], plan.all_stages
     own = stages_on(plan, rank)
     turns = turns_of(plan, rank)
@@ -156,7 +172,7 @@ def part_note(whole: Architecture, part: Architecture, plan: Plan, sent: int) ->
     uneven = f" {stages:,} stages do not divide {whole.layers:,} layers evenly: " + (
         "the first has one more." if more == 1 else f"the first {more:,} have one more each."
     )
-    return (
+    yield (
         f"Figures are those of {named}, which holds the most: "
         f"{', '.join(_held_by(whole, own, stages))}, and {waiting} forward and backward "
         f"passes.{uneven if more else ''} Between two stages each micro-batch moves "
@@ -175,3 +191,18 @@ def _held_by(whole: Architecture, own: range, stages: int) -> Iterator[str]:
         yield f"stage {stage + 1:,} of {stages:,} with {words}" if len(own) > 1 else words
     if own[-1] == stages - 1:
         yield "the output layer"
+
+
+def _layers(stage: Architecture, plan: Plan) -> Iterator[Stage]:
+    """Leave out the parts of other stages, where the shape is that of a stage."""
+    if STAGE in stage.numbers:
+        place = stage.numbers[STAGE]
+        yield Stage(place == 0, place == plan.all_stages - 1)
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.pipeline_parallel > 1,
+    layers=_layers,
+    exchanges=_exchanges,
+    notes=_notes,
+)

@@ -7,14 +7,18 @@ and in 16 bits under `half` and `mixed`, as without it. Experts are not linear l
 Source: qlora, bitsandbytes, peft (utils/other.py)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from calculator.architecture import Architecture
 from calculator.autograd.dtypes import FLOAT32, UINT8, DType
 from calculator.layers.basic import Conv1D, Linear
 from calculator.layers.heads import OUTPUTS
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.packed import BLOCK, OUTER_BLOCK, Packed
+from calculator.plan import BaseBits, Plan, Precision
+from calculator.techniques.effect import Answer, Effect
 
 # bitsandbytes' own table of 256 values for scales in 8 bits, of which each layer has a copy
 SHARED_BYTES: Final = 256 * 4
@@ -63,3 +67,24 @@ def packed_bytes(elements: int, *, double: bool) -> int:
     """
     scales = -(-elements // BLOCK)
     return elements // 2 + (scales + 4 * -(-scales // OUTER_BLOCK) if double else 4 * scales)
+
+
+def _layers(_: Architecture, plan: Plan) -> Iterator[Quantization]:
+    products = FLOAT32 if plan.precision is Precision.FP32 else plan.half
+    widened = plan.precision is Precision.AMP
+    yield Quantization(plan.quantization.is_double, products, plan.is_sharded, widened)
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    bits = answer.plan.weight_bytes * 8
+    cast = ", as prepare_model_for_kbit_training casts it" if bits > 16 else ""
+    yield (
+        "Every linear layer except the output layer is packed into 4 bits; the rest is in "
+        f"{bits} bits{cast}. Each product unpacks its whole weight; for 1,536 tokens or fewer, "
+        "bitsandbytes may use a kernel that does not."
+    )
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.quantization is not BaseBits.NONE, layers=_layers, notes=_notes
+)

@@ -23,6 +23,7 @@ from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.plan import Plan
 from calculator.task import Task
+from calculator.techniques.effect import Effect
 
 EMBEDDINGS: Final = "embeddings"
 BODY: Final = "body"
@@ -151,7 +152,7 @@ def layers_in(parts: Sequence[str]) -> list[int]:
     return found
 
 
-def task_changes(architecture: Architecture, plan: Plan) -> tuple[ForTask | Freeze, ...]:
+def _layers(architecture: Architecture, plan: Plan) -> tuple[ForTask | Freeze, ...]:
     """Changes of a resolved plan's task and of what it freezes."""
     task = () if plan.task is type_of(architecture).own_task else (ForTask(plan.task),)
     parts = parts_of(plan)
@@ -162,3 +163,6 @@ def has_idle(plan: Plan, kind: type[Model]) -> bool:
     """True if the model without its language head has weights that a task does not use."""
     head: TaskHead = kind.heads[plan.task](None)
     return bool(head.of_body())
+
+
+EFFECT: Final = Effect(used=lambda _: True, layers=_layers)

@@ -27,21 +27,22 @@ distributed/tensor/_redistribute.py, distributed/tensor/parallel/ddp.py), transf
 (distributed/tensor_parallel.py, and each class's `base_model_tp_plan`)
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from calculator.architecture import Architecture
+from calculator.autograd.ledger import ALL_REDUCE
 from calculator.autograd.sizes import Size
 from calculator.layers.basic import LayerNorm, Projection, RMSNorm, Split
 from calculator.layers.decoder import DecoderBlock
 from calculator.layers.experts import Experts
 from calculator.layers.layer import Layer, parameters_of
 from calculator.models.decoder import HIDDEN, Decoder
-from calculator.plan import (
-    Optimizer,
-    Plan,
-    Update,
-)
+from calculator.peaks.step import Prepared
+from calculator.plan import Optimizer, Plan, Update
+from calculator.techniques.collectives import Collective, Group
+from calculator.techniques.effect import Answer, Effect, Tensors
 
 KEYS: Final = "key_value_heads"
 FEED: Final = "feed_forward_size"
@@ -130,14 +131,31 @@ def reads_of(plan: Plan) -> int:
     return 3 if adam and plan.update is not Update.FUSED else 1
 
 
-def split_note(plan: Plan) -> str:
+def summed(plan: Plan, _: Prepared, tensors: Callable[[], Tensors]) -> Iterator[Collective]:
+    """Gradients of split tokens' norms: summed once for each operation of the update that reads."""
+    if plan.sequence_parallel or plan.expert_parallel > 1:
+        found = [each for each in tensors() if each.is_summed]
+        sizes = [each.elements * plan.trained_bytes for each in found for _ in range(each.copies)]
+        yield Collective(ALL_REDUCE, tuple(sizes) * reads_of(plan), Group.LAYERS)
+
+
+def _notes(answer: Answer) -> Iterator[str]:
     """A sentence on what each GPU has."""
+    plan = answer.plan
     beside = (
         f" Between the products each has {plan.sequence_length // plan.tensor_parallel:,} of the "
         f"{plan.sequence_length:,} tokens of every sequence."
     )
-    return (
+    yield (
         f"Each of {plan.tensor_parallel:,} GPUs reads the same micro-batch and has its share of "
         "every layer's heads and feed-forward width; embeddings, norms and the output layer are "
         f"whole on each.{beside if plan.sequence_parallel else ''} All need the same."
     )
+
+
+EFFECT: Final = Effect(
+    used=lambda plan: plan.tensor_parallel > 1,
+    layers=lambda _, plan: (TensorParallel(plan.sequence_parallel),),
+    exchanges=summed,
+    notes=_notes,
+)

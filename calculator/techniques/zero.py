@@ -8,11 +8,17 @@ GPU with the most elements.
 Source: zero, torch (distributed/optim/zero_redundancy_optimizer.py)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heapify, heapreplace
+from itertools import chain
+from typing import Final
 
-from calculator.parameters import ParameterTensor
+from calculator.plan import Plan
+from calculator.states import state_bytes, update_bytes
+from calculator.techniques.collectives import BROADCAST, Collective
+from calculator.techniques.effect import Effect, Stored, Tensors
+from calculator.tensors import ParameterTensor, Statics
 
 
 def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[ParameterTensor]]:
@@ -36,3 +42,37 @@ def parts_of(tensors: Sequence[ParameterTensor], gpus: int) -> list[list[Paramet
 def fullest_rank(parts: Sequence[Sequence[ParameterTensor]]) -> int:
     """The first of the GPUs that update the most elements."""
     return max(range(len(parts)), key=lambda rank: sum(item.elements for item in parts[rank]))
+
+
+def _parts(tensors: Sequence[ParameterTensor], plan: Plan) -> list[list[ParameterTensor]]:
+    """The tensors that each GPU updates: of all that the optimizer is given."""
+    return parts_of([item for item in tensors if item.trained or not plan.lora], plan.replicas)
+
+
+def _statics(static: Statics, stored: Stored) -> Statics:
+    """The states and the update of the fullest GPU."""
+    parts = _parts(stored.tensors, stored.plan)
+    own = [item for item in parts[fullest_rank(parts)] if item.trained]
+    states, update = state_bytes(own, stored.plan), update_bytes(own, stored.plan)
+    return replace(static, optimizer=states, update=update)
+
+
+def _exchanges(plan: Plan, _: object, tensors: Callable[[], Tensors]) -> Iterator[Collective]:
+    """Each weight from the GPU that updates it to all others, GPU by GPU."""
+    every = chain(*_parts(tensors(), plan))
+    sizes = (item.elements * (item.width or plan.weight_bytes) for item in every)
+    yield Collective(BROADCAST, tuple(sizes))
+
+
+def updated_words(tensors: Sequence[ParameterTensor], plan: Plan) -> str:
+    """Words for the states of the GPU that has the most."""
+    parts = _parts(tensors, plan)
+    rank = fullest_rank(parts)
+    most, every = (sum(item.elements for item in part) for part in (parts[rank], chain(*parts)))
+    return (
+        "the states of its own part of the weights, in whole tensors. Figures are those of GPU "
+        f"{rank}, counted from 0, which updates the most: {most:,} of {every:,} elements."
+    )
+
+
+EFFECT: Final = Effect(used=lambda plan: plan.shares_states, statics=_statics, exchanges=_exchanges)

@@ -10,10 +10,11 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.optimizers.hidden import split
 from calculator.optimizers.muon import iteration_bytes
-from calculator.parameters import ParameterTensor, parameter_tensors
+from calculator.parameters import parameter_tensors
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
+from calculator.tensors import ParameterTensor
 
 PLAN = Plan(sequence_length=64, optimizer=Optimizer.MUON)
 GPT2 = find_model("gpt2-s")

@@ -7,12 +7,7 @@ from hypothesis import given
 
 from calculator.catalog import MODELS
 from calculator.estimate import estimate
-from calculator.parameters import (
-    ParameterTensor,
-    count_parameters,
-    parameter_tensors,
-    tensors_bytes,
-)
+from calculator.parameters import count_parameters, parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from calculator.states import (
@@ -21,6 +16,7 @@ from calculator.states import (
     statics,
     update_bytes,
 )
+from calculator.tensors import ParameterTensor, tensors_bytes
 from tests.calculator.plans import Case, cases, examples
 
 MATRIX = [ParameterTensor("matrix", (1024, 1024))]

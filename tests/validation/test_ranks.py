@@ -13,13 +13,14 @@ from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.layers.ring import place_of
-from calculator.parameters import ParameterTensor, parameter_tensors
+from calculator.parameters import parameter_tensors
 from calculator.plan import PipelineSchedule, Plan
 from calculator.resolution import resolve
 from calculator.states import state_bytes
 from calculator.techniques.expert_parallel import with_most_rows
 from calculator.techniques.turns import turns_of
 from calculator.techniques.zero import fullest_rank, parts_of
+from calculator.tensors import ParameterTensor
 from calculator.units import format_bytes
 from validation.configuration import parse
 

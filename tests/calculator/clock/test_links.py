@@ -10,7 +10,7 @@ from calculator.clock import Work, seconds
 from calculator.clock.law import FITTED
 from calculator.clock.links import REACHED, Traffic, link_of, network_of, traffic
 from calculator.plan import Plan
-from calculator.techniques.data_parallel import SEND, Collective, Group
+from calculator.techniques.collectives import SEND, Collective, Group
 
 GIGA = 10**9
 A100 = find_card("a100-80")

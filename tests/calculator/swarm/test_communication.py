@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from calculator.catalog import find_model
 from calculator.errors import InputError
-from calculator.parameters import ParameterTensor, count_parameters, parameter_tensors
+from calculator.parameters import count_parameters, parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
 from calculator.swarm.communication import all_reduce_bytes, gradient_bytes, transfer_seconds
+from calculator.tensors import ParameterTensor
 from tests.calculator.plans import examples
 
 

@@ -10,13 +10,13 @@ from calculator.catalog import find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.answer import answer
-from calculator.parameters import ParameterTensor
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.planner.advice import advise_in_steps
 from calculator.planner.need import Verdict, describe_need, judged, need_of
 from calculator.report import Phase
 from calculator.resolution import resolve
 from calculator.states import paged_bytes, state_bytes
+from calculator.tensors import ParameterTensor
 from calculator.units import format_bytes
 
 PLAN = Plan(sequence_length=64, paged_optimizer=True)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.parameters import ParameterTensor
 from calculator.plan import DataParallel, Plan
 from calculator.report import Phase, Report
 from calculator.techniques.zero import fullest_rank, parts_of
+from calculator.tensors import ParameterTensor
 
 GPT2 = 124_439_808  # parameters of transformers' GPT2LMHeadModel
 TABLE = 50_257 * 768  # of its token embeddings
