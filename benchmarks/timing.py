@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from calculator.catalog import MODELS, find_model
+from calculator.curve import curve
 from calculator.estimate import _recorded_parts, estimate
+from calculator.peaks.curve import _record
 from calculator.peaks.trace import _known, record
 from calculator.plan import Plan
 from calculator.protocol import handle
@@ -81,6 +83,19 @@ def seconds_of_a_schedule(name: str, micro_batches: int, is_new: bool, rounds: i
     return min(times)
 
 
+def seconds_of_a_curve(name: str, micro_batches: int, rounds: int = 3) -> float:
+    """The fastest of several curves of a pipeline, each recorded anew."""
+    model = find_model(name)
+    plan = Plan(**PIPELINED, accumulation=micro_batches)  # type: ignore[arg-type]
+    times = []
+    for _ in range(rounds):
+        _record.cache_clear()
+        began = time.perf_counter()
+        curve(model, plan, most=400)
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
 def request(batch_size: int) -> str:
     """The page's request when its slider moves."""
     params = {"model": ANSWERED, "batch_size": str(batch_size)}
@@ -100,6 +115,7 @@ def measure() -> str:
         words = f"{ANSWERED} in a pipeline, {count} micro-batches"
         times[f"first estimate of {words}"] = seconds_of_a_schedule(ANSWERED, count, is_new=True)
         times[f"new schedule for {words}"] = seconds_of_a_schedule(ANSWERED, count, is_new=False)
+        times[f"curve of {words}"] = seconds_of_a_curve(ANSWERED, count)
     llama = find_model("meta-llama/Llama-3.1-8B")
     times |= {
         f"reserved {name}": seconds_per_call(
