@@ -30,6 +30,8 @@ MALLORY = HUB_PREFIX + "mallorysSecretToken0123456789abcd"
 STRANGER = HUB_PREFIX + "strangersSecretToken0123456789abc"
 UNKNOWN = HUB_PREFIX + "nobodysSecretToken0123456789abcde"
 TOKENS = (ALICE, MALLORY, STRANGER, UNKNOWN)
+# Each client reads all certificates; no connection is kept, since servers come and go.
+WEB = httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
 
 
 @dataclass
@@ -46,7 +48,7 @@ class Place:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if body is None:
             body = self.request(RSAPrivateKey.process_wide(), token or ALICE) | changes
-        return httpx.put(f"{self.run.authority}/access", json=body, headers=headers)
+        return WEB.put(f"{self.run.authority}/access", json=body, headers=headers)
 
     def request(self, key: RSAPrivateKey, token: str) -> dict[str, object]:
         return {
@@ -71,6 +73,7 @@ def serve(application: object) -> tuple[uvicorn.Server, Thread, int]:
     thread.start()
     while not server.started:
         assert thread.is_alive()
+        thread.join(0.01)
     return server, thread, server.servers[0].sockets[0].getsockname()[1]
 
 

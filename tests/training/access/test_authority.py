@@ -18,6 +18,7 @@ from tests.training.access.conftest import (
     STRANGER,
     TOKENS,
     UNKNOWN,
+    WEB,
     Place,
 )
 from training.access import grants
@@ -145,14 +146,14 @@ def test_bad_input_is_named_with_field_value_and_rule(
 def test_what_is_no_request_gets_a_422(place: Place, body: str) -> None:
     content = body.encode("utf-8", "surrogatepass")
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {ALICE}"}
-    answer = httpx.put(f"{place.run.authority}/access", content=content, headers=headers)
+    answer = WEB.put(f"{place.run.authority}/access", content=content, headers=headers)
     assert answer.status_code == 422
     assert answer.json()["error"]["rule"]
 
 
 def test_other_addresses_and_methods_are_answered_with_what_there_is(place: Place) -> None:
     for method, path, status in (("GET", "/access", 405), ("PUT", f"/{ALICE}", 404)):
-        answer = httpx.request(method, f"{place.run.authority}{path}")
+        answer = WEB.request(method, f"{place.run.authority}{path}")
         assert answer.status_code == status
         assert "PUT /access" in answer.json()["error"]["rule"]
         assert ALICE not in answer.text
@@ -161,7 +162,7 @@ def test_other_addresses_and_methods_are_answered_with_what_there_is(place: Plac
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_body_that_is_too_long_is_refused(place: Place, streamed: bool) -> None:
     content = b"x" * (LARGEST_BODY + 1)
-    answer = httpx.put(
+    answer = WEB.put(
         f"{place.run.authority}/access", content=iter([content]) if streamed else content
     )
     assert answer.status_code == 413
@@ -234,7 +235,7 @@ def test_no_token_is_in_a_file_a_log_or_an_answer(
     answers += [place.put(token, proof=token, run=token) for token in TOKENS]
     for token in TOKENS:
         headers = {"Authorization": token}
-        answers.append(httpx.put(f"{place.run.authority}/access?token={token}", headers=headers))
+        answers.append(WEB.put(f"{place.run.authority}/access?token={token}", headers=headers))
     terminal = "".join(capfd.readouterr())
     files = [path.read_bytes() for path in place.folder.iterdir()]
     assert len(files) >= 2
@@ -254,7 +255,7 @@ def test_key_and_books_are_for_their_owner_only(place: Place) -> None:
 
 
 def test_it_says_what_it_serves(place: Place) -> None:
-    told = httpx.get(place.run.authority).json()
+    told = WEB.get(place.run.authority).json()
     assert (told["run"], told["organisation"], told["lifetime"]) == ("our-run", "our-org", 600)
 
 

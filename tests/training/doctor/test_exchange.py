@@ -30,7 +30,7 @@ def web() -> Iterator[str]:
             """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Web) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

@@ -183,7 +183,7 @@ def test_another_server_is_not_taken_for_a_host(answer: bytes) -> None:
             """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         store = WebStore(f"http://127.0.0.1:{server.server_port}")
         with pytest.raises(StoreError) as refused:
             store.describe()
