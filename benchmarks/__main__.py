@@ -38,6 +38,8 @@ ON_REQUEST = (
     "long_rounds",  # takes most of an hour
     "gradient",  # writes a file that a page draws
     "tab",  # takes two whole cores for minutes
+    "tab_ways",  # fetches a library
+    "tabs",  # takes two whole cores for a quarter of an hour
 )
 KNOWN = PARTS + ON_REQUEST
 

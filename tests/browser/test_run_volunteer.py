@@ -2,110 +2,29 @@
 
 import json
 import re
-import threading
-import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-with warnings.catch_warnings():  # the libraries' own
-    warnings.simplefilter("ignore")
-    import diffusers  # noqa: F401
-    from hivemind.utils.crypto import RSAPrivateKey
-
+from tests.browser.running_run import LIE, Run
 from tests.browser.visits import Visitor
 from tests.browser.written_run import LiveServer, WrittenRun
 from tests.training.processes import wait_for
-from training.data import streaming
-from training.monitor.monitor import MonitorOptions
-from training.monitor.rounds import RoundsMonitor
-from training.network.connection import Endpoint
 from training.run.live import PeerState
-from training.run.recipes import TINY
-from training.run.runfile import RunFile
-from training.run.status import StatusBoard
-from training.volunteer.peer import PeerOptions
-from training.volunteer.rounds import RoundsVolunteer
+from training.run.recipes import TINY_SPARSE
 
 pytestmark = pytest.mark.browser
 
 ROUNDS = 6  # of each tab
-# What a visitor with the browser's own tools can do: turn each sign of an update, the higher bit of
-# each value, between the moment when it was encoded and the one when it is summed and signed.
-LIE = """([bytes, first, end]) => {
-  const every = Float32Array.prototype.every, digest = crypto.subtle.digest.bind(crypto.subtle);
-  let isOwn = false;
-  Float32Array.prototype.every = function (...given) {
-    isOwn ||= this.buffer.byteLength === 4 * this.length;
-    return every.apply(this, given);
-  };
-  crypto.subtle.digest = (kind, body) => {
-    if (isOwn && body.length === bytes) {
-      isOwn = false;
-      for (let at = first; at < end; at += 1) body[at] ^= 0xaa;
-    }
-    return digest(kind, body);
-  };
-}"""
-
-
-@dataclass
-class Run:
-    """A monitor and two Python volunteers, each in a thread."""
-
-    folder: Path
-    stop: threading.Event = field(default_factory=threading.Event)
-    threads: list[threading.Thread] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        data = str(streaming.prepare_shapes(TINY))
-        run = RunFile(name="our-run", recipe="tiny-sparse", steps=10_000, data=data)
-        options = MonitorOptions(
-            source="run.toml",
-            folder=self.folder / "monitor",
-            live=self.folder / "live",
-            endpoint=Endpoint(host="127.0.0.1"),
-        )
-        self.monitor = RoundsMonitor(run, options, RSAPrivateKey())
-        self.start(self.host)
-        peers = (f"/p2p/{self.monitor.identity}",)
-        values = {"exchange": self.monitor.web.address, "initial_peers": peers, "steps": 10_000}
-        joined = RunFile(name="our-run", recipe="tiny-sparse", data=data, **values)  # type: ignore[arg-type]
-        for name in ("alice", "bob"):
-            self.start(self.volunteer, joined, self.folder / name)
-
-    def start(self, work: object, *given: object) -> None:
-        self.threads.append(threading.Thread(target=work, args=given))  # type: ignore[arg-type]
-        self.threads[-1].start()
-
-    def host(self) -> None:
-        while not self.stop.wait(0.05):
-            self.monitor.look()
-
-    def volunteer(self, run: RunFile, folder: Path) -> None:
-        options = PeerOptions(name=folder.name, folder=folder, micro_batch_size=8)
-        volunteer = RoundsVolunteer(run, options, StatusBoard(folder))
-        volunteer.train(self.stop)
-        volunteer.leave()
-
-    def identities(self, name: str) -> list[str]:
-        """Identities that report under a name."""
-        told = self.monitor.host.reports().items()
-        return [peer for peer, report in told if report.name == name]
 
 
 @pytest.fixture
 def run(site: Path, tmp_path: Path) -> Iterator[Run]:
     assert site
-    made = Run(tmp_path)
-    yield made
-    made.stop.set()
-    for thread in made.threads:
-        thread.join()
-    made.monitor.close()
+    with Run(tmp_path, TINY_SPARSE, ["alice", "bob"]) as made:
+        yield made
 
 
 def box_of(page: Page) -> Locator:

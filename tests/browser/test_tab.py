@@ -47,7 +47,7 @@ def test_start_loads_the_training_the_loss_falls_pictures_are_drawn_and_a_guess_
     expect(page.locator("#tab [data-said]")).to_have_text(re.compile(r"Step \d+: the loss is \d"))
     page.get_by_label("falls").check()
     page.get_by_label("What B sends").select_option("the opposite")
-    answer = re.compile(r"In the 30 steps since you changed something, the loss .*guessed")
+    answer = re.compile(r"In the 30 exchanges since you changed something, the loss .*guessed")
     expect(page.locator("#tab [data-said]")).to_have_text(answer)
     assert visitor.errors == []
 

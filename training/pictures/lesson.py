@@ -1,7 +1,8 @@
 """The data of 'Train in this tab': captions and codes to learn from, and the decoder of codes.
 
 One file in the format of safetensors: `python -m training.pictures.lesson OUT` writes it again.
-docs/assets/tab/ reads it and trains the recipe `tab` from random weights.
+docs/assets/tab/ reads it and trains the recipe `tab` from random weights; local steps there are those
+of the recipe `sparse`.
 """
 
 import argparse
@@ -18,9 +19,12 @@ from training.model.transformer import TextToImageTransformer
 from training.pictures.codes import CodeModel
 from training.pictures.in_page import decoder_of, describe
 from training.run.atomic import write_bytes
-from training.run.recipes import TAB
+from training.run.recipes import SPARSE, TAB
 from training.shapes.samples import draw_sample
+from training.sparse.layout import Layout
+from training.sparse.shared import OuterSettings
 
+ROUND = 8  # steps' worth of sequences between two exchanges of sparse updates
 PICTURES = 2048  # the first of the data set; their codes compress to 37 kB
 
 
@@ -32,12 +36,22 @@ def pack_lesson() -> bytes:
     pictures = codes.encode([sample.image for sample in samples], TAB.data.image_pixels)
     swarm, model = TAB.swarm, build_model(TAB)
     assert isinstance(model, TextToImageTransformer)
+    assert SPARSE.sparse is not None
     words = WordTokenizer(model.config.text_length)([sample.caption for sample in samples])
     tensors |= {"lesson.codes": pictures.to(torch.uint8), "lesson.words": words.to(torch.uint8)}
     about = describe(model, codes.model, TAB) | {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "optimizer": asdict(TAB.optimizer),
         "schedule": asdict(TAB.schedule),
+        "local": {
+            "learning_rate": SPARSE.sparse.learning_rate,
+            "betas": SPARSE.sparse.betas,
+            "weight_decay": TAB.optimizer.weight_decay,
+            "max_gradient_norm": TAB.optimizer.max_gradient_norm,
+        },
+        "outer": asdict(OuterSettings(SPARSE.sparse.outer_learning_rate, SPARSE.sparse.momentum)),
+        "round": ROUND,
+        "update_bytes": Layout.of(model.parameters()).update_bytes,
         "layer_scale": model.config.layer_scale,
         "target_batch": swarm.target_batch_size,
         "micro_batch": swarm.micro_batch_size,

@@ -18,7 +18,7 @@ const VOLUNTEERS = 3;
 const SAID_MS = 10_000; // between sentences for screen readers
 const SHOWN_MS = { moving: 250, calm: 2000 }; // between figures
 const RECENT = 20; // steps whose mean is shown
-const WATCHED = 30; // steps after a switch: a few seconds
+const WATCHED = 30; // exchanges after a switch: a few seconds
 
 export class Figure {
   /** @type {Step[]} */
@@ -64,7 +64,7 @@ export class Figure {
   start() {
     const isPhone = matchMedia("(max-width: 44.99em) and (pointer: coarse)").matches;
     const steps = this.about.schedule.total_steps;
-    const settings = { target: isPhone ? ON_PHONE.target : this.about.target_batch, first: isPhone ? ON_PHONE.volunteers : VOLUNTEERS, steps, seed: Date.now() % 2 ** 32 };
+    const settings = { target: isPhone ? ON_PHONE.target : this.about.target_batch, first: isPhone ? ON_PHONE.volunteers : VOLUNTEERS, steps, round: this.about.round, seed: Date.now() % 2 ** 32 };
     this.swarm?.stop();
     this.#recent = [];
     this.#isHeld = false;
@@ -89,7 +89,8 @@ export class Figure {
     const given = new FormData(this.form);
     const [bits, aggregation, pacing] = ["bits", "aggregation", "pacing"].map((name) => /** @type {any} */ (given.get(name)));
     if (!this.swarm) return;
-    Object.assign(this.swarm, { pacing, rules: { bits: Number(bits), aggregation } });
+    Object.assign(this.swarm, { pacing, rules: { bits: Number(bits) || bits, aggregation } });
+    /** @type {HTMLFieldSetElement} */ (this.#find("[data-averaging]")).disabled = bits === "sparse";
     this.guess.begin();
   }
 
@@ -129,8 +130,9 @@ export class Figure {
   #take(step) {
     if (!this.root.isConnected) return this.#leave();
     this.root.dataset.step = String(step.step);
-    this.curve?.add(step.loss);
-    this.#recent = [...this.#recent.slice(1 - RECENT), step];
+    const counted = Array.from({ length: step.steps }, () => step);
+    for (const { loss } of counted) this.curve?.add(loss);
+    this.#recent = [...this.#recent, ...counted].slice(-RECENT);
     const isLast = step.step === this.about.schedule.total_steps;
     const now = performance.now();
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;

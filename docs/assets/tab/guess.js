@@ -10,7 +10,7 @@ const ENDS = 3; // parts of what is compared: the first against the last
 const WORDS = { falls: "kept falling", stalls: "stalled", rises: "rose" };
 
 /**
- * What the losses of some steps did: their first third against their last.
+ * What the losses of some exchanges did: their first third against their last.
  *
  * @param {number[]} losses
  * @returns {Course}
@@ -30,17 +30,17 @@ function momentsOf(numbers) {
   return { mean, variance: squares / (numbers.length - 1) / numbers.length };
 }
 
-/** Watches so many steps after a switch. */
+/** Watches so many exchanges after a switch. */
 export class Guess {
   /** @type {number[] | undefined} */
   #losses;
 
-  /** @param {number} steps */
-  constructor(steps) {
-    this.steps = steps;
+  /** @param {number} exchanges */
+  constructor(exchanges) {
+    this.exchanges = exchanges;
   }
 
-  /** A switch was turned: what it does is seen from the next step on. */
+  /** A switch was turned: what it does is seen from the next exchange on. */
   begin() {
     this.#losses = [];
   }
@@ -48,15 +48,15 @@ export class Guess {
   /**
    * The answer, once enough is seen; undefined before.
    *
-   * @param {number} loss of a step
+   * @param {number} loss of an exchange
    * @param {string} guessed empty: nothing
    */
   take(loss, guessed) {
     this.#losses?.push(loss);
-    if (!this.#losses || this.#losses.length < this.steps) return undefined;
+    if (!this.#losses || this.#losses.length < this.exchanges) return undefined;
     const course = courseOf(this.#losses);
     this.#losses = undefined;
-    const found = `In the ${this.steps} steps since you changed something, the loss ${WORDS[course]}`;
+    const found = `In the ${this.exchanges} exchanges since you changed something, the loss ${WORDS[course]}`;
     if (!guessed) return `${found}.`;
     return course === guessed ? `${found}, as you guessed.` : `${found}. You guessed that it would have ${WORDS[/** @type {Course} */ (guessed)].replace("rose", "risen")}.`;
   }

@@ -7,6 +7,9 @@ import { Weights } from "../drawing/weights.js";
  * @typedef {object} Recipe What the file says beside what every model says of itself.
  * @property {import("./lamb.js").LambSettings & {learning_rate: number}} optimizer
  * @property {{warmup_steps: number, total_steps: number}} schedule
+ * @property {{learning_rate: number} & import("../volunteer/adamw.js").Settings} local steps
+ * @property {import("../volunteer/shared.js").OuterSettings} outer
+ * @property {number} round steps' sequences between two exchanges of sparse updates
  * @property {number} layer_scale
  * @property {number} target_batch
  * @property {number} micro_batch

@@ -6,7 +6,7 @@ import { buffersOf, bytesOf, decode, encode } from "./wire.js";
 
 /** @typedef {Float32Array} Numbers */
 /** @typedef {import("./wire.js").Piece[]} Pieces */
-/** @typedef {{bits: import("./wire.js").Bits, aggregation: import("./reduction.js").Aggregation}} Rules */
+/** @typedef {{bits: import("./wire.js").Bits | "sparse", aggregation: import("./reduction.js").Aggregation}} Rules bits: of a gradient's elements, or sparse updates in its place */
 /** @typedef {{kind: "part", round: number, from: number, pieces: Pieces, weight: number}} Part */
 /** @typedef {{kind: "mean", round: number, from: number, pieces: Pieces}} Mean */
 /** @typedef {(to: number, message: Part | Mean, moved: ArrayBuffer[]) => void} Send */
@@ -77,7 +77,7 @@ export class Round {
   /** @param {Numbers} vector @param {number} member whose part it is */
   #encode(vector, member) {
     const { tensors, threshold } = this.layout;
-    return encode(vector, this.#place(member), tensors, { bits: this.rules.bits, threshold });
+    return encode(vector, this.#place(member), tensors, { bits: /** @type {import("./wire.js").Bits} */ (this.rules.bits), threshold });
   }
 
   /** @param {number} member @param {Pieces} pieces */

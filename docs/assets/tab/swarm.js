@@ -20,6 +20,7 @@
 /**
  * @typedef {object} Step What one step did.
  * @property {number} step counted from 1
+ * @property {number} steps for which it counts
  * @property {number} loss
  * @property {number} sequences
  * @property {number} seconds from its beginning to its end
@@ -46,6 +47,8 @@ export class Swarm {
   /** Each computes the same number of sequences, or what it can, from the next step on. @type {"own" | "equal"} */
   pacing = "own";
   #share = Infinity; // sequences of each in this step
+  #rules = this.rules; // of this step
+  #steps = 1; // for which this one counts
   isPaused = false;
   #numbers = 0;
   #round = 0;
@@ -58,8 +61,9 @@ export class Swarm {
 
   /**
    * @param {ArrayBuffer} file the lesson
-   * @param {{target: number, steps: number, first: number, seed: number}} settings target: sequences
-   *   of a step; first: volunteers without whom training does not begin
+   * @param {{target: number, steps: number, round: number, first: number, seed: number}} settings
+   *   target: sequences of a step; round: steps' sequences between two exchanges of sparse updates;
+   *   first: volunteers without whom training does not begin
    * @param {Listener} listener
    */
   constructor(file, settings, listener) {
@@ -152,8 +156,12 @@ export class Swarm {
   /** Average once the step has its sequences, or everybody has its share. */
   #look() {
     const { members } = this;
-    const isDone = members.every(({ sequences }) => sequences >= this.#share) || this.#sequences >= this.settings.target;
+    const isDone = members.every(({ sequences }) => sequences >= this.#share) || this.#sequences >= this.#target;
     if (this.phase === "computing" && isDone) this.#average();
+  }
+
+  get #target() {
+    return this.#steps * this.settings.target;
   }
 
   get #sequences() {
@@ -171,10 +179,13 @@ export class Swarm {
   #compute() {
     this.phase = "computing";
     this.#began = performance.now();
-    this.#share = this.pacing === "equal" ? Math.ceil(this.settings.target / this.members.length) : Infinity;
+    this.#rules = this.rules;
+    const isLocal = this.#rules.bits === "sparse";
+    this.#steps = isLocal ? Math.min(this.settings.round, this.settings.steps - this.step) : 1;
+    this.#share = this.pacing === "equal" ? Math.ceil(this.#target / this.members.length) : Infinity;
     for (const volunteer of this.members) {
       Object.assign(volunteer, { sequences: 0, seconds: 0, losses: 0 });
-      tell(volunteer, { kind: "compute", most: this.#share });
+      tell(volunteer, { kind: "compute", most: this.#share, isLocal });
     }
   }
 
@@ -183,7 +194,7 @@ export class Swarm {
     this.#round += 1;
     const members = this.members.map(({ number }) => number);
     this.#await(members);
-    for (const volunteer of this.members) tell(volunteer, { kind: "average", round: this.#round, members, rules: this.rules });
+    for (const volunteer of this.members) tell(volunteer, { kind: "average", round: this.#round, members, rules: this.#rules });
   }
 
   /** @param {number[]} numbers */
@@ -202,16 +213,17 @@ export class Swarm {
   #apply() {
     this.phase = "applying";
     this.#await(this.members.map(({ number }) => number));
-    for (const volunteer of this.members) tell(volunteer, { kind: "apply" });
+    for (const volunteer of this.members) tell(volunteer, { kind: "apply", steps: this.#steps });
   }
 
   #end() {
     const { members } = this;
     const [sequences, losses] = [this.#sequences, members.reduce((sum, one) => sum + one.losses, 0)];
-    this.step += 1;
+    this.step += this.#steps;
     for (const volunteer of members) volunteer.total += volunteer.sequences;
     this.listener.stepped({
       step: this.step,
+      steps: this.#steps,
       loss: losses / sequences,
       sequences,
       seconds: (performance.now() - this.#began) / 1000,

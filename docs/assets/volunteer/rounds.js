@@ -7,14 +7,13 @@
 import { rateFactor } from "../tab/lamb.js";
 import { Learner } from "../tab/learner.js";
 import { rest } from "../tab/rest.js";
-import { AdamW } from "./adamw.js";
 import { open, seal } from "./envelope.js";
 import { OutageError, RefusedError } from "./host.js";
+import { LocalSteps } from "./local.js";
 import { DataRows } from "./rows.js";
 import { sha256, SharedState } from "./shared.js";
-import { decode, encode, layoutOf } from "./sparse.js";
+import { decode, encode } from "./sparse.js";
 
-/** @typedef {Float32Array<ArrayBuffer>} Numbers */
 /**
  * @typedef {object} About A run as training/monitor/tab.py describes it.
  * @property {string} run
@@ -63,13 +62,9 @@ export class RoundsVolunteer {
     this.name = name;
     this.memory = memory;
     this.tell = tell;
-    this.learner = new Learner(about.model, about.micro_batch);
-    const { tensors } = this.learner;
-    this.layout = layoutOf(tensors.map(({ size }) => size));
-    const isOfModel = memory.residual?.length === this.layout.elements;
-    this.optimizer = new AdamW(tensors, about.local, isOfModel ? memory.moments : undefined);
-    memory.moments = this.optimizer.moments;
-    this.residual = isOfModel ? /** @type {Numbers} */ (memory.residual) : new Float32Array(this.layout.elements);
+    this.local = new LocalSteps(new Learner(about.model, about.micro_batch), about.local, memory);
+    this.layout = this.local.layout;
+    memory.moments = this.local.optimizer.moments;
     this.rows = new DataRows(host, about);
   }
 
@@ -83,7 +78,7 @@ export class RoundsVolunteer {
       while (!isOver && !this.#isStopped) {
         await this.#learn();
         isOver = await this.#follow();
-        this.memory.residual = this.residual;
+        this.memory.residual = this.local.residual;
         await remember();
       }
       if (!this.#isStopped) this.tell({ kind: "over" });
@@ -121,31 +116,26 @@ export class RoundsVolunteer {
   async #learn() {
     this.tell({ kind: "stage", stage: "learning" });
     void this.#report("training").catch(() => {}); // so that the round waits for us
-    const { learner, optimizer, residual, about: { local, schedule, micro_batch: batch } } = this;
-    const rate = local.learning_rate * rateFactor(schedule, this.#state.round);
-    const start = this.#state.weights.map((weight, at) => weight - residual[at]);
-    learner.weights.set(start);
-    const end = performance.now() + 1000 * local.seconds;
-    const losses = [];
+    const { local, about: { local: { seconds }, schedule, micro_batch: batch } } = this;
+    const factor = rateFactor(schedule, this.#state.round);
+    local.begin(this.#state.weights);
+    const end = performance.now() + 1000 * seconds;
     do {
       const sequences = await this.#ask(() => this.rows.batch(batch));
       if (!sequences) return;
-      learner.gradients.fill(0);
-      const loss = learner.learn(sequences);
-      if (optimizer.step(learner.weights, learner.gradients, rate)) losses.push(loss);
+      local.step(sequences, factor);
       await rest(0);
     } while (performance.now() < end && !this.#isStopped);
-    if (this.#isStopped || !losses.length || !learner.weights.every(Number.isFinite)) return;
-    this.#loss = losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
-    this.residual = residual.map((value, at) => value + Math.fround(start[at] - learner.weights[at]));
-    await this.#handIn(batch * losses.length);
+    if (this.#isStopped || !local.end()) return;
+    this.#loss = local.losses.reduce((sum, loss) => sum + loss, 0) / local.losses.length;
+    await this.#handIn(batch * local.losses.length);
   }
 
   /** @param {number} samples */
   async #handIn(samples) {
     const { about: { run }, layout, memory: { key } } = this;
     const of = { run, number: this.#state.round, start: await this.#state.digest() };
-    const content = await seal("payload", { ...of, samples }, encode(this.residual, layout), key);
+    const content = await seal("payload", { ...of, samples }, encode(this.local.residual, layout), key);
     this.#offered = { sum: await sha256(content), content, samples };
     try {
       await this.#ask(async () => {
@@ -195,8 +185,7 @@ export class RoundsVolunteer {
   /** The round took our update: what was sent is no longer to be sent. */
   #settle() {
     const { content, samples } = /** @type {{content: Uint8Array<ArrayBuffer>, samples: number}} */ (this.#offered);
-    const { places, values } = decode(content.slice(-this.layout.bytes), this.layout);
-    places.forEach((place, at) => (this.residual[place] -= values[at]));
+    this.local.settle(content.slice(-this.layout.bytes));
     this.memory.samples += samples;
     this.memory.rounds += 1;
   }

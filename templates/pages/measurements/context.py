@@ -16,6 +16,7 @@ from templates.pages.measurements import (
     long_rounds,
     slow_links,
     sparse_links,
+    tabs,
 )
 from templates.pages.measurements.protections import BOUNDED, CLOSED
 from templates.pages.measurements.waterfall import SMALL_BATCH
@@ -66,6 +67,9 @@ def context() -> dict[str, object]:
         "measured": defence.read(),
         "judging": judging.read(),
         "sampled": judging.read_sampled(),
+        "tab_ways": tabs.read("tab_ways"),
+        "tab": tabs.read("tab"),
+        "tabs": tabs.read("tabs"),
         "closed": CLOSED,
         "bounded": BOUNDED,
         "chaos": chaos.read(),

@@ -26,8 +26,12 @@ def about() -> dict[str, Any]:
 
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
+    lesson = about()
     return {
         "recipe": TAB,
-        "parameters": about()["parameters"],
+        "parameters": lesson["parameters"],
+        "gradient_size": format_bytes(4 * lesson["parameters"]),
+        "update_size": format_bytes(lesson["update_bytes"]),
+        "local_steps": lesson["round"],
         "lesson_size": format_bytes(LESSON.stat().st_size),
     }

@@ -30,6 +30,18 @@ import { newKey, peerIdOf, textOf } from "./docs/assets/volunteer/identity.js";
 import { SharedState } from "./docs/assets/volunteer/shared.js";
 import * as sparse from "./docs/assets/volunteer/sparse.js";
 
+// So many members, who know each other; how to start one more, and to make it known.
+function membersOf(file, count) {
+  const { buffer } = new Uint8Array(readFileSync(file));
+  const start = (number, seed) => new Member({ file: buffer, number, seed }, () => {});
+  const members = Array.from({ length: count }, (_, index) => start(index + 1, 5));
+  const known = (one, other) => {
+    one.meet(other.number, { postMessage: (message) => other.hear(structuredClone(message)) });
+  };
+  for (const one of members) for (const other of members) if (one !== other) known(one, other);
+  return { start, members, known };
+}
+
 const answers = {
   tensors: ({ shape }) => tensorsOf(shape),
   gradients({ shape, weights, batches, plain }) {
@@ -80,13 +92,7 @@ const answers = {
   },
   // A step of members that computed so many batches; then one comes who gets the first one's state.
   async trained({ file, batches, bits }) {
-    const { buffer } = new Uint8Array(readFileSync(file));
-    const start = (number, seed) => new Member({ file: buffer, number, seed }, () => {});
-    const members = batches.map((_, index) => start(index + 1, 5));
-    const known = (one, other) => {
-      one.meet(other.number, { postMessage: (message) => other.hear(structuredClone(message)) });
-    };
-    for (const one of members) for (const other of members) if (one !== other) known(one, other);
+    const { start, members, known } = membersOf(file, batches.length);
     const gradients = members.map((member, index) => {
       for (let done = 0; done < batches[index]; done += 1) {
         member.learner.learn(member.lesson.batch(member.learner.batch, member.chance));
@@ -108,7 +114,43 @@ const answers = {
     const weights = [...members, newcomer].map(({ learner }) => learner.weights);
     return { before, gradients, bytes, average, weights, step: newcomer.step };
   },
+  // Rounds of local steps: what each member sent, what it still has to send, and all weights.
+  async localSteps({ file, batches, rounds, behaviors = {} }) {
+    const { start, members, known } = membersOf(file, batches.length);
+    for (const member of members) member.behavior = behaviors[member.number] ?? "honest";
+    const before = members[0].learner.weights.slice();
+    const sent = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      sent.push(await localRound(members, batches, round));
+    }
+    const newcomer = start(9, 6);
+    known(members[0], newcomer);
+    await members[0].obey({ kind: "give", to: 9 });
+    const residuals = members.map(({ local }) => local.residual);
+    const weights = [...members, newcomer].map(({ learner }) => learner.weights);
+    return { before, sent, residuals, weights, step: newcomer.step };
+  },
 };
+
+async function localRound(members, batches, round) {
+  const numbers = members.map(({ number }) => number);
+  members.forEach((member, index) => {
+    member.isPaused = true; // this test computes
+    void member.obey({ kind: "compute", most: Infinity, isLocal: true });
+    for (let done = 0; done < batches[index]; done += 1) {
+      member.local.step(member.lesson.batch(member.learner.batch, member.chance), 1);
+      member.batches += 1;
+    }
+  });
+  const order = { kind: "average", round, members: numbers, rules: { bits: "sparse" } };
+  await Promise.all(members.map((member) => member.obey(order)));
+  const learned = members.map(({ local }) => local.residual.slice());
+  const bytes = members.map((member) => member.round.bytes);
+  const contents = members.map(({ round: { updates }, number }) => updates.get(number).content);
+  const steps = 4;
+  for (const member of members) await member.obey({ kind: "apply", steps });
+  return { learned, bytes, contents: contents.map(toText) };
+}
 
 // Of the volunteer of a real run, whose files are base 64 here.
 const fromText = (text) => new Uint8Array(Buffer.from(text, "base64"));

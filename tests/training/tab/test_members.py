@@ -1,5 +1,6 @@
 """Volunteers in the page: parts, averages, one update for all, and the state of a newcomer."""
 
+import base64
 import json
 
 import pytest
@@ -15,6 +16,9 @@ from tests.training.tab.scripts import ask
 from training.averaging.aggregation import AggregationRule, aggregate
 from training.averaging.wire import WireCompression, WireFormat
 from training.pictures import lesson
+from training.sparse.codec import Update, decode, encode
+from training.sparse.layout import Layout
+from training.sparse.shared import Contribution, OuterSettings, SharedState
 
 
 def test_the_parts_are_the_whole_vector_in_order_and_even() -> None:
@@ -155,6 +159,51 @@ def test_in_8_bits_all_weights_are_the_same_too_and_a_quarter_of_the_bytes_is_se
     assert all(torch.equal(weights, first) for weights in others)
     assert not torch.equal(first, whole["weights"][0])
     assert sum(small["bytes"]) == pytest.approx(sum(whole["bytes"]) / 4, rel=0.15)
+
+
+def assert_same_magnitudes(learned: torch.Tensor, update: Update, expected: Update) -> None:
+    """Of equal elements, as AdamW's first step makes them, any may be kept."""
+    kept, other = (learned[one.places].abs().sort().values for one in (update, expected))
+    assert torch.equal(kept, other)
+    values, others = (one.values.abs().sort().values for one in (update, expected))
+    torch.testing.assert_close(values, others, rtol=2**-7, atol=0)
+
+
+def test_local_steps_give_the_weights_of_the_trainers_shared_step_and_keep_what_was_not_sent() -> (
+    None
+):
+    batches = [3, 1, 0]
+    answer = ask("localSteps", file=str(LESSON), batches=batches, rounds=2)
+    layout = Layout(tuple(one["size"] for one in ask("tensors", shape=about()["model"])))
+    state = SharedState(answer["before"])
+    for sent in answer["sent"]:
+        assert sent["bytes"] == [layout.update_bytes, layout.update_bytes, 0]
+        contributions = []
+        for learned, content, count in zip(sent["learned"], sent["contents"], batches, strict=True):
+            if not count:
+                continue
+            update = decode(base64.b64decode(content), layout)
+            expected = decode(encode(learned, layout), layout)
+            assert_same_magnitudes(learned, update, expected)
+            contributions.append(Contribution(4 * count, update))
+        state.step(contributions, OuterSettings(**about()["outer"]))
+    for weights in answer["weights"]:  # to the last bit; the last is a newcomer's
+        assert torch.equal(weights, state.weights)
+    rest = answer["sent"][-1]["learned"][0] - contributions[0].update.dense(layout.elements)
+    assert torch.equal(answer["residuals"][0], rest)
+    assert answer["residuals"][2].abs().max() == 0
+    assert answer["step"] == 8
+
+
+def test_an_update_that_lies_is_of_the_opposite_sign_and_its_sender_stays_sound() -> None:
+    (sent,) = ask(
+        "localSteps", file=str(LESSON), batches=[1, 1], rounds=1, behaviors={"2": "pull"}
+    )["sent"]
+    layout = Layout(tuple(one["size"] for one in ask("tensors", shape=about()["model"])))
+    told = decode(base64.b64decode(sent["contents"][1]), layout)
+    expected = decode(encode(-2 * sent["learned"][1], layout), layout)
+    assert_same_magnitudes(sent["learned"][1], told, expected)
+    assert (told.values.sign() == -sent["learned"][1][told.places].sign()).all()
 
 
 def test_the_lesson_is_what_the_recipe_and_the_shapes_make(monkeypatch: pytest.MonkeyPatch) -> None:

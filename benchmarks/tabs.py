@@ -1,0 +1,122 @@
+"""Tabs in a real run: three beside two Python volunteers, against five Python volunteers.
+
+The run is the recipe `sparse` on this machine, so all of them share its processor.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.chromium import fresh_visit
+from benchmarks.figures import Figure, Table
+from tests.browser.running_run import LIE, Run
+from tests.browser.visits import Visit
+from training.monitor.judging import SEQUENCES, HeldBatches
+from training.run.recipes import SPARSE
+
+TABS = ("tab one", "tab two", "tab three")
+PYTHON = ("one", "two", "three", "four", "five")
+LOOKS = (4_000, 8_000)  # sequences after which the loss is measured
+HELD = 512  # sequences on which it is
+PATIENCE = 1_200.0
+SECRET = b"held by benchmarks/tabs.py"
+
+
+def run(quick: bool) -> Table:
+    """Loss at equal sequences, updates kept, seconds to the first; `quick`: to the first look."""
+    looks = LOOKS[:1] if quick else LOOKS
+    with fresh_visit() as visit, tempfile.TemporaryDirectory() as folder:
+        figures, losses = _with_tabs(visit.browser, Path(folder), looks)
+    with tempfile.TemporaryDirectory() as folder, Run(Path(folder), SPARSE, PYTHON) as alone:
+        expected = _losses(alone, looks)
+    for look, loss, other in zip(looks, losses, expected, strict=True):
+        figures += [
+            Figure(f"loss after {look:,} sequences, three tabs of five", loss, "nats"),
+            Figure(f"loss after {look:,} sequences, no tabs", other, "nats"),
+            Figure("  difference", 100 * abs(loss / other - 1), "%", 3),
+        ]
+    return Table("Three tabs and two Python volunteers, against five Python volunteers", figures)
+
+
+def _with_tabs(
+    browser: Browser, folder: Path, looks: tuple[int, ...]
+) -> tuple[list[Figure], list[float]]:
+    with Run(folder, SPARSE, PYTHON[:2]) as made:
+        began = time.monotonic()
+        tabs = [_join(browser, made, name) for name in TABS]
+        pages = [tab.page for tab in tabs]
+        for number, page in enumerate(pages):
+            page.wait_for_function(_COUNTED, polling=100, timeout=1000 * PATIENCE)
+            if not number:
+                first = time.monotonic() - began
+        every = time.monotonic() - began
+        losses = _losses(made, looks, lambda: pages[0].wait_for_timeout(100))
+        kept = sum(map(_counted, pages))
+        sent = sum(url.endswith("/payloads") for tab in tabs for url in tab.requests)
+        figures = [
+            Figure("from the first click to the first update of a tab that counts", first, "s", 60),
+            Figure("from the first click until one of every tab counts", every, "s", 60),
+            Figure("updates of tabs", sent, ""),
+            # of each tab one may be on its way
+            Figure("  of them kept", 100 * kept / (sent - len(tabs)), "%", 95, at_least=True),
+            Figure("rounds", made.monitor.host.state.round, ""),
+            Figure("updates of the tab that lies until it is left out", _lie(made, tabs[-1]), ""),
+        ]
+        for page in pages:
+            page.context.close()
+    return figures, losses
+
+
+_COUNTED = "() => Number(document.querySelector('#live-train').dataset.rounds ?? 0) > 0"
+
+
+def _join(browser: Browser, made: Run, name: str) -> Visit:
+    tab = Visit(browser.new_context().new_page(), f"{made.monitor.web.address}/")
+    tab.page.context.on("request", lambda request: tab.requests.append(request.url))
+    box = tab.open("live/").locator("#live-train")
+    box.get_by_label("Name").fill(name)
+    box.get_by_role("button", name="Train in this tab").click()
+    return tab
+
+
+def _counted(page: Page) -> int:
+    return int(page.locator("#live-train").get_attribute("data-rounds") or 0)
+
+
+def _losses(
+    made: Run, looks: tuple[int, ...], wait: Callable[[], object] = lambda: time.sleep(0.1)
+) -> list[float]:
+    """The held-out loss after the first round with so many sequences."""
+    batches = HeldBatches(SPARSE, made.data, HELD, secret=SECRET)
+    losses = []
+    for look in looks:
+        _until(lambda look=look: made.monitor.host.state.samples >= look, wait)
+        found = batches(0, made.monitor.host.state.weights.clone())
+        losses.append(sum(found) * SEQUENCES / HELD)
+    return losses
+
+
+def _lie(made: Run, tab: Visit) -> int:
+    """Let a tab turn the signs of its updates; gives how many it sent until it was left out."""
+    worker = next(worker for worker in tab.page.workers if "run-volunteer" in worker.url)
+    layout = made.monitor.host.swarm.layout
+    scales, values, _ = layout.sections
+    (liar,) = made.identities(TABS[-1])
+    before = len(tab.requests)
+    worker.evaluate(LIE, [layout.update_bytes, scales, scales + values - 1])
+    _until(
+        lambda: made.monitor.judge.state()[liar]["left_out"],
+        lambda: tab.page.wait_for_timeout(100),
+    )
+    return sum(url.endswith("/payloads") for url in tab.requests[before:])
+
+
+def _until(is_true: Callable[[], bool], wait: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not is_true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {PATIENCE:.0f} s in vain")
+        wait()
