@@ -203,20 +203,6 @@ def plan(params: Params) -> dict[str, Any]:
     return plan_run(params)
 
 
-def aggregate(params: Params) -> dict[str, Any]:
-    """The demonstration of 'Security', see `plane.answer`."""
-    from calculator.swarm import plane  # each page loads what it needs, and starts sooner
-
-    return plane.answer(params)
-
-
-def pace(params: Params) -> dict[str, Any]:
-    """The demonstration of 'How it works', see `race.answer`."""
-    from calculator.swarm import race
-
-    return race.answer(params)
-
-
 _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "answer": answer,
     "allocate": allocated,
@@ -230,6 +216,4 @@ _METHODS: Final[dict[str, Callable[[Params], Any]]] = {
     "models": models,
     "describe": describe,
     "plan": plan,
-    "aggregate": aggregate,
-    "pace": pace,
 }

@@ -1,1 +1,1 @@
-"""Volunteers who average: the rules, the attacks on them, the pace; and the demonstrations."""
+"""Volunteers who average: the rules, the attacks on them, the pace."""

@@ -74,7 +74,7 @@ def test_scripts_start_on_pages_that_are_navigated_to(visit: Visitor, deep_addre
     page.wait_for_selector("[data-swarm][data-mounted]")
     tabs.get_by_text("Learn").click()
     page.get_by_role("link", name="Next").click()
-    page.wait_for_selector("#race[data-mounted]")
+    page.wait_for_selector("#step[data-mounted]")
     page.go_back()
     page.go_back()
     page.wait_for_selector("[data-swarm][data-mounted]")

@@ -358,10 +358,6 @@ NONSENSE = [
     ('{"id": 1, "method": "answer", "params": {"gpu_memory": []}}', "gpu_memory", "above 0"),
     ('{"id": 1, "method": "answer", "params": {"batch_size": [1]}}', "batch_size", "one value"),
     ('{"id": 1, "method": "answer", "params": {"dropout": {"a": 1}}}', "dropout", "one value"),
-    ('{"id": 1, "method": "aggregate", "params": {"radius": [2]}}', "radius", "finite number"),
-    ('{"id": 1, "method": "aggregate", "params": {"radius": 1e300}}', "radius", "1,000,000"),
-    ('{"id": 1, "method": "aggregate", "params": {"attack": [2]}}', "attack", "must be one of"),
-    ('{"id": 1, "method": "pace", "params": {"speeds": [[1], 2, 3]}}', "speeds", "3 numbers"),
 ]
 
 
@@ -392,8 +388,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 FIELDS = [
-    *Plan.options(), "model", "config", "gpu", "gpu_memory", "pin", "attack", "bad", "bad_count",
-    "radius", "iterations", "start", "speeds", *Run.options(),
+    *Plan.options(), "model", "config", "gpu", "gpu_memory", "pin", *Run.options(),
 ]  # fmt: skip
 LIKELY = st.sampled_from(
     [
@@ -402,13 +397,12 @@ LIKELY = st.sampled_from(
         *(True, False, 1e-320, 1e300, [8, 4, 1], [1e-320, 0, 20], [{"x": 1, "y": 1e6}]),
     ]
 )
-METHODS = st.sampled_from(["answer", "advise", "estimate", "plan", "aggregate", "pace"])
+METHODS = st.sampled_from(["answer", "advise", "estimate", "plan"])
 QUESTIONS = st.fixed_dictionaries(
     {},
     optional={
         "id": VALUES,
-        "method": st.sampled_from(["answer", "advise", "estimate", "plan", "aggregate", "pace"])
-        | VALUES,
+        "method": st.sampled_from(["answer", "advise", "estimate", "plan"]) | VALUES,
         "params": st.dictionaries(st.sampled_from(FIELDS), LIKELY | VALUES, max_size=5) | VALUES,
     },
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from calculator.planner.communicate import Connection
-from calculator.swarm import communication, race
+from calculator.swarm import communication
 from templates.pages.how_it_works import gradient, step
 from templates.pages.how_it_works.context import (
     context,
@@ -52,16 +52,12 @@ def test_sharing_divides_the_parameters_by_nearly_nine() -> None:
     assert sharing_factor() == pytest.approx(1_116_354_148 / 125_894_244)
 
 
-def test_the_race_is_drawn_as_the_protocol_answers(page: str) -> None:
-    race: Any = context()["race"]
-    for timeline in race["timelines"].values():
-        for lane in timeline["lanes"]:
-            for part in lane:
-                place = f'x="{round(part["left"], 3)}%" width="{round(part["width"], 3)}%"'
-                assert f'<rect class="race__{part["activity"]}" {place}' in page
-    for name, text in race["figures"].items():
-        for shown in re.findall(rf'data-figure="{re.escape(name)}">([^<]*)<', page):
-            assert shown == text
+def test_own_pace_does_more_than_equal_shares_as_told(page: str) -> None:
+    # Equal shares of 80 take the slowest 80 s, and an exchange 6: two steps of 240 in 180 s. At
+    # their own pace, 13 per second need 18.5 s and at most 2 more: six steps, or 7 at the most.
+    equal, own = re.findall(r"finish (\d+) in 3 minutes with equal shares and ([\d,]+) at", page)[0]
+    assert equal == "480"
+    assert 6 * 240 <= int(own.replace(",", "")) <= 7 * 246
 
 
 def test_every_layer_of_the_model_is_drawn(page: str) -> None:
@@ -149,9 +145,9 @@ def test_each_volunteer_sends_four_thirds_of_its_gradients(one_step: step.Step) 
 
 def test_the_sequences_of_a_step_are_enough_and_follow_the_speeds(one_step: step.Step) -> None:
     counts = one_step.sequences
-    assert race.DEFAULT_SPEEDS == (8, 4, 1), "the page says how much faster A is"
+    assert step.SPEEDS == (8, 4, 1), "the page says how much faster A is"
     assert 4096 <= sum(counts) < 4096 + 3 * 8  # at most a micro-batch of 8 more from each
-    for count, speed in zip(counts, race.DEFAULT_SPEEDS, strict=True):
+    for count, speed in zip(counts, step.SPEEDS, strict=True):
         assert count == pytest.approx(4096 * speed / 13, abs=8)
 
 

@@ -3,20 +3,11 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from calculator.swarm.attacks import Attack
-from calculator.swarm.comparison import Start
-from calculator.swarm.plane import MOST_BAD
 from templates.pages.measurements import chaos, defence, judging
 from templates.pages.measurements.protections import BOUNDED, CLOSED, Claim
-from templates.pages.security.context import (
-    ATTACKS,
-    MOST_ITERATIONS,
-    context,
-)
 from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
 from tools.console import ROOT
@@ -33,31 +24,6 @@ def page() -> str:
 @pytest.fixture(scope="module")
 def measurements() -> str:
     return render_page("measurements")
-
-
-def test_the_buttons_are_the_attacks_of_the_calculator() -> None:
-    assert [preset.key for preset in ATTACKS] == [*Attack]
-
-
-def test_the_choices_of_the_start_are_the_calculators(page: str) -> None:
-    (select,) = re.findall(r'<select id="plane-start".*?</select>', page)
-    assert re.findall(r'<option value="(\w+)"', select) == [*Start]
-
-
-def test_the_picture_has_a_place_for_every_bad_volunteer_and_leg(page: str) -> None:
-    assert page.count("data-bad ") == MOST_BAD
-    assert page.count("data-leg") == MOST_ITERATIONS
-    value: Any = context()["value"]
-    assert page.count("data-off") == MOST_BAD - 2 + MOST_ITERATIONS - value["iterations"]
-
-
-def test_what_is_drawn_is_what_the_protocol_answers(page: str) -> None:
-    value: Any = context()["value"]
-    for place in [*value["honest"], *value["bad"], *value["results"].values()]:
-        assert f'x="{round(place["left"], 3)}%" y="{round(place["top"], 3)}%"' in page
-    for name, text in value["figures"].items():
-        for shown in re.findall(rf'data-figure="{re.escape(name)}">([^<]*)<', page):
-            assert shown == text
 
 
 def test_access_lasts_as_long_as_told(page: str) -> None:

@@ -7,7 +7,7 @@
 
 import { mountCounts } from "../calculator/counts.js";
 import { clearErrors, edit, fillFor, hasField, showError } from "../calculator/form.js";
-import { find, findAll, mountEach } from "../demonstration/demonstration.js";
+import { find, findAll, mountEach } from "../mounting.js";
 import { ask } from "../python.js";
 import { showPythonStatus } from "../python-status.js";
 

@@ -1,7 +1,7 @@
 // @ts-check
 /* Updates of about 0.23 bits per parameter, as training/sparse/codec.py encodes and reads them. */
 
-import { exactSum } from "../demonstration/numbers.js";
+import { exactSum } from "./sum.js";
 
 /** @typedef {Float32Array} Numbers */
 /** @typedef {{start: number, length: number, kept: number}} Block elements of one tensor, of which so many are sent */

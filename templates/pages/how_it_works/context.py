@@ -1,16 +1,15 @@
-"""Data for 'How it works': exchanges, memory by technique, and the race's first state."""
+"""Data for 'How it works': exchanges, memory by technique, and what own pace gains."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from calculator.catalog import SOURCES, find_model
 from calculator.parameters import parameter_tensors
 from calculator.plan import Plan
 from calculator.planner.communicate import Connection
 from calculator.resolution import resolve
-from calculator.swarm import communication, race
-from calculator.swarm.pace import Activity
+from calculator.swarm import communication
+from calculator.swarm.pace import PaceSettings, Pacing, simulate
 from calculator.units import format_seconds
-from templates.pages.calculator.context import ask
 from templates.pages.how_it_works import gradient, step
 from templates.pages.measurements import slow_links, sparse_links
 from templates.pages.measurements.waterfall import SMALL_BATCH, Fall, falls
@@ -84,9 +83,14 @@ def sharing_factor() -> float:
     return counts[0] / counts[1]
 
 
-def race_constants() -> dict[str, object]:
-    """Settings and texts that the script of the race shares with Python."""
-    return {"settings": asdict(race.SETTINGS), "texts": race.TEXTS}
+def uneven() -> str:
+    """What own pace gains where three volunteers differ."""
+    settings = PaceSettings()
+    equal, own = (simulate(step.SPEEDS, pacing, settings).sequences for pacing in Pacing)
+    return (
+        "Three volunteers that compute {:g}, {:g} and {:g} sequences per second finish {:,} in "
+        "{:g} minutes with equal shares and {:,} at their own pace, by our simulation."
+    ).format(*step.SPEEDS, equal, settings.window_seconds / 60, own)
 
 
 def context() -> dict[str, object]:
@@ -109,12 +113,7 @@ def context() -> dict[str, object]:
         "round_peers": ROUND_PEERS,
         "round_mbit": ROUND_MBIT,
         "measured_round": rounds.find(ROUND_PEERS, ROUND_MBIT) if rounds else None,
-        "race": ask("pace"),
-        "race_constants": race_constants(),
-        "race_names": race.NAMES,
-        "race_settings": race.SETTINGS,
-        "fastest": race.FASTEST,
-        "activities": [activity.value for activity in Activity],
+        "uneven": uneven(),
         "model": model,
         "recipe": recipe,
         "codes": model.image_side**2,

@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Final
 
 from calculator.planner.communicate import Connection, Way, exchange_seconds, loads
-from calculator.swarm import race
 from calculator.swarm.pace import Activity, PaceSettings, Pacing, simulate
 from training.run.recipes import PAPER
 
@@ -24,6 +23,8 @@ NAME, WEIGHTS, GRADIENT, SEQUENCES, SLOT, SENT = 12, 22, 66, 108, 146, 196  # fr
 TOTAL, TOTAL_HEIGHT, BAR_HEIGHT = 158, 16, 10
 HEAD: Final = 6  # of an arrow
 LONGEST_STEP_SECONDS: Final = 3600.0
+SPEEDS: Final = (8.0, 4.0, 1.0)  # of the three volunteers, in sequences per second
+NAMES: Final = ("A", "B", "C")
 MANY: Final = 16  # volunteers, as in the next figure of the page
 
 
@@ -93,7 +94,7 @@ class Step:
     @property
     def volunteers(self) -> int:
         """Their number, and the number of parts."""
-        return len(race.NAMES)
+        return len(NAMES)
 
     @property
     def part(self) -> float:
@@ -132,7 +133,7 @@ class Step:
             self.exchange_seconds,
             LONGEST_STEP_SECONDS,
         )
-        lanes = simulate(race.DEFAULT_SPEEDS, Pacing.OWN_PACE, settings).lanes
+        lanes = simulate(SPEEDS, Pacing.OWN_PACE, settings).lanes
         firsts = (next(one for one in lane if one.activity is Activity.COMPUTE) for lane in lanes)
         return tuple(first.sequences for first in firsts)
 
@@ -232,7 +233,7 @@ def _own(step: Step, volunteer: int) -> Iterator[Mark]:
     counts = step.sequences
     always, uncut = frozenset(Picture), frozenset({Picture.COMPUTE, Picture.COUNT})
     box = (COLUMN, BLOCK)
-    yield _still("name", (left, NAME), always, series, text=f"Volunteer {race.NAMES[volunteer]}")
+    yield _still("name", (left, NAME), always, series, text=f"Volunteer {NAMES[volunteer]}")
     yield _still("weights", (left, WEIGHTS), always - {Picture.UPDATE}, series, box, text="weights")
     updated = frozenset({Picture.UPDATE})
     yield _still("changed", (left, WEIGHTS), updated, series, box, text="new weights")

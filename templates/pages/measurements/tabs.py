@@ -39,7 +39,9 @@ def read(name: str, folder: Path = FOLDER) -> Measured | None:
         f"{machine['cores']} cores of an {machine['processor']}, which other work used, too "
         f"(load {machine['load']:.0f} at the start)"
     )
-    source = f"`benchmarks/{path.name}`, dated {machine['date'][:10]}; `python3 build.py bench {name}`"
+    source = (
+        f"`benchmarks/{path.name}`, dated {machine['date'][:10]}; `python3 build.py bench {name}`"
+    )
     return Measured(table["title"], rows, words, source)
 
 

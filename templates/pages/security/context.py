@@ -1,33 +1,10 @@
-"""Data for 'Security': the demonstration's first state and measurements of our defence."""
+"""Data for 'Security': what volunteers send, what bad ones can do, how our defence measured."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from calculator.catalog import SOURCES
-from calculator.swarm import attacks, plane
-from templates.pages.calculator.context import ask
 from templates.pages.measurements import chaos, defence, judging
 from templates.pages.measurements.protections import BOUNDED, CLOSED
-
-MOST_ITERATIONS = 20  # the slider's maximum, and the number of legs in the picture
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """A button of the demonstration."""
-
-    key: str
-    label: str
-    words: str
-
-
-ATTACKS = (
-    Preset("pull", "Pull away", "twice the gradient, with its sign flipped"),
-    Preset("flip", "Flip the sign", "the gradient with its sign flipped"),
-    Preset("scale", "Times 1,000", "the right direction, far too long"),
-    Preset("collude", "Collude", "all at nearly the same point, just inside the clipping radius"),
-)
-
 
 # What a volunteer sends, to whom, and what the recipient checks.
 SENT: Final = (
@@ -155,32 +132,10 @@ OUTCOMES: Final = (
 )
 
 
-def constants() -> dict[str, object]:
-    """Constants and sentences that the demonstration's script shares with Python."""
-    return {
-        "honest": plane.HONEST,
-        "half_width": plane.HALF_WIDTH,
-        "half_height": plane.HALF_HEIGHT,
-        "margin": plane.MARGIN,
-        "close": plane.CLOSE,
-        "arrived": plane.ARRIVED,
-        "factors": attacks.FACTORS,
-        "just_inside": attacks.JUST_INSIDE,
-        "apart": attacks.APART,
-        "sentences": plane.SENTENCES,
-    }
-
-
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     measured = defence.read()
     return {
-        "value": ask("aggregate"),
-        "constants": constants(),
-        "attacks": ATTACKS,
-        "default_attack": plane.DEFAULT_ATTACK.value,
-        "most_bad": plane.MOST_BAD,
-        "most_iterations": MOST_ITERATIONS,
         "measured": measured,
         "judging": judging.read(),
         "chaos": chaos.read(),

@@ -1,6 +1,5 @@
 """Timelines against hand-worked steps and what must hold of any."""
 
-import json
 import math
 from itertools import pairwise
 from typing import Any
@@ -10,9 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calculator.errors import InputError
-from calculator.protocol import handle
 from calculator.swarm.pace import Activity, PaceSettings, Pacing, Timeline, simulate
-from calculator.swarm.race import DEFAULT_SPEEDS, answer
 from tests.calculator.plans import examples
 
 SPEEDS = st.lists(
@@ -25,11 +22,6 @@ SETTINGS = PaceSettings()
 
 def steps_of(timeline: Timeline) -> list[float]:
     return [end - start for start, end in pairwise([0.0, *timeline.steps])]
-
-
-def ask(params: dict[str, Any]) -> dict[str, Any]:
-    text = json.dumps({"id": 1, "method": "pace", "params": params})
-    return json.loads(handle(text))  # type: ignore[no-any-return]
 
 
 @given(SPEEDS, st.sampled_from(Pacing))
@@ -132,30 +124,3 @@ def test_impossible_speeds_are_refused(speeds: list[float]) -> None:
 def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(settings))):
         PaceSettings(**settings)
-
-
-def test_the_page_gets_the_segments_in_per_cent_of_the_watched_time() -> None:
-    value = ask({})["value"]
-    assert value["speeds"] == list(DEFAULT_SPEEDS)
-    for pacing in Pacing:
-        timeline = simulate(DEFAULT_SPEEDS, pacing)
-        drawn = value["timelines"][pacing.value]
-        assert value["figures"][f"{pacing.value}.sequences"] == f"{timeline.sequences:,}"
-        for lane, segments in zip(drawn["lanes"], timeline.lanes, strict=True):
-            assert sum(part["width"] for part in lane) == pytest.approx(100)
-            assert [part["activity"] for part in lane] == [s.activity for s in segments]
-
-
-def test_the_page_says_when_there_was_no_step() -> None:
-    texts = answer({"speeds": [8, 4, 0]})["figures"]
-    assert texts["equal-shares.steps"] == "no step"
-    assert texts["speed.2"] == "left"
-    assert texts["own-pace.waited.1"] == "0 %"
-
-
-@pytest.mark.parametrize(
-    "speeds", ["8", [8, 4], [8, 4, 21], [8, 4, -1], [8, 4, "x"], [0, 0, 0], [8, 4, None]]
-)
-def test_other_speeds_get_an_error(speeds: object) -> None:
-    found = ask({"speeds": speeds})
-    assert (found["kind"], found["error"]["field"]) == ("error", "speeds")

@@ -25,7 +25,7 @@ import { aggregate, partsOf } from "./docs/assets/tab/reduction.js";
 import { bytesOf, decode, encode } from "./docs/assets/tab/wire.js";
 import { AdamW } from "./docs/assets/volunteer/adamw.js";
 import { open, seal } from "./docs/assets/volunteer/envelope.js";
-import { exactSum } from "./docs/assets/demonstration/numbers.js";
+import { exactSum } from "./docs/assets/volunteer/sum.js";
 import { newKey, peerIdOf, textOf } from "./docs/assets/volunteer/identity.js";
 import { SharedState } from "./docs/assets/volunteer/shared.js";
 import * as sparse from "./docs/assets/volunteer/sparse.js";

@@ -4,7 +4,7 @@
  * moves them. It plays on its own only for readers who allow motion, and until they touch it.
  */
 
-import { find, findAll, mountEach } from "./demonstration.js";
+import { find, findAll, mountEach } from "../mounting.js";
 
 const SHORTEST_MS = 4000;
 const READING_MS = 45; // per letter of the explanation
