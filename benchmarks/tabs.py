@@ -19,7 +19,7 @@ from training.run.recipes import SPARSE
 
 TABS = ("tab one", "tab two", "tab three")
 PYTHON = ("one", "two", "three", "four", "five")
-LOOKS = (4_000, 8_000)  # sequences after which the loss is measured
+LOOKS = (2_000, 4_000)  # sequences after which the loss is measured
 HELD = 512  # sequences on which it is
 PATIENCE = 1_200.0
 SECRET = b"held by benchmarks/tabs.py"

@@ -1,5 +1,6 @@
 """Pages for visitors are short enough to finish; how their words are counted."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,16 @@ READ = [address.rstrip("/") or "." for name, address in PAGES.items() if name no
 def test_a_page_for_visitors_has_at_most_1500_words(site: Path, page: str) -> None:
     length = length_of((site / page / "index.html").read_text("utf-8"))
     assert 0 < length.shown <= MOST_WORDS
+
+
+def test_the_tabs_page_begins_with_its_figure_and_has_at_most_600_words_beside_it(
+    site: Path,
+) -> None:
+    page = (site / "train-in-this-tab" / "index.html").read_text("utf-8")
+    before, figure, after = re.split(r"(<figure.*?</figure>)", page, maxsplit=1, flags=re.DOTALL)
+    assert 'id="tab"' in figure
+    assert "<h2" not in before[before.index("<article") :]
+    assert 0 < length_of(before + after).shown <= 600
 
 
 def test_only_the_article_counts_and_closed_details_count_apart() -> None:

@@ -17,7 +17,7 @@ from tools.server import make_server
 from tools.website import SITE
 from training.run.recipes import TAB
 
-FOLDER = ROOT / "docs" / "assets" / "readme"
+FOLDER = ROOT / "docs" / "assets"
 FRAMES, FRAME_MS, LAST_MS = 30, 200, 4000
 WIDTH = 720
 PATIENCE_MS = 1_200_000
@@ -69,11 +69,12 @@ def take_frames(page: Page) -> tuple[list[Image.Image], list[Image.Image]]:
 
 def write(frames: list[Image.Image], drawings: list[Image.Image], folder: Path) -> None:
     """The film, its last frame, and the drawings in a row."""
+    (folder / "images").mkdir(exist_ok=True)
     size = frames[-1].size
     first, *others = [frame if frame.size == size else frame.resize(size) for frame in frames]
     durations = [FRAME_MS] * len(others) + [LAST_MS]
     first.save(
-        folder / "tab.webp",
+        folder / "readme" / "tab.webp",
         save_all=True,
         append_images=others,
         duration=durations,
@@ -81,12 +82,12 @@ def write(frames: list[Image.Image], drawings: list[Image.Image], folder: Path) 
         quality=60,
         method=6,
     )
-    frames[-1].save(folder / "tab-still.webp", quality=80, method=6)
+    frames[-1].save(folder / "images" / "train-in-this-tab.webp", quality=80, method=6)
     side = drawings[0].width
     row = Image.new("RGB", (side * len(drawings), side))
     for place, drawing in enumerate(drawings):
         row.paste(drawing, (place * side, 0))
-    row.save(folder / "tab-drawings.png", optimize=True)
+    row.save(folder / "readme" / "tab-drawings.png", optimize=True)
 
 
 if __name__ == "__main__":

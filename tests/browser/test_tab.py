@@ -89,6 +89,25 @@ def test_volunteers_are_unplugged_added_and_slowed_while_training_goes_on(visit:
     assert visitor.errors == []
 
 
+def test_local_steps_exchange_a_hundredth_and_the_loss_falls_on(visit: Visitor) -> None:
+    visitor = visit()
+    page = visitor.open("train-in-this-tab/")
+    page.get_by_label("sparse updates").check()
+    started(page)
+    expect(page.get_by_label("CenteredClip")).to_be_disabled()
+    sent = page.locator("#tab [data-now=sent]")
+    expect(sent).to_have_text(re.compile(r"^17\.\d\sKiB$"))  # 3 of 5.95 KiB: each uploads once
+    assert int(page.locator("#tab").get_attribute("data-step") or 0) % 8 == 0
+    page.wait_for_function(f"() => ({LOSS})() < 3.5")
+    page.get_by_role("button", name="Add a volunteer").click()
+    expect(page.locator("#tab tbody tr").nth(3).locator("[data-total]")).to_have_text(
+        re.compile(r"^[1-9]")
+    )
+    page.get_by_label("32 bits").check()
+    expect(sent).to_have_text(re.compile(r"MiB$"))
+    assert visitor.errors == []
+
+
 def test_training_pauses_by_hand_and_while_the_page_is_hidden(visit: Visitor) -> None:
     page = visit().open("train-in-this-tab/")
     started(page)

@@ -107,7 +107,7 @@ const answers = {
     await Promise.all(members.map((member) => member.obey(order)));
     const bytes = members.map(({ round }) => round.bytes);
     const average = members[0].round.average;
-    for (const member of members) await member.obey({ kind: "apply" });
+    for (const member of members) await member.obey({ kind: "apply", steps: 1 });
     const newcomer = start(9, 6);
     known(members[0], newcomer);
     await members[0].obey({ kind: "give", to: 9 });
