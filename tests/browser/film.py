@@ -27,8 +27,8 @@ CLIP = """() => {
   return { x, y, width, height: end - y };
 }"""
 STEPPED = "step => Number(document.querySelector('#tab').dataset.step) >= step"
-DRAWN = """() => document.querySelector("#tab canvas").ariaLabel?.match(/\\d+/)?.[0] ===
-  document.querySelector("#tab").dataset.step"""
+DRAWN = """() => [...document.querySelectorAll("#tab canvas")].every(({ ariaLabel }) =>
+  ariaLabel.match(/\\d+/)[0] === document.querySelector("#tab").dataset.step)"""
 PIXELS = """() => [...document.querySelectorAll("#tab canvas")].map((canvas) =>
   [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data])"""
 
