@@ -53,11 +53,6 @@ export function ask(method, params, deliver) {
   sendNext();
 }
 
-/** Start Python before anything is asked. */
-export function warm() {
-  if (!worker && !broken) startWorker();
-}
-
 /** Whether Python is there and answers within a few milliseconds. */
 export const isReady = () => stage === "ready";
 
