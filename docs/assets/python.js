@@ -49,7 +49,7 @@ const watchers = new Set();
 export function ask(method, params, deliver) {
   waiting.delete(method);
   waiting.set(method, { method, params, deliver });
-  warm();
+  if (!worker && !broken) startWorker();
   sendNext();
 }
 

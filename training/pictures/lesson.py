@@ -49,7 +49,7 @@ def pack_lesson() -> bytes:
             "weight_decay": TAB.optimizer.weight_decay,
             "max_gradient_norm": TAB.optimizer.max_gradient_norm,
         },
-        "outer": asdict(OuterSettings(SPARSE.sparse.outer_learning_rate, SPARSE.sparse.momentum)),
+        "outer": asdict(OuterSettings(SPARSE.sparse.outer_learning_rate)),
         "round": ROUND,
         "update_bytes": Layout.of(model.parameters()).update_bytes,
         "layer_scale": model.config.layer_scale,

@@ -28,7 +28,7 @@ import { bytesOf } from "./wire.js";
  *   | {kind: "apply", steps: number} | {kind: "give", to: number} | {kind: "slow", factor: number} | {kind: "link", bitsPerSecond: number} | {kind: "pause", on: boolean}
  *   | {kind: "behave", behavior: import("./behavior.js").Behavior} | {kind: "weights"}} Order
  */
-/** @typedef {{kind: "state", step: number, weights: Numbers, momentum: Numbers, variance: Numbers, outer?: Numbers}} State outer: momentum of the shared steps */
+/** @typedef {{kind: "state", step: number, weights: Numbers, momentum: Numbers, variance: Numbers}} State */
 /**
  * @typedef {{kind: "ready"} | {kind: "progress", sequences: number, loss: number, seconds: number}
  *   | {kind: "averaged", round: number, bytes: number} | {kind: "applied"} | {kind: "caught-up"}
@@ -64,8 +64,8 @@ export class Member {
     this.ports = new Map();
     /** Of local steps. @type {LocalSteps | undefined} */
     this.local = undefined;
-    /** @type {SharedState | undefined} */
-    this.shared = undefined;
+    /** The weights from which this round began. @type {Numbers} */
+    this.shared = new Float32Array();
     this.offered = new Uint8Array(); // our honest update in this round
     /** @type {Round | Updates | undefined} */
     this.round = undefined;
@@ -126,12 +126,12 @@ export class Member {
   #prepare(isLocal) {
     const { learner, lesson: { about: { local } } } = this;
     if (!isLocal) {
-      this.local = this.shared = undefined;
+      this.local = undefined;
       return;
     }
-    this.shared ??= sharedOf(learner.weights);
+    this.shared = learner.weights.slice();
     this.local ??= new LocalSteps(learner, local);
-    this.local.begin(this.shared.weights);
+    this.local.begin(this.shared);
   }
 
   /** @param {boolean} isComputing */
@@ -203,28 +203,25 @@ export class Member {
 
   /** @param {Updates} round whose updates all apply */
   #share({ taken }) {
-    const [local, shared] = [/** @type {LocalSteps} */ (this.local), /** @type {SharedState} */ (this.shared)];
-    shared.step(taken.map(({ content, samples }) => ({ samples, update: decode(content, local.layout) })), this.lesson.about.outer);
-    if (this.offered.length) local.settle(this.offered);
-    this.learner.weights.set(shared.weights);
+    const { layout } = /** @type {LocalSteps} */ (this.local);
+    const state = new SharedState(this.shared, this.step, 0);
+    state.step(taken.map(({ content, samples }) => ({ samples, update: decode(content, layout) })), this.lesson.about.outer);
+    if (this.offered.length) this.local?.settle(this.offered);
+    this.learner.weights.set(state.weights);
   }
 
   /** @returns {State} */
   #state() {
     const { momentum, variance } = this.optimizer;
-    return { kind: "state", step: this.step, weights: this.learner.weights.slice(), momentum, variance, outer: this.shared?.momentum };
+    return { kind: "state", step: this.step, weights: this.learner.weights.slice(), momentum, variance };
   }
 
   /** @param {State} state */
-  #catchUp({ step, weights, momentum, variance, outer }) {
+  #catchUp({ step, weights, momentum, variance }) {
     this.step = step;
     this.learner.weights.set(weights);
-    this.shared = outer && sharedOf(weights, outer);
     this.optimizer.momentum.set(momentum);
     this.optimizer.variance.set(variance);
     this.tell({ kind: "caught-up" });
   }
 }
-
-/** @param {Float32Array} weights @param {Numbers} [momentum] */
-const sharedOf = (weights, momentum = new Float32Array(weights.length)) => new SharedState(weights.slice(), momentum, 0, 0);
