@@ -20,7 +20,7 @@ ADAPTERS = "async () => Number(Boolean(await navigator.gpu?.requestAdapter()))"
 
 
 def run(quick: bool) -> Table:
-    """Median milliseconds; with `quick` of fewer rounds."""
+    """Median milliseconds of processor time; with `quick` of fewer rounds."""
     node = find_node()
     folder = WORKSHOP / "tfjs"
     folder.mkdir(parents=True, exist_ok=True)

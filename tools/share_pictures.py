@@ -15,7 +15,6 @@ SIZE = (1200, 630)
 SCALE = 2
 MARGIN = 72
 FONT = ROOT / "docs" / "assets" / "fonts" / "archivo.woff2"
-DRAWINGS = ROOT / "docs" / "assets" / "readme" / "tab-drawings.png"
 SITE_NAME = "Training Transformers Together"
 
 # The light scheme of base.css.
@@ -28,17 +27,12 @@ DISCS = (34, 20, 27, 15, 30, 18, 24, 13, 22, 16)
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Texts on a page's picture, and its motif.
-
-    Attributes:
-        motif: `picture` in the page's head: memory for bars in a box, drawings for what the tab's
-            model drew; else volunteers in a ring.
-    """
+    """Texts on a page's picture."""
 
     name: str
     title: str
     description: str
-    motif: str
+    about_memory: bool
 
 
 def draw_share_pictures(docs: Path) -> None:
@@ -55,21 +49,19 @@ def words_of(docs: Path) -> Iterator[Words]:
         _, meta = get_data(path.read_text("utf-8"))
         name = path.stem if path.parent == docs else path.parent.name
         title = SITE_NAME if name == "index" else str(meta.get("title", name))
-        motif = str(meta.get("picture", ""))
-        yield Words(name, title, str(meta.get("description", "")), motif)
+        # `picture: memory` in a page's head: bars in a box; else volunteers in a ring.
+        about_memory = meta.get("picture") == "memory"
+        yield Words(name, title, str(meta.get("description", "")), about_memory)
 
 
 def draw(words: Words) -> Image.Image:
     """One picture of `SIZE` pixels."""
     picture = Image.new("RGB", (SIZE[0] * SCALE, SIZE[1] * SCALE), PAPER)
     pen = ImageDraw.Draw(picture)
-    match words.motif:
-        case "memory":
-            _draw_bars(pen)
-        case "drawings":
-            _place_drawings(picture)
-        case _:
-            _draw_swarm(pen)
+    if words.about_memory:
+        _draw_bars(pen)
+    else:
+        _draw_swarm(pen)
     _draw_words(pen, words)
     return picture.resize(SIZE, Image.Resampling.LANCZOS)
 
@@ -138,17 +130,6 @@ def _draw_swarm(pen: ImageDraw.ImageDraw) -> None:
             pen.line(ends, LINE, SCALE)
     for (x, y), size, colour in zip(places, DISCS, PARTS * 2, strict=True):
         pen.ellipse(_box(x - size, y - size, x + size, y + size), colour, PAPER, 4 * SCALE)
-
-
-def _place_drawings(picture: Image.Image) -> None:
-    """Four drawings of the tab's model, as tests/browser/film.py keeps them: two by two."""
-    side, gap = 200, 24
-    with Image.open(DRAWINGS) as row:
-        for number in range(4):
-            box = (number * row.height, 0, (number + 1) * row.height, row.height)
-            drawing = row.crop(box).resize((side * SCALE,) * 2, Image.Resampling.NEAREST)
-            left, top = 720 + number % 2 * (side + gap), 103 + number // 2 * (side + gap)
-            picture.paste(drawing, (left * SCALE, top * SCALE))
 
 
 def _box(left: float, top: float, right: float, bottom: float) -> list[float]:
