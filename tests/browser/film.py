@@ -71,9 +71,9 @@ def write(frames: list[Image.Image], folder: Path) -> None:
         duration=[FRAME_MS] * len(others) + [LAST_MS],
         loop=0,
         quality=60,
-        method=6,
+        method=4,
     )
-    frames[-1].save(folder / "still.webp", quality=80, method=6)
+    frames[-1].save(folder / "still.webp", quality=80, method=4)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def read(name: str, folder: Path = FOLDER) -> Measured | None:
     content = json.loads(path.read_text("utf-8"))
     (table,) = content["tables"]
     machine = content["machine"]
-    rows = [[figure["name"].strip().capitalize(), in_words(figure)] for figure in table["figures"]]
+    rows = [[name, in_words(one)] for name, one in zip(names(table), table["figures"], strict=True)]
     words = (
         f"{machine['cores']} cores of an {machine['processor']}, which other work used, too "
         f"(load {machine['load']:.0f} at the start)"
@@ -45,7 +45,17 @@ def read(name: str, folder: Path = FOLDER) -> Measured | None:
     return Measured(table["title"], rows, words, source)
 
 
+def names(table: dict[str, Any]) -> list[str]:
+    """The figures' names; one that is indented belongs to the last that is not."""
+    found, above = [], ""
+    for name in (figure["name"] for figure in table["figures"]):
+        above = above if name.startswith(" ") else name
+        full = name if name == above else f"{above}: {name.strip()}"
+        found.append(full[0].upper() + full[1:])
+    return found
+
+
 def in_words(figure: dict[str, Any]) -> str:
     """A figure with its unit: three digits are enough."""
     value, unit = figure["value"], figure["unit"]
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return (f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}").strip()
