@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from templates.pages.measurements import chaos, defence, judging
+from templates.pages.measurements import chaos, defence, judging, tabs
 from templates.pages.measurements.protections import BOUNDED, CLOSED, Claim
 from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
@@ -39,6 +39,27 @@ def test_the_setting_that_is_named_is_the_recipes(page: str, measurements: str) 
     assert SwarmSettings.__dataclass_fields__["aggregation"].default == "mean"
     assert SwarmSettings.__dataclass_fields__["clip_iterations"].default == 3
     assert "three iterations" in measurements
+
+
+def test_a_tabs_figures_are_in_a_table_with_the_one_above_in_their_names(tmp_path: Path) -> None:
+    figures = [
+        {"name": "to a loss of 1", "value": 95.24, "unit": "s"},
+        {"name": "  steps", "value": 1085.0, "unit": ""},
+        {"name": "WebGPU adapters", "value": 0.0, "unit": ""},
+    ]
+    machine = {"cores": 2, "processor": "X", "load": 9.3, "date": "2026-11-26T06:06:00+00:00"}
+    content = {"machine": machine, "tables": [{"title": "Training", "figures": figures}]}
+    (tmp_path / "tab-ways.json").write_text(json.dumps(content), "utf-8")
+    found = tabs.read("tab_ways", tmp_path)
+    assert found is not None
+    assert found.rows == [
+        ["To a loss of 1", "95.2 s"],
+        ["To a loss of 1: steps", "1,085"],
+        ["WebGPU adapters", "0"],
+    ]
+    assert "2 cores of an X" in found.machine
+    assert "dated 2026-11-26" in found.source
+    assert tabs.read("tabs", tmp_path) is None
 
 
 def write_measurement(path: Path) -> None:
