@@ -20,7 +20,7 @@ def test_imports_are_the_modules_files_and_the_folders_fixtures() -> None:
 
 
 def test_a_test_that_names_a_changed_script_is_near_to_it() -> None:
-    script, naming = ROOT / "docs/assets/live/pace.js", ROOT / "tests/pages/test_first_touch.py"
+    script, naming = ROOT / "docs/assets/live/forecast.js", ROOT / "tests/pages/test_forecast.py"
     assert importers([OWN, naming], {script})[script] == {naming}
 
 

@@ -1,7 +1,6 @@
 """'Security' and 'Measurements' show what Python computes, and commands and fields that exist."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
