@@ -36,7 +36,7 @@ def run(quick: bool) -> Table:
 
 
 def _follow(visit: Visit, quick: bool) -> list[Figure]:
-    """What is reached when: losses, whole minutes, the end."""
+    """Seconds until losses are reached, pictures after whole minutes, and the end."""
     page, figures = visit.page, list[Figure]()
     began, before = time.monotonic(), visit.processor_seconds()
     losses, minutes = list(LOSSES), list(MINUTES)

@@ -84,7 +84,7 @@ def sharing_factor() -> float:
 
 
 def uneven() -> str:
-    """What own pace gains where three volunteers differ."""
+    """A sentence on the gain of own pace where three volunteers differ."""
     settings = PaceSettings()
     equal, own = (simulate(step.SPEEDS, pacing, settings).sequences for pacing in Pacing)
     return (
