@@ -1,21 +1,34 @@
-"""The page on how the numbers are made says what the calculator counts, in words and pictures."""
+"""'Where the memory goes' says what the calculator counts, for each model and GPU it offers."""
 
+import json
 import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
-from calculator.catalog import find_model
 from calculator.curve import curve
 from calculator.errors import InputError
-from calculator.report import Part, Phase
+from calculator.page.states import read_state
+from calculator.peaks.curve import Kind
+from calculator.report import Part, Phase, Report
 from calculator.units import MiB, format_bytes
 from templates.pages.calculator.context import ask
-from templates.pages.numbers.context import context
-from templates.pages.numbers.curves import MODEL, Picture, pictures
-from templates.pages.numbers.one_layer import PURPOSES, kept_by_one_layer
-from templates.pages.numbers.savings import TECHNIQUES, plain_models, techniques
+from templates.pages.numbers.choices import Choice, choices
+from templates.pages.numbers.context import write_assets
+from templates.pages.numbers.curves import Picture, pictures
+from templates.pages.numbers.figures import PLACES, Figures, all_figures
+from templates.pages.numbers.one_layer import kept_by_one_layer, purpose_of
+from templates.pages.numbers.savings import TECHNIQUES, plain_state, techniques
 from templates.pieces.accuracy import accuracy
+from templates.pieces.counted import count
 from tests.pages.rendered import render_page
+
+CHOICES = {choice.name: choice for choice in choices()}
+# The Turing card and one of the others, whose kernels are the same.
+KERNELS = [name for name in CHOICES if name.endswith((".t4", ".rtx-4090"))]
+DEFAULT = next(iter(CHOICES))
 
 
 @pytest.fixture(scope="module")
@@ -24,59 +37,231 @@ def page() -> str:
 
 
 @pytest.fixture(scope="module")
+def told() -> dict[str, Figures]:
+    return all_figures()
+
+
+@pytest.fixture(scope="module")
 def drawn() -> list[Picture]:
-    return pictures()
+    return pictures(CHOICES[DEFAULT])
 
 
-def phases_of(picture: Picture) -> dict[Phase, int]:
-    """The highest total of each phase."""
-    report = picture.counted.report
-    return {phase: memory.total for phase, memory in report.phases.items()}
+def text_of(html: str) -> str:
+    """The words that a reader sees."""
+    return unescape(" ".join(re.sub(r"<[^>]+>", " ", html).split()))
 
 
-def test_a_layer_keeps_what_the_forward_pass_grows_by() -> None:
-    model = find_model(MODEL)
-    firsts = [
-        next(
-            point
-            for point in curve(model).points
-            if point.phase is Phase.FORWARD and point.layer == f"layer {layer} of {model.layers}"
-        )
-        for layer in (10, 11)
+def report_of(choice: Choice, **options: str) -> Report:
+    return count(**(choice.state | options)).report
+
+
+def forward_activations(report: Report) -> int:
+    return report.phases[Phase.FORWARD].activations
+
+
+def test_the_page_has_the_figures_of_its_first_choice(page: str, told: dict[str, Figures]) -> None:
+    assert set(re.findall(r'data-figures="(\w+)"', page)) == set(PLACES)
+    for figures in told[DEFAULT].values():
+        assert figures in page
+
+
+def test_every_choice_has_a_file_that_the_script_names(tmp_path: Path, page: str) -> None:
+    write_assets(tmp_path)
+    lists = re.findall(r"<select.*?</select>", page)
+    models, cards = (re.findall(r'value="([^"]+)"', one) for one in lists)
+    names = {f"{model.split('/')[-1]}.{card}" for model in models for card in cards}
+    files = {path.stem: path for path in (tmp_path / "numbers").iterdir()}
+    assert names == set(CHOICES) == set(files)
+    for name, path in files.items():
+        assert json.loads(path.read_text("utf-8")) == all_figures()[name]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_figures_are_the_calculators(told: dict[str, Figures], name: str) -> None:
+    figures = told[name]
+    answer = ask("answer", **CHOICES[name].state)
+    value, verdict = answer["figures"], answer["verdict"]["state"]
+    peak, phase = value["report.gpu.peak"], value["report.gpu.phase"]
+    assert text_of(figures["peak"]) == f"{peak} , {verdict}"
+    assert f"the step holds {peak}." in figures["parts"]
+    assert f"Here that is in the {phase} phase" in figures["phases"]
+    for part in Part:
+        size = value[f"report.gpu.parts.{part.key}"]
+        assert f"<strong>{size}</strong>" in figures["parts"], part
+        assert figures["curve"].count(f'<path class="part-{part.key}"') == 1
+        assert figures["changes"].count(f'<path class="part-{part.key}"') == 3
+    forward, loss = (report_of(CHOICES[name]).phases[x].total for x in (Phase.FORWARD, Phase.LOSS))
+    assert loss - forward > 0
+    assert f"another {format_bytes(loss - forward)}." in figures["phases"]
+    needed, low, high = (value[f"monitor.report.{x}"] for x in ("needed", "low", "high"))
+    assert f"it needs {needed}" in text_of(figures["phases"])
+    assert f"{value['gpu.memory']}: it {verdict}." in figures["phases"]
+    assert f"That makes {needed}." in figures["overhead"]
+    assert "a typical share" in figures["overhead"]
+    assert not report_of(CHOICES[name]).overhead.is_simulated
+    assert f"a range: {low} to {high}." in figures["overhead"]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_links_lead_to_the_choice(told: dict[str, Figures], name: str) -> None:
+    choice, places = CHOICES[name], ("plan", "curve", "changes", "savings")
+    links = [
+        dict(parse_qsl(unescape(query)))
+        for place in places
+        for query in re.findall(r"calculator/\?([^\"]*)", told[name][place])
     ]
-    before, after = (point.memory.total for point in firsts)
-    assert sum(kept.bytes for kept in kept_by_one_layer(model)) == after - before
+    assert len(links) >= 1 + 1 + 3 + 4
+    for link in links:
+        model, plan, gpu = read_state(link)
+        assert (model.name, gpu.name) == (choice.model.name, choice.card.name)
+        assert plan.optimizer is read_state(choice.state)[1].optimizer
 
 
-def test_every_purpose_has_tensors() -> None:
-    kept = kept_by_one_layer(find_model(MODEL))
-    assert {one.purpose for one in kept} == set(PURPOSES)
-    assert all(one.bytes > 0 for one in kept)
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_is_said_of_the_peak_is_so(told: dict[str, Figures], name: str) -> None:
+    figures, report = told[name], report_of(CHOICES[name])
+    update, gpu = report.phases[Phase.UPDATE], report.gpu
+    said = text_of(figures["parts"])
+    if "no gradients yet" in said:
+        assert gpu.gradients == 0
+    elif "hardly any gradients yet" in said:
+        assert report.peak_phase is Phase.BACKWARD
+        assert gpu.gradients < 0.001 * gpu.total
+    else:
+        assert "Hardly any activations" in said
+        assert gpu.activations < 0.001 * gpu.total
+    said = text_of(figures["phases"])
+    assert "activations are gone, but all gradients are there" in said
+    assert update.activations < 0.001 * update.total
+    assert update.gradients >= 4 * report.trainable_parameters  # in 32 bits
+    if report.peak_phase is Phase.UPDATE:
+        assert f"another {format_bytes(update.temporaries)} for its own" in said
+    elif "almost as high" in said:
+        assert 0.97 < update.total / gpu.total < 1
+    else:
+        assert update.total <= 0.97 * gpu.total
+        assert f"The update reaches {format_bytes(update.total)}" in said
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_is_said_of_the_changes_is_so(told: dict[str, Figures], name: str) -> None:
+    choice, said = CHOICES[name], text_of(told[name]["changes"])
+    plain, changed = report_of(choice), report_of(choice, checkpointing="full")
+    assert "Checkpointing removes most of the activations" in said
+    assert forward_activations(changed) < 0.5 * forward_activations(plain)
+    falls = 1 - changed.gpu.total / plain.gpu.total
+    if "does not move" in said or "barely moves" in said:
+        assert falls < (0.001 if "does not move" in said else 0.03)
+    else:
+        assert falls >= 0.03
+        peaks = (format_bytes(one.gpu.total) for one in (plain, changed))
+        assert "from {} to {}.".format(*peaks) in said
+    if "in the update, which has no activations" in said:
+        assert changed.peak_phase is Phase.UPDATE
+    else:
+        still = "still" if changed.peak_phase is plain.peak_phase else "now"
+        assert f"{still} in the {changed.peak_phase.label.lower()} phase" in said
+    eight_bit = report_of(choice, optimizer_bits="8")
+    assert "about a quarter" in said
+    assert eight_bit.gpu.optimizer / plain.gpu.optimizer == pytest.approx(1 / 4, rel=0.05)
+    assert eight_bit.gpu.total < plain.gpu.total
+    if choice.is_of_the_run:
+        reversible = report_of(choice, reversible="true")
+        assert "hardly any activations are kept" in said
+        assert forward_activations(reversible) < 0.02 * forward_activations(plain)
+    else:
+        lora = report_of(choice, lora="16", lora_targets="all-linear")
+        assert lora.gpu.optimizer < 0.03 * plain.gpu.optimizer
+        assert forward_activations(lora) > 0.8 * forward_activations(plain)
+
+
+def test_the_run_is_counted_without_what_it_saved_by(told: dict[str, Figures]) -> None:
+    for choice in CHOICES.values():
+        says = "separate weights in every layer" in told[choice.name]["plan"]
+        assert says == choice.is_of_the_run
+        if says:
+            plan = report_of(choice).plan
+            # the last layer always has its own weights
+            assert plan.sharing_groups == choice.model.layers - choice.model.own_last_layer
+            assert not plan.reversible
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_red_line_is_named_where_it_is_drawn(told: dict[str, Figures], name: str) -> None:
+    figures, choice = told[name], CHOICES[name]
+    is_drawn = "curve__limit" in figures["curve"]
+    assert ("The red line" in figures["curve"]) == is_drawn
+    if not is_drawn:
+        assert choice.card.memory > 1.3 * report_of(choice).gpu.total
+    assert re.search(r"Backward: begins after [\d.]+ m?s at", figures["curve"])  # width is time
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_layer_keeps_what_the_forward_pass_grows_by(name: str) -> None:
+    choice = CHOICES[name]
+    architecture, plan, _ = read_state(choice.state)
+    layer = kept_by_one_layer(choice)
+    totals: dict[str, int] = {}
+    for point in curve(architecture, plan, named=1).points:
+        if point.phase is Phase.FORWARD:
+            totals.setdefault(point.layer, point.memory.total)
+    stack = f"{layer.stack} layer".strip()
+    numbers = [int(words.split()[-3]) for words in totals if words.startswith(f"{stack} ")]
+    middle = len(numbers) // 2 + 1
+    before, after = (totals[f"{stack} {x} of {len(numbers)}"] for x in (middle, middle + 1))
+    assert layer.bytes == after - before
+    assert all(one.bytes > 0 for one in layer.kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensors", "words"),
+    [
+        # by hand: bytes of an element, for each tensor of tokens by feed-forward size
+        ("gpt2-l.t4", [4, 4, 4, 2, 2], "three results inside GELU in 32 bits"),
+        ("bert-large.t4", [2, 2], "GELU's input, as it is one fused operation"),
+        ("t5-large.t4", [2, 2], "ReLU's result"),
+        ("Llama-3.2-1B.t4", [2, 2, 2, 2], "SiLU's input, the two factors of the gate"),
+        ("ModernBERT-base.t4", [2, 2, 2, 2], "GELU's input, the two factors of the gate"),
+        ("dalle-together.t4", [2, 2, 2, 2], "GELU's input, the two factors of the gate"),
+    ],
+)
+def test_the_feed_forward_part_keeps_the_tensors_that_are_named(
+    name: str, tensors: list[int], words: str
+) -> None:
+    choice = CHOICES[name]
+    tokens = report_of(choice).plan.sequence_length
+    assert tokens
+    kept = next(x for x in kept_by_one_layer(choice).kept if x.label == "The feed-forward part")
+    assert kept.bytes == sum(tensors) * tokens * choice.model.feed_forward_size
+    assert words in kept.words
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_scores_are_kept_where_no_kernel_shares_keys(told: dict[str, Figures], name: str) -> None:
+    choice = CHOICES[name]
+    # PyTorch's memory-efficient kernel refuses grouped heads, and Turing has no FlashAttention
+    is_grouped = choice.model.title.startswith(("Llama", "Qwen"))
+    has_scores = is_grouped and choice.card.name == "t4"
+    assert ("Attention's scores" in told[name]["layer"]) == has_scores
+    assert ("computes the scores again" in told[name]["layer"]) == (not has_scores)
+    if has_scores:
+        tokens = report_of(choice).plan.sequence_length
+        assert tokens
+        size = format_bytes(4 * choice.model.heads * tokens**2)
+        assert f"Attention's scores</span> <strong>{size}</strong>" in told[name]["layer"]
 
 
 def test_the_copies_of_the_weights_are_two_bytes_for_each() -> None:
-    model = find_model(MODEL)
-    width = model.hidden_size
+    choice = CHOICES[DEFAULT]
+    width = choice.model.hidden_size
     weights = 12 * width * width  # Radford et al., 2019: 4 of attention's, 8 of the feed-forward's
-    copies = next(one for one in kept_by_one_layer(model) if "copies" in one.purpose.label)
+    copies = next(one for one in kept_by_one_layer(choice).kept if "copies" in one.label)
     assert 2 * weights <= copies.bytes < 2 * weights + MiB // 8  # and their biases
 
 
 def test_a_tensor_without_a_purpose_is_refused() -> None:
     with pytest.raises(InputError, match="purpose"):
-        kept_by_one_layer(find_model("Qwen/Qwen3-8B"))
-
-
-def test_what_is_said_of_the_peaks_is_so(drawn: list[Picture]) -> None:
-    plain, checkpointing, eight_bit, lora = drawn
-    assert plain.counted.report.peak_phase is Phase.LOSS
-    assert phases_of(plain)[Phase.UPDATE] > 0.99 * plain.counted.peak
-    assert checkpointing.counted.report.peak_phase is Phase.UPDATE
-    assert checkpointing.counted.peak > 0.99 * plain.counted.peak
-    plain_states, few_states = (one.counted.report.gpu.optimizer for one in (plain, eight_bit))
-    assert few_states / plain_states == pytest.approx(1 / 4, rel=0.05)
-    assert lora.counted.report.gpu.optimizer < 0.01 * plain_states
-    assert lora.counted.report.gpu.activations > 0.8 * plain.counted.report.gpu.activations
+        purpose_of(Kind("unknown", "hidden", 4))
 
 
 def test_all_curves_have_the_same_scale(drawn: list[Picture]) -> None:
@@ -99,16 +284,6 @@ def test_an_outline_reaches_as_high_as_its_part(drawn: list[Picture]) -> None:
             assert outline.endswith("Z")
 
 
-def test_the_page_says_each_figure(page: str) -> None:
-    names = context()
-    for part, size in names["size_of"].items():
-        assert f"<strong>{size}</strong>" in page, part
-    for one in names["kept"]:
-        assert f"{one.purpose.label}</span> <strong>{format_bytes(one.bytes)}</strong>" in page
-    for part in Part:
-        assert page.count(f'<path class="part-{part.key}"') == len(pictures())
-
-
 def test_the_page_says_how_many_steps_agree(page: str) -> None:
     for measured in accuracy():
         everything, *families = measured.rows
@@ -116,23 +291,27 @@ def test_the_page_says_how_many_steps_agree(page: str) -> None:
         assert f"We ran {everything.count:,} training steps" in page
 
 
-def test_the_loss_lifts_the_memory_by_what_the_page_says(page: str, drawn: list[Picture]) -> None:
-    before, loss = (phases_of(drawn[0])[phase] for phase in (Phase.FORWARD, Phase.LOSS))
-    model = find_model(MODEL)
+def test_the_loss_lifts_the_memory_by_the_scores() -> None:
+    report, model = report_of(CHOICES[DEFAULT]), CHOICES[DEFAULT].model
+    before, loss = (report.phases[phase].total for phase in (Phase.FORWARD, Phase.LOSS))
     scores = 4 * model.sequence_length * model.vocabulary_size
     # the scores and their softmax in 32 bits, and less than one matrix of the same size beside
     assert 2 * scores < loss - before < 3 * scores
-    assert f"raises the memory by another {format_bytes(loss - before)}." in page
 
 
-def test_each_technique_is_the_only_one_in_its_address() -> None:
-    for technique, (_, _, added) in zip(techniques(), TECHNIQUES, strict=True):
-        for saving, (_, _, choices) in zip(technique.savings, plain_models(), strict=True):
-            if saving is None:
-                assert technique.label == "LoRA"
-                continue
-            peak = ask("answer", **(choices | added))["figures"]["report.gpu.peak"]
-            assert saving.peak == peak
-            assert 0 < saving.part < 100
-            for name, value in added.items():
-                assert f"{name}={value}" in saving.query
+@pytest.mark.parametrize("name", [name for name in CHOICES if name.endswith(".t4")])
+def test_each_technique_is_the_only_one_in_its_address(told: dict[str, Figures], name: str) -> None:
+    plain = plain_state(CHOICES[name])
+    for technique, (label, _, added) in zip(techniques(CHOICES[name]), TECHNIQUES, strict=True):
+        row = text_of(told[name]["savings"].partition(f">{label}<")[2].partition("</tr>")[0])
+        saving = technique.saving
+        if saving is None:
+            assert label in {"LoRA", "Sharing", "Reversible layers"}
+            assert "does not apply to this model" in row
+            continue
+        peak = ask("answer", **(plain | added))["figures"]["report.gpu.peak"]
+        assert saving.peak == peak
+        assert f"{peak} saves" in row
+        assert 0 < saving.part < 100
+        for field, value in added.items():
+            assert f"{field}={value}" in saving.query

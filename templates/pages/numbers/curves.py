@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from calculator.page.curve import draw_curve
 from calculator.units import format_bytes
+from templates.pages.numbers.choices import Choice
 from templates.pieces.counted import Counted, count
 from templates.pieces.scripts import ask_script
 
 OUTLINES: Final = Path(__file__).with_name("outlines.mjs")
-MODEL: Final = "gpt2-l"
-GPU: Final = "t4"
 POINTS: Final = 240
 FEW_POINTS: Final = 140
 
@@ -28,25 +27,30 @@ class Change:
 
 
 PLAIN: Final = Change("Nothing saved", "", {})
-CHANGES: Final = (
-    Change(
-        "Gradient checkpointing",
-        "The forward pass keeps only each layer's input. The backward pass computes one layer "
-        "again at a time: the teeth of the curve. Weights and states are as large as before.",
-        {"checkpointing": "full"},
-    ),
-    Change(
-        "8-bit optimizer states",
-        "The states, which are there all the time, shrink to about a quarter, and everything on "
-        "top of them moves down.",
-        {"optimizer_bits": "8"},
-    ),
-    Change(
-        "LoRA",
-        "The weights are frozen: no gradients and no states, except for the small adapters. "
-        "Activations remain, because the gradients of the adapters pass through every layer.",
-        {"lora": "16"},
-    ),
+CHECKPOINTING: Final = Change(
+    "Gradient checkpointing",
+    "The forward pass keeps only each layer's input. The backward pass computes one layer "
+    "again at a time: the teeth of the curve. Weights and states are as large as before.",
+    {"checkpointing": "full"},
+)
+EIGHT_BIT: Final = Change(
+    "8-bit optimizer states",
+    "The states, which are there all the time, shrink to about a quarter, and everything on "
+    "top of them moves down.",
+    {"optimizer_bits": "8"},
+)
+LORA: Final = Change(
+    "LoRA",
+    "The weights are frozen: no gradients and no states, except for the small adapters. "
+    "Activations remain, because the gradients of the adapters pass through every layer.",
+    {"lora": "16", "lora_targets": "all-linear"},
+)
+# peft adapts transformers' classes, and the run's model is our own
+REVERSIBLE: Final = Change(
+    "Reversible layers",
+    "Each layer's input is computed again from its output, so hardly any activations are kept. "
+    "Weights and states are as large as before.",
+    {"reversible": "true"},
 )
 
 
@@ -75,10 +79,10 @@ class Picture:
         return " ".join(self.drawn["summary"])
 
 
-def pictures() -> list[Picture]:
-    """The plain step, then each change, all on the plain one's scale."""
-    changes = (PLAIN, *CHANGES)
-    plans = [{"model": MODEL, "gpu": GPU, **change.options} for change in changes]
+def pictures(choice: Choice) -> list[Picture]:
+    """The plain step, then each change, all on the scale of the highest."""
+    changes = (PLAIN, CHECKPOINTING, EIGHT_BIT, REVERSIBLE if choice.is_of_the_run else LORA)
+    plans = [choice.state | change.options for change in changes]
     counted = [count(**plan) for plan in plans]
     reach = max(one.peak for one in counted)
     drawn = [

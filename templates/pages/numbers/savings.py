@@ -1,20 +1,19 @@
-"""Memory that each technique alone saves, on two models."""
+"""Memory that each technique alone saves."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from calculator.catalog import find_model
+from calculator.errors import InputError
 from calculator.units import format_bytes
-from templates.pages.how_it_works.context import RUN, UNSHARED
+from templates.pages.numbers.choices import Choice
 from templates.pieces.counted import count
 
-GPT2: Final = {"model": "gpt2-l"}
 MICRO_BATCH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """One technique on one model: the peak with it, as a part of the peak without."""
+    """The peak with one technique, as a part of the peak without."""
 
     query: str
     peak: str
@@ -24,11 +23,11 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """A way to save memory, and its effect on two models; None where it does not apply."""
+    """A way to save memory, and its effect; None where it does not apply to the model."""
 
     label: str
     words: str
-    savings: tuple[Saving | None, ...]
+    saving: Saving | None
 
 
 TECHNIQUES: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -65,36 +64,23 @@ TECHNIQUES: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 
-def plain_models() -> list[tuple[str, str, dict[str, str]]]:
-    """Title, peak without techniques and choices of the two models."""
-    found = []
-    for choices in (RUN | {"sharing_groups": UNSHARED}, GPT2):
-        with_batch = choices | {"batch_size": str(MICRO_BATCH)}
-        peak = count(**with_batch).peak
-        title = "The run's model" if choices is not GPT2 else find_model(GPT2["model"]).title
-        found.append((title, format_bytes(peak), with_batch))
-    return found
+def plain_state(choice: Choice) -> dict[str, str]:
+    """The state of the calculator without techniques."""
+    return choice.state | {"batch_size": str(MICRO_BATCH)}
 
 
-def techniques() -> list[Technique]:
-    """Each technique alone, on both models."""
-    models = [choices for _, _, choices in plain_models()]
-    return [
-        Technique(
-            label,
-            words,
-            # peft adapts transformers' classes, and the run's model is our own
-            tuple(
-                None if "lora" in added and choices is not models[-1] else _saving(choices, added)
-                for choices in models
-            ),
-        )
-        for label, words, added in TECHNIQUES
-    ]
+def techniques(choice: Choice) -> list[Technique]:
+    """Each technique alone."""
+    plain = plain_state(choice)
+    return [Technique(label, words, _saving(plain, added)) for label, words, added in TECHNIQUES]
 
 
-def _saving(choices: dict[str, str], added: dict[str, str]) -> Saving:
-    without, found = count(**choices).peak, count(**(choices | added))
+def _saving(plain: dict[str, str], added: dict[str, str]) -> Saving | None:
+    without = count(**plain).peak
+    try:
+        found = count(**(plain | added))
+    except InputError:
+        return None
     return Saving(
         found.query,
         format_bytes(found.peak),

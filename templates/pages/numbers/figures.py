@@ -1,0 +1,79 @@
+"""The figures of each choice as HTML, by the places of the page that have them."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from calculator.parts import Part, Phase
+from calculator.planner.need import need_of
+from calculator.units import format_bytes
+from templates.pages.numbers import sentences
+from templates.pages.numbers.choices import Choice, choices
+from templates.pages.numbers.curves import pictures
+from templates.pages.numbers.one_layer import kept_by_one_layer
+from templates.pages.numbers.savings import MICRO_BATCH, plain_state, techniques
+from templates.pieces.comparisons import kept, on_all_cores
+from templates.pieces.counted import count
+from tools.console import ROOT
+
+FOLDER: Final = Path(__file__).parent
+TEMPLATE: Final = "figures.html.j2"
+# macros of the template, which the page names in its attributes `data-figures`
+PLACES: Final = (
+    *("peak", "plan", "parts", "layer", "curve", "phases"),
+    *("changes", "savings", "overhead"),
+)
+# beside the calculator's own, the files that the figures depend on
+SOURCES: Final = (
+    *sorted(path for path in FOLDER.iterdir() if path.is_file()),
+    ROOT / "docs/assets/calculator/outline.js",
+    ROOT / "templates/pieces/counted.py",
+    ROOT / "templates/pages/how_it_works/context.py",
+)
+
+Figures = dict[str, str]
+
+
+def all_figures() -> dict[str, Figures]:
+    """The figures by the name of the choice, kept between builds."""
+    asked = choices()
+
+    def compute() -> dict[str, Figures]:
+        found = on_all_cores(figures, asked)
+        return {choice.name: each for choice, each in zip(asked, found, strict=True)}
+
+    return kept("memory", compute, SOURCES)
+
+
+def figures(choice: Choice) -> Figures:
+    """The HTML of each of `PLACES`, in one line."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=False
+    )
+    template = environment.get_template(TEMPLATE).make_module(_context(choice))
+    return {place: " ".join(getattr(template, place)().split()) for place in PLACES}
+
+
+def _context(choice: Choice) -> dict[str, Any]:
+    plain, *changed = pictures(choice)
+    report = plain.counted.report
+    need, phases = need_of(report), report.phases
+    loss_lift = phases[Phase.LOSS].total - phases[Phase.FORWARD].total
+    return {
+        "choice": choice,
+        "plain": plain,
+        "changed": changed,
+        "report": report,
+        "all_parts": list(Part),
+        "sizes": plain.counted.parts,
+        "layer_kept": kept_by_one_layer(choice),
+        "verdict": need.verdict(choice.card.memory),
+        "need": need,
+        "loss_lift": loss_lift,
+        "micro_batch": MICRO_BATCH,
+        "batch_peak": count(**plain_state(choice)).peak,
+        "techniques": techniques(choice),
+        "say": sentences,
+        "size": format_bytes,
+    }
