@@ -28,6 +28,9 @@ _HEADS: Final = {
     "QuestionAnswering": "questions",
     "AudioClassification": "audio",
 }
+# sentence-transformers' model, and its loss that compares pairs, which has a cached form
+_MODEL_OF_SENTENCES: Final = "SentenceTransformer"
+_SENTENCES: Final = ("MultipleNegativesRankingLoss", _MODEL_OF_SENTENCES)
 # arguments of `from_pretrained` that say nothing beside the calls that made them, or are no keys
 _LEFT_OUT: Final = ("config", "quantization_config", *_MODEL_NAMES)
 # fields of a program's own arguments that are the library's
@@ -108,6 +111,8 @@ class _Reader:
         elif _ending(node.func, PARSERS):
             found = (_ending(one, _CONFIGURATIONS) for one in _elements(node.args))
             self.classes += filter(None, found)
+        elif title := _ending(node.func, _SENTENCES):
+            self._sentences(node, title)
         else:
             self._other(node)
 
@@ -149,6 +154,16 @@ class _Reader:
                 size = self.names.keywords(node).get("batch_size")
                 if isinstance(size, int) and size > 1:
                     self.usual.setdefault("per_device_train_batch_size", size)
+
+    def _sentences(self, node: ast.Call, title: str) -> None:
+        if title == _MODEL_OF_SENTENCES:
+            if node.args:
+                self.found.setdefault(_MODEL, self.names.value(node.args[0]))
+            return
+        self.classes.append(title)
+        self.found["head"] = "embedding"
+        if _last(node.func).startswith("Cached"):
+            self.found["mini_batch_size"] = self.names.keywords(node).get("mini_batch_size", 32)
 
     def _tokens(self, given: Found, name: str) -> None:
         if isinstance(given.get(name), int):

@@ -21,7 +21,9 @@ _GENERATES: Final = Named("what generates texts beside the step is not counted",
 def _class(value: object) -> Facts | Named:
     """The facts of a program's classes."""
     names = in_words(value)
-    facts = {"adapter": "lora"} if "loraconfig" in names else {}
+    facts: dict[str, object] = {"adapter": "lora"} if "loraconfig" in names else {}
+    if "rankingloss" in names:
+        facts["pairs"] = True
     if "unsloth" in names:
         return replace(_KERNELS, facts=facts)
     if any(name in names for name in ("dpoconfig", "dpotrainer", "rewardconfig", "orpoconfig")):

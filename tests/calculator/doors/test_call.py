@@ -84,6 +84,11 @@ RECORDINGS = """
     model = AutoModelForAudioClassification.from_pretrained("openai/whisper-tiny", num_labels=12)
     args = TrainingArguments(per_device_train_batch_size=8)
 """
+PAIRS = """
+    model = SentenceTransformer("google-bert/bert-base-uncased")
+    args = SentenceTransformerTrainingArguments(per_device_train_batch_size=256)
+    loss = losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=16)
+"""
 LOOP = """
     settings = {"batch": 16, "lengths": [64, 128]}
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -141,6 +146,7 @@ PLANS: dict[str, tuple[str, dict[str, object]]] = {
         },
     ),
     RECORDINGS: ("openai/whisper-tiny", {"batch_size": 8, "task": "audio", "labels": 12}),
+    PAIRS: ("google-bert/bert-base-uncased", {"batch_size": 512, "task": "embedding"}),
     LOOP: (
         "bert-base-uncased",
         {
