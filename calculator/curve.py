@@ -147,7 +147,7 @@ def curve(
     found = curve_of(*step, static_parts(static, resolved))
     operations = found.operations
     chosen = range(len(operations)) if most is None else thinned(operations, most)
-    micro_batches = 1 if prepared.step.turns else resolved.accumulation
+    micro_batches = 1 if prepared.step.turns else resolved.rounds
     starts = _starts(architecture, resolved, found, prepared, micro_batches)
     is_only = len({name.partition(TURN)[0] for name in found.depths}) == 1
     points = [

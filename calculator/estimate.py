@@ -16,6 +16,7 @@ from calculator.notes import notes_for
 from calculator.overhead import estimate_overhead
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.parts import Part
+from calculator.peaks.cached import embeddings_bytes
 from calculator.peaks.outputs import cached_bytes, output_bytes, with_outputs
 from calculator.peaks.prepare import mode_of, numbers_of, prepare
 from calculator.peaks.step import Prepared, Step, inputs_of
@@ -53,7 +54,7 @@ def estimate(architecture: Architecture, plan: Plan | None = None) -> Report:
         most = _count(with_most_rows(architecture, resolved), resolved, static).peak
     tensors = partial(parameter_tensors, architecture, resolved)
     answer = Answer(architecture, part, resolved, counted.prepared, tensors, exchanged, most)
-    micro_batches = 1 if counted.prepared.step.turns else resolved.accumulation
+    micro_batches = 1 if counted.prepared.step.turns else resolved.rounds
     over_bus = sum(counted.moved) * micro_batches
     return Report(
         architecture.name,
@@ -325,7 +326,7 @@ _static_values: Final = attrgetter(*STATIC_OPTIONS)
 
 def _static_key(architecture: Architecture, plan: Plan) -> tuple[object, ...]:
     # of the batch it matters only whether it is a single sequence, see `ParameterTensor.inside`
-    return (architecture, plan.batch_size == 1, *_static_values(plan))
+    return (architecture, plan.sequences == 1, *_static_values(plan))
 
 
 def static_of(architecture: Architecture, plan: Plan) -> Static:
@@ -379,6 +380,7 @@ def update_memory(static: Statics, prepared: Prepared, plan: Plan) -> Memory:
     )
     if plan.loop is not Loop.TRAINER:
         inputs += output_bytes(prepared)
+    inputs += embeddings_bytes(step.mode, prepared.numbers)
     gradients = static.gradients + static.buckets
     if plan.replicas > 1 and plan.data_parallel is DataParallel.DDP_VIEW:
         gradients = static.buckets

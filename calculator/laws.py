@@ -211,6 +211,8 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
         yield _uncounted("task", rule)
     if plan.task in OF_PAIRS:
         yield from _of_pairs(plan, architecture, kind)
+    if plan.mini_batch_size:
+        yield from _of_mini_batches(plan)
     if plan.freeze:
         yield from _of_frozen_parts(plan, architecture, kind)
 
@@ -247,6 +249,23 @@ def _of_pairs(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
         yield Broken("gpus", f"{rule}: must be 1")
 
 
+def _of_mini_batches(plan: Plan) -> Laws:
+    """GradCache without pairs to divide.
+
+    Source: sentence_transformers (losses/CachedMultipleNegativesRankingLoss.py)
+    """
+    field, none = "mini_batch_size", {"mini_batch_size": 0}
+    if plan.task is not Task.EMBEDDING:
+        yield Broken(field, "divides the pairs of task embedding: must be 0", out=none)
+    elif plan.mini_batch_size >= plan.batch_size // 2:
+        rule = f"must be 0, or less than the {plan.batch_size // 2:,} pairs that it divides"
+        yield Broken(field, rule, out=none)
+    if plan.all_gpus > 1:
+        yield _uncounted(field, "counted on one GPU only: must be 0 on several")
+    if plan.gradient_scaler:
+        yield _uncounted(field, "not counted beside a gradient scaler: must be 0")
+
+
 def _of_frozen_parts(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     numbers, most = layers_in(parts_of(plan)), architecture.layers + architecture.decoder_layers
     if not kind.can_freeze:
@@ -279,7 +298,7 @@ def _of_optimizers(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
         yield from _of_pages(plan)
     if plan.update_in_backward:
         rules = {
-            "gradient accumulation needs the gradients that this frees": plan.accumulation > 1,
+            "gradient accumulation needs the gradients that this frees": plan.rounds > 1,
             "offload updates all weights at the end": plan.offload is not Offload.NONE,
             "fp32 master weights are updated at the end": plan.has_master_weights,
         }

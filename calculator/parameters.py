@@ -30,7 +30,7 @@ def parameter_tensors(architecture: Architecture, plan: Plan) -> list[ParameterT
             shape(item.shape),
             copies,
             item.trained,
-            shape(item.inside) if item.inside and plan.batch_size == 1 else None,
+            shape(item.inside) if item.inside and plan.sequences == 1 else None,
             _width(item, plan),
             item.packed,
             item.table,

@@ -189,6 +189,7 @@ class Plan:
     pipeline_stages: int = integer(None, MOST_LAYERS)
     task: Task = choice(None, Task)
     labels: int = integer(None, LARGEST_LABELS)
+    mini_batch_size: int = integer(0, LARGEST_BATCH, minimum=0)
     freeze: str = names(None, LONGEST_NAMES)
     card: Card = field(default=TODAY, hash=False)
 
@@ -203,6 +204,18 @@ class Plan:
         made = object.__new__(type(self))
         vars(made).update({**vars(self), "card": card})
         return made
+
+    @property
+    def sequences(self) -> int:
+        """Sequences that pass through the model at once."""
+        return self.mini_batch_size or self.batch_size
+
+    @property
+    def rounds(self) -> int:
+        """Micro-batches of a step; with GradCache, mini-batches of each column of pairs."""
+        pairs = self.batch_size // 2
+        often = -(-pairs // self.mini_batch_size) if self.mini_batch_size else 1
+        return self.accumulation * often
 
     def but(self, **values: object) -> Self:
         """The same plan with other values; those that stay are not parsed again.

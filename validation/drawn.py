@@ -31,7 +31,7 @@ RARE: Final = (
     *("lora_bias", "lora_modules", "lora_dropout", "lora_targets"),
 )
 # tasks have rows of their own, see `task_rows.py`
-TASKS: Final = ("task", "labels", "freeze")
+TASKS: Final = ("task", "labels", "freeze", "mini_batch_size")
 SIZES: Final = ("batch_size", "sequence_length", "target_length", "gpus")
 INTEGERS: Final[Mapping[str, tuple[int, ...]]] = {
     "checkpoint_every": (2, 3),

@@ -1,6 +1,6 @@
 """Real models without weights: transformers' classes from a config's values, and our own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,11 +38,15 @@ TRAINED = (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A model with its loss, and one micro-batch; `watch` calls back when the logits exist."""
+    """A model with its loss, and one micro-batch; `watch` calls back when the logits exist.
+
+    The loss has `kept` some tensors from step to step.
+    """
 
     model: nn.Module
     watch: Watch
     inputs: dict[str, torch.Tensor]
+    kept: Callable[[], Iterable[torch.Tensor]] = tuple
 
 
 def build_task(configuration: Configuration, device: str) -> Task:

@@ -224,7 +224,16 @@ def pipelined(
         last = plan.pipeline_parallel - 1
         ends = dist.new_group(mesh.ranks_along(PIPELINE, range(0, last + 1, last)))
     modules = nn.ModuleList(parts)
-    return PipelineTask(modules, watcher, inputs, stages, (*parts,), schedule, ends, hooks)
+    return PipelineTask(
+        modules,
+        watcher,
+        inputs,
+        stages=stages,
+        parts=(*parts,),
+        schedule=schedule,
+        ends=ends,
+        hooks=hooks,
+    )
 
 
 def _examples(plan: Plan, config: Any, part: Part) -> tuple[torch.Tensor, torch.Tensor]:

@@ -81,7 +81,8 @@ class Training:
     def run(self, watcher: Watcher) -> None:
         """One step."""
         plan = self.configuration.asked
-        autocast = autocast_for(plan, self.device)
+        # GradCache enters it for each mini-batch, as accelerate does for a model alone
+        autocast = nullcontext if plan.mini_batch_size else autocast_for(plan, self.device)
         if self.managed is not None:
             self.managed.prefetched = 0
         with kernels(plan.attention), followed(plan, self.moved):
@@ -108,6 +109,7 @@ class Session:
     def _enter_outputs(self) -> None:
         """The loop may hold the model's outputs from step to step."""
         self.ledger.enter(self.training.outputs.tensors, Part.ACTIVATIONS)
+        self.ledger.enter(self.training.task.kept(), Part.ACTIVATIONS)
 
 
 @contextmanager
@@ -157,7 +159,9 @@ def training(configuration: Configuration, device: str, rank: int = 0) -> Iterat
         task = build_task(configuration, place)
         enable_checkpointing(task.model, plan, preserve_rng=not counting)
         offload_inputs(task.model, plan)
-        task = compare_pairs(chunk_loss(add_adapters(task, plan), plan), plan)
+        task = chunk_loss(add_adapters(task, plan), plan)
+        autocast = autocast_for(plan, place)
+        task = compare_pairs(task, plan, autocast, preserve_rng=not counting)
         held: list[torch.Tensor] = []
         mesh = Mesh(axes, place)
         if plan.context_parallel > 1:

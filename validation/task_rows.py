@@ -48,6 +48,23 @@ OF_RECORDINGS: Final = (
     "--batch-size 8 --lora 8 --lora-targets all-linear --quantization nf4 --labels 4",
     "--batch-size 2 --gpus 2 --data-parallel fsdp --precision mixed --update fused",
 )
+# those of GradCache, of three encoders and a causal model
+CACHED: Final = (
+    "bert-base --layers 5 --sequence-length 48 --batch-size 16 --mini-batch-size 2",
+    "bert-base --layers 5 --sequence-length 60 --batch-size 24 --mini-batch-size 4 --precision fp32"
+    " --dropout 0 --attention eager",
+    "validation/configs/distilbert.json --sequence-length 48 --batch-size 12 --mini-batch-size 2"
+    " --precision half",
+    "validation/configs/roberta.json --sequence-length 72 --batch-size 16 --mini-batch-size 4"
+    " --precision mixed --checkpointing full --accumulation 2",
+    "validation/configs/llama.json --sequence-length 48 --batch-size 16 --mini-batch-size 4",
+    "validation/configs/llama.json --sequence-length 48 --batch-size 16 --mini-batch-size 1"
+    " --lora 8 --lora-targets all-linear",
+    "validation/configs/llama.json --sequence-length 48 --batch-size 256 --mini-batch-size 2"
+    " --precision fp32 --freeze embeddings,0-1",
+    "validation/configs/roberta.json --sequence-length 48 --batch-size 24 --mini-batch-size 4"
+    " --checkpointing full --lora 8 --lora-targets query,value --optimizer sgd",
+)
 MEAN: Final = "validation/configs/tasks/modernbert-mean.json --task sequence"
 # frozen parts of models with their own task
 FROZEN: Final = (
@@ -76,6 +93,8 @@ def task_rows() -> Iterator[Configuration]:
                 yield parse(f"{model} --sequence-length {length} --task {task} {plan}".split())
     for number, plan in enumerate(PLANS[:5]):
         yield parse(f"{MEAN} --sequence-length {48 + 12 * number} {plan}".split())
+    for plan in CACHED:
+        yield parse(f"{plan} --task embedding".split())
     for plan in OF_RECORDINGS:
         yield parse(f"{RECORDINGS} {plan}".split())
     for words in FROZEN:

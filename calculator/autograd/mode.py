@@ -76,7 +76,8 @@ class Mode:
     tape, and the last may not be whole. Where `moves_inputs` is set, a checkpointed layer keeps its
     input in RAM. The loss may be scaled before the backward pass. Each sequence is divided among
     the GPUs of a `context`; keys and values of the others come all at once, or it `rotates` them.
-    PyTorch picks kernels by the card's compute `capability`.
+    Where embeddings are `cached`, all mini-batches are embedded before the loss, and each again
+    after it. PyTorch picks kernels by the card's compute `capability`.
     """
 
     weights: DType = FLOAT32
@@ -103,6 +104,7 @@ class Mode:
     scales_loss: bool = False
     context: int = 1
     rotates: bool = False
+    cached: bool = False
     capability: tuple[int, int] = AMPERE
 
     def but(self, **changes: object) -> "Mode":

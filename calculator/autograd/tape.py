@@ -206,7 +206,8 @@ class Tape:
         self._sequence += 1
         order = self._sequence + (1 << 40)
         leaf = Leaf(self, tensor.storage, tensor.shape, tensor.dtype, order)
-        if self._recomputing is None:  # gradients flow to the first one, not to its copy
+        # gradients flow to the first one, not to its copy, and to none without a graph
+        if self._recomputing is None and self.recording:
             self.leaves[id(leaf.node)] = leaf
         return leaf
 

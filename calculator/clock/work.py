@@ -75,7 +75,7 @@ def work_of(
     backward. All else is waited for.
     """
     tally = _tally(prepared.step, prepared.left_out)
-    micro_batches = 1 if prepared.step.turns else plan.accumulation
+    micro_batches = 1 if prepared.step.turns else plan.rounds
     return replace(
         computed(tally, prepared.numbers, micro_batches),
         updated=2 * static.optimizer + static.gradients,

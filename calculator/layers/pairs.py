@@ -73,6 +73,8 @@ class Embedded(TaskHead):
         held.clear()  # the base model returns
         with ids.tape.in_layer("head", 0):
             mean, given = self.logits(ids, hidden[0], held)
+        if ids.tape.mode.cached:
+            return mean
         ids.tape.ledger.begin(Phase.LOSS)
         loss = contrasted(mean)
         del given, copies  # held until here
@@ -90,13 +92,20 @@ class Embedded(TaskHead):
         return t.operation([summed], summed.shape, summed.dtype, saves=[clamped]), hidden
 
 
+def of_length_1(mean: Tensor) -> Tensor:
+    """(rows, hidden) -> the same."""
+    t, rows = mean.tape, mean.shape[0]
+    norm = t.operation([mean], (rows, ONE), mean.dtype, saves=[mean], keeps=True)
+    bounded = op.expand(op.clamp(norm, 1), *mean.shape)
+    made = Made(mean.shape, mean.dtype)
+    # the divisor's gradient is a negative times a quotient
+    return t.operation([mean, bounded], *made[:2], saves=[mean, bounded], scratch=[made, made])
+
+
 def contrasted(mean: Tensor) -> Tensor:
     """The cross-entropy of products between two halves of embeddings of length 1."""
-    t, batch = mean.tape, mean.shape[0]
-    norm = t.operation([mean], (batch, ONE), mean.dtype, saves=[mean], keeps=True)
-    bounded = op.clamp(norm, 1)
-    whole = t.operation([mean, bounded], mean.shape, mean.dtype, saves=[mean, bounded])
-    first, second = op.halves(whole, HALF, HIDDEN)
+    t = mean.tape
+    first, second = op.halves(of_length_1(mean), HALF, HIDDEN)
     scores = op.scale(op.matmul(first, op.transpose(second, 0, 1)))
     places = t.empty((HALF,), INT64)
     return op.cross_entropy(scores, places)

@@ -22,6 +22,7 @@ from calculator.autograd.sizes import ONE
 from calculator.compose import stage_models
 from calculator.models.model import Model
 from calculator.models.registry import type_of
+from calculator.peaks.cached import cached_numbers
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.step import Prepared, Step
 from calculator.plan import (
@@ -68,7 +69,8 @@ def numbers_of(architecture: Architecture, plan: Plan) -> dict[str, int]:
     """Every size's number by its name; of several GPUs', those of one's share."""
     return {
         **share_of(architecture, plan).numbers,
-        "batch": plan.batch_size,
+        "batch": plan.sequences,
+        **cached_numbers(plan),
         "sequence": plan.sequence_length // plan.context_parallel,
         "target": plan.target_length or 0,
         "lora_rank": plan.lora,
@@ -94,12 +96,13 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
         checkpointing=plan.checkpointing,
         reversible=plan.reversible,
         dropout=plan.dropout > 0,
+        cached=plan.mini_batch_size > 0,
         gradients_exist=plan.accumulation > 1 and plan.pipeline_parallel == 1,
         gradients_leave=plan.replicas > 1 and plan.data_parallel is DataParallel.DDP_VIEW,
         shards=None if not plan.is_sharded else plan.half if plan.weight_bytes == 2 else FLOAT32,
         reshards=plan.data_parallel is not DataParallel.ZERO2,
         shards_in_ram=plan.cpu_offload,
-        batch=ONE if plan.batch_size == 1 else BATCH,
+        batch=ONE if plan.sequences == 1 else BATCH,
         padded_heads=head_size % NARROW_MULTIPLE > 0,
         odd_heads=head_size % WIDE_MULTIPLE > 0,
         windowed=windowed,

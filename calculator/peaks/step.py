@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calculator.autograd import backward as engine
@@ -16,6 +17,7 @@ from calculator.autograd.sizes import ONE, Shape
 from calculator.autograd.tape import Tape
 from calculator.models.model import CausalModel, Model
 from calculator.parts import Phase
+from calculator.peaks.cached import SEQUENCES, cached_loss, passes_of
 from calculator.peaks.pipelined import Pipelined, TapedStage, held_inputs, taped_stages
 from calculator.peaks.runs import Run
 from calculator.techniques.turns import Turns
@@ -53,7 +55,7 @@ class Step:
         of_models = (stage for stage, model in enumerate(self.models) for _ in model.stacks())
         number = 0
         for stage, (name, runs) in zip(of_models, self.runs, strict=True):
-            for turn in self.turns.names(stage) if self.turns else ("",):
+            for turn in self.turns.names(stage) if self.turns else passes_of(self.mode):
                 yield name + turn, number, runs
             number += len(runs)
 
@@ -98,6 +100,8 @@ def inputs_of(step: Step) -> list[tuple[Shape, DType]]:
     formats: Sequence[DType] = step.model.formats(step.mode)
     if step.mode.narrows_shards:  # FSDP casts what the model reads
         formats = [FLOAT32 if each is step.mode.weights else each for each in formats]
+    if step.mode.cached:
+        return [((SEQUENCES, SEQUENCE), each) for each in formats]
     found = [*zip(step.model.inputs(step.mode), formats, strict=True)]
     return found if step.mode.context == 1 else whole_inputs(step.mode)
 
@@ -123,7 +127,11 @@ def begin(step: Step, tape: Tape | None = None) -> Begun:
     labels = rest[0] if rest else ids  # a reward model has none
     root = None if t.sharder is None else t.sharder.begin(step.model.outside())
     previous = t.previous_outputs()
-    loss = step.model.forward(ids, labels)
+    if step.mode.cached:
+        end = partial(_mark_frozen, step, t)
+        loss = cached_loss(t, partial(step.model.forward, ids, labels), end)
+    else:
+        loss = step.model.forward(ids, labels)
     t.hand_out(loss)
     del previous  # the loop's name for them stands for the new ones now
     return Begun(step, t, loss, root)
@@ -152,18 +160,18 @@ def finish(begun: Begun) -> Tape:
     engine.backward([scaled], [gradient])
     if t.sharder is not None and root is not None:
         t.sharder.end(root)
-    _mark_frozen(begun.step, t)
+    _mark_frozen(begun.step, t, "")
     t.ledger.let_go()
     return t
 
 
-def _mark_frozen(step: Step, t: Tape) -> None:
+def _mark_frozen(step: Step, t: Tape, turn: str) -> None:
     """Let the backward pass of layers that none goes through begin, and end, where it ends."""
     passed = {mark for _, mark in t.ledger.marks}
     for _, stack in [*step.model.stacks()][::-1]:
         for position in reversed(range(stack.layers)):
-            if (stack.name, position, True) not in passed:
-                t.ledger.mark(stack.name, position, backward=True)
+            if (stack.name + turn, position, True) not in passed:
+                t.ledger.mark(stack.name + turn, position, backward=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _forward(plan: Plan, share: str) -> list[str]:
     forward = [f"loss = model(**batch).loss{share}"]
     if plan.loop is not Loop.TRAINER:
         forward = ["outputs = model(**batch)  # held", f"loss = outputs.loss{share}"]
-    if plan.precision is Precision.AMP:
+    if plan.precision is Precision.AMP and not plan.mini_batch_size:  # else inside of it
         forward = [f'with torch.autocast("cuda", {half_type(plan)}):', *indented(forward)]
     holds = plan.checkpointing.is_of_layers
     freed = ["del loss  # and what hangs on it"] if holds else []

@@ -34,7 +34,7 @@ FOLLOWED: Final = (
     *("gpus", "data_parallel", "cpu_offload", "tensor_parallel", "sequence_parallel"),
     *("expert_parallel", "context_parallel", "context_rotation"),
     *("pipeline_parallel", "pipeline_schedule", "pipeline_stages"),
-    *("task", "labels", "freeze"),
+    *("task", "labels", "freeze", "mini_batch_size"),
 )
 
 

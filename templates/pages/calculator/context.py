@@ -76,6 +76,7 @@ GROUPS = (
         (
             "task",
             "labels",
+            "mini_batch_size",
             "freeze",
             "attention",
             "update",

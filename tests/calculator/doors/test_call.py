@@ -146,7 +146,10 @@ PLANS: dict[str, tuple[str, dict[str, object]]] = {
         },
     ),
     RECORDINGS: ("openai/whisper-tiny", {"batch_size": 8, "task": "audio", "labels": 12}),
-    PAIRS: ("google-bert/bert-base-uncased", {"batch_size": 512, "task": "embedding"}),
+    PAIRS: (
+        "google-bert/bert-base-uncased",
+        {"batch_size": 512, "task": "embedding", "mini_batch_size": 16},
+    ),
     LOOP: (
         "bert-base-uncased",
         {

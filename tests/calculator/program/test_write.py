@@ -39,6 +39,7 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("bert-base", {"task": "tokens", "freeze": "embeddings,0-3", "checkpointing": "full"}),
     ("bert-base", {"task": "questions", "lora": 8}),
     ("bert-base", {"task": "embedding", "batch_size": 4}),
+    ("bert-base", {"task": "embedding", "batch_size": 16, "mini_batch_size": 4}),
     ("gpt2-s", {"task": "reward", "batch_size": 4, "precision": "half"}),
     ("gpt2-s", {"precision": "half", "format": "fp16", "loop": "function"}),
     ("gpt2-s", {"loop": "script", "accumulation": 2}),

@@ -12,6 +12,7 @@ from calculator.estimate import estimate
 from calculator.hf_config import from_config
 from calculator.parameters import count_parameters
 from calculator.plan import Plan, Task
+from calculator.report import Phase
 from calculator.resolution import resolve
 from calculator.techniques.task import layers_in
 
@@ -128,6 +129,41 @@ def test_ddp_is_refused_where_a_pooler_gets_no_gradient() -> None:
     model = from_config(XLM_ROBERTA, "xlm-roberta")
     with pytest.raises(InputError, match=r"gpus = '2'.*pooler gets no gradient"):
         resolve(model, Plan(task=Task.EMBEDDING, batch_size=2, gpus=2))
+
+
+def pairs(batch: int, **options: object) -> Plan:
+    """A plan of so many sequences of an embedding model."""
+    return Plan.parse({"task": "embedding", "batch_size": batch, "sequence_length": 64, **options})
+
+
+def test_with_gradcache_more_pairs_need_their_embeddings_and_scores_alone() -> None:
+    model = find_model("bert-base")
+    few, more = (estimate(model, pairs(batch, mini_batch_size=4)) for batch in (512, 1024))
+    # in the second passes all gradients live, of 768 elements in 32 bits each, and the inputs
+    inputs = 2 * 8 * 64
+    assert few.phases[Phase.BACKWARD].total < 0.2 * estimate(model, pairs(512)).gpu.total
+    added = more.phases[Phase.BACKWARD].total - few.phases[Phase.BACKWARD].total
+    assert added == 512 * (768 * 4 + inputs)
+    # each mini-batch passes forward once more: 4 products where there were 3
+    whole = estimate(model, pairs(512)).work.flops
+    assert few.work.flops == pytest.approx(whole * 4 / 3, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"task": "lm"}, "divides the pairs of task embedding"),
+        ({"mini_batch_size": 16}, "less than the 16 pairs"),
+        ({"gpus": 2, "data_parallel": "fsdp"}, "counted on one GPU"),
+        ({"gradient_scaler": True}, "beside a gradient scaler"),
+    ],
+)
+def test_gradcache_without_pairs_to_divide_is_refused(
+    options: dict[str, object], rule: str
+) -> None:
+    plan = pairs(32, **{"mini_batch_size": 4, **options})
+    with pytest.raises(InputError, match=rule):
+        resolve(find_model("bert-base"), plan)
 
 
 def recordings(**more: object) -> Architecture:
