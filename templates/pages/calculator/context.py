@@ -224,7 +224,7 @@ def whole_advice(**state: object) -> dict[str, Any]:
 
 
 def write_assets(assets: Path) -> None:
-    """Write what the page shows before Python: whole answers, and verdicts of popular models."""
+    """Write what the page shows before Python: whole answers, and verdicts of Home's models."""
     folder = assets / "first"
     folder.mkdir(parents=True)
     for name in MODELS:

@@ -1,32 +1,32 @@
-"""Verdicts that the calculator's page shows while Python starts: popular models, presets, cards."""
+"""Verdicts that the calculator's page shows while Python starts: Home's models and cards."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from calculator.catalog import GPUS, MODELS, Gpu, find_model
+from calculator.catalog import GPUS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.page.answer import verdict_on
 from calculator.page.states import read_state
 from calculator.planner.need import judged, judged_on
 from calculator.presets import FIELD, Preset
-from templates.pages.index.fit import MODELS as AT_HOME
-from templates.pages.models_on_gpus.context import CHECKPOINTS
+from templates.pages.index.fit import CARDS, MODELS
 from templates.pieces.comparisons import kept, on_all_cores
 
-POPULAR: Final = tuple(dict.fromkeys((*AT_HOME, *CHECKPOINTS, *MODELS)))
+# beside the cards that Home has
+IN_DATA_CENTERS: Final = ("l4", "h100")
 # by preset and card: the verdict's state, and the sum behind it
 Verdicts = dict[str, dict[str, tuple[str, str]]]
 
 
 def first_verdicts() -> dict[str, Verdicts]:
-    """The verdicts of each popular model."""
-    found = kept("first-verdicts", lambda: on_all_cores(verdicts_of, POPULAR), [Path(__file__)])
-    return dict(zip(POPULAR, found, strict=True))
+    """The verdicts of each model."""
+    found = kept("first-verdicts", lambda: on_all_cores(verdicts_of, MODELS), [Path(__file__)])
+    return dict(zip(MODELS, found, strict=True))
 
 
 def verdicts_of(model: str) -> Verdicts:
-    """The verdicts of a model, where it has such a training and the card is one of NVIDIA's."""
+    """The verdicts of a model by preset and card, where it has such a training."""
     return {preset.value: dict(_by_card(model, preset)) for preset in Preset}
 
 
@@ -44,10 +44,10 @@ def _by_card(model: str, preset: Preset) -> Iterator[tuple[str, tuple[str, str]]
 
 
 def _generations() -> list[list[Gpu]]:
-    """NVIDIA's cards by what a step's memory depends on: bfloat16, and cuBLAS's workspaces."""
+    """The cards by what a step's memory depends on: bfloat16, and cuBLAS's workspaces."""
     found: dict[tuple[bool, bool], list[Gpu]] = {}
-    for card in GPUS.values():
-        if card.capability:
-            key = card.capability >= (8, 0), card.capability >= (9, 0)
-            found.setdefault(key, []).append(card)
+    for card in (GPUS[name] for name in (*CARDS, *IN_DATA_CENTERS)):
+        assert card.capability is not None
+        key = card.capability >= (8, 0), card.capability >= (9, 0)
+        found.setdefault(key, []).append(card)
     return list(found.values())
