@@ -17,7 +17,11 @@ const [width, inner] = [model.hidden_size, model.heads * model.head_size];
 const expanded = model.feed_forward_multiplier * width;
 const shapes = [[width, 3 * inner], [inner, width], [width, 2 * expanded], [expanded, width]]; // a layer's
 
-/** Milliseconds of processor time, which others' work does not lengthen: the median of the rounds. */
+/**
+ * Milliseconds of processor time, which others' work does not lengthen: the median of the rounds.
+ *
+ * @param {() => void} work
+ */
 function milliseconds(work) {
   const times = Array.from({ length: Number(rounds) }, () => {
     const began = process.cpuUsage();
@@ -42,10 +46,11 @@ function products(plain) {
 
 /** A layer's products in TensorFlow.js, on its WebAssembly backend. */
 async function libraryProducts() {
-  const require = createRequire(path.join(library, "package.json"));
-  const tf = require("@tensorflow/tfjs-core");
-  const wasm = require("@tensorflow/tfjs-backend-wasm");
-  wasm.setWasmPaths(path.join(path.dirname(require.resolve("@tensorflow/tfjs-backend-wasm")), "/"));
+  const fetched = createRequire(path.join(library, "package.json"));
+  const [core, backend] = ["@tensorflow/tfjs-core", "@tensorflow/tfjs-backend-wasm"]; // no dependency of ours
+  const tf = fetched(core);
+  const wasm = fetched(backend);
+  wasm.setWasmPaths(path.join(path.dirname(fetched.resolve(backend)), "/"));
   await tf.setBackend("wasm");
   await tf.ready();
   const given = shapes.map(([from, to]) => [tf.fill([rows, from], 0.5), tf.fill([from, to], 0.1)]);

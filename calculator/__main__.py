@@ -18,12 +18,16 @@ from calculator.explaining import describe_message, read_text
 from calculator.named import architecture_named, origin_named
 from calculator.parameters import count_parameters
 from calculator.plan import Plan
-from calculator.planner.commandline import COMMANDS, add_planner_commands, run_planner
+from calculator.planner.commandline import (
+    COMMANDS,
+    add_numbers,
+    add_planner_commands,
+    run_planner,
+)
 from calculator.planner.compare import comparison_as_json, describe_comparison
 from calculator.planner.job import OPTIONS as JOB
 from calculator.planner.job import Job, training_as_json, training_words
 from calculator.planner.need import need_of
-from calculator.planner.option import add_numbers
 from calculator.planner.verdict import (
     describe_fit,
     describe_fits,

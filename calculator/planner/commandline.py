@@ -11,7 +11,7 @@ from calculator.errors import InputError, unknown_name
 from calculator.planner.communicate import Connection, Rhythm, Way, exchange_seconds, loads
 from calculator.planner.compute import Crowd, Recomputation, run_cost, work_per_token
 from calculator.planner.forecast import forecast
-from calculator.planner.option import Option, add_numbers
+from calculator.planner.option import Option
 from calculator.planner.run import Run
 from calculator.planner.scale import cerebras_loss, compute_optimal
 from calculator.planner.words import in_words
@@ -41,6 +41,14 @@ COMMUNICATE: Final = (
     Option("computing_seconds", "seconds of computing between two exchanges", "60"),
 )
 SCALE: Final = (Option("flops", "budget of the run in FLOPs"),)
+
+
+def add_numbers(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    """Add options to a command."""
+    for option in options:
+        default = "" if option.default is None else f"; default: {option.default}"
+        flag = "--" + option.field.replace("_", "-")
+        parser.add_argument(flag, metavar="NUMBER", help=f"{option.help}{default}")
 
 
 def add_planner_commands(commands: "argparse._SubParsersAction[Any]") -> None:

@@ -1,13 +1,8 @@
 """Options of the command line that are numbers, and no part of a plan."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from calculator.errors import InputError
-
-if TYPE_CHECKING:
-    import argparse  # which the browser has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +37,3 @@ class Option:
         if self.whole and not number.is_integer():
             raise InputError(self.field, given, "must be a whole number")
         return int(number) if self.whole else number
-
-
-def add_numbers(parser: "argparse.ArgumentParser", options: Iterable[Option]) -> None:
-    """Add options to a command."""
-    for option in options:
-        default = "" if option.default is None else f"; default: {option.default}"
-        flag = "--" + option.field.replace("_", "-")
-        parser.add_argument(flag, metavar="NUMBER", help=f"{option.help}{default}")
