@@ -71,7 +71,6 @@ OF_STEPS_ALONE = ("a page", "empty", "another run's")
 def test_a_spoiled_compressed_file_is_read_as_the_plain_one(
     visit: Visitor, server: LiveServer, run: WrittenRun
 ) -> None:
-    visitor = visit(server.address)
     steps, people = run.path / "progress.jsonl.gz", run.path / "peers.json.gz"
     whole = {path: path.read_bytes() for path in (steps, people)}
     for how, spoil in SPOILED.items():
@@ -79,7 +78,7 @@ def test_a_spoiled_compressed_file_is_read_as_the_plain_one(
         for path, content in whole.items():
             path.write_bytes(spoil(content) if path in spoiled else content)
         server.asked.clear()
-        look(visitor)
+        look(visit(server.address))  # whose browser has kept nothing
         assert server.ranges_of("progress.jsonl.gz") == [""], how
         for path in spoiled:
             assert server.ranges_of(path.stem), how
