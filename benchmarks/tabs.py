@@ -63,7 +63,7 @@ def _with_tabs(
             # of each tab one may be on its way
             Figure("  of them kept", 100 * kept / (sent - len(tabs)), "%", 95, at_least=True),
             Figure("rounds", made.monitor.host.state.round, ""),
-            Figure("updates of the tab that lies until it is left out", _lie(made, tabs[-1]), ""),
+            Figure("updates of a lying tab before its exclusion", _lie(made, tabs[-1]), ""),
         ]
         for page in pages:
             page.context.close()
@@ -100,7 +100,7 @@ def _losses(
 
 
 def _lie(made: Run, tab: Visit) -> int:
-    """Let a tab turn the signs of its updates; gives how many it sent until it was left out."""
+    """Make a tab flip the signs of its updates; return how many it sent before its exclusion."""
     worker = next(worker for worker in tab.page.workers if "run-volunteer" in worker.url)
     layout = made.monitor.host.swarm.layout
     scales, values, _ = layout.sections

@@ -84,7 +84,7 @@ def seconds_of_a_schedule(name: str, micro_batches: int, is_new: bool, rounds: i
 
 
 def seconds_of_a_curve(name: str, micro_batches: int, rounds: int = 3) -> float:
-    """The fastest of several curves of a pipeline, each recorded anew."""
+    """Seconds of a pipeline's memory curve with nothing cached: the fastest of some rounds."""
     model = find_model(name)
     plan = Plan(**PIPELINED, accumulation=micro_batches)  # type: ignore[arg-type]
     times = []

@@ -16,14 +16,16 @@ from calculator.planner.option import Option
 from calculator.report import Report
 from calculator.units import format_count, format_energy, format_mass, format_seconds
 
+PRICES: Final = (
+    "on 2026-09-20, lambda.ai/instances asked 2.79 for an A100 80 GB and 3.99 for an H100"
+)
 OPTIONS: Final = (
     Option("tokens", "tokens of the data set, for the hours of the whole training", "0"),
     Option("rows", "rows of the data set, each one sequence; instead of --tokens", "0", whole=True),
     Option("epochs", "times that the training passes through the data set", "1"),
     Option(
         "price_per_hour",
-        "dollars for one GPU and hour; on 2026-09-20, lambda.ai/instances asked 2.79 for an A100 "
-        "80 GB and 3.99 for an H100",
+        f"dollars for one GPU and hour; {PRICES}",
         "0",
     ),
     Option("kilograms_per_kwh", "kg of CO2 equivalent per kWh of your grid", "0"),

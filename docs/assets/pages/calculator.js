@@ -184,7 +184,7 @@ function mount(form) {
 
   /**
    * Show what was computed when the site was built, before Python is there: a model's default state,
-   * or the verdict alone on a popular one with a preset. Of any other state nothing is known.
+   * or the verdict alone on one of Home's with a preset. Of any other state nothing is known.
    *
    * @param {number} asked
    */
@@ -192,8 +192,8 @@ function mount(form) {
     const { model, gpu, preset, ...others } = state;
     if (asked === 1 && isOpening) return;
     showComputing(subjectOf(form));
-    if (!model || Object.keys(others).length) return;
-    const isPlain = !gpu && !preset && !model.includes("/");
+    const isPlain = !gpu && !preset && !model?.includes("/");
+    if (!model || !(preset || isPlain) || Object.keys(others).length) return;
     const first = await firstFigures(isPlain ? "" : "verdicts/", model.replace("/", "--"));
     if (!first || asked !== edits || isReady() || !form.isConnected) return;
     if (!isPlain) return showVerdict(first[preset]?.[gpu ?? form.dataset.gpu ?? ""]);

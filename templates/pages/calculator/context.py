@@ -95,11 +95,7 @@ JOB: Final = (
     Option("Tokens", "Of your data set: 10 million, for example, is 10000000.", "number"),
     Option("Rows", "Instead of tokens: your sequences, each of the length above.", "integer"),
     Option("Epochs", "Passes through the data; 1 if left empty.", "number"),
-    Option(
-        "Price of a GPU hour",
-        "In dollars. On 2026-09-20, lambda.ai asked 2.79 for an A100 80 GB and 3.99 for an H100.",
-        "number",
-    ),
+    Option("Price of a GPU hour", f"In dollars; {job.PRICES}.", "number"),
     Option("Carbon", "In kg of CO2 per kWh of your grid.", "number"),
 )
 
