@@ -51,7 +51,9 @@ class OneLineParser(argparse.ArgumentParser):
     """Says what is wrong with an option in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2."""
+        """Exit with status 2; a model where a command should be is told where it goes."""
+        if message.startswith("argument command: invalid choice"):
+            message = f"{message}; a model follows a command, as in: {self.prog} estimate MODEL"
         self.exit(2, f"error: {one_line(message, LONGEST_MESSAGE)}; see {self.prog} --help\n")
 
 

@@ -12,7 +12,14 @@ from calculator.cards import CARDS as GPUS
 from calculator.cards import Card as Gpu
 from calculator.cards import find_card as find_gpu
 from calculator.catalog.models import GROUPS, MODELS
-from calculator.catalog.names import describe_shape, hub_id, of_the_same_size, same_shape
+from calculator.catalog.names import (
+    begins_so,
+    describe_shape,
+    has_size,
+    hub_id,
+    of_the_same_size,
+    same_shape,
+)
 from calculator.catalog.sources import SOURCES, Source
 from calculator.errors import InputError, likeliest
 
@@ -44,7 +51,8 @@ def find_model(name: str) -> Architecture:
     """The model of that name, or one of the same shape, with a note that says so.
 
     Raises:
-        InputError: for an unknown name; it gives the closest name of a model of the same size.
+        InputError: for an unknown name; it gives the closest name of a model of the same size, or
+            the names that begin so.
     """
     if name in MODELS:
         return MODELS[name]
@@ -65,17 +73,21 @@ def _unknown(name: str) -> InputError:
     from calculator.catalog.checkpoints import CHECKPOINTS
 
     titles = {known.lower().rpartition("/")[2]: known for known in [*MODELS, *CHECKPOINTS]}
+    begun = [known for known in titles.values() if begins_so(name, known)]
     near = likeliest(name.lower().rpartition("/")[2], of_the_same_size(name, [*titles][::-1]))
     hint = f"did you mean '{titles[near]}'? " if near else ""
+    if len(begun) > 1 and not has_size(name):
+        hint = f"say which: {', '.join(begun[-1:-6:-1])}{' ...' * (len(begun) > 5)}; "
     rule = "must be a name that `models` lists, a name on the Hub, or a config.json"
     return InputError("model", name, f"{hint}{rule}")
 
 
 def known_shape(name: str) -> str | None:
     """The name of the catalog's model with the shape of the one that is named, if it has one."""
-    from calculator.catalog.checkpoints import CHECKPOINTS
+    from calculator.catalog.checkpoints import CHECKPOINTS, SAME_SHAPE
 
-    return same_shape(name, MODELS) or same_shape(name, CHECKPOINTS)
+    found = same_shape(name, MODELS) or same_shape(name, [*CHECKPOINTS, *SAME_SHAPE])
+    return SAME_SHAPE.get(found, found) if found else None
 
 
 @lru_cache(maxsize=512)

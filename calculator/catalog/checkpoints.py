@@ -2,6 +2,8 @@
 
 Each is a model type and the keys of its config.json that differ from the type's defaults and
 affect the computation. The parameters are those of transformers' class, which a test builds.
+Many more were trained from one of them and have its shape (`shapes.json`; sources: LitGPT's
+config.py, and the cards of the models, which name what they were trained from).
 """
 
 from collections.abc import Mapping
@@ -43,3 +45,4 @@ class Checkpoint:
 CHECKPOINTS: Final = {
     values["name"]: Checkpoint(**values) for values in read_data("catalog/checkpoints.json")
 }
+SAME_SHAPE: Final[Mapping[str, str]] = read_data("catalog/shapes.json")

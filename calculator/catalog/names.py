@@ -10,9 +10,10 @@ _HUB_ID: Final = re.compile(r"(?!.*(?:--|\.\.))[\w.-]{1,96}(?:/[\w.-]{1,96})?", 
 # words in names of variants whose tensors have the same shapes: how they were trained further, the
 # form in which their weights are stored, and months of the same model
 _VARIANTS: Final = re.compile(
-    r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|"
+    r"instruct|it|chat|pt|hf|thinking|2507|meta|dpo|sft|rlhf|unsloth|dynamic|deduped|"
     r"bnb|gguf|awq|gptq|mlx|fp8|bf16|fp16|(?:int)?[48]bits?|int[48]|w[48]a\d+|q\d(?:_\w+)?"
 )
+_SHORTEST: Final = 4  # letters of a name that many others begin with
 _PACKED: Final = re.compile(r"\b(?:bnb|4bit|awq|gptq|int4|fp8|int8|8bit|gguf|mlx)\b", re.IGNORECASE)
 _SIZE: Final = re.compile(r"(?<![\d.])\d+(?:\.\d+)?x?\d*\.?\d*[bm](?![a-z])")
 
@@ -80,3 +81,18 @@ def of_the_same_size(text: str, known: Iterable[str]) -> list[str]:
     """
     sizes = set(_SIZE.findall(text.lower()))
     return [name for name in known if not sizes or sizes == set(_SIZE.findall(name.lower()))]
+
+
+def begins_so(text: str, name: str) -> bool:
+    """True if a known name begins with a text, where the signs do not count.
+
+    >>> begins_so("llama 3", "meta-llama/Meta-Llama-3-8B"), begins_so("phi", "microsoft/phi-4")
+    (True, False)
+    """
+    key = shape_key(text)
+    return len(key) >= _SHORTEST and shape_key(name).startswith(key)
+
+
+def has_size(text: str) -> bool:
+    """True if a name says how many parameters its model has."""
+    return bool(_SIZE.search(text.lower()))

@@ -68,6 +68,12 @@ def test_a_bad_option_exits_with_2_and_one_line_of_field_value_and_rule(
     assert rule in err
 
 
+def test_a_model_in_a_commands_place_is_told_where_it_goes(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["Qwen/Qwen3-4B"])
+    assert "estimate MODEL" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -4,7 +4,7 @@ import pytest
 
 from calculator.__main__ import main
 from calculator.catalog import find_model
-from calculator.catalog.checkpoints import CHECKPOINTS
+from calculator.catalog.checkpoints import CHECKPOINTS, SAME_SHAPE
 from calculator.catalog.names import hub_id, of_the_same_size, same_shape, shape_key
 from calculator.errors import InputError
 
@@ -15,16 +15,19 @@ SHAPES = {
     ],
     "Qwen/Qwen2.5-7B": [
         *("Qwen/Qwen2.5-7B-Instruct", "https://huggingface.co/Qwen/Qwen2.5-7B/tree/main"),
+        *("Qwen/Qwen2.5-Coder-7B-Instruct", "unsloth/DeepSeek-R1-Distill-Qwen-7B-GGUF"),
         *("qwen 2.5 7b", "unsloth/Qwen2.5-7B-unsloth-bnb-4bit", "Qwen/Qwen2.5-7B-Instruct-AWQ"),
         *("huggingface.co/Qwen/Qwen2.5-7B-Instruct?library=transformers", "qwen/qwen2.5-7b"),
     ],
+    "meta-llama/Llama-3.3-70B-Instruct": ["deepseek-r1-distill-llama-70b"],
     "Qwen/Qwen3-4B": ["Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-4B-Base"],
     "google/gemma-3-4b-pt": ["google/gemma-3-4b-it", "unsloth/gemma-3-4b-it-GGUF"],
     "mistralai/Mistral-7B-v0.3": ["mistralai/Mistral-7B-Instruct-v0.3"],
     "mistralai/Mistral-Nemo-Base-2407": ["mistralai/Mistral-Nemo-Instruct-2407"],
     "meta-llama/Llama-2-7b-hf": ["TheBloke/Llama-2-7B-Chat-GGUF"],
     "openai-community/gpt2": ["gpt2", "https://huggingface.co/gpt2/tree/main"],
-    "google-bert/bert-base-uncased": ["bert-base-uncased"],
+    "google-bert/bert-base-uncased": ["bert-base-uncased", "BAAI/bge-base-en-v1.5"],
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B": ["unsloth/DeepSeek-R1-Distill-Qwen-1.5B"],
 }
 
 
@@ -52,7 +55,7 @@ def test_packed_weights_are_said_to_be_a_choice_of_the_plan() -> None:
     "text",
     [
         # their config.json differs from every model of the catalog
-        *("mistralai/Mistral-7B-Instruct-v0.2", "microsoft/Phi-3-mini-128k-instruct"),
+        *("mistralai/Ministral-8B-Instruct-2410", "microsoft/Phi-3-mini-128k-instruct"),
         *("meta-llama/Llama-3.2-11B-Vision-Instruct", "Qwen/Qwen2.5-VL-7B-Instruct"),
         *("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "Qwen/Qwen2.5-7B-Instruct-1M"),
         *("t5", "bert", "", "x" * 100_000, "../Llama-3.1-8B/", "meta-llama/Llama-3.1-9B"),
@@ -63,7 +66,9 @@ def test_another_model_is_no_variant(text: str) -> None:
 
 
 def test_no_two_models_of_the_catalog_are_taken_for_one() -> None:
-    assert len({shape_key(name) for name in CHECKPOINTS}) == len(CHECKPOINTS)
+    names = [*CHECKPOINTS, *SAME_SHAPE]
+    assert len({shape_key(name) for name in names}) == len(names)
+    assert set(SAME_SHAPE.values()) <= CHECKPOINTS.keys()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,6 @@ def test_no_two_models_of_the_catalog_are_taken_for_one() -> None:
     [
         ("Llama-3.1-8B-Vision", "meta-llama/Llama-3.1-8B"),
         ("mistral-7b", "mistralai/Mistral-7B-v0.3"),
-        ("distilbert", "distilbert/distilbert-base-uncased"),
         ("llama-19b", ""),
     ],
 )
@@ -79,6 +83,19 @@ def test_a_hint_has_the_size_that_was_typed(text: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
         find_model(text)
     assert caught.value.rule.startswith(f"did you mean '{hint}'?" if hint else "must be a name")
+
+
+@pytest.mark.parametrize(
+    ("text", "listed"),
+    [
+        ("gpt-oss", ["openai/gpt-oss-120b", "openai/gpt-oss-20b"]),
+        ("phi3", ["microsoft/Phi-3-medium-4k-instruct", "microsoft/Phi-3-mini-4k-instruct"]),
+    ],
+)
+def test_a_name_of_several_sizes_lists_them(text: str, listed: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        find_model(text)
+    assert caught.value.rule.startswith(f"say which: {', '.join(listed)}; must be")
 
 
 def test_sizes_are_read_from_names() -> None:
