@@ -29,21 +29,23 @@ def run(quick: bool) -> Table:
     """Loss at equal sequences, updates kept, seconds to the first; `quick`: to the first look."""
     looks = LOOKS[:1] if quick else LOOKS
     with fresh_visit() as visit, tempfile.TemporaryDirectory() as folder:
-        figures, losses = _with_tabs(visit.browser, Path(folder), looks)
+        figures, mixed = _with_tabs(visit.browser, Path(folder), looks)
     with tempfile.TemporaryDirectory() as folder, Run(Path(folder), SPARSE, PYTHON) as alone:
         expected = _losses(alone, looks)
-    for look, loss, other in zip(looks, losses, expected, strict=True):
+    for look, (loss, rounds), (other, rounds_alone) in zip(looks, mixed, expected, strict=True):
         figures += [
             Figure(f"loss after {look:,} sequences, three tabs of five", loss, "nats"),
+            Figure("  rounds", rounds, ""),
             Figure(f"loss after {look:,} sequences, no tabs", other, "nats"),
-            Figure("  difference", 100 * abs(loss / other - 1), "%", 3),
+            Figure("  rounds", rounds_alone, ""),
+            Figure("  more than without tabs", 100 * (loss / other - 1), "%", 3),
         ]
     return Table("Three tabs and two Python volunteers, against five Python volunteers", figures)
 
 
 def _with_tabs(
     browser: Browser, folder: Path, looks: tuple[int, ...]
-) -> tuple[list[Figure], list[float]]:
+) -> tuple[list[Figure], list[tuple[float, int]]]:
     with Run(folder, SPARSE, PYTHON[:2]) as made:
         began = time.monotonic()
         tabs = [_join(browser, made, name) for name in TABS]
@@ -88,14 +90,14 @@ def _counted(page: Page) -> int:
 
 def _losses(
     made: Run, looks: tuple[int, ...], wait: Callable[[], object] = lambda: time.sleep(0.1)
-) -> list[float]:
-    """The held-out loss after the first round with so many sequences."""
+) -> list[tuple[float, int]]:
+    """The held-out loss after the first round with so many sequences, and the rounds until then."""
     batches = HeldBatches(SPARSE, made.data, HELD, secret=SECRET)
     losses = []
     for look in looks:
         _until(lambda look=look: made.monitor.host.state.samples >= look, wait)
-        found = batches(0, made.monitor.host.state.weights.clone())
-        losses.append(sum(found) * SEQUENCES / HELD)
+        rounds, weights = made.monitor.host.state.round, made.monitor.host.state.weights.clone()
+        losses.append((sum(batches(0, weights)) * SEQUENCES / HELD, rounds))
     return losses
 
 
