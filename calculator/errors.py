@@ -1,5 +1,6 @@
 """The one error that bad input raises: it names the field, the value and the rule."""
 
+import copyreg
 import reprlib
 from collections.abc import Iterable
 from typing import Final
@@ -27,6 +28,10 @@ class InputError(ValueError):
         self.value = shortened(value)
         self.rule = one_line(rule, LONGEST_MESSAGE)
         super().__init__(f"{self.field} = {self.value!r}: {self.rule}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """As it is, for another process, whatever a subclass is made from."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 def shortened(value: object, most: int = LONGEST_VALUE) -> str:

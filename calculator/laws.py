@@ -69,7 +69,7 @@ class RefusedError(InputError):
 
     def __init__(self, plan: Plan, broken: Broken) -> None:
         super().__init__(broken.field, getattr(plan, broken.field), broken.rule)
-        self.is_law, self.out = broken.is_law, broken.out
+        self.is_law, self.out = broken.is_law, dict(broken.out)
 
 
 Laws = Iterator[Broken]

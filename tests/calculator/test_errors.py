@@ -1,6 +1,12 @@
+import pickle
+
 import pytest
 
+from calculator.catalog import find_model
 from calculator.errors import InputError, unknown_name
+from calculator.estimate import estimate
+from calculator.laws import RefusedError
+from calculator.plan import DataParallel, Optimizer, Plan
 
 
 def test_the_message_names_field_value_and_rule() -> None:
@@ -11,6 +17,17 @@ def test_the_message_names_field_value_and_rule() -> None:
 
 def test_it_is_a_value_error() -> None:
     assert issubclass(InputError, ValueError)
+
+
+def test_a_refusal_keeps_its_reason_on_the_way_from_another_process() -> None:
+    with pytest.raises(RefusedError) as caught:
+        estimate(
+            find_model("gpt2-s"),
+            Plan(optimizer=Optimizer.MUON, gpus=2, data_parallel=DataParallel.FSDP),
+        )
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (type(copy), str(copy)) == (RefusedError, str(caught.value))
+    assert vars(copy) == vars(caught.value)
 
 
 @pytest.mark.parametrize("typed", ["gpt2l", "GPT2-L", "gpt2_l", "pgt2-l"])
