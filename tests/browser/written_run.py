@@ -199,6 +199,7 @@ class _Handler(SiteHandler):
         whole = super().parse_request()
         if whole:
             self.owner.asked.append((self.path, self.headers.get("Range", "")))
+            del self.headers["If-Modified-Since"]  # a test writes twice within a second
             if not self.owner.ranges:
                 del self.headers["Range"]
         return whole
