@@ -11,7 +11,7 @@ from validation.scoreboard import median, scores, sources
 
 # What the rows in validation/measurements were measured on.
 DEVICES = {
-    "counting": "PyTorch's own code on a GPU that counts and computes nothing",
+    "counting": "PyTorch's own code on a simulated GPU that only counts memory",
     "cuda": "a real GPU",
     "cpu": "a processor",
 }

@@ -1,4 +1,4 @@
-"""The page About: its changelog, its projects' sources, and its measured speeds."""
+"""About and its projects' sources; the changelog and the speeds, which are documentation."""
 
 import json
 import tomllib
@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from templates.pages.about import speed
-from templates.pages.about.context import CHANGELOG, PROJECTS, changelog
+from templates.pages.about.context import PROJECTS
+from templates.pages.changes.context import CHANGELOG, changelog
+from templates.pages.measurements import speed
 from templates.render import render_page
 from tools.console import ROOT
 
 
-def test_the_changelog_is_shown_whole_and_one_level_lower() -> None:
+def test_the_changelog_is_shown_whole() -> None:
     entries = [line for line in CHANGELOG.read_text("utf-8").splitlines() if line.startswith("- ")]
     shown = changelog()
     assert entries
     assert all(entry in shown for entry in entries)
-    assert shown.startswith("### Unreleased")
-    assert "\n## " not in shown
+    assert shown.startswith("## Unreleased")
 
 
 def test_how_to_cite_names_the_version_that_is_packaged() -> None:
@@ -126,12 +126,12 @@ def test_the_page_shows_what_the_file_holds_and_nothing_without_one(
     slider = part("slider", figure("95th percentile", 17.04, "ms", 16.7))
     found = speed.read(written(tmp_path, slider))
     monkeypatch.setattr(speed, "read", lambda: found)
-    page = render_page("about")
+    page = render_page("measurements")
     for words in ("17 ms", "16.7 ms or less", "missed", "python3 build.py bench slider", "CPU"):
         assert words in page
     assert speed.REASONS["95th percentile"] in page
     monkeypatch.setattr(speed, "read", lambda: None)
-    assert "Speed of the pages" not in render_page("about")
+    assert "Speed of the pages" not in render_page("measurements")
 
 
 def shown(value: float, unit: str) -> str:
@@ -141,7 +141,7 @@ def shown(value: float, unit: str) -> str:
 
 
 def test_the_recorded_file_and_the_page_agree() -> None:
-    page = render_page("about")
+    page = render_page("measurements")
     if not speed.PATH.exists():
         assert "Speed of the pages" not in page
         return

@@ -30,6 +30,11 @@ def page() -> str:
     return render_page("accuracy")
 
 
+@pytest.fixture(scope="module")
+def scoreboard() -> str:
+    return render_page("scoreboard")
+
+
 def percent(error: float, digits: int = 2) -> str:
     return f"{100 * error:.{digits}f}\N{NO-BREAK SPACE}%"
 
@@ -78,8 +83,8 @@ def test_the_simulated_gpu_is_never_taken_for_a_card(page: str) -> None:
     assert page.index(sentence) > page.index("{: .lead }")
 
 
-def test_every_figure_of_a_card_has_a_cell_with_its_error(page: str) -> None:
-    rows = rows_of(page)
+def test_every_figure_of_a_card_has_a_cell_with_its_error(scoreboard: str) -> None:
+    rows = rows_of(scoreboard)
     for board in boards():
         for cells in board.rows:
             assert cells in rows
@@ -88,18 +93,21 @@ def test_every_figure_of_a_card_has_a_cell_with_its_error(page: str) -> None:
         assert any(row[0] == score.row.words and error in row for row in rows)
 
 
-def test_every_source_is_cited_with_what_was_assumed_and_left_out(page: str) -> None:
+def test_every_source_is_cited_with_what_was_assumed_and_left_out(
+    page: str, scoreboard: str
+) -> None:
     for source in sources():
-        assert f'id="{source.key}"' in page
+        assert f'id="{source.key}"' in scoreboard
+        assert f'href="../scoreboard/#{source.key}"' in page
         for name, address in source.addresses.items():
-            assert f'<a href="{address}">{name}</a>' in page
-        assert all(f"<li>{sentence}</li>" in page for sentence in source.assumed)
-        assert all(f"<li>Left out: {sentence}</li>" in page for sentence in source.left_out)
+            assert f'<a href="{address}">{name}</a>' in scoreboard
+        assert all(f"<li>{sentence}</li>" in scoreboard for sentence in source.assumed)
+        assert all(f"<li>Left out: {sentence}</li>" in scoreboard for sentence in source.left_out)
 
 
-def test_every_row_has_its_command_unless_its_program_differs_by_hand(page: str) -> None:
+def test_every_row_has_its_command_unless_its_program_differs_by_hand(scoreboard: str) -> None:
     for score in scores():
-        assert (score.row.command in page) or score.row.by_hand
+        assert (score.row.command in scoreboard) or score.row.by_hand
 
 
 def test_every_miss_has_a_reason_or_is_said_to_be_unknown() -> None:
@@ -111,10 +119,10 @@ def test_every_miss_has_a_reason_or_is_said_to_be_unknown() -> None:
                 assert any(title in row[4] for title in titles) or row[4] == UNKNOWN
 
 
-def test_every_difference_is_explained_with_its_address(page: str) -> None:
+def test_every_difference_is_explained_with_its_address(scoreboard: str) -> None:
     for cause in CAUSES.values():
-        assert f"<strong>{cause.title}.</strong> {cause.words}" in page
-        assert cause.address in page
+        assert f"<strong>{cause.title}.</strong> {cause.words}" in scoreboard
+        assert cause.address in scoreboard
 
 
 def test_every_figure_of_a_card_is_a_point(page: str) -> None:
@@ -122,23 +130,23 @@ def test_every_figure_of_a_card_is_a_point(page: str) -> None:
     assert figure() in page
 
 
-def test_the_other_models_error_stands_beside_ours(page: str) -> None:
-    rows = rows_of(page)
+def test_the_other_models_error_stands_beside_ours(scoreboard: str) -> None:
+    rows = rows_of(scoreboard)
     for score in (score for score in scores() if score.row.other):
         error = 100 * (float(score.row.other) / float(score.row.printed) - 1)
         (row,) = (row for row in rows if row[0] == score.row.words)
         assert row[-1] == f"{error:+.1f}\N{NO-BREAK SPACE}%"
 
 
-def test_every_step_that_is_not_counted_has_its_reason(page: str) -> None:
-    rows = {row[0]: row for row in rows_of(page) if len(row) == len(NOT_COUNTED)}
+def test_every_step_that_is_not_counted_has_its_reason(scoreboard: str) -> None:
+    rows = {row[0]: row for row in rows_of(scoreboard) if len(row) == len(NOT_COUNTED)}
     for key, reason in simumax.REASONS.items():
         cases = simumax.with_reason(key)
         row = rows[reason.title]
         assert row[1] == str(len(cases))
         assert set(row[2].split(", ")) == {case.allocated for case in cases}
         assert row[3] == reason.words
-    assert f"has {len(simumax.cases())} steps of Megatron-LM, measured in 19 runs" in page
+    assert f"has {len(simumax.cases())} steps of Megatron-LM, measured in 19 runs" in scoreboard
 
 
 def test_every_step_is_in_one_family() -> None:
@@ -147,15 +155,15 @@ def test_every_step_is_in_one_family() -> None:
         assert everything.count == device.count == sum(family.count for family in families)
 
 
-def test_the_worst_step_is_the_first_of_the_list(page: str) -> None:
+def test_the_worst_step_is_the_first_of_the_list(scoreboard: str) -> None:
     (counting, *_) = devices()
     worst = max(comparisons_on("counting"), key=lambda item: abs(item.error))
     assert counting.worst[0][0] == worst.row["command"]
-    assert signed_percent(worst.error) in page
+    assert signed_percent(worst.error) in scoreboard
 
 
-def test_every_option_of_the_measured_steps_has_a_row(page: str) -> None:
-    cells = cells_of(page)
+def test_every_option_of_the_measured_steps_has_a_row(scoreboard: str) -> None:
+    cells = cells_of(scoreboard)
     for name in {name for item in comparisons_on("counting") for name in item.techniques()}:
         field, _, value = name.partition("=")
         flag = "--" + field.replace("_", "-")
@@ -167,11 +175,14 @@ def test_every_option_of_the_measured_steps_has_a_row(page: str) -> None:
         assert expected in cells
 
 
-def test_every_prediction_counts_once() -> None:
+def test_every_prediction_counts_once(page: str, scoreboard: str) -> None:
     scores = peer_scores()
     assert [item.peer for item in scores] == list(PEERS)
     assert sum(item.rows[0].count for item in scores) == len(read_predictions())
-    for item in scores:
+    rows = rows_of(page)
+    for place, item in enumerate(scores, 1):
+        assert f'id="others-{place}"' in scoreboard
+        assert any(row[1:] == [str(cell) for cell in item.rows[0].cells[1:]] for row in rows)
         everything, *families = item.rows
         assert everything.count == sum(family.count for family in families)
 

@@ -10,7 +10,7 @@ import pytest
 
 from calculator.catalog.checkpoints import CHECKPOINTS
 from templates.pages.join import context as join_page
-from templates.pages.join.messages import EXPECTED, SERIOUS, STAGES
+from templates.pages.messages.messages import EXPECTED, SERIOUS, STAGES
 from templates.pages.run_your_own.context import CHECKPOINTS_KEPT, FIELDS
 from templates.pieces import volunteer_costs
 from tests.pages.rendered import render_page
@@ -39,8 +39,8 @@ TOLD = {
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    return render_page("join")
+def messages() -> str:
+    return render_page("messages")
 
 
 def words_of(node: ast.expr) -> str:
@@ -85,19 +85,21 @@ def test_every_message_that_is_explained_is_said() -> None:
         assert message.text in said or all(piece in fitting for piece in pieces), message.text
 
 
-def test_every_stage_is_explained(page: str) -> None:
+def test_every_stage_is_explained(messages: str) -> None:
     assert set(STAGES) == set(Stage)
     for stage in Stage:
-        assert f">{stage.value}</th>" in page
+        assert f">{stage.value}</th>" in messages
 
 
-def test_every_cause_of_a_refusal_and_every_point_of_the_doctor_is_on_the_page(page: str) -> None:
+def test_every_cause_of_a_refusal_and_every_point_of_the_doctor_is_on_the_page(
+    messages: str,
+) -> None:
     assert set(EXPLANATIONS) == set(Cause)
     for explanation in EXPLANATIONS.values():
-        assert explanation.meaning in page
-        assert explanation.fix in page
+        assert explanation.meaning in messages
+        assert explanation.fix in messages
     for name in PointName:
-        assert f">{POINTS[name].title}</th>" in page
+        assert f">{POINTS[name].title}</th>" in messages
 
 
 def test_the_memory_is_what_a_volunteer_asks_the_calculator_for() -> None:

@@ -1,13 +1,11 @@
-"""Data for the About page: related projects, each with its source, and the changelog."""
+"""Data for the About page: related projects, each with its source, and how to cite."""
 
 import re
 from dataclasses import dataclass
 
 from calculator.catalog import SOURCES
-from templates.pages.about import speed
 from tools.console import ROOT
 
-CHANGELOG = ROOT / "CHANGELOG.md"
 CITATION = ROOT / "CITATION.cff"
 
 
@@ -89,13 +87,6 @@ PROJECTS = (
 )
 
 
-def changelog() -> str:
-    """CHANGELOG.md without its title, with headings one level lower and without brackets."""
-    text = CHANGELOG.read_text("utf-8")
-    versions = text[text.index("\n## ") :]
-    return re.sub(r"^(#+) \[?([^\]\n]*)\]?(.*)$", r"#\1 \2\3", versions, flags=re.MULTILINE).strip()
-
-
 def citation() -> str:
     """BibTeX of this software, from CITATION.cff."""
     told = dict(re.findall(r"^(title|version): (.+)$", CITATION.read_text("utf-8"), re.MULTILINE))
@@ -114,6 +105,4 @@ def context() -> dict[str, object]:
         "paper": SOURCES["together"],
         "citation": citation(),
         "projects": PROJECTS,
-        "speed": speed.read(),
-        "changelog": changelog(),
     }

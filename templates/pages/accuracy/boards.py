@@ -34,6 +34,11 @@ class Summary:
     most: str
     worst: str
 
+    @property
+    def cells(self) -> list[object]:
+        """The row of a table, without `most`."""
+        return [self.count, self.median, self.worst]
+
 
 @dataclass(frozen=True, slots=True)
 class Board:

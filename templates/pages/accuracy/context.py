@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from calculator.plan import Plan
 from calculator.units import format_bytes
-from templates.pages.accuracy.boards import cards
+from templates.pages.accuracy.boards import boards, cards
 from templates.pages.accuracy.deepspeed import deepspeed
 from templates.pages.accuracy.peers import peer_scores
 from templates.pieces.accuracy import DEVICES, Accuracy, accuracy_of, on_card, signed_percent
@@ -134,15 +134,28 @@ def example() -> tuple[str, str]:
     return f"python -m validation measure {words}", "\n".join(printed)
 
 
+def _in_scoreboard(anchor: str, title: str) -> str:
+    """A link to a place of the scoreboard, which has every row."""
+    return f'<a href="../scoreboard/#{anchor}">{title}</a>'
+
+
 def context() -> dict[str, object]:
     """The names that `page.md.j2` uses."""
     told, printed = example()
     return {
         **cards(),
+        "scoreboard": [
+            [_in_scoreboard(board.source.key, board.source.title), *board.summary.cells]
+            for board in boards()
+        ],
         "card": on_card(),
         "devices": devices(),
         "errors": ERRORS,
         "peers": peer_scores(),
+        "others": [
+            [_in_scoreboard(f"others-{place}", score.peer.title), *score.rows[0].cells[1:]]
+            for place, score in enumerate(peer_scores(), 1)
+        ],
         "deepspeed": deepspeed(),
         "check_command": told,
         "check_output": printed,

@@ -1,10 +1,9 @@
-"""Data for 'Join a run': commands, costs, messages, and a recorded terminal."""
+"""Data for 'Join a run': commands, costs, and a recorded terminal."""
 
 from pathlib import Path
 from typing import Final
 
 from calculator.catalog import SOURCES
-from templates.pages.join.messages import EXPECTED, SERIOUS, STAGES
 from templates.pieces.commands import (
     JOIN,
     JOIN_OPEN,
@@ -19,26 +18,14 @@ from templates.pieces.commands import (
 )
 from templates.pieces.volunteer_costs import POWERS, TOKENS, downloads, language_rows, rows
 from tools.source import find_source
-from training.access.causes import EXPLANATIONS, TOKENS_PAGE
-from training.doctor.findings import POINTS
+from training.access.causes import TOKENS_PAGE
 
 TERMINAL: Final = Path(__file__).with_name("terminal")
 
 
-FIRST: Final = 9
-LAST: Final = 3
-
-
 def recorded(name: str) -> list[str]:
-    """The lines of a terminal, as recorded in the folder `terminal`."""
+    """The lines of a terminal, recorded in the folder `terminal`; `⋮` stands for many."""
     return (TERMINAL / name).read_text("utf-8").splitlines()
-
-
-def excerpt(lines: list[str]) -> list[str]:
-    """The first and last lines, with an ellipsis for those between."""
-    if len(lines) <= FIRST + LAST:
-        return lines
-    return [*lines[:FIRST], "\N{VERTICAL ELLIPSIS}", *lines[-LAST:]]
 
 
 def context() -> dict[str, object]:
@@ -60,13 +47,8 @@ def context() -> dict[str, object]:
         "tokens": f"{TOKENS:,}",
         "downloads": downloads(),
         "powers": POWERS,
-        "volunteer": excerpt(recorded("volunteer.txt")),
+        "volunteer": recorded("volunteer.txt"),
         "doctor": recorded("doctor.txt"),
-        "stages": [[stage.value, words] for stage, words in STAGES.items()],
-        "expected": [message.cells for message in EXPECTED],
-        "serious": [message.cells for message in SERIOUS],
-        "points": [[point.title, point.question, point.reason] for point in POINTS.values()],
-        "causes": [[entry.meaning, entry.fix] for entry in EXPLANATIONS.values()],
         "tokens_page": TOKENS_PAGE,
         "paper": SOURCES["together"],
     }

@@ -16,6 +16,7 @@ from templates.pages.measurements import (
     long_rounds,
     slow_links,
     sparse_links,
+    speed,
     tabs,
 )
 from templates.pages.measurements.protections import BOUNDED, CLOSED
@@ -74,5 +75,6 @@ def context() -> dict[str, object]:
         "bounded": BOUNDED,
         "chaos": chaos.read(),
         "differences": DIFFERENCES,
+        "speed": speed.read(),
         "sources": SOURCES,
     }

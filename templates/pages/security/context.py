@@ -27,7 +27,7 @@ SENT: Final = (
     (
         "Reports: name, sequences, speed, loss, traffic",
         "the monitor, which publishes them",
-        "the caller's identity and access, form, size, newness",
+        "the caller's identity and access, form, size, freshness",
     ),
     (
         "Updates, in a run with local steps",
