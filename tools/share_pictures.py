@@ -22,6 +22,10 @@ PAPER, LINE, INK, MUTED, LIMIT = "#fbfcfe", "#cdd7e4", "#12203a", "#4a5972", "#c
 PARTS = ("#2f5fd0", "#12897a", "#bf7b00", "#8b48c9", "#6b7890")
 # Shares of the box, bar by bar, as memory-saving techniques are added.
 BARS = ((0.28, 0.0, 0.56, 0.46), (0.03, 0.0, 0.07, 0.34), (0.03, 0.02, 0.06, 0.02), (0.03, 0.02))
+# What tests/browser/swarm_picture.py took, the drawings in it, and their corner on the card.
+TAB = ROOT / "docs" / "assets" / "readme" / "train-in-this-tab-light.webp"
+DRAWINGS = (656, 0, 1068, 456)
+TAB_PLACE = (740 * SCALE, 90 * SCALE)
 DISCS = (34, 20, 27, 15, 30, 18, 24, 13, 22, 16)
 
 
@@ -32,7 +36,7 @@ class Words:
     name: str
     title: str
     description: str
-    about_memory: bool
+    motif: str
 
 
 def draw_share_pictures(docs: Path) -> None:
@@ -49,19 +53,22 @@ def words_of(docs: Path) -> Iterator[Words]:
         _, meta = get_data(path.read_text("utf-8"))
         name = path.stem if path.parent == docs else path.parent.name
         title = SITE_NAME if name == "index" else str(meta.get("title", name))
-        # `picture: memory` in a page's head: bars in a box; else volunteers in a ring.
-        about_memory = meta.get("picture") == "memory"
-        yield Words(name, title, str(meta.get("description", "")), about_memory)
+        # `picture: memory` in a page's head: bars; `picture: tab`: drawings; else volunteers.
+        yield Words(name, title, str(meta.get("description", "")), str(meta.get("picture", "")))
 
 
 def draw(words: Words) -> Image.Image:
     """One picture of `SIZE` pixels."""
     picture = Image.new("RGB", (SIZE[0] * SCALE, SIZE[1] * SCALE), PAPER)
     pen = ImageDraw.Draw(picture)
-    if words.about_memory:
-        _draw_bars(pen)
-    else:
-        _draw_swarm(pen)
+    match words.motif:
+        case "memory":
+            _draw_bars(pen)
+        case "tab":
+            drawings = Image.open(TAB).crop(DRAWINGS)
+            picture.paste(drawings.resize([SCALE * side for side in drawings.size]), TAB_PLACE)
+        case _:
+            _draw_swarm(pen)
     _draw_words(pen, words)
     return picture.resize(SIZE, Image.Resampling.LANCZOS)
 
