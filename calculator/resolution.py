@@ -6,7 +6,6 @@ from calculator.architecture import USUAL_LENGTH, Architecture
 from calculator.laws import obey
 from calculator.models.registry import build, type_of
 from calculator.plan import (
-    Attention,
     HalfFormat,
     LoraBias,
     Plan,
@@ -74,27 +73,9 @@ def _half_format(plan: Plan) -> HalfFormat:
     return HalfFormat.FP16 if scaled or not plan.card.computes_bf16 else HalfFormat.BF16
 
 
-def can_untie(architecture: Architecture) -> bool:
-    """True if the model's class has an output layer with its own weights."""
-    return type_of(architecture).can_untie
-
-
 def _every(plan: Plan) -> int:
     """Of so many layers one is checkpointed; it means nothing where no layers are."""
     return plan.checkpoint_every if plan.checkpointing.is_of_layers else 1
-
-
-def attention_kernels(
-    architecture: Architecture, precision: Precision, length: int | None = None
-) -> list[Attention]:
-    """The kernels that a model's class can run at a length; default: `default_length`.
-
-    `sdpa` is always taken: a class without it (GPT-J) runs its eager code, as a note says. Flash
-    wants 16 bits.
-    """
-    narrow = precision is not Precision.FP32
-    length = length or default_length(architecture)
-    return [*type_of(architecture).kernels_of(architecture, narrow, length)]
 
 
 def _resolve_lora(architecture: Architecture, plan: Plan) -> dict[str, object]:

@@ -9,24 +9,20 @@ from calculator.architecture import Architecture
 from calculator.catalog import Gpu
 from calculator.clock import why_untimed
 from calculator.command import command_for
+from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.optimizers.rule import rule_of
+from calculator.laws import RefusedError
+from calculator.options import as_text
 from calculator.page.beside import describe_beside, pin, pinned
 from calculator.page.figures import figures
-from calculator.page.states import JOB, Params, chosen, read_state
+from calculator.page.states import JOB, Params, chosen, plan_of, read_state
 from calculator.page.training import training_sentences
 from calculator.plan import DataParallel, Plan, techniques
 from calculator.planner.need import describe_need, judged, need_of
 from calculator.presets import FIELD, preset_named
 from calculator.report import Report
 from calculator.reserved import simulated
-from calculator.resolution import (
-    attention_kernels,
-    can_untie,
-    plain_value,
-    resolve,
-    without_techniques,
-)
+from calculator.resolution import plain_value, resolve, without_techniques
 from calculator.way_out import WayOutError, described, offering, value_in_words
 
 OWN_CHOICES: Final = "No preset: your own choices, from PyTorch's defaults."
@@ -77,7 +73,7 @@ def _value(params: Params, reported: Reported) -> dict[str, Any]:
         "is_plain": other is None and plain is report,
         "beside": describe_beside(shown, other),
         "savings": _savings(architecture, plan, report),
-        "available": _available(architecture, report),
+        "refused": _refused(architecture, gpu, params),
         "longest": architecture.sequence_length,
         "gpu": {"key": gpu.name, "name": gpu.title, "memory": gpu.memory},
         "verdict": verdict_on(report, gpu),
@@ -176,18 +172,23 @@ def _replace(plan: Plan, field: str, value: object) -> Plan:
     return Plan.parse({**values, field: value, **without}).on(plan.card)
 
 
-def _available(architecture: Architecture, report: Report) -> dict[str, list[Any]]:
-    """Values that this model can take, for options where it cannot take them all."""
-    kernels = [str(kernel) for kernel in attention_kernels(architecture, report.plan.precision)]
-    rule, paged = rule_of(report.plan), report.plan.paged_optimizer
-    bits = [str(bits) for bits in rule.bits(report.plan) if not (paged and bits == 16)]
-    tied = ["true", "false"] if can_untie(architecture) else ["true"]
-    return {
-        "attention": kernels,
-        "optimizer_bits": bits,
-        "update": list(rule.updates),
-        "tied_embeddings": tied,
-    }
+def _refused(architecture: Architecture, gpu: Gpu, params: Params) -> dict[str, dict[str, str]]:
+    """By option, the values that a law forbids beside the other choices, each with the rule.
+
+    A value stays on offer whose refusal would name another option to change.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name, option in Plan.options().items():
+        flags = (True, False) if option.kind == "flag" else ()
+        for value in flags or [value for value, _ in option.values]:
+            try:
+                resolve(architecture, plan_of(architecture, gpu, {**params, name: value}))
+            except RefusedError as error:
+                if error.field == name and not error.out:
+                    found.setdefault(name, {})[as_text(value)] = error.rule
+            except InputError:
+                continue
+    return found
 
 
 def _monitor(report: Report) -> dict[str, int]:

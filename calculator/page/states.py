@@ -37,8 +37,13 @@ def text_of(params: Params, field: str, default: str) -> str:
 def read_state(params: Params) -> State:
     """The request in a state of the form."""
     architecture, gpu = architecture_of(params), gpu_of(params)
+    return architecture, plan_of(architecture, gpu, params), gpu
+
+
+def plan_of(architecture: Architecture, gpu: Gpu, params: Params) -> Plan:
+    """The plan in a state of the form."""
     given = {name: value for name, value in params.items() if name not in _NO_OPTIONS}
-    return architecture, plan_with(architecture, gpu, given), gpu
+    return plan_with(architecture, gpu, given)
 
 
 def architecture_of(params: Params) -> Architecture:

@@ -183,6 +183,27 @@ def test_an_unknown_model_in_the_address_is_named_with_a_suggestion(visit: Visit
     expect(page.locator("#model-error")).to_contain_text("gpt2-l")
 
 
+def test_what_the_other_choices_forbid_is_gray_with_its_reason_and_in_the_tab_order(
+    visit: Visitor,
+) -> None:
+    page = open_calculator(visit(), "model=gpt2-s&gpus=4&data_parallel=fsdp")
+    for folded in page.locator("#calculator-form details").all():
+        folded.evaluate("(one) => { one.open = true; }")
+    assert page.locator("#optimizer_bits option").evaluate_all(
+        "(all) => all.filter((one) => one.disabled).map((one) => one.value)"
+    ) == ["16", "8"]
+    expect(page.locator("#optimizer_bits-help")).to_contain_text("does not update shards")
+    box = page.get_by_role("checkbox", name=Plan.options()["paged_optimizer"].label, disabled=True)
+    box.focus()
+    expect(box).to_be_focused()
+    page.keyboard.press("Space")
+    expect(box).not_to_be_checked()
+    page.select_option("#data_parallel", "ddp")
+    settled(page)
+    expect(page.locator("#optimizer_bits option:disabled")).to_have_count(0)
+    expect(page.locator("#optimizer_bits-help")).not_to_contain_text("does not update shards")
+
+
 def test_an_error_opens_the_folded_options_that_hold_its_field(visit: Visitor) -> None:
     page = open_calculator(visit(), "dropout=2")
     expect(page.locator("#dropout-error")).to_be_visible()

@@ -10,10 +10,11 @@ from calculator.architecture import Architecture
 from calculator.catalog import MODELS, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
+from calculator.models.registry import type_of
 from calculator.optimizers.registry import rule_named
-from calculator.plan import Optimizer, Plan, Precision
+from calculator.plan import Attention, Optimizer, Plan, Precision
 from calculator.report import Report
-from calculator.resolution import attention_kernels, can_untie, resolve
+from calculator.resolution import default_length, resolve
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class Case:
 def names(field: str) -> list[str]:
     """The values of an option that has choices."""
     return [name for name, _ in Plan.options()[field].choices]
+
+
+def attention_kernels(
+    architecture: Architecture, precision: Precision, length: int | None = None
+) -> list[Attention]:
+    """The kernels that a model's class can run at a length; default: `default_length`."""
+    length = length or default_length(architecture)
+    return [*type_of(architecture).kernels_of(architecture, precision != Precision.FP32, length)]
 
 
 @st.composite
@@ -87,7 +96,7 @@ def _lengths(draw: st.DrawFn, model: Architecture) -> dict[str, Any]:
     lengths = {"sequence_length": draw(st.integers(1, 700))}
     if model.family == "t5":
         lengths["target_length"] = draw(st.integers(1, 700))
-    tied = draw(st.sampled_from([None, True, *([False] if can_untie(model) else [])]))
+    tied = draw(st.sampled_from([None, True, *([False] if type_of(model).can_untie else [])]))
     return {**lengths, "dropout": draw(st.sampled_from([None, 0.0, 0.1])), "tied_embeddings": tied}
 
 

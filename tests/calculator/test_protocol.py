@@ -282,11 +282,24 @@ def test_an_address_names_its_model_and_one_that_names_none_keeps_its_meaning() 
 
 @given(cases(catalog_only=True))
 @examples(4)
-def test_what_is_called_available_is_taken(case: Case) -> None:
-    available = answer(params(case))["available"]
-    for field, values in available.items():
-        for value in values:
-            assert ask("answer", {**params(case), field: value})["kind"] == "result"
+def test_a_choice_that_is_called_refused_is_refused_for_that_reason(case: Case) -> None:
+    asked = params(case)
+    for field, rules in answer(asked)["refused"].items():
+        for value, rule in rules.items():
+            error = ask("answer", {**asked, field: value})["error"]
+            assert (error["field"], error["rule"]) == (field, rule)
+
+
+def test_only_choices_that_no_other_option_would_allow_are_called_refused() -> None:
+    asked = {"model": "gpt2-s", "gpus": "4", "data_parallel": "fsdp"}
+    sharded, alone = answer(asked)["refused"], answer({"model": "gpt2-s"})["refused"]
+    assert [*sharded["optimizer_bits"]] == ["16", "8"]
+    assert "does not update shards" in sharded["optimizer_bits"]["8"]
+    assert "true" in sharded["paged_optimizer"]
+    assert "optimizer_bits" not in alone
+    assert "data_parallel" not in alone  # more GPUs allow it, which the refusal offers
+    refusal = ask("answer", {"model": "gpt2-s", "data_parallel": "fsdp"})["error"]
+    assert "gpus=2" in refusal["way_out"]["query"]
 
 
 BAD = [

@@ -5,8 +5,7 @@ import { grouped } from "../digits.js";
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
 
-const NOT_ALL = "Choices in gray do not work with this model and the other options.";
-const FIXED = "This model allows only one choice here.";
+const NOT_NOW = "Not with your other choices:";
 
 /** @param {Control} control */
 const fieldOf = (control) => control.dataset.for ?? control.name;
@@ -215,25 +214,22 @@ function fillControl(control, setting) {
 }
 
 /**
- * Disable what the model cannot have.
+ * Disable the choices that the other ones forbid, and say why. A box stays in the tab order.
  *
  * @param {HTMLFormElement} form
- * @param {Record<string, unknown[]>} available
+ * @param {Record<string, Record<string, string>>} refused The rule by option and value.
  */
-export function showAvailable(form, available) {
-  for (const [field, values] of Object.entries(available)) {
-    const allowed = new Set(values.map(String));
-    const control = form.elements.namedItem(field);
-    let words = "";
+export function showRefusals(form, refused) {
+  for (const control of form.querySelectorAll("select, [type='checkbox']")) {
+    const { name } = /** @type {HTMLInputElement | HTMLSelectElement} */ (control);
+    const reason = form.querySelector(`[data-field="${CSS.escape(name)}"] [data-reason]`);
+    if (!reason) continue;
+    const rules = refused[name] ?? {};
     if (control instanceof HTMLSelectElement) {
-      for (const option of control.options) option.disabled = !allowed.has(option.value);
-      if (allowed.size < control.options.length) words = NOT_ALL;
-    } else if (control instanceof HTMLInputElement) {
-      control.disabled = allowed.size < 2;
-      if (control.disabled) words = FIXED;
-    }
-    const reason = form.querySelector(`[data-field="${CSS.escape(field)}"] [data-reason]`);
-    if (reason) reason.textContent = words;
+      for (const option of control.options) option.disabled = option.value in rules;
+    } else control.ariaDisabled = String(Object.keys(rules).length > 0);
+    const words = [...new Set(Object.values(rules))].join("; ");
+    reason.textContent = words && `${NOT_NOW} ${words}.`;
   }
 }
 

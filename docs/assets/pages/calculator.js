@@ -9,7 +9,7 @@ import { hasAdvice, mountAdvice, showAdvice, showNoAdvice, showSearching } from 
 import { showAllocator, showAnswer, showBusy, showComputing, showNone, showRefused, showStopped, showVerdict } from "../calculator/answer.js";
 import { mountChooser } from "../calculator/chooser.js";
 import { hasConfig, mountConfig, pack, unpack } from "../calculator/config.js";
-import { clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showAvailable, showChosen, showError, showLargest, showLongest, subjectOf } from "../calculator/form.js";
+import { clearErrors, edited, fieldsIn, fillForm, fillFromAddress, hasField, modelsOwn, showChosen, showError, showLargest, showLongest, showRefusals, subjectOf } from "../calculator/form.js";
 import { mountCurve } from "../calculator/curve.js";
 import { mountFiles } from "../calculator/files.js";
 import "../calculator/copy.js";
@@ -211,7 +211,7 @@ function mount(form) {
     showChosen(form, value.changed);
     const { config = "" } = state;
     state = { ...read(value.query), ...(config && { config }) };
-    showAvailable(form, value.available);
+    showRefusals(form, value.refused);
     showLongest(form, value.longest);
     fillForm(form, value);
     const query = value.query && value.query !== opening ? `?${value.query}` : location.pathname;
@@ -322,6 +322,7 @@ function mount(form) {
     request();
   });
   form.addEventListener("click", (event) => {
+    if (event.target instanceof HTMLInputElement && event.target.ariaDisabled === "true") event.preventDefault();
     const family = event.target instanceof Element && event.target.closest(".family");
     if (!(family instanceof HTMLElement)) return;
     advice.forget();

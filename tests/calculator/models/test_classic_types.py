@@ -21,7 +21,8 @@ from calculator.parameters import count_parameters, parameter_tensors
 from calculator.peaks.prepare import numbers_of
 from calculator.plan import Plan, Precision
 from calculator.report import Phase
-from calculator.resolution import attention_kernels, resolve
+from calculator.resolution import resolve
+from tests.calculator.plans import attention_kernels
 
 FOLDER = Path(__file__).parents[3] / "validation/configs"
 TYPES = (

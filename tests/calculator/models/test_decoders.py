@@ -17,7 +17,8 @@ from calculator.models.registry import TYPES
 from calculator.parameters import buffer_bytes, count_parameters
 from calculator.peaks.prepare import prepare
 from calculator.plan import Plan
-from calculator.resolution import attention_kernels, resolve
+from calculator.resolution import resolve
+from tests.calculator.plans import attention_kernels
 
 KINDS = [name for name, kind in TYPES.items() if issubclass(kind, Decoder)]
 SMALL: dict[str, Any] = {

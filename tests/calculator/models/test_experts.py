@@ -13,7 +13,8 @@ from calculator.hf_config import from_config
 from calculator.models.sparse import DENSE, SPARSE
 from calculator.parameters import count_active, count_parameters
 from calculator.plan import Plan
-from calculator.resolution import attention_kernels, resolve
+from calculator.resolution import resolve
+from tests.calculator.plans import attention_kernels
 
 FOLDER = Path(__file__).parents[3] / "validation/configs"
 TYPES = ("mixtral", "qwen3_moe", "glm4_moe", "gpt_oss", "deepseek_v2", "deepseek_v3")

@@ -10,7 +10,7 @@ import pytest
 from calculator.catalog import MODELS
 from calculator.estimate import estimate
 from calculator.plan import Attention, Plan, Precision
-from calculator.resolution import attention_kernels
+from tests.calculator.plans import attention_kernels
 
 
 @pytest.mark.parametrize(

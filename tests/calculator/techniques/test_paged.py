@@ -147,7 +147,7 @@ def test_the_page_names_what_it_saves_and_what_ram_may_have_to_hold() -> None:
     (row,) = [row for row in paged["savings"] if row["option"] == "paged_optimizer"]
     assert row["gpu"] == plain["report"]["gpu"]["peak"] - paged["report"]["gpu"]["peak"] > 0
     assert row["ram"] == -paged["report"]["paged"]["bytes"] < 0
-    assert paged["available"]["optimizer_bits"] == ["32", "8"]
+    assert [*paged["refused"]["optimizer_bits"]] == ["16"]
     shown, low = (paged["monitor"]["report"][name] for name in ("shown", "low"))
     assert shown - low > paged["report"]["paged"]["bytes"]
     gpu, needed = paged["report"]["gpu"], paged["monitor"]["report"]["needed"]
