@@ -32,7 +32,7 @@ from calculator.techniques.cpu_offload import moved_shards
 from calculator.techniques.data_parallel import bucket_bytes
 from calculator.techniques.effect import Answer, Stored
 from calculator.techniques.expert_parallel import with_most_rows
-from calculator.techniques.pipeline import part_of, parts_of
+from calculator.techniques.pipeline import parts_of
 from calculator.tensors import Statics
 from calculator.units import format_bytes
 
@@ -95,12 +95,6 @@ def paced_work(architecture: Architecture, plan: Plan) -> Work:
     return max(works, key=attrgetter("flops"))
 
 
-def _exchanged(
-    architecture: Architecture, prepared: Prepared, plan: Plan
-) -> tuple[Collective, ...]:
-    return collectives(plan, prepared, partial(parameter_tensors, architecture, plan))
-
-
 def _loop_note(architecture: Architecture, plan: Plan, static: Statics, peak: int) -> Iterator[str]:
     """The price of a loop that holds the model's outputs, where the plan's does not."""
     if plan.loop is not Loop.TRAINER or plan.pipeline_parallel > 1:
@@ -127,8 +121,8 @@ def totals(architecture: Architecture, plan: Plan) -> Totals:
     Raises:
         InputError: if the model does not support the plan.
     """
-    resolved = resolve(architecture, plan)
-    return _totals(architecture, resolved)
+    *_, counted = _fullest(architecture, resolve(architecture, plan))
+    return Totals(counted.peak, counted.ram.total)
 
 
 def totals_within(
@@ -193,11 +187,6 @@ def _bounds(architecture: Architecture, plan: Plan) -> Iterator[int]:
     yield always + bytes_after_forward(prepared.step, prepared.numbers, prepared.left_out)
 
 
-def _totals(architecture: Architecture, plan: Plan) -> Totals:
-    *_, counted = _fullest(architecture, plan)
-    return Totals(counted.peak, counted.ram.total)
-
-
 def _totals_if(
     architecture: Architecture, plan: Plan, fits: Callable[[int], bool]
 ) -> Totals | None:
@@ -229,12 +218,6 @@ def fullest_part(architecture: Architecture, plan: Plan) -> Architecture:
     return _fullest(architecture, plan)[0] if plan.pipeline_parallel > 1 else architecture
 
 
-def peaks_of_all(architecture: Architecture, plan: Plan) -> list[int]:
-    """Bytes at the peak of every GPU of a resolved plan's pipeline."""
-    shapes = [part_of(architecture, plan, rank) for rank in range(plan.pipeline_parallel)]
-    return [_count(shape, plan, static_of(shape, plan)[0]).peak for shape in shapes]
-
-
 @dataclass(frozen=True, slots=True)
 class _Counted:
     """A step, its bytes in each phase and in RAM, of the tensors that it moves, and exchanges.
@@ -258,7 +241,7 @@ class _Counted:
 
 def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
     prepared = with_outputs(prepare(architecture, plan), plan)
-    exchanged = _exchanged(architecture, prepared, plan)
+    exchanged = collectives(plan, prepared, partial(parameter_tensors, architecture, plan))
     static = replace(static, buckets=bucket_bytes(prepared, plan))
     parts = _recorded_parts(prepared.step, tuple(prepared.numbers.items()), prepared.left_out)
     always, nothing = static_parts(static, plan), (0,) * len(Part)
@@ -282,46 +265,19 @@ def _count(architecture: Architecture, plan: Plan, static: Statics) -> _Counted:
 
 # a part of the peak that is too small for a note
 SMALLEST_NOTED: Final = 0.001
-# the options that weights, gradients, states and the update depend on; a search tries many plans
-# that differ in others only
-STATIC_OPTIONS: Final = (
-    "sequence_length",
-    "target_length",
-    "task",
-    "labels",
-    "freeze",
-    "precision",
-    "gradient_scaler",
-    "optimizer",
-    "optimizer_bits",
-    "update",
-    "paged_optimizer",
-    "update_in_backward",
-    "offload",
-    "sharing_groups",
-    "tied_embeddings",
-    "lora",
-    "lora_targets",
-    "lora_dropout",
-    "lora_bias",
-    "lora_modules",
-    "quantization",
-    "gpus",
-    "data_parallel",
-    "cpu_offload",
-    "tensor_parallel",
-    "sequence_parallel",
-    "expert_parallel",
-    "pipeline_parallel",
-    "pipeline_schedule",
-    "pipeline_stages",
+# the options that weights, gradients, states and the update do not depend on; a search tries many
+# plans that differ in them only
+OF_ACTIVATIONS: Final = (
+    *("batch_size", "accumulation", "mini_batch_size", "format", "loop", "attention", "dropout"),
+    *("checkpointing", "checkpoint_every", "activation_offload", "chunked_loss", "reversible"),
+    *("context_parallel", "context_rotation"),
 )
 MOST_STATICS: Final = 512
 Static = tuple[Statics, int, int]
 _statics: dict[tuple[object, ...], Static] = {}
 # the least bytes of plans as they were asked for, before the model's own values are filled in
 _leasts: dict[tuple[object, ...], int] = {}
-_static_values: Final = attrgetter(*STATIC_OPTIONS)
+_static_values: Final = attrgetter(*(n for n in Plan.options() if n not in OF_ACTIVATIONS))
 
 
 def _static_key(architecture: Architecture, plan: Plan) -> tuple[object, ...]:

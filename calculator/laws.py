@@ -91,6 +91,13 @@ def _uncounted(field: str, rule: str) -> Broken:
     return Broken(field, rule, is_law=False)
 
 
+def _must_be(value: str, field: str, rules: Mapping[str, bool]) -> Laws:
+    """The option `field` must have that value for each of the rules that its own one breaks."""
+    for rule, is_broken in rules.items():
+        if is_broken:
+            yield Broken(field, f"{rule}: must be {value}")
+
+
 def _not_together(field: str, plan: Plan, others: Mapping[str, bool]) -> Laws:
     """The option `field`, a number of GPUs, beside each of the others that is in use."""
     for other, used in others.items():
@@ -302,9 +309,7 @@ def _of_optimizers(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
             "offload updates all weights at the end": plan.offload is not Offload.NONE,
             "fp32 master weights are updated at the end": plan.has_master_weights,
         }
-        for rule, broken in rules.items():
-            if broken:
-                yield Broken("update_in_backward", f"{rule}: must be false")
+        yield from _must_be("false", "update_in_backward", rules)
     if plan.gradient_scaler:
         yield from _of_scaler(plan)
 
@@ -320,18 +325,15 @@ def _of_pages(plan: Plan) -> Laws:
         "bitsandbytes does not update shards": plan.is_sharded,
         "bitsandbytes does not update DTensors": plan.divides_layers,
     }
-    for rule, broken in rules.items():
-        if broken:
-            yield Broken("paged_optimizer", f"{rule}: must be false")
+    yield from _must_be("false", "paged_optimizer", rules)
 
 
 def _of_scaler(plan: Plan) -> Laws:
     if plan.format is HalfFormat.BF16:
         rule = "gradients of bf16 need no scale: must be false, or the format fp16"
         yield Broken("gradient_scaler", rule)
-    if plan.update_in_backward:
-        rule = "divides all gradients before the update, and update_in_backward has freed them"
-        yield Broken("gradient_scaler", f"{rule}: must be false")
+    freed = "divides all gradients before the update, and update_in_backward has freed them"
+    yield from _must_be("false", "gradient_scaler", {freed: plan.update_in_backward})
     if plan.shares_states:
         rule = f"is not counted beside data_parallel = {plan.data_parallel}: must be false"
         yield _uncounted("gradient_scaler", rule)
@@ -349,20 +351,22 @@ def _of_recomputing(plan: Plan, architecture: Architecture, kind: type[Model]) -
             yield _uncounted("checkpointing", rule)
         shared = plan.sharing_groups < architecture.shared_layers
         rules = {
-            "keeps results, which reversible layers do not": plan.reversible,
-            "fails in PyTorch where layers share autocast's copies of weights": (
+            "by operation keeps results, which reversible layers do not": plan.reversible,
+            "by operation fails in PyTorch where layers share autocast's copies of weights": (
                 shared and plan.precision is Precision.AMP
             ),
         }
-        for rule, broken in rules.items():
-            if broken:
-                yield Broken("checkpointing", f"by operation {rule}: must be none or full")
-    if plan.checkpoint_every > 1 and plan.reversible:
-        rule = "chooses among layers that keep something, which reversible ones do not: must be 1"
-        yield Broken("checkpoint_every", rule)
-    if plan.checkpoint_every > 1 and not kind.counted:
-        rule = f"is an option of transformers, which has no class of {architecture.name}: must be 1"
-        yield Broken("checkpoint_every", rule)
+        yield from _must_be("none or full", "checkpointing", rules)
+    if plan.checkpoint_every > 1:
+        rules = {
+            "chooses among layers that keep something, which reversible ones do not": (
+                plan.reversible
+            ),
+            f"is an option of transformers, which has no class of {architecture.name}": (
+                not kind.counted
+            ),
+        }
+        yield from _must_be("1", "checkpoint_every", rules)
     few = plan.batch_size * plan.sequence_length < FEWEST_TOKENS
     if plan.chunked_loss is not ChunkedLoss.NONE and few:
         rule = f"has nothing to cut for fewer than {FEWEST_TOKENS} tokens: must be none"
@@ -454,12 +458,13 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
             f"{chunks_of(plan):,}"
         )
         yield Broken("sequence_length", rule)
-    if kind.has_chunks:
-        rule = "linear attention needs the state of the tokens before it: must be 1"
-        yield Broken("context_parallel", rule)
-    if kind.windowed(architecture, plan.sequence_length):
-        rule = "knows no windows of attention shorter than the sequence: must be 1"
-        yield Broken("context_parallel", rule)
+    rules = {
+        "linear attention needs the state of the tokens before it": kind.has_chunks,
+        "knows no windows of attention shorter than the sequence": (
+            kind.windowed(architecture, plan.sequence_length)
+        ),
+    }
+    yield from _must_be("1", "context_parallel", rules)
     if plan.attention not in KERNELS:
         rule = "the ring is made of sdpa's kernels; others see one GPU's tokens: must be 1, or sdpa"
         yield Broken("context_parallel", rule, out={"attention": Attention.SDPA})

@@ -314,11 +314,6 @@ class Plan:
         return self.pipeline_parallel * self.pipeline_stages
 
     @property
-    def arithmetic_bytes(self) -> int:
-        """Bytes of one element in matrix products."""
-        return 4 if self.precision is Precision.FP32 else 2
-
-    @property
     def trained_bytes(self) -> int:
         """Bytes per element that the optimizer updates; adapters are always in 32 bits."""
         return 2 if self.precision is Precision.HALF and not self.lora else 4

@@ -19,24 +19,15 @@ from calculator.autograd.mode import (
     Mode,
 )
 from calculator.autograd.sizes import ONE
-from calculator.compose import stage_models
+from calculator.compose import effects_of, stage_models
 from calculator.models.model import Model
 from calculator.models.registry import type_of
 from calculator.peaks.cached import cached_numbers
 from calculator.peaks.runs import Run, arrange
 from calculator.peaks.step import Prepared, Step
-from calculator.plan import (
-    ActivationOffload,
-    ChunkedLoss,
-    ContextRotation,
-    DataParallel,
-    Loop,
-    Plan,
-    Precision,
-)
+from calculator.plan import Loop, Plan, Precision
 from calculator.techniques.checkpointing import keeping_of
 from calculator.techniques.expert_parallel import RECEIVED, rows_received
-from calculator.techniques.in_backward import temporaries
 from calculator.techniques.pipeline import RANK, starts_of
 from calculator.techniques.tensor_parallel import share_of
 from calculator.techniques.turns import Turns, turns_of
@@ -88,31 +79,23 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
     """All effects of the plan on operations; plans of one mode share a recorded step."""
     wide = plan.precision in (Precision.FP32, Precision.AMP)
     lengths = {SEQUENCE: plan.sequence_length, TARGET: plan.target_length or 0}
+    settings: dict[str, Any] = {"gradients_exist": plan.accumulation > 1}
+    for effect in effects_of(plan):
+        settings |= effect.mode(plan)
     return Mode(
         capability=plan.card.capability or AMPERE,
         weights=FLOAT32 if wide else plan.half,
         autocast=plan.half if plan.precision is Precision.AMP else None,
         attention=plan.attention,
-        checkpointing=plan.checkpointing,
         reversible=plan.reversible,
         dropout=plan.dropout > 0,
         cached=plan.mini_batch_size > 0,
-        gradients_exist=plan.accumulation > 1 and plan.pipeline_parallel == 1,
-        gradients_leave=plan.replicas > 1 and plan.data_parallel is DataParallel.DDP_VIEW,
-        shards=None if not plan.is_sharded else plan.half if plan.weight_bytes == 2 else FLOAT32,
-        reshards=plan.data_parallel is not DataParallel.ZERO2,
-        shards_in_ram=plan.cpu_offload,
         batch=ONE if plan.sequences == 1 else BATCH,
         padded_heads=head_size % NARROW_MULTIPLE > 0,
         odd_heads=head_size % WIDE_MULTIPLE > 0,
         windowed=windowed,
-        updates=temporaries(plan) if plan.update_in_backward else None,
-        chunked_loss=plan.chunked_loss is ChunkedLoss.TORCH,
-        moves_inputs=plan.activation_offload is not ActivationOffload.NONE,
-        scales_loss=plan.gradient_scaler,
-        context=plan.context_parallel,
-        rotates=plan.context_rotation is ContextRotation.ALL_TO_ALL,
         aligned=frozenset(name for name, length in lengths.items() if not length % MASK_MULTIPLE),
+        **settings,
     )
 
 

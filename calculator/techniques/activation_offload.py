@@ -56,5 +56,7 @@ def _notes(answer: Answer) -> Iterator[str]:
 
 
 EFFECT: Final = Effect(
-    used=lambda plan: plan.activation_offload is not ActivationOffload.NONE, notes=_notes
+    used=lambda plan: plan.activation_offload is not ActivationOffload.NONE,
+    mode=lambda _: {"moves_inputs": True},
+    notes=_notes,
 )

@@ -50,4 +50,8 @@ def _notes(answer: Answer) -> Iterator[str]:
         )
 
 
-EFFECT: Final = Effect(used=lambda plan: plan.checkpointing is not Checkpointing.NONE, notes=_notes)
+EFFECT: Final = Effect(
+    used=lambda plan: plan.checkpointing is not Checkpointing.NONE,
+    mode=lambda plan: {"checkpointing": plan.checkpointing},
+    notes=_notes,
+)

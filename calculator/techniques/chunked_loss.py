@@ -35,4 +35,8 @@ def _notes(answer: Answer) -> Iterator[str]:
     )
 
 
-EFFECT: Final = Effect(used=lambda plan: plan.chunked_loss is not ChunkedLoss.NONE, notes=_notes)
+EFFECT: Final = Effect(
+    used=lambda plan: plan.chunked_loss is not ChunkedLoss.NONE,
+    mode=lambda _: {"chunked_loss": True},
+    notes=_notes,
+)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from calculator.layers.ring import place_of
-from calculator.plan import Attention, Plan
+from calculator.plan import Attention, ContextRotation, Plan
 from calculator.techniques.effect import Answer, Effect
 
 KERNELS = (Attention.SDPA, Attention.FLASH)
@@ -44,4 +44,11 @@ def _notes(answer: Answer) -> Iterator[str]:
     )
 
 
-EFFECT: Final = Effect(used=lambda plan: plan.context_parallel > 1, notes=_notes)
+EFFECT: Final = Effect(
+    used=lambda plan: plan.context_parallel > 1,
+    mode=lambda plan: {
+        "context": plan.context_parallel,
+        "rotates": plan.context_rotation is ContextRotation.ALL_TO_ALL,
+    },
+    notes=_notes,
+)

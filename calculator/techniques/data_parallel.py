@@ -16,7 +16,7 @@ from calculator.autograd.ledger import ALL_REDUCE, ARRIVED
 from calculator.peaks.chunks import noted_bytes
 from calculator.peaks.step import Prepared
 from calculator.peaks.trace import backward_of_stages
-from calculator.plan import Plan
+from calculator.plan import DataParallel, Plan
 from calculator.techniques.collectives import Collective
 from calculator.techniques.effect import Answer, Effect
 from calculator.techniques.zero import updated_words
@@ -80,6 +80,7 @@ def _notes(answer: Answer) -> Iterator[str]:
 
 EFFECT: Final = Effect(
     used=lambda plan: plan.replicas > 1 and not plan.is_sharded,
+    mode=lambda plan: {"gradients_leave": plan.data_parallel is DataParallel.DDP_VIEW},
     exchanges=_exchanges,
     notes=_notes,
 )

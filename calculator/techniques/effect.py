@@ -1,6 +1,6 @@
 """A technique's effect on a step: one record in the technique's own file."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,6 +48,10 @@ def _nothing(*_: Any) -> Iterable[Any]:
     return ()
 
 
+def _as_it_is(_: Plan) -> Mapping[str, object]:
+    return {}
+
+
 def _unchanged(static: Statics, _: Stored) -> Statics:
     return static
 
@@ -59,6 +63,7 @@ class Effect:
     Attributes:
         used: true if a resolved plan has it.
         layers: changes of the model's layers.
+        mode: the settings of a step's operations that it determines.
         statics: the bytes that live from step to step, from those without it.
         exchanges: what a step sends beside what it records, from its weights where it asks for
             them.
@@ -67,6 +72,7 @@ class Effect:
 
     used: Callable[[Plan], bool]
     layers: Callable[[Architecture, Plan], Iterable[Change]] = _nothing
+    mode: Callable[[Plan], Mapping[str, object]] = _as_it_is
     statics: Callable[[Statics, Stored], Statics] = _unchanged
     exchanges: Callable[[Plan, Prepared, Callable[[], Tensors]], Iterable[Collective]] = _nothing
     notes: Callable[[Answer], Iterable[str]] = _nothing

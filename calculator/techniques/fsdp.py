@@ -29,7 +29,7 @@ from math import prod
 from typing import Final
 
 from calculator.allocator import round_block
-from calculator.autograd.dtypes import DType
+from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Parameter
 from calculator.autograd.mode import Mode
 from calculator.autograd.sharding import Unit
@@ -139,4 +139,13 @@ def _uneven_notes(tensors: Sequence[ParameterTensor], plan: Plan) -> Iterator[st
         )
 
 
-EFFECT: Final = Effect(used=lambda plan: plan.is_sharded, statics=_statics, notes=_notes)
+EFFECT: Final = Effect(
+    used=lambda plan: plan.is_sharded,
+    mode=lambda plan: {
+        "shards": plan.half if plan.weight_bytes == 2 else FLOAT32,
+        "reshards": plan.data_parallel is not DataParallel.ZERO2,
+        "shards_in_ram": plan.cpu_offload,
+    },
+    statics=_statics,
+    notes=_notes,
+)

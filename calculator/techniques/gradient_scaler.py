@@ -46,6 +46,7 @@ def update_beside(update: int, plan: Plan, from_torch: bool) -> int:
 
 EFFECT: Final = Effect(
     used=lambda plan: plan.gradient_scaler,
+    mode=lambda _: {"scales_loss": True},
     notes=lambda _: (
         "Autocast to float16 takes what autocast to bfloat16 takes; the gradient scaler adds a few "
         "numbers on the GPU, and divides the gradients by its scale in place.",

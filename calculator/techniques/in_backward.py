@@ -31,6 +31,7 @@ def temporaries(plan: Plan) -> int:
 
 EFFECT: Final = Effect(
     used=lambda plan: plan.update_in_backward,
+    mode=lambda plan: {"updates": temporaries(plan)},
     notes=lambda _: (
         "Counted with one optimizer per weight, called as soon as its gradient is ready "
         "(register_post_accumulate_grad_hook). Gradients can't be clipped by their total norm.",

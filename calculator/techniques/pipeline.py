@@ -203,6 +203,7 @@ def _layers(stage: Architecture, plan: Plan) -> Iterator[Stage]:
 EFFECT: Final = Effect(
     used=lambda plan: plan.pipeline_parallel > 1,
     layers=_layers,
+    mode=lambda _: {"gradients_exist": False},  # of a step, all micro-batches are on one tape
     exchanges=_exchanges,
     notes=_notes,
 )

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from calculator.architecture import Architecture
 from calculator.catalog import MODELS
 from calculator.errors import InputError
+from calculator.peaks.prepare import mode_of
 from calculator.plan import Attention, Plan, Precision, techniques
-from calculator.resolution import attention_kernels, plain_value, resolve, without_techniques
-from tests.calculator.plans import Case, cases, examples
+from calculator.resolution import plain_value, resolve, without_techniques
+from tests.calculator.plans import Case, attention_kernels, cases, examples
 
 EACH_MODEL = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 
@@ -306,7 +307,7 @@ def test_numbers_of_bytes_follow_the_precision() -> None:
         resolved = resolve(MODELS["gpt2-s"], replace(Plan(), precision=precision))
         sizes[str(precision)] = (
             resolved.weight_bytes,
-            resolved.arithmetic_bytes,
+            mode_of(resolved).arithmetic.width,
             resolved.has_master_weights,
         )
     assert sizes == {

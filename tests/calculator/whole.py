@@ -2,14 +2,18 @@
 
 import pytest
 
+from calculator.architecture import Architecture
 from calculator.autograd.dtypes import DType
 from calculator.autograd.ledger import Ledger
 from calculator.autograd.sizes import Numbers, Size, number_of
 from calculator.autograd.tape import Tape
+from calculator.estimate import _count, static_of
 from calculator.parts import Phase
 from calculator.peaks import prepare, runs
 from calculator.peaks.step import Step, run_step
+from calculator.plan import Plan
 from calculator.resolution import resolve
+from calculator.techniques.pipeline import part_of
 from tests.calculator.living import Living
 from tests.calculator.plans import Case
 
@@ -40,6 +44,12 @@ def bytes_of(found: Living, case: Case) -> int:
     """Bytes in use; each tensor takes whole blocks of 512."""
     numbers = numbers_of(case)
     return sum(count * _bytes(*shape, numbers) for shape, count in found.items())
+
+
+def peaks_of_gpus(architecture: Architecture, plan: Plan) -> list[int]:
+    """Bytes at the peak of every GPU of a resolved plan's pipeline."""
+    shapes = [part_of(architecture, plan, rank) for rank in range(plan.pipeline_parallel)]
+    return [_count(shape, plan, static_of(shape, plan)[0]).peak for shape in shapes]
 
 
 def peaks_of(ledger: Ledger, case: Case) -> dict[Phase, int]:

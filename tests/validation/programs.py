@@ -16,10 +16,11 @@ from torch.nn.functional import linear_cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from calculator.architecture import Architecture
-from calculator.estimate import estimate, peaks_of_all
+from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.program.origin import Origin
 from calculator.program.write import Form, write_program
+from tests.calculator.whole import peaks_of_gpus
 from tests.validation.counted import StandInAllocator
 from validation.configuration import Configuration, parse
 from validation.counting_device import counting_gpu
@@ -68,7 +69,7 @@ def _fullest(architecture: Architecture, plan: Plan) -> int:
     """The rank that needs the most."""
     if plan.pipeline_parallel == 1:
         return fullest(architecture, plan)
-    peaks = peaks_of_all(architecture, plan)
+    peaks = peaks_of_gpus(architecture, plan)
     return peaks.index(max(peaks))
 
 

@@ -7,13 +7,14 @@ import pytest
 
 from calculator.catalog import find_model
 from calculator.errors import InputError
-from calculator.estimate import estimate, least, peaks_of_all, static_of, totals
+from calculator.estimate import estimate, least, static_of, totals
 from calculator.page.answer import answer
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
 from calculator.techniques.pipeline import layers_of, part_of, parts_of, stages_in
 from calculator.techniques.turns import turns_of
+from tests.calculator.whole import peaks_of_gpus
 
 PLAN = Plan(
     sequence_length=64, precision=Precision.HALF, pipeline_parallel=4, accumulation=6
@@ -106,7 +107,7 @@ def test_micro_batches_in_flight_are_what_a_schedule_saves() -> None:
 def test_the_report_is_of_the_fullest_of_all_gpus(plan: Plan) -> None:
     model = find_model(LLAMA)
     resolved = resolve(model, plan)
-    peaks = peaks_of_all(model, resolved)
+    peaks = peaks_of_gpus(model, resolved)
     assert len(peaks) == 4
     assert estimate(model, plan).gpu.total == max(peaks) == totals(model, plan).gpu
     assert least(model, plan) <= max(peaks)
