@@ -617,6 +617,9 @@ def _of_split_tokens(plan: Plan, _: Architecture, kind: type[Model]) -> Laws:
         yield Broken("sequence_parallel", rule)
     if kind.whole_tokens:
         yield Broken("sequence_parallel", f"{kind.whole_tokens}: must be false")
+    if plan.reversible:
+        rule = "reversible layers are counted with whole sequences: must be false"
+        yield _uncounted("sequence_parallel", rule)
     if plan.sequence_length % gpus:
         rule = f"{gpus:,} GPUs do not divide {plan.sequence_length:,} tokens evenly: must be false"
         yield Broken("sequence_parallel", rule)

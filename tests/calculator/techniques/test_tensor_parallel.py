@@ -122,6 +122,7 @@ def test_the_norms_of_split_tokens_are_updated_with_what_is_split() -> None:
     [
         ({"tensor_parallel": 1}, "tensor_parallel at least 2"),
         ({"sequence_length": 66}, "4 GPUs do not divide 66 tokens evenly"),
+        ({"reversible": True}, "reversible layers are counted with whole sequences"),
     ],
 )
 def test_tokens_that_cannot_be_split_are_refused(options: dict[str, Any], rule: str) -> None:
