@@ -20,6 +20,7 @@ from typing import Final
 
 from calculator.allocator import BLOCK, Block, CachingAllocator, OutOfMemoryError, round_block
 from calculator.architecture import Architecture
+from calculator.autograd.scratch import like_kernels
 from calculator.autograd.sizes import Size
 from calculator.bounds import range_of
 from calculator.cards import CARDS, Card
@@ -122,7 +123,12 @@ def _with_room(architecture: Architecture, plan: Plan) -> Reserved:
 @lru_cache(maxsize=256)
 def _stand_in(card: Card) -> Card:
     """The first card that runs the same kernels, so that cards of a kind share a simulation."""
-    return next((each for each in CARDS.values() if each.capability == card.capability), card)
+    return next((each for each in CARDS.values() if _kind(each) == _kind(card)), card)
+
+
+def _kind(card: Card) -> tuple[object, ...]:
+    """What a simulation depends on of a card: its kernels and workspaces."""
+    return card.capability and like_kernels(card.capability), handle_bytes(card)
 
 
 def _workspaces(card: Card) -> Workspaces:

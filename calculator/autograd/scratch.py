@@ -104,6 +104,19 @@ def tile_of(widest: int, half: bool, dropped: bool, capability: tuple[int, int])
     return Tile(64, 64, True)
 
 
+def like_kernels(capability: tuple[int, int]) -> tuple[int, int]:
+    """The lowest capability whose cards run the same kernels, with the same tiles.
+
+    >>> [like_kernels(one) for one in ((7, 5), (8, 9), (9, 0), (10, 3), (12, 1))]
+    [(0, 0), (8, 6), (8, 0), (8, 0), (12, 0)]
+    """
+    if capability < (8, 0):
+        return (0, 0)
+    if capability in ((8, 6), (8, 9)):
+        return (8, 6)
+    return (8, 0) if capability in ((8, 0), (9, 0)) or capability[0] == 10 else (12, 0)
+
+
 @cache
 def efficient_scratch(
     batch: Size,

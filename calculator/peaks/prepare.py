@@ -18,6 +18,7 @@ from calculator.autograd.mode import (
     Attention,
     Mode,
 )
+from calculator.autograd.scratch import like_kernels
 from calculator.autograd.sizes import ONE
 from calculator.compose import effects_of, stage_models
 from calculator.models.model import Model
@@ -83,7 +84,7 @@ def mode_of(plan: Plan, head_size: int = 0, windowed: bool = False) -> Mode:
     for effect in effects_of(plan):
         settings |= effect.mode(plan)
     return Mode(
-        capability=plan.card.capability or AMPERE,
+        capability=like_kernels(plan.card.capability or AMPERE),
         weights=FLOAT32 if wide else plan.half,
         autocast=plan.half if plan.precision is Precision.AMP else None,
         attention=plan.attention,

@@ -1,10 +1,12 @@
 """The attention kernel that PyTorch picks: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp."""
 
+from itertools import product
+
 import pytest
 
 from calculator.autograd.dtypes import BFLOAT16, FLOAT16, FLOAT32, DType
 from calculator.autograd.mode import Attention, Mode
-from calculator.autograd.scratch import Tile, tile_of
+from calculator.autograd.scratch import Tile, like_kernels, tile_of
 from calculator.cards import CARDS
 from calculator.catalog import find_model
 from calculator.notes import notes_for
@@ -56,6 +58,22 @@ def test_the_efficient_kernels_tiles_fit_the_cards_shared_memory(
     capability: tuple[int, int], widest: int, dropped: bool, tile: Tile
 ) -> None:
     assert tile_of(widest, half=True, dropped=dropped, capability=capability) == tile
+
+
+@pytest.mark.parametrize(
+    "capability", sorted({card.capability for card in CARDS.values()} - {None})
+)
+def test_cards_that_share_a_simulation_have_the_same_kernels(capability: tuple[int, int]) -> None:
+    like = like_kernels(capability)
+    for widest, half, dropped in product((64, 96, 128, 256), (False, True), (False, True)):
+        assert tile_of(widest, half, dropped, like) == tile_of(widest, half, dropped, capability)
+    for dtype, odd, masked, grouped in product(
+        (BFLOAT16, FLOAT16, FLOAT32), (False, True), (False, True), (False, True)
+    ):
+        own, other = (
+            Mode(weights=dtype, odd_heads=odd, capability=one) for one in (capability, like)
+        )
+        assert own.kernel(masked, grouped) is other.kernel(masked, grouped)
 
 
 @pytest.mark.parametrize(
