@@ -155,8 +155,9 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 def _real(_: argparse.Namespace) -> None:
     from validation.real import summary
+    from validation.scoreboard import answers_to, scores, steps
 
-    print("\n".join(summary()))
+    print("\n".join(summary(scores(answers_to(range(len(steps())))))))
 
 
 def _seconds(_: argparse.Namespace) -> None:

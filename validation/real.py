@@ -6,7 +6,7 @@ from typing import Final
 from calculator.plan import BaseBits, Plan
 from validation.causes import CAUSES
 from validation.published_rows import Figure
-from validation.scoreboard import Score, median, most, scores
+from validation.scoreboard import Score, median, most
 
 LISTED: Final = 0.02  # a larger error is listed with its causes
 BEFORE_2: Final = ("guide", "site")  # sources that ran PyTorch 1 and its optimizers
@@ -30,27 +30,27 @@ def group_of(score: Score) -> str:
     return f"{score.source.machine.partition(',')[0]}, {kind_of(score.row.plan)}"
 
 
-def summary() -> Iterator[str]:
+def summary(scores: Sequence[Score]) -> Iterator[str]:
     """The lines that `python -m validation real` prints."""
     yield f"{'':<34}{'rows':>6}{'median':>9}{'p90':>9}{'worst':>9}{'left':>9}{'p90':>9}"
     for title, figures in KINDS.items():
-        chosen = [item for item in scores() if item.figure in figures]
+        chosen = [item for item in scores if item.figure in figures]
         yield _line(title, chosen)
         for group in _groups(chosen):
             yield _line(f"  {group}", [item for item in chosen if group_of(item) == group])
-    yield from coverage(held_or_not())
-    beyond = [item for item in scores() if abs(item.error) > LISTED]
-    yield f"\noff by more than {LISTED:.0%}: {len(beyond)} of {len(scores())}"
+    yield from coverage(held_or_not(scores))
+    beyond = [item for item in scores if abs(item.error) > LISTED]
+    yield f"\noff by more than {LISTED:.0%}: {len(beyond)} of {len(scores)}"
     yield from map(_listed, sorted(beyond, key=lambda item: (group_of(item), -abs(item.error))))
 
 
-def held_or_not() -> list[Score]:
+def held_or_not(scores: Sequence[Score]) -> list[Score]:
     """Of each step what the driver showed or, less the context, what the allocator reserved.
 
     Where the source does not say what was read, the range cannot be tried.
     """
     figures = (Figure.USED, Figure.OF_ALLOCATOR, Figure.RESERVED)
-    steps = {id(item.row): item for item in scores() if item.figure in figures}
+    steps = {id(item.row): item for item in scores if item.figure in figures}
     return [*steps.values()]
 
 

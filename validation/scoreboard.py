@@ -86,15 +86,23 @@ def sources() -> tuple[Source, ...]:
 
 
 @cache
-def scores() -> tuple[Score, ...]:
-    """Every figure of every row with the calculator's answer."""
+def steps() -> tuple[tuple[Source, Row], ...]:
+    """Every row with its source."""
+    return tuple((source, row) for source in sources() for row in source.rows)
+
+
+def scores(answers: Iterable[Answer]) -> tuple[Score, ...]:
+    """Every figure of every row, with the answers to `steps`."""
     return tuple(
         Score(source, row, figure, row.in_bytes(printed), answer)
-        for source in sources()
-        for row in source.rows
-        for answer in [_answer(source, row)]
+        for (source, row), answer in zip(steps(), answers, strict=True)
         for figure, printed in {source.figure: row.printed, **row.more}.items()
     )
+
+
+def answers_to(places: range) -> list[Answer]:
+    """The calculator's answers to some of `steps`."""
+    return [_answer(*steps()[place]) for place in places]
 
 
 def _answer(source: Source, row: Row) -> Answer:

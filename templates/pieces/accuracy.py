@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import cache
 
-from templates.pieces.comparisons import comparisons_on
+from templates.pieces.comparisons import comparisons_on, scores
 from templates.pieces.families import by_family
 from validation.compare import NEARLY_EXACT, Comparison, spread
 from validation.published_rows import Figure
-from validation.scoreboard import median, scores, sources
+from validation.scoreboard import median, sources
 
 # What the rows in validation/measurements were measured on.
 DEVICES = {

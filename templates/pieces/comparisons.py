@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,20 +20,31 @@ from typing import Any, TypeVar, cast
 from calculator.errors import InputError
 from tools.console import ROOT
 from tools.files import WORKSHOP, digest, write_atomically
+from validation import scoreboard
 from validation.compare import Comparison, compare
 from validation.rows import Row, read_rows
+from validation.scoreboard import Score, answers_to, steps
 
 KEPT = WORKSHOP / "comparisons"
 SOURCES = (ROOT / "calculator", ROOT / "validation")
 S = TypeVar("S")
 T = TypeVar("T")
 BATCH = 50  # neighboring rows are of one model and share recorded steps
+PART = 12  # neighboring steps of real cards, which take longer
 
 
 @cache
 def comparisons_on(device: str) -> list[Comparison]:
     """The device's rows, without those whose options the calculator rejects for the model."""
     return kept(device, lambda: computed(list(read_rows(device))))
+
+
+@cache
+def scores() -> tuple[Score, ...]:
+    """Every published figure of a real card with the calculator's answer."""
+    parts = [range(len(steps()))[start : start + PART] for start in range(0, len(steps()), PART)]
+    found = kept("scores", lambda: on_all_cores(answers_to, parts))
+    return scoreboard.scores(chain.from_iterable(found))
 
 
 def kept(name: str, compute: Callable[[], T], sources: Sequence[Path] = ()) -> T:

@@ -9,7 +9,7 @@ from templates.pages.accuracy.context import context, devices, example
 from templates.pages.accuracy.deepspeed import in_sum, ranks
 from templates.pages.accuracy.peers import peer_scores
 from templates.pieces.accuracy import on_card, signed_percent
-from templates.pieces.comparisons import comparisons_on
+from templates.pieces.comparisons import comparisons_on, scores
 from tests.pages.rendered import render_page
 from tests.pages.tables import cells_of, rows_of
 from tools.console import ROOT
@@ -20,9 +20,11 @@ from validation.deepspeed_zero import read_runs
 from validation.peers import PEERS, read_predictions
 from validation.published_rows import Figure
 from validation.real import BEFORE_2, held_or_not
-from validation.scoreboard import TARGET_MOST, Score, scores, sources
+from validation.scoreboard import TARGET_MOST, Score, sources
 
-T4 = [score for score in scores() if score.source.key == "t4"]
+
+def of_the_t4() -> list[Score]:
+    return [score for score in scores() if score.source.key == "t4"]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def errors_of(chosen: list[Score]) -> list[float]:
 
 def test_the_first_sentences_say_what_a_t4_showed(page: str) -> None:
     allocated, reserved, used = (
-        [score for score in T4 if score.figure is figure]
+        [score for score in of_the_t4() if score.figure is figure]
         for figure in (Figure.ALLOCATED, Figure.OF_ALLOCATOR, Figure.USED)
     )
     lead = page[page.index("In 57 training steps") :].partition("{: .lead }")[0]
@@ -57,7 +59,7 @@ def test_the_first_sentences_say_what_a_t4_showed(page: str) -> None:
 
 
 def test_steps_on_other_cards_are_held_once_known_differences_are_counted(page: str) -> None:
-    others = [item for item in held_or_not() if item.source.key != "t4"]
+    others = [item for item in held_or_not(scores()) if item.source.key != "t4"]
     old = [item for item in others if item.source.key in BEFORE_2]
     new = [item for item in others if item not in old]
     held = [sum(item.is_held_as_counted for item in chosen) for chosen in (new, old)]

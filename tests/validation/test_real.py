@@ -12,13 +12,16 @@ from calculator.estimate import estimate
 from calculator.models.registry import TYPES
 from calculator.plan import Plan
 from calculator.report import Phase
+from templates.pieces.comparisons import scores
 from validation import fitcheck
 from validation.by_hand import repeated_by_hand
 from validation.published_rows import Figure
 from validation.real import BEFORE_2, held_or_not, summary
-from validation.scoreboard import scores
+from validation.scoreboard import Score
 
-T4 = [score for score in scores() if score.source.key == "t4"]
+
+def of_the_t4() -> list[Score]:
+    return [score for score in scores() if score.source.key == "t4"]
 
 
 def test_every_step_of_the_t4_has_its_three_figures() -> None:
@@ -29,7 +32,7 @@ def test_every_step_of_the_t4_has_its_three_figures() -> None:
         (Figure.OF_ALLOCATOR, "peak_reserved"),
         (Figure.USED, "process"),
     ):
-        found = [item.measured for item in T4 if item.figure is figure]
+        found = [item.measured for item in of_the_t4() if item.figure is figure]
         assert found == [row[key] for row in published]
 
 
@@ -42,7 +45,7 @@ def test_the_steps_that_a_program_changes_by_hand_are_told_apart() -> None:
 
 def test_what_pytorch_allocates_on_a_t4_is_within_a_hundredth() -> None:
     # the first target of real rows: a hundredth at most, a thousandth in the median
-    errors = [abs(score.error) for score in T4 if score.figure is Figure.ALLOCATED]
+    errors = [abs(score.error) for score in of_the_t4() if score.figure is Figure.ALLOCATED]
     assert statistics.median(errors) < 0.001
     assert max(errors) < 0.01
 
@@ -62,15 +65,15 @@ def test_keys_and_values_repeated_by_hand_are_kept_for_every_head() -> None:
 
 
 def test_the_command_prints_medians_and_coverage_of_each_card() -> None:
-    lines = list(summary())
+    lines = list(summary(scores()))
     line = next(line for line in lines if line.startswith("  Tesla T4, QLoRA"))
     errors = [
         abs(item.error)
-        for item in T4
+        for item in of_the_t4()
         if item.figure is Figure.ALLOCATED and item.row.options["quantization"] == "nf4"
     ]
     assert line.split()[3:5] == [str(len(errors)), f"{100 * statistics.median(errors):.2f}"]
-    steps = held_or_not()
+    steps = held_or_not(scores())
     assert len({id(item.row) for item in steps}) == len(steps)
     assert sum(item.source.key == "t4" for item in steps) == 57
     of_today = [item for item in steps if item.source.key not in BEFORE_2]
@@ -88,7 +91,7 @@ def test_the_command_prints_medians_and_coverage_of_each_card() -> None:
 
 
 def test_a_reserved_figure_is_held_without_the_cards_context() -> None:
-    score = next(item for item in T4 if item.figure is Figure.OF_ALLOCATOR)
+    score = next(item for item in of_the_t4() if item.figure is Figure.OF_ALLOCATOR)
     context = find_card("t4").context
     for bound, is_held in (
         (score.answer.low, True),
@@ -100,6 +103,6 @@ def test_a_reserved_figure_is_held_without_the_cards_context() -> None:
 
 
 def test_a_row_that_is_far_off_has_its_causes_or_is_unexplained() -> None:
-    listed = [line for line in summary() if line[:1] == " " and "litgpt" in line]
+    listed = [line for line in summary(scores()) if line[:1] == " " and "litgpt" in line]
     assert listed
     assert all("left" in line for line in listed)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from calculator.units import format_bytes
+from templates.pieces.comparisons import scores
 from validation.causes import CAUSES, Cause
 from validation.error_figure import draw
 from validation.published_rows import Figure, Row, Source
@@ -14,7 +15,6 @@ from validation.scoreboard import (
     Score,
     median,
     most,
-    scores,
     sources,
 )
 from validation.simumax import REASONS, cases, measured, with_reason
@@ -194,7 +194,7 @@ def _held(is_chosen: Callable[[Source], bool]) -> tuple[int, int]:
 
     Known differences are taken off.
     """
-    found = [score.is_held_as_counted for score in held_or_not() if is_chosen(score.source)]
+    found = [score.is_held_as_counted for score in held_or_not(scores()) if is_chosen(score.source)]
     return sum(found), len(found)
 
 

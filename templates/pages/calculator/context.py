@@ -23,6 +23,7 @@ from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
 from templates.pages.calculator.first import first_verdicts
 from templates.pieces.accuracy import accuracy, on_card
+from templates.pieces.comparisons import kept, on_all_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +224,18 @@ def whole_advice(**state: object) -> dict[str, Any]:
             return advice
 
 
+def first_answer(model: str) -> str:
+    """The whole answer and advice for a model's default plan, as JSON."""
+    return json.dumps({"answer": ask("answer", model=model), "advice": whole_advice(model=model)})
+
+
 def write_assets(assets: Path) -> None:
     """Write what the page shows before Python: whole answers, and verdicts of Home's models."""
     folder = assets / "first"
     folder.mkdir(parents=True)
-    for name in MODELS:
-        first = {"answer": ask("answer", model=name), "advice": whole_advice(model=name)}
-        (folder / f"{name}.json").write_text(json.dumps(first), "utf-8")
+    answers = kept("answers", lambda: on_all_cores(first_answer, [*MODELS]), [Path(__file__)])
+    for name, text in zip(MODELS, answers, strict=True):
+        (folder / f"{name}.json").write_text(text, "utf-8")
     for name, verdicts in first_verdicts().items():
         path = folder / "verdicts" / f"{name.replace('/', '--')}.json"
         path.parent.mkdir(exist_ok=True)
