@@ -1,12 +1,10 @@
 """The calculator before Python answers: it shows its own figures, quiet ones, or none."""
 
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from calculator.catalog import MODELS
 from templates.pages.calculator.context import OPENING
 from templates.pages.calculator.first import verdicts_of
 from tests.browser.visits import (
@@ -17,7 +15,6 @@ from tests.browser.visits import (
     python_answers,
     unfold,
 )
-from tools.versions import folder_of
 
 pytestmark = pytest.mark.browser
 
@@ -114,18 +111,6 @@ def test_a_model_chosen_before_python_is_there_shows_its_own_figures(visit: Visi
     unfold(page)
     page.select_option("#precision", "fp32")
     assert is_quiet(page)
-
-
-def test_every_models_first_figures_are_pythons(
-    site: Path, site_address: str, visit: Visitor
-) -> None:
-    visitor = visit()
-    assets = folder_of(site, "assets").name
-    for model in MODELS:
-        address = f"{site_address}{assets}/first/{model}.json"
-        found = visitor.page.request.get(address).json()
-        assert found["answer"] == python_answers("answer", {"model": model})["value"], model
-        assert found["advice"] == python_advises({"model": model}), model
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.visits import Visitor, python_answers, settled
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.one_python]
 
 
 def test_a_row_leads_to_its_state(visit: Visitor) -> None:

@@ -57,7 +57,7 @@ def test_advice_is_one_link_away(visit: Visitor) -> None:
 
 
 def test_what_is_missing_is_said_beside_the_text(visit: Visitor) -> None:
-    page = visit().open("calculator/")
+    page = visit().open("calculator/?model=gpt2-l")
     settled(page)
     page.locator("#calculator-message > summary").click()
     text = page.locator("#message")

@@ -116,7 +116,7 @@ def test_nothing_is_kept_while_python_starts(visit: Visitor, server: LiveServer)
     held: list[Route] = []
     visitor.page.route("**/pyodide.asm.wasm", lambda route: held.append(route))
     with visitor.page.expect_request("**/pyodide.asm.wasm"):
-        page = visitor.open("calculator/")
+        page = visitor.open("calculator/?model=bert-base")
     for _ in range(3):
         rest(page)
     assert page.evaluate(REGISTERED) == 0

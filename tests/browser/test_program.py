@@ -61,8 +61,8 @@ def test_a_plan_without_a_program_says_why(visit: Visitor) -> None:
 
 
 def test_the_program_is_copied_with_the_keyboard_and_announced(visit: Visitor) -> None:
-    visitor = visit(permissions=["clipboard-read", "clipboard-write"])
-    page = visitor.open("calculator/")
+    page = visit().open("calculator/?model=gpt2-l")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     settled(page)
     unfold(page)
     page.locator("#program-copy").focus()

@@ -141,7 +141,7 @@ def test_a_worker_that_dies_is_started_again_but_not_for_ever(visit: Visitor) ->
         route.fulfill(content_type="text/javascript", body=MORTAL)
 
     visitor.page.route("**/worker.js", serve)
-    page = visitor.open("calculator/")
+    page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     assert len(workers) == 1
     page.locator("#batch_size").fill("4")
@@ -164,7 +164,7 @@ def test_a_worker_that_dies_once_is_replaced_and_says_so(visit: Visitor) -> None
             route.continue_()
 
     visitor.page.route("**/worker.js", serve)
-    page = visitor.open("calculator/")
+    page = visitor.open("calculator/?model=gpt2-l")
     settled(page)
     status = page.locator("#calculator-status")
     said = status.evaluate_handle("""(place) => {

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -38,9 +39,14 @@ def ask(method: str, params: dict[str, str]) -> Any:
 
 
 def advised(params: dict[str, str]) -> Any:
-    found = ask("advise", params)
+    return _advised(*params.items())
+
+
+@cache
+def _advised(*params: tuple[str, str]) -> Any:
+    found = ask("advise", dict(params))
     while not found["done"]:
-        found = ask("advise", params)
+        found = ask("advise", dict(params))
     return found
 
 

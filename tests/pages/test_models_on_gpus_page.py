@@ -31,7 +31,7 @@ def all_rows() -> list[Row]:
 
 
 def test_every_cell_opens_a_state_that_it_describes() -> None:
-    for row in all_rows()[::4]:
+    for row in all_rows()[::9]:
         own = dict(parse_qsl(row.query))
         for name, cell in zip(SHOWN, row.cells, strict=True):
             architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
@@ -47,7 +47,7 @@ def fits(architecture: Architecture, plan: Plan, gpu: Gpu) -> bool:
 
 def test_times_are_those_of_the_calculator() -> None:
     shown = []
-    for row in all_rows()[::9]:
+    for row in all_rows()[4::9]:
         for cell in row.cells:
             architecture, plan, gpu = read_state(dict(parse_qsl(cell.query)))
             seconds = judged(architecture, plan.on(gpu)).seconds

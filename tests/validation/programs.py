@@ -87,6 +87,9 @@ def _on_the_counting_gpu(
         made.logger = SimpleNamespace(set_runtime_stats_and_log=lambda: None)
         return made
 
+    def same(given: Any, *_: Any, **__: Any) -> Any:
+        return given
+
     def in_chunks(*arguments: Any, **options: Any) -> torch.Tensor:
         # it asks for a GPU that can add up in 32 bits
         with patch("torch.cuda.is_available", lambda: True):
@@ -104,6 +107,10 @@ def _on_the_counting_gpu(
         "torch.distributed.fsdp.CPUOffloadPolicy": partial(CPUOffloadPolicy, pin_memory=False),
         "torch.nn.parallel.DistributedDataParallel": replica,
         "builtins.print": lambda *_: None,
+        # nobody reads the values that a new model starts from
+        "torch.nn.init.normal_": same,
+        "torch.nn.init.kaiming_uniform_": same,
+        "transformers.PreTrainedModel.initialize_weights": same,
     }
 
 
