@@ -127,7 +127,7 @@ def _stand_in(card: Card) -> Card:
 
 
 def _kind(card: Card) -> tuple[object, ...]:
-    """What a simulation depends on of a card: its kernels and workspaces."""
+    """A card's kernels and workspaces, on which a simulation depends."""
     return card.capability and like_kernels(card.capability), handle_bytes(card)
 
 
