@@ -254,6 +254,18 @@ class RMSNorm(Unary):
         return out
 
 
+@dataclass(eq=False)
+class WideNorm(RMSNorm):
+    """RMSNorm that multiplies by its weight before it goes back to the input's format."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width)."""
+        normed, variance = normalised(x)
+        out = op.cast(op.multiply(x.tape.weight(self.weight), normed), x.dtype)
+        del normed, variance  # held until here
+        return out
+
+
 def normalised(x: Tensor) -> tuple[Tensor, Tensor]:
     """x / sqrt(mean(x^2) + eps) in 32 bits, and the mean, which the classes hold to the end."""
     wide = op.cast(x, FLOAT32)

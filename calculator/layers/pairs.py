@@ -171,5 +171,8 @@ def with_pairs(heads: Heads, idle: bool = False) -> Heads:
     }
 
 
-CLASSIFIERS: Final[Heads] = with_pairs({Task.SEQUENCE: last_token, Task.TOKENS: each_token})
-EVERY_HEAD: Final[Heads] = {**CLASSIFIERS, Task.QUESTIONS: span}
+# those that most causal models have
+HEADS: Final[Heads] = {
+    **with_pairs({Task.SEQUENCE: last_token, Task.TOKENS: each_token}),
+    Task.QUESTIONS: span,
+}

@@ -151,9 +151,6 @@ class Bart(Model):
     decoder: BartStack
     tied: bool
 
-    title = "BART"
-    counted = "BartForConditionalGeneration"
-    lora_targets = ("q_proj", "v_proj")
     has_target = True
     has_reversible_class = False
 

@@ -145,10 +145,7 @@ class Bert(Model):
     layers: Stack[BertBlock]
     tied: bool
 
-    title = "BERT"
-    counted = "BertForMaskedLM"
     has_unused_bias = True
-    lora_targets = ("query", "value")
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: lambda _: FirstToken(Pooled(), inside=True),

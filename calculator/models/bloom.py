@@ -111,9 +111,6 @@ class Bloom(CausalModel):
     layers: HoldingStack[BloomBlock]
     tied: bool
 
-    title = "BLOOM"
-    counted = "BloomForCausalLM"
-    lora_targets = ("query_key_value",)
     before = ("words", "first_norm")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False

@@ -82,10 +82,6 @@ def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
 class CodeGen(GPTJ):
     """GPT-J's embeddings, norm and output layer around blocks of its own."""
 
-    title = "CodeGen"
-    counted = "CodeGenForCausalLM"
-    lora_targets = ("qkv_proj",)
-
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes: GPT-J's keys."""

@@ -5,7 +5,6 @@ Source: transformers (models/cohere2/modeling_cohere2.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -14,13 +13,12 @@ from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import divided
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
-from calculator.layers.grouped import GroupedAttention, Held, Shared
+from calculator.layers.grouped import GroupedAttention, Held, Mixer, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Tables
 from calculator.layers.stack import Block
-from calculator.models.decoder import HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.decoder import HIDDEN, Decoder
 from calculator.models.model import LLAMAS
-from calculator.parts import Phase
 
 
 @dataclass(eq=False)
@@ -73,7 +71,7 @@ def paired(x: Tensor, tables: Tables) -> Tensor:
 class Cohere2Block(Block):
     """Attention and a gated feed-forward layer side by side after one norm."""
 
-    attention: GroupedAttention
+    attention: Mixer
     feed_forward: Unary
 
     def __post_init__(self) -> None:
@@ -95,46 +93,25 @@ class Cohere2Block(Block):
 class Cohere2(Decoder):
     """Three layers with a window for each without; scaled logits."""
 
-    title = "Cohere 2"
-    counted = "Cohere2ForCausalLM"
     whole_tokens = LLAMAS
     both_masks = True
-    turn: ClassVar[int] = 4
+    turn = 4
+    norm_class = PlainNorm
+    attention_class = PairedAttention
+    biases = ("attention_bias", "attention_bias", "")
+    scales_logits = True
 
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
         """True: both read one norm's output."""
-        del architecture
         return True
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and whether projections have biases; multipliers change no size."""
-        return {"window": cls.window_of(c), **super().more(c)}
-
-    @classmethod
-    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
-        """Layers with a window, and the last of each turn without."""
-        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", cls.turn))
-
-    @classmethod
-    def attention(cls, architecture: Architecture, kind: str) -> PairedAttention:
-        """All four projections with biases, or none."""
-        biased = architecture.has("attention_bias")
-        return PairedAttention(HIDDEN, heads_of(architecture), biased, biased, kind == SLIDING)
+        return {"window": cls.window_of(c), **cls.flags(c)}
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:
         """One layer."""
         return Cohere2Block(cls.attention(architecture, kind), cls.feed_forward(architecture))
-
-    @classmethod
-    def final_norm(cls) -> PlainNorm:
-        """The same kind of norm after the last layer."""
-        return PlainNorm(HIDDEN)
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Scaled logits."""
-        logits = super().logits(hidden)
-        hidden.tape.ledger.begin(Phase.LOSS)
-        return op.scale(logits)

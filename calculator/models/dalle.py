@@ -221,7 +221,6 @@ class Dalle(Model):
     norm: LayerNorm
 
     can_freeze = False
-    title = "DALL-E"
     kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
     can_untie = False
     has_dropout = False

@@ -181,8 +181,6 @@ class Deberta(Model):
     layers: KeepingStack
     tied: bool
 
-    title = "DeBERTa"
-    counted = "DebertaV2ForMaskedLM"
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: lambda _: FirstToken(Pooled(activation="gelu")),
@@ -192,7 +190,6 @@ class Deberta(Model):
     )
     language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_unused_bias = True
-    lora_targets = ("query_proj", "value_proj")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_reversible_class = False

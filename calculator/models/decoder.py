@@ -17,15 +17,16 @@ from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, Size, size
 from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
 from calculator.errors import InputError
-from calculator.layers.basic import TOKENS, Embedding, RMSNorm
+from calculator.layers.basic import TOKENS, Embedding, LayerNorm, RMSNorm
 from calculator.layers.decoder import DecoderBlock
-from calculator.layers.feed_forward import GatedFeedForward
-from calculator.layers.grouped import GroupedAttention, Heads, Shared
+from calculator.layers.feed_forward import Activation, GatedFeedForward
+from calculator.layers.grouped import GroupedAttention, Heads, Mixer, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
 from calculator.models.keys import check_keys, declared
 from calculator.models.model import CausalModel, heads_fit
+from calculator.parts import Phase
 
 HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -36,6 +37,7 @@ WIDEST_FLASH = 256
 MOST_IN_TURN = 128
 # kinds of rotary positions that change the numbers of the tables alone
 ROPE = ("default", "linear", "dynamic", "llama3", "yarn", "su")
+ALWAYS = "always"  # in place of a flag's name
 
 
 @dataclass(eq=False)
@@ -47,8 +49,22 @@ class Decoder(CausalModel):
         default_dropout: its default for them.
         ropes: the kinds of rotary positions that it has.
         turns_part: whether it reads which part of a head is turned.
+        turned_share: which part of a head is turned by default; 0 for types that turn whole heads.
         both_masks: whether it makes masks with a window and without, whatever its layers are.
         whole_mask: whether it makes one without a window, whatever its layers are.
+        turn: of how many layers the last has no window by default, and the others have one.
+        norm_class: its norm.
+        attention_class: its attention.
+        rotary_class: its tables of rotary positions.
+        stack_class: its stack of layers.
+        activation: the function in its feed-forward layers.
+        biases: the flags that give biases to queries, keys and values, to attention's output, and
+            to feed-forward layers.
+        normed_heads: the flag that gives each head's queries and keys a norm.
+        norms_before: whether norms stand before attention and feed-forward layers.
+        norms_after: whether norms stand after them.
+        drops_branches: whether what they add passes a dropout.
+        scales_logits: whether logits are multiplied by a number.
     """
 
     tokens: Embedding
@@ -64,8 +80,21 @@ class Decoder(CausalModel):
     default_dropout: ClassVar[float] = 0.0
     ropes: ClassVar[tuple[str, ...]] = ROPE
     turns_part: ClassVar[bool] = False
+    turned_share: ClassVar[float] = 0.0
     both_masks: ClassVar[bool] = False
     whole_mask: ClassVar[bool] = False
+    turn: ClassVar[int] = 0
+    norm_class: ClassVar[type[RMSNorm | LayerNorm]] = RMSNorm
+    attention_class: ClassVar[type[GroupedAttention]] = GroupedAttention
+    rotary_class: ClassVar[type[Rotary]] = Rotary
+    stack_class: ClassVar[type[Stack[Any]]] = Stack
+    activation: ClassVar[Activation] = Activation.SILU
+    biases: ClassVar[tuple[str, str, str]] = ("", "", "")
+    normed_heads: ClassVar[str] = ""
+    norms_before: ClassVar[bool] = True
+    norms_after: ClassVar[bool] = False
+    drops_branches: ClassVar[bool] = False
+    scales_logits: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.head = self.tokens if self.tied else Embedding(self.tokens.rows, HIDDEN)
@@ -108,7 +137,7 @@ class Decoder(CausalModel):
 
     @classmethod
     def _check_rope(cls, c: Configuration) -> None:
-        check_rope(c, cls.ropes, cls.turns_part)
+        check_rope(c, cls.ropes, cls.turns_part or cls.turned_share > 0)
 
     @classmethod
     def _dropout(cls, c: Configuration) -> float:
@@ -120,19 +149,24 @@ class Decoder(CausalModel):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The numbers and flags that this type has beside the common ones."""
+        return cls.flags(c)
+
+    @classmethod
+    def flags(cls, c: Configuration) -> Mapping[str, int]:
+        """The declared flags."""
         return {key: c.flag(key, usual) for key, usual in (declared(cls, "flags") or {}).items()}
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """The channels of a head that are turned: all, unless the type says otherwise."""
-        del c
-        return head_size
+        return part_turned(c, head_size, cls.turned_share) if cls.turned_share else head_size
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The kinds of layers in turn, by their attention."""
-        del c, layers
-        return (FULL,)
+        if not cls.turn:
+            return (FULL,)
+        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", cls.turn))
 
     @classmethod
     def windows_in_turn(cls, c: Configuration, layers: int, turn: int) -> tuple[str, ...]:
@@ -186,45 +220,76 @@ class Decoder(CausalModel):
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Decoder":
         """The tree for an architecture."""
-        kinds = tuple(cls.block(architecture, kind) for kind in architecture.pattern)
+        kinds = tuple(cls.block(architecture, kind) for kind in architecture.pattern or (FULL,))
         return cls(
             Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
             cls.turning(architecture),
-            Stack(kinds, architecture.layers),
-            cls.final_norm(),
+            cls.stack_class(kinds, architecture.layers),
+            cls.norm_class(HIDDEN),
             tied,
+            **cls.parts_beside(architecture),
         )
+
+    @classmethod
+    def parts_beside(cls, architecture: Architecture) -> Mapping[str, Any]:
+        """Values of the fields that this type has beside the common ones."""
+        del architecture
+        return {}
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:
-        """One layer of a kind: norms before attention and before a gated feed-forward layer."""
-        attention, feed_forward = (
-            cls.attention(architecture, kind),
-            cls.feed_forward(architecture),
+        """One layer of a kind: attention and what stands inside it, with their norms."""
+        before, after = (
+            (cls.norm_class(HIDDEN), cls.norm_class(HIDDEN)) if has_norms else None
+            for has_norms in (cls.norms_before, cls.norms_after)
         )
-        return DecoderBlock(attention, feed_forward, (RMSNorm(HIDDEN), RMSNorm(HIDDEN)))
+        attention, inside = cls.attention(architecture, kind), cls.inside(architecture, kind)
+        scaled, dropped = cls.has_multipliers, cls.drops_branches
+        return DecoderBlock(attention, inside, before, after, scaled, dropped)
 
     @classmethod
-    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
+    def attention(cls, architecture: Architecture, kind: str) -> Mixer:
         """The attention of a layer of a kind."""
-        return GroupedAttention(HIDDEN, heads_of(architecture), local=kind == SLIDING)
+        heads = heads_of(architecture)
+        normed = cls.has_part(architecture, cls.normed_heads)
+        query_norm, key_norm = (cls.norm_class(heads.width) if normed else None for _ in range(2))
+        return cls.attention_of(architecture, kind)(
+            HIDDEN,
+            heads,
+            *(cls.has_part(architecture, flag) for flag in cls.biases[:2]),
+            kind == SLIDING,
+            query_norm,
+            key_norm,
+            turned_of(architecture),
+        )
+
+    @classmethod
+    def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
+        """The class of a layer's attention."""
+        del architecture, kind
+        return cls.attention_class
+
+    @staticmethod
+    def has_part(architecture: Architecture, flag: str) -> bool:
+        """True for parts that a flag gives, or that all models of the type have."""
+        return flag == ALWAYS or architecture.has(flag)
+
+    @classmethod
+    def inside(cls, architecture: Architecture, kind: str) -> Unary:
+        """The feed-forward layer of a kind of layer, or what stands in its place."""
+        del kind
+        return cls.feed_forward(architecture)
 
     @classmethod
     def feed_forward(cls, architecture: Architecture) -> Unary:
         """The feed-forward layer."""
-        del architecture
-        return GatedFeedForward(HIDDEN, FEED)
+        biased = cls.has_part(architecture, cls.biases[2])
+        return GatedFeedForward(HIDDEN, FEED, cls.activation, biased)
 
     @classmethod
     def turning(cls, architecture: Architecture) -> Rotary:
         """The tables of rotary positions."""
-        del architecture
-        return Rotary(HEAD)
-
-    @classmethod
-    def final_norm(cls) -> Unary:
-        """The norm after the last layer."""
-        return RMSNorm(HIDDEN)
+        return cls.rotary_class(turned_of(architecture) or HEAD)
 
     @classmethod
     def kernels_of(
@@ -279,10 +344,15 @@ class Decoder(CausalModel):
         return x
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """The output layer's product, of all tokens."""
+        """The output layer's product, of all tokens; what scales it belongs to the loss."""
         with hidden.tape.in_layer("head", 0):
             given = op.gathered(hidden, SEQUENCE, sums=False) if self.in_parts else hidden
-            return self.head.unembed(given, self.head_bias, self.head_copy)
+            logits = self.head.unembed(given, self.head_bias, self.head_copy)
+            del given
+        if not self.scales_logits:
+            return logits
+        hidden.tape.ledger.begin(Phase.LOSS)
+        return op.scale(logits)
 
     def masks(self, t: Recorder, dtype: DType) -> Mapping[bool, Tensor | None]:
         """The masks of layers with a window and without, where the class makes one."""
@@ -373,8 +443,8 @@ def part_turned(c: Configuration, head_size: int, share: float) -> int:
 
 def turned_of(architecture: Architecture) -> Size | None:
     """The part of a head that is turned, or none where that is the whole."""
-    part = architecture.rotary_size < architecture.head_size
-    return size("rotary_size") if part else None
+    is_part = 0 < architecture.rotary_size < architecture.head_size
+    return size("rotary_size") if is_part else None
 
 
 def check_rope(c: Configuration, counted: tuple[str, ...] = ROPE, turns_part: bool = False) -> None:

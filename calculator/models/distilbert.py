@@ -90,8 +90,6 @@ class DistilBert(Model):
     layers: Stack[DistilBertBlock]
     tied: bool
 
-    title = "DistilBERT"
-    counted = "DistilBertForMaskedLM"
     has_reversible_class = False
     heads: ClassVar[Heads] = with_pairs(
         {

@@ -6,15 +6,13 @@ Source: transformers (models/ernie4_5/modeling_ernie4_5.py).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.sizes import divided
-from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.rotary import Tables
-from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
+from calculator.models.decoder import Decoder
 
 
 @dataclass(eq=False)
@@ -48,20 +46,9 @@ def turned(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 class Ernie45(Decoder):
     """All projections with biases, or none."""
 
-    title = "ERNIE 4.5"
-    counted = "Ernie4_5ForCausalLM"
     has_dropout = False
-
-    @classmethod
-    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
-        """All four projections with biases, or none."""
-        biased = architecture.has("use_bias")
-        return NeighbourAttention(HIDDEN, heads_of(architecture), biased, biased)
-
-    @classmethod
-    def feed_forward(cls, architecture: Architecture) -> GatedFeedForward:
-        """All three projections with biases, or none."""
-        return GatedFeedForward(HIDDEN, FEED, biased=architecture.has("use_bias"))
+    attention_class = NeighbourAttention
+    biases = ("use_bias", "use_bias", "use_bias")
 
     def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
         """Tables in 32 bits always."""

@@ -11,12 +11,9 @@ from calculator.architecture import Architecture
 from calculator.autograd.graph import Tensor
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
-from calculator.layers.decoder import DecoderBlock
-from calculator.layers.grouped import Held
-from calculator.layers.heads import Heads
-from calculator.layers.pairs import EVERY_HEAD
-from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, heads_of
-from calculator.models.gemma3 import NormedAttention
+from calculator.layers.grouped import GroupedAttention, Held
+from calculator.models.decoder import FULL, Decoder
+from calculator.models.gemma import NormedAttention
 from calculator.models.model import LLAMAS
 
 
@@ -33,7 +30,6 @@ class UnturnedAttention(TurnedAttention):
 
     def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
         """The same."""
-        del held
         return q, k
 
 
@@ -41,11 +37,10 @@ class UnturnedAttention(TurnedAttention):
 class Exaone4(Decoder):
     """Three layers with a window for each without; norms of what each branch adds."""
 
-    title = "EXAONE 4"
-    counted = "Exaone4ForCausalLM"
     whole_tokens = LLAMAS
-    heads: ClassVar[Heads] = EVERY_HEAD
     whole_mask = True
+    norms_before = False
+    norms_after = True
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -61,10 +56,7 @@ class Exaone4(Decoder):
         return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", 4))
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
-        """Norms after both branches."""
-        windowed = architecture.has("window")
-        made = UnturnedAttention if windowed and kind == FULL else TurnedAttention
-        attention = made(HIDDEN, heads_of(architecture), local=kind == SLIDING)
-        norms = RMSNorm(HIDDEN), RMSNorm(HIDDEN)
-        return DecoderBlock(attention, cls.feed_forward(architecture), None, norms)
+    def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
+        """Places are not known where others have a window."""
+        unturned = architecture.has("window") and kind == FULL
+        return UnturnedAttention if unturned else TurnedAttention

@@ -22,10 +22,10 @@ from calculator.layers.attention import (
     weighted_sum,
     without_dropout,
 )
-from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.grouped import GroupedAttention, Heads, Held
 from calculator.layers.holding import HoldingStack
-from calculator.layers.rotary import Rotary, positions_of
+from calculator.layers.rotary import positions_of
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, check_rope
 from calculator.models.keys import read_shape
@@ -146,11 +146,10 @@ class Falcon(Decoder):
 
     layers: HoldingStack[FalconBlock]
 
-    title = "Falcon"
-    counted = "FalconForCausalLM"
     whole_layers = NO_SHARES
-    lora_targets = ("query_key_value",)
     has_attention_core = False
+    norm_class = LayerNorm
+    stack_class = HoldingStack
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -181,24 +180,16 @@ class Falcon(Decoder):
         return {"key_value_heads": shared, "two_norms": norms - 1, "single": 0}
 
     @classmethod
-    def build(cls, architecture: Architecture, tied: bool) -> "Falcon":
-        """The tree for an architecture."""
+    def block(cls, architecture: Architecture, kind: str) -> Block:
+        """One layer; all are of one kind."""
         attention = FalconAttention(HIDDEN, ALIKE, single=architecture.has("single"))
-        block = FalconBlock(attention, architecture.has("two_norms"))
-        return cls(
-            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
-            Rotary(HEAD),
-            HoldingStack((block,), architecture.layers),
-            LayerNorm(HIDDEN),
-            tied,
-        )
+        return FalconBlock(attention, architecture.has("two_norms"))
 
     @classmethod
     def kernels_of(
         cls, architecture: Architecture, narrow: bool, length: int
     ) -> Sequence[Attention]:
         """The kernels that take a mask; the efficient one wants as many heads of keys."""
-        del length
         fits = heads_fit(architecture, narrow) and not architecture.has("single")
         efficient = [Attention.EFFICIENT] if fits else []
         return [Attention.EAGER, Attention.SDPA, *efficient, Attention.MATH]

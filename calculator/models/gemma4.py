@@ -5,7 +5,7 @@ Source: transformers (models/gemma4/modeling_gemma4.py).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -22,9 +22,9 @@ from calculator.layers.feed_forward import Activation, GatedFeedForward
 from calculator.layers.grouped import GroupedAttention, Held, Shared
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
-from calculator.layers.stack import Block, Stack
+from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, ROPE, SLIDING, heads_of, in_turn
-from calculator.models.gemma2 import Gemma2
+from calculator.models.gemma import Gemma2
 from calculator.models.keys import declared
 from calculator.models.model import KERNELS
 from calculator.models.sparse import CHOICE, INNER, NOTE, check_rows, experts_of
@@ -269,10 +269,9 @@ class Gemma4(Gemma2):
     global_rotary: Rotary | None = None
     layer_inputs: LayerInputs | None = None
 
-    title = "Gemma 4"
-    counted = "Gemma4ForCausalLM"
     is_inner = True
-    kernels: ClassVar[tuple[Attention, ...]] = KERNELS
+    kernels = KERNELS
+    norm_class = PowerNorm
     reads_other_layers = True
     ropes = (*ROPE, "proportional")
     turns_part = True
@@ -303,7 +302,7 @@ class Gemma4(Gemma2):
         return {
             "window": c.size("sliding_window", 512, most=LONGEST_SEQUENCE),
             "final": c.value("final_logit_softcapping") is not None,
-            "attention_bias": c.flag("attention_bias", False),
+            **cls.flags(c),
             "global_head_size": c.size("global_head_dim", 512),
             "global_key_value_heads": wide,
             "alike": alike,
@@ -385,19 +384,13 @@ class Gemma4(Gemma2):
         )
 
     @classmethod
-    def build(cls, architecture: Architecture, tied: bool) -> "Gemma4":
-        """The tree for an architecture."""
-        kinds = tuple(cls.block(architecture, kind) for kind in architecture.pattern)
-        return cls(
-            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
-            Rotary(HEAD),
-            Stack(kinds, architecture.layers),
-            PowerNorm(HIDDEN),
-            tied,
-            architecture.has("final"),
-            Rotary(GLOBAL_HEAD),
-            LayerInputs() if architecture.has("per_layer_size") else None,
-        )
+    def parts_beside(cls, architecture: Architecture) -> Mapping[str, Any]:
+        """Tables of the second width, and inputs of every layer."""
+        return {
+            **super().parts_beside(architecture),
+            "global_rotary": Rotary(GLOBAL_HEAD),
+            "layer_inputs": LayerInputs() if architecture.has("per_layer_size") else None,
+        }
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""

@@ -117,8 +117,6 @@ class GPT2(CausalModel):
     norm: LayerNorm
     tied: bool
 
-    title = "GPT-2"
-    counted = "GPT2LMHeadModel"
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: last_token,
@@ -127,7 +125,6 @@ class GPT2(CausalModel):
         }
     )
     layers_get_mask = True
-    lora_targets = ("c_attn",)
     before = ("tokens", "positions")
     has_positions = True
     names_inside = ("transformer", "wte", "h", "ln_f")

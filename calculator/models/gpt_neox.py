@@ -3,13 +3,11 @@
 Source: transformers (models/gpt_neox/modeling_gpt_neox.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
-from calculator.configuration import Configuration
 from calculator.layers.basic import LayerNorm
 from calculator.layers.grouped import Held
 from calculator.layers.stack import Block
@@ -46,27 +44,15 @@ class NeoXBlock(Block):
 class GPTNeoX(PartialDecoder):
     """GPT-NeoX, whose output layer has weights of its own by default."""
 
-    title = "GPT-NeoX"
-    counted = "GPTNeoXForCausalLM"
-    lora_targets = ("query_key_value",)
     turned = ("rotary_pct", 0.25)
     dropouts = ("hidden_dropout", "attention_dropout")
 
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
         """True where each has a norm of the same input."""
-        return architecture.has("side_by_side")
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """Sets whether both layers read the same input, and whether attention has biases."""
-        return {
-            "side_by_side": int(c.flag("use_parallel_residual", True)),
-            "biased": int(c.flag("attention_bias", True)),
-        }
+        return architecture.has("use_parallel_residual")
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:
         """One layer."""
-        del kind
-        return NeoXBlock(architecture.has("side_by_side"), architecture.has("biased"))
+        return NeoXBlock(cls.is_side_by_side(architecture), architecture.has("attention_bias"))

@@ -5,7 +5,6 @@ Source: transformers (models/gpt_oss/modeling_gpt_oss.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -17,31 +16,14 @@ from calculator.autograd.sizes import ONE, divided, plus
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, scores_of, weighted_sum
-from calculator.layers.basic import normalised
-from calculator.layers.decoder import DecoderBlock
+from calculator.layers.basic import WideNorm
 from calculator.layers.experts import Experts, Mixture, Routed, Router, shown, shown_in_place
 from calculator.layers.grouped import Held
-from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables
-from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, SLIDING, heads_of
-from calculator.models.gemma2 import EagerAttention
+from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING
+from calculator.models.gemma import EagerAttention
 from calculator.models.model import NO_SHARES
 from calculator.models.sparse import CHOICE, SparseDecoder
-
-
-@dataclass(eq=False)
-class WideNorm(Unary):
-    """RMSNorm whose product with the weight is in 32 bits too."""
-
-    def __post_init__(self) -> None:
-        self.weight = Parameter((HIDDEN,))
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., hidden) -> the same."""
-        normed, variance = normalised(x)
-        out = op.cast(op.multiply(x.tape.weight(self.weight), normed), x.dtype)
-        del normed, variance  # held until here
-        return out
 
 
 @dataclass(eq=False)
@@ -163,12 +145,14 @@ class BiasedExperts(Experts):
 class GptOss(SparseDecoder):
     """Every other layer has a window; sinks; experts with biases in every layer."""
 
-    title = "gpt-oss"
-    counted = "GptOssForCausalLM"
     whole_layers = NO_SHARES
     fused_experts = ()
-    kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
+    kernels = (Attention.EAGER, Attention.SDPA)
     both_masks = True
+    norm_class = WideNorm
+    attention_class = SinkAttention
+    rotary_class = HalfRotary
+    biases = ("attention_bias", "attention_bias", "")
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -176,8 +160,7 @@ class GptOss(SparseDecoder):
         if c.has_null("sliding_window"):
             raise InputError("sliding_window", None, "must be given: the class makes a mask of it")
         window = c.size("sliding_window", 128, most=LONGEST_SEQUENCE)
-        biased = c.flag("attention_bias", True)
-        return {"window": window, **cls.experts(c), "attention_bias": biased}
+        return {"window": window, **super().more(c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -185,30 +168,6 @@ class GptOss(SparseDecoder):
         return cls.layer_types(c, layers, (SLIDING, FULL)[:layers])
 
     @classmethod
-    def turning(cls, architecture: Architecture) -> Rotary:
-        """Tables of one angle for two channels."""
-        del architecture
-        return HalfRotary(HEAD)
-
-    @classmethod
-    def final_norm(cls) -> Unary:
-        """The norm after the last layer."""
-        return WideNorm()
-
-    @classmethod
-    def attention(cls, architecture: Architecture, kind: str) -> SinkAttention:
-        """With sinks; biases in all four projections, or none."""
-        biased = architecture.has("attention_bias")
-        return SinkAttention(HIDDEN, heads_of(architecture), biased, biased, kind == SLIDING)
-
-    @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
-        """A layer whose feed-forward layer is experts."""
-        attention = cls.attention(architecture, kind)
-        return DecoderBlock(attention, cls.mixture(architecture), (WideNorm(), WideNorm()))
-
-    @classmethod
     def mixture(cls, architecture: Architecture) -> Mixture:
         """Experts with biases, as their router."""
-        del architecture
         return Mixture(BiasedRouter(HIDDEN, CHOICE), BiasedExperts(HIDDEN, FEED, CHOICE))

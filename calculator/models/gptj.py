@@ -6,7 +6,7 @@ Source: transformers (models/gptj/modeling_gptj.py).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -175,9 +175,6 @@ class GPTJ(CausalModel):
     norm: LayerNorm
     tied: bool
 
-    title = "GPT-J"
-    counted = "GPTJForCausalLM"
-    lora_targets: ClassVar[tuple[str, ...]] = ("q_proj", "v_proj")
     kernels = (Attention.EAGER, Attention.SDPA)
     has_reversible_class = False
 

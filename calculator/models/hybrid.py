@@ -15,22 +15,15 @@ from calculator.configuration import MOST_LAYERS, Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, joined, selectively
 from calculator.layers.basic import Linear
-from calculator.layers.decoder import DecoderBlock
 from calculator.layers.delta import GatedDelta
 from calculator.layers.grouped import Held, Mixer
-from calculator.layers.layer import Unary
-from calculator.layers.rotary import Rotary
-from calculator.layers.stack import Block
 from calculator.models.decoder import (
+    ALWAYS,
     FULL,
-    HEAD,
     HIDDEN,
     Decoder,
     PartlyTurnedAttention,
-    heads_of,
     in_turn,
-    part_turned,
-    turned_of,
 )
 from calculator.models.gemma import GemmaNorm
 
@@ -79,9 +72,13 @@ class HybridDecoder(Decoder):
         apart: whether each kind of projection of linear attention is a product of its own.
     """
 
-    turns_part = True
+    turned_share = 0.25
     has_chunks = True
     whole_tokens = "linear attention has weights that are no DTensors"
+    norm_class = GemmaNorm
+    attention_class = GatedAttention
+    normed_heads = ALWAYS
+    biases = ("attention_bias", "attention_bias", "")
     apart: ClassVar[bool] = False
 
     @classmethod
@@ -119,11 +116,6 @@ class HybridDecoder(Decoder):
         }
 
     @classmethod
-    def rotary_size(cls, c: Configuration, head_size: int) -> int:
-        """The channels of a head that are turned."""
-        return part_turned(c, head_size, 0.25)
-
-    @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """The kinds of layers by their attention."""
         return in_turn(cls.mixers(c, layers))
@@ -144,42 +136,10 @@ class HybridDecoder(Decoder):
         return [*map(str, found)]
 
     @classmethod
-    def turning(cls, architecture: Architecture) -> Rotary:
-        """Tables of the channels that are turned."""
-        return Rotary(turned_of(architecture) or HEAD)
-
-    @classmethod
-    def mixer(cls, architecture: Architecture, kind: str) -> Mixer:
+    def attention(cls, architecture: Architecture, kind: str) -> Mixer:
         """Linear attention or gated attention."""
+        if not kind.startswith(LINEAR):
+            return super().attention(architecture, kind)
         numbers = architecture.numbers
-        if kind.startswith(LINEAR):
-            grouped = numbers["linear_value_heads"] > numbers["linear_key_heads"]
-            return GatedDelta(HIDDEN, grouped, cls.apart)
-        biased = architecture.has("attention_bias")
-        return GatedAttention(
-            HIDDEN,
-            heads_of(architecture),
-            biased,
-            biased,
-            query_norm=GemmaNorm(HEAD),
-            key_norm=GemmaNorm(HEAD),
-            turned_part=turned_of(architecture),
-        )
-
-    @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> Block:
-        """One layer."""
-        norms = GemmaNorm(HIDDEN), GemmaNorm(HIDDEN)
-        inside = cls.inside(architecture, kind)
-        return DecoderBlock(cls.mixer(architecture, kind), inside, norms)
-
-    @classmethod
-    def inside(cls, architecture: Architecture, kind: str) -> Unary:
-        """The feed-forward layer of a kind of layer, or what stands in its place."""
-        del kind
-        return cls.feed_forward(architecture)
-
-    @classmethod
-    def final_norm(cls) -> GemmaNorm:
-        """The same kind of norm after the last layer."""
-        return GemmaNorm(HIDDEN)
+        grouped = numbers["linear_value_heads"] > numbers["linear_key_heads"]
+        return GatedDelta(HIDDEN, grouped, cls.apart)

@@ -3,7 +3,9 @@
 A size has its key, its default and the key's other names. `texts` are keys with the values that the
 calculator has code for, the default first; `only` those with the one value that is counted, and
 `ignored` those that the class declares without an effect on the result, or that only code beside
-the weights reads. `flags` are true or false, and numbers of the architecture.
+the weights reads. `flags` are true or false, and numbers of the architecture. `title`, `counted`
+and `lora_targets` are those of `Model`; `tasks` are those for which the class has the heads that
+most causal models have.
 """
 
 from functools import cache

@@ -1,43 +1,31 @@
-"""Llama (transformers' LlamaForCausalLM), and types that differ by biases, dropout or activation.
+"""Llama (transformers' LlamaForCausalLM), and types that differ from it in few places.
 
 Source: transformers (models/llama/modeling_llama.py, models/arcee/modeling_arcee.py,
-models/seed_oss/modeling_seed_oss.py).
+models/granite/modeling_granite.py, models/seed_oss/modeling_seed_oss.py,
+models/smollm3/modeling_smollm3.py).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
+from calculator.configuration import Configuration
+from calculator.errors import InputError
 from calculator.layers.basic import Linear
 from calculator.layers.feed_forward import GatedFeedForward
-from calculator.layers.grouped import GroupedAttention
-from calculator.layers.heads import Heads
+from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
-from calculator.layers.pairs import EVERY_HEAD
-from calculator.models.decoder import FEED, HIDDEN, Decoder, heads_of
+from calculator.models.decoder import FEED, FULL, HIDDEN, Decoder, in_turn
+
+NO_PLACES = "no_rope"
 
 
 @dataclass(eq=False)
 class Llama(Decoder):
     """Projections may have biases."""
 
-    title = "Llama"
-    counted = "LlamaForCausalLM"
-    heads: ClassVar[Heads] = EVERY_HEAD
-    lora_targets = ("q_proj", "v_proj")
-
-    @classmethod
-    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
-        """All four projections with biases, or none."""
-        biased = architecture.has("attention_bias")
-        return GroupedAttention(HIDDEN, heads_of(architecture), biased, biased)
-
-    @classmethod
-    def feed_forward(cls, architecture: Architecture) -> Unary:
-        """All its projections with biases, or none."""
-        return GatedFeedForward(HIDDEN, FEED, biased=architecture.has("mlp_bias"))
+    biases = ("attention_bias", "attention_bias", "mlp_bias")
 
 
 @dataclass(eq=False)
@@ -62,10 +50,6 @@ class SquaredFeedForward(Unary):
 @dataclass(eq=False)
 class Arcee(Llama):
     """A feed-forward layer without a gate."""
-
-    title = "Arcee"
-    counted = "ArceeForCausalLM"
-    heads: ClassVar[Heads] = EVERY_HEAD
 
     @classmethod
     def feed_forward(cls, architecture: Architecture) -> Unary:
@@ -93,19 +77,71 @@ class DroppedFeedForward(GatedFeedForward):
 class SeedOss(Llama):
     """Biases of queries, keys and values apart from the output's; dropout after each branch."""
 
-    title = "Seed-OSS"
-    counted = "SeedOssForCausalLM"
-    heads: ClassVar[Heads] = EVERY_HEAD
-    dropouts: ClassVar[tuple[str, ...]] = ("attention_dropout", "residual_dropout")
-    default_dropout: ClassVar[float] = 0.1
-
-    @classmethod
-    def attention(cls, architecture: Architecture, kind: str) -> GroupedAttention:
-        """Two kinds of biases."""
-        biased, output_biased = map(architecture.has, ("attention_bias", "attention_out_bias"))
-        return DroppedAttention(HIDDEN, heads_of(architecture), biased, output_biased)
+    attention_class = DroppedAttention
+    biases = ("attention_bias", "attention_out_bias", "")
+    dropouts = ("attention_dropout", "residual_dropout")
+    default_dropout = 0.1
 
     @classmethod
     def feed_forward(cls, architecture: Architecture) -> Unary:
         """Three projections without biases, and dropout."""
         return DroppedFeedForward(HIDDEN, FEED)
+
+
+@dataclass(eq=False)
+class Granite(Llama):
+    """Embeddings, what layers add, and logits are multiplied by numbers, by 1 too."""
+
+    has_multipliers = True
+    scales_logits = True
+
+    def embedded(self, ids: Tensor) -> Tensor:
+        """Scaled embeddings."""
+        return op.scale(super().embedded(ids))
+
+    def received(self, hidden: Tensor) -> Tensor:
+        """The same, multiplied by 1."""
+        return op.scale(hidden)
+
+
+@dataclass(eq=False)
+class UnturnedAttention(GroupedAttention):
+    """Queries and keys as they are projected."""
+
+    def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads whose gradients lie as they do, where the kernel makes them so."""
+        copied = self.copies(x.tape.mode, held.mask)
+        q = self.heads_of(self.query(x), self.heads.queries, copied=copied)
+        k = self.heads_of(self.key(x), self.heads.keys, copied=copied)
+        return q, k, self.heads_of(self.value(x), self.heads.keys, copied=copied)
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """The same."""
+        del held
+        return op.view(q, *q.shape), op.view(k, *k.shape)
+
+
+@dataclass(eq=False)
+class SmolLM3(Llama):
+    """Llama in which every fourth layer has no rotary positions."""
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Layers with places and without, as the configuration lists them."""
+        c.only("use_sliding_window", False)
+        c.ignore("sliding_window")
+        cls.layer_types(c, layers, (FULL,))
+        every = c.size("no_rope_layer_interval", 4)
+        listed = c.value("no_rope_layers")
+        if listed is None:
+            return (FULL,) * (min(every, layers + 1) - 1) + (NO_PLACES,) * (every <= layers)
+        known = isinstance(listed, list) and all(type(item) is int for item in listed)
+        if not known or len(listed) != layers or not {0, 1} >= {*listed}:
+            rule = f"must be a list with a 1 or 0 for each of {layers} layers"
+            raise InputError("no_rope_layers", listed, rule)
+        return in_turn([FULL if turned else NO_PLACES for turned in listed])
+
+    @classmethod
+    def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
+        """As Llama's, turned or not."""
+        return UnturnedAttention if kind == NO_PLACES else GroupedAttention

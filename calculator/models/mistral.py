@@ -1,15 +1,19 @@
-"""Mistral (transformers' MistralForCausalLM).
+"""Mistral and Ministral 3 (transformers' MistralForCausalLM, Ministral3ForCausalLM).
 
-Source: transformers (models/mistral/modeling_mistral.py).
+Source: transformers (models/mistral/modeling_mistral.py, models/ministral3/modeling_ministral3.py).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from calculator.autograd import operations as op
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
+from calculator.autograd.mode import SEQUENCE
+from calculator.autograd.sizes import ONE
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
-from calculator.layers.heads import Heads
-from calculator.layers.pairs import EVERY_HEAD
+from calculator.layers.grouped import GroupedAttention, Held
 from calculator.models.decoder import FULL, SLIDING, Decoder
 
 
@@ -17,10 +21,6 @@ from calculator.models.decoder import FULL, SLIDING, Decoder
 class Mistral(Decoder):
     """All layers have a window, or none."""
 
-    title = "Mistral"
-    counted = "MistralForCausalLM"
-    heads: ClassVar[Heads] = EVERY_HEAD
-    lora_targets = ("q_proj", "v_proj")
     default_window: ClassVar[int] = 4096
 
     @classmethod
@@ -32,5 +32,24 @@ class Mistral(Decoder):
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """One kind, with a window or without."""
-        del layers
         return (SLIDING if cls.more(c)["window"] else FULL,)
+
+
+@dataclass(eq=False)
+class ScaledAttention(GroupedAttention):
+    """Queries times 1 + beta log(1 + floor(place / trained length))."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """Queries and keys at their places; each layer makes the factors again."""
+        q, k = super().turned(q, k, held)
+        factors = q.tape.empty((ONE, ONE, SEQUENCE, ONE), FLOAT32)
+        return op.multiply(q, op.cast(factors, q.dtype)), k
+
+
+@dataclass(eq=False)
+class Ministral3(Mistral):
+    """Mistral with scaled queries, and without a window unless one is given."""
+
+    attention_class = ScaledAttention
+    is_inner = True
+    default_window = 0

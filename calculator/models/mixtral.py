@@ -5,7 +5,6 @@ Source: transformers (models/mixtral/modeling_mixtral.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.configuration import Configuration
@@ -19,11 +18,8 @@ from calculator.models.sparse import CHOICE, SparseDecoder
 class Mixtral(Mistral, SparseDecoder):
     """Experts in every layer, each as wide as a dense layer of the model would be."""
 
-    title = "Mixtral"
-    counted = "MixtralForCausalLM"
     fused_experts = ("gate", "w1", "w3", "w2")
-    lora_targets = ("q_proj", "v_proj")
-    default_window: ClassVar[int] = 0
+    default_window = 0
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -33,5 +29,4 @@ class Mixtral(Mistral, SparseDecoder):
     @classmethod
     def mixture(cls, architecture: Architecture) -> Mixture:
         """Shares that add up to one, in 32 bits."""
-        del architecture
         return Mixture(SoftmaxRouter(HIDDEN, CHOICE), Experts(HIDDEN, FEED, CHOICE))

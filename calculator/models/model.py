@@ -23,7 +23,9 @@ from calculator.layers.chunked_loss import chunked_loss
 from calculator.layers.heads import Heads, TaskHead
 from calculator.layers.layer import Counted, Layer, walk
 from calculator.layers.loss import causal_loss, masked_loss
+from calculator.layers.pairs import HEADS
 from calculator.layers.stack import Stack
+from calculator.models.keys import KEYS
 from calculator.task import Task
 
 LLAMAS = "torchtitan's styles, which are counted, are for modules of Llama's names"
@@ -91,11 +93,15 @@ class Model(Layer, ABC):
     task_head: ClassVar[TaskHead | None] = None  # set where a model is trained for another task
 
     def __init_subclass__(cls) -> None:
-        """Forget what is known of another type alone: peft's table, and heads."""
+        """Set what `keys.json` says of the type; peft's table and heads are those of no other."""
         super().__init_subclass__()
-        for name in ("lora_targets", "heads"):
+        own = KEYS.get(cls.__name__, {})
+        told = {name: own[name] for name in ("title", "counted") if name in own}
+        told["lora_targets"] = tuple(own.get("lora_targets", ()))
+        told["heads"] = {Task(name): HEADS[Task(name)] for name in own.get("tasks", ())}
+        for name, value in told.items():
             if name not in vars(cls):
-                setattr(cls, name, getattr(Model, name))
+                setattr(cls, name, value)
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

@@ -152,8 +152,6 @@ class ModernBert(Model):
     tied: bool
     pools_mean: bool
 
-    title = "ModernBERT"
-    counted = "ModernBertForMaskedLM"
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: lambda model: FirstToken(model.predicted(), mean=model.pools_mean),

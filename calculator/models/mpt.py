@@ -73,9 +73,6 @@ class Mpt(CausalModel):
     layers: HoldingStack[MptBlock]
     tied: bool
 
-    title = "MPT"
-    counted = "MptForCausalLM"
-    lora_targets = ("Wqkv",)
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
     has_dropout = False

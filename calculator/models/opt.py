@@ -90,9 +90,6 @@ class OPT(CausalModel):
     last_norm: bool
     tied: bool
 
-    title = "OPT"
-    counted = "OPTForCausalLM"
-    lora_targets = ("q_proj", "v_proj")
     before = ("words", "positions", "inward")
     has_reversible_class = False
 

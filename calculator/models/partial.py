@@ -3,7 +3,6 @@
 Source: transformers (models/gpt_neox/modeling_gpt_neox.py, models/phi/modeling_phi.py).
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -24,12 +23,11 @@ from calculator.layers.attention import (
     math_core,
     selectively,
 )
-from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.grouped import GroupedAttention, Heads, Held, head_by_head
 from calculator.layers.layer import Unary
 from calculator.layers.ring import ring_attention
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
-from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
 from calculator.models.model import LLAMAS
 
@@ -140,6 +138,7 @@ class PartialDecoder(Decoder):
     turned: ClassVar[tuple[str, float]] = ("", 1.0)
     dropouts: ClassVar[tuple[str, ...]] = ()
     whole_tokens = LLAMAS
+    norm_class = LayerNorm
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -157,7 +156,6 @@ class PartialDecoder(Decoder):
 
     @classmethod
     def _key_value_heads(cls, c: Configuration, heads: int) -> int:
-        del c
         return heads
 
     @classmethod
@@ -183,20 +181,9 @@ class PartialDecoder(Decoder):
         return rotary
 
     @classmethod
-    def build(cls, architecture: Architecture, tied: bool) -> "PartialDecoder":
-        """The tree for an architecture."""
-        return cls(
-            Embedding(size("vocabulary_size"), HIDDEN, reads_input=True),
-            Rotary(ROTARY),
-            Stack((cls.block(architecture, ""),), architecture.layers),
-            LayerNorm(HIDDEN),
-            tied,
-        )
-
-    @classmethod
-    @abstractmethod
-    def block(cls, architecture: Architecture, kind: str) -> Block:
-        """One layer, as the type has it."""
+    def turning(cls, architecture: Architecture) -> Rotary:
+        """Tables of the channels that are turned."""
+        return Rotary(ROTARY)
 
     def hidden(self, ids: Tensor) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""

@@ -39,9 +39,6 @@ class PhiBlock(Block):
 class Phi(PartialDecoder):
     """Phi, whose output layer has a bias."""
 
-    title = "Phi"
-    counted = "PhiForCausalLM"
-    lora_targets = ("q_proj", "v_proj", "fc1", "fc2")
     turned = ("partial_rotary_factor", 0.5)
     dropouts = ("resid_pdrop", "embd_pdrop", "attention_dropout")
 
@@ -52,7 +49,6 @@ class Phi(PartialDecoder):
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
         """True: both read one norm's output."""
-        del architecture
         return True
 
     @classmethod
@@ -65,5 +61,4 @@ class Phi(PartialDecoder):
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:
         """One layer."""
-        del architecture, kind
         return PhiBlock()

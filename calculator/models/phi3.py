@@ -5,32 +5,19 @@ Source: transformers (models/phi3/modeling_phi3.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
-from calculator.autograd.sizes import Size, size, together
+from calculator.autograd.sizes import Size, together
 from calculator.configuration import Configuration
-from calculator.layers.basic import Linear, RMSNorm
-from calculator.layers.decoder import DecoderBlock
+from calculator.layers.basic import Linear
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import Heads
 from calculator.layers.layer import Unary
-from calculator.layers.pairs import CLASSIFIERS
 from calculator.layers.rotary import Rotary
-from calculator.models.decoder import (
-    FEED,
-    HEAD,
-    HIDDEN,
-    SLIDING,
-    heads_of,
-    part_turned,
-    rope_of,
-)
+from calculator.models.decoder import FEED, HEAD, HIDDEN, rope_of, turned_of
 from calculator.models.mistral import Mistral
 
-TURNED = size("rotary_size")
 LONG = ("longrope", "su", "yarn")  # the class takes all three for the first
 
 
@@ -81,14 +68,13 @@ class JoinedFeedForward(Unary):
 class Phi3(Mistral):
     """Joined projections, and a part of each head that may stay as it is."""
 
-    title = "Phi 3"
-    counted = "Phi3ForCausalLM"
     whole_layers = "products are joined in one weight, whose outputs transformers gathers"
-    heads: ClassVar[Heads] = CLASSIFIERS
-    default_window: ClassVar[int] = 0
+    attention_class = JoinedAttention
+    default_window = 0
     dropouts = ("attention_dropout", "resid_pdrop")
     ropes = ("default", *LONG)
-    turns_part = True
+    turned_share = 1.0
+    drops_branches = True
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -97,21 +83,11 @@ class Phi3(Mistral):
         return {**super().more(c), "long": int(rope_of(rope) in LONG)}
 
     @classmethod
-    def rotary_size(cls, c: Configuration, head_size: int) -> int:
-        """The channels of a head that are turned."""
-        return part_turned(c, head_size, 1.0)
-
-    @classmethod
     def turning(cls, architecture: Architecture) -> Rotary:
         """Tables of the channels that are turned."""
-        turned = TURNED if architecture.rotary_size < architecture.head_size else HEAD
-        return Rotary(turned, long=architecture.has("long"))
+        return Rotary(turned_of(architecture) or HEAD, long=architecture.has("long"))
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> DecoderBlock:
-        """A layer with joined projections; a dropout of what its branches add."""
-        part = TURNED if architecture.rotary_size < architecture.head_size else None
-        heads, local = heads_of(architecture), kind == SLIDING
-        attention = JoinedAttention(HIDDEN, heads, local=local, turned_part=part)
-        norms = RMSNorm(HIDDEN), RMSNorm(HIDDEN)
-        return DecoderBlock(attention, JoinedFeedForward(), norms, dropped=True)
+    def feed_forward(cls, architecture: Architecture) -> Unary:
+        """One product for gate and up."""
+        return JoinedFeedForward()

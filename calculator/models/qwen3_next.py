@@ -14,7 +14,6 @@ from calculator.configuration import Configuration
 from calculator.layers.basic import Linear
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.layers.feed_forward import GatedFeedForward
-from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, in_turn
 from calculator.models.hybrid import HybridDecoder
 from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder, dense_places
@@ -43,9 +42,6 @@ class GatedMixture(Mixture):
 class Qwen3Next(HybridDecoder, SparseDecoder):
     """Three layers with linear attention for each with gated attention; experts in all or some."""
 
-    title = "Qwen 3 Next"
-    counted = "Qwen3NextForCausalLM"
-
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The heads of linear attention, the experts, and what is normed or has biases."""
@@ -64,12 +60,6 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
                 for place, kind in enumerate(cls.mixers(c, layers))
             ]
         )
-
-    @classmethod
-    def inside(cls, architecture: Architecture, kind: str) -> Unary:
-        """Experts, or a dense layer."""
-        dense = kind.endswith(DENSE)
-        return cls.feed_forward(architecture) if dense else cls.mixture(architecture)
 
     @classmethod
     def mixture(cls, architecture: Architecture) -> Mixture:

@@ -47,9 +47,6 @@ class RobertaEmbeddings(Embeddings):
 class Roberta(Bert):
     """BERT's blocks and head on embeddings of its own."""
 
-    title = "RoBERTa"
-    counted = "RobertaForMaskedLM"
-    lora_targets = ("query", "value")
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
@@ -77,7 +74,4 @@ class Roberta(Bert):
 class XLMRoberta(Roberta):
     """RoBERTa's code with many languages' words."""
 
-    title = "XLM-RoBERTa"
-    counted = "XLMRobertaForMaskedLM"
-    lora_targets = ("query", "value")
     heads = Roberta.heads

@@ -12,10 +12,9 @@ from calculator.architecture import Architecture
 from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.layers.decoder import DecoderBlock
 from calculator.layers.experts import Choice, Experts, Groups, Mixture, Router, SigmoidRouter
 from calculator.layers.feed_forward import GatedFeedForward
-from calculator.layers.stack import Block
+from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, Decoder, in_turn
 from calculator.models.keys import declared
 
@@ -32,8 +31,6 @@ NOTE = (
 )
 
 
-# keys of how many experts there are, how many a token meets and an expert's width, each with its
-# default and other names
 @dataclass(eq=False)
 class SparseDecoder(Decoder):
     """A decoder whose layers have experts, but for the dense ones."""
@@ -51,8 +48,8 @@ class SparseDecoder(Decoder):
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
-        """The experts' numbers."""
-        return cls.experts(c)
+        """The experts' numbers, and flags."""
+        return {**cls.experts(c), **cls.flags(c)}
 
     @classmethod
     def experts(cls, c: Configuration) -> Mapping[str, int]:
@@ -62,15 +59,13 @@ class SparseDecoder(Decoder):
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
         """Experts in every layer."""
-        del c, layers
         return (SPARSE,)
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> Block:
-        """A layer with experts, or a dense one."""
-        made = super().block(architecture, kind)
-        assert isinstance(made, DecoderBlock)
-        return made if kind == DENSE else replace(made, feed_forward=cls.mixture(architecture))
+    def inside(cls, architecture: Architecture, kind: str) -> Unary:
+        """Experts, or a dense layer."""
+        dense = kind.endswith(DENSE)
+        return cls.feed_forward(architecture) if dense else cls.mixture(architecture)
 
     @classmethod
     @abstractmethod

@@ -5,7 +5,6 @@ Source: transformers (models/starcoder2/modeling_starcoder2.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
@@ -13,13 +12,9 @@ from calculator.autograd.graph import Tensor
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.attention import Attended
 from calculator.layers.basic import LayerNorm, Linear
-from calculator.layers.decoder import DecoderBlock
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.heads import Heads
 from calculator.layers.layer import Unary
-from calculator.layers.pairs import CLASSIFIERS
-from calculator.layers.stack import Block
-from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder, heads_of
+from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder
 
 
 @dataclass(eq=False)
@@ -53,9 +48,9 @@ class FeedForward(Unary):
 class Starcoder2(Decoder):
     """Norms with biases, a plain feed-forward layer, dropout, perhaps a window in all layers."""
 
-    title = "StarCoder 2"
-    counted = "Starcoder2ForCausalLM"
-    heads: ClassVar[Heads] = CLASSIFIERS
+    norm_class = LayerNorm
+    attention_class = DroppedAttention
+    biases = ("use_bias", "use_bias", "use_bias")
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
@@ -67,7 +62,7 @@ class Starcoder2(Decoder):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window of all layers, and whether products have biases."""
         window = c.value("sliding_window") and c.size("sliding_window", 1, most=LONGEST_SEQUENCE)
-        return {"window": window or 0, "biased": int(c.flag("use_bias", True))}
+        return {"window": window or 0, **cls.flags(c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -75,18 +70,9 @@ class Starcoder2(Decoder):
         return (SLIDING if cls.more(c)["window"] else FULL,)
 
     @classmethod
-    def block(cls, architecture: Architecture, kind: str) -> Block:
-        """One layer."""
-        biased = architecture.has("biased")
-        heads = heads_of(architecture)
-        attention = DroppedAttention(HIDDEN, heads, biased, biased, kind == SLIDING)
-        norms = LayerNorm(HIDDEN), LayerNorm(HIDDEN)
-        return DecoderBlock(attention, FeedForward(biased), norms)
-
-    @classmethod
-    def final_norm(cls) -> Unary:
-        """The norm after the last layer."""
-        return LayerNorm(HIDDEN)
+    def feed_forward(cls, architecture: Architecture) -> Unary:
+        """Two products with biases, or without."""
+        return FeedForward(architecture.has("use_bias"))
 
     def entered(self, embedded: Tensor) -> Tensor:
         """The embeddings with dropout."""

@@ -330,9 +330,6 @@ class T5(Model):
     scaled: bool
 
     can_freeze = False
-    title = "T5"
-    counted = "T5ForConditionalGeneration"
-    lora_targets = ("q", "v")
     kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
     can_untie = False
     has_target = True
@@ -418,10 +415,6 @@ class T5(Model):
 @dataclass(eq=False)
 class MT5(T5):
     """T5 version 1.1 with many languages' words, and never with the scaling."""
-
-    title = "mT5"
-    counted = "MT5ForConditionalGeneration"
-    lora_targets = ("q", "v")
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:

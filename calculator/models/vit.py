@@ -106,8 +106,6 @@ class ViT(Model):
     embeddings: Embeddings
     layers: Stack[ViTBlock]
 
-    title = "ViT"
-    counted = "ViTForImageClassification"
     can_untie = False
     own_task = Task.IMAGE
     language_head = ("head",)

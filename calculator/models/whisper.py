@@ -209,8 +209,6 @@ class Whisper(Model):
     tied: bool
 
     can_freeze = False
-    title = "Whisper"
-    counted = "WhisperForConditionalGeneration"
     has_fixed_length = True
     has_target = True
     has_reversible_class = False

@@ -1,6 +1,7 @@
-"""DeepSeek V3 and R1 (transformers' DeepseekV3ForCausalLM).
+"""DeepSeek V2, V3 and R1 (transformers' DeepseekV2ForCausalLM, DeepseekV3ForCausalLM).
 
-Source: transformers (models/deepseek_v3/modeling_deepseek_v3.py).
+Source: transformers (models/deepseek_v3/modeling_deepseek_v3.py,
+models/deepseek_v2/modeling_deepseek_v2.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,11 @@ from calculator.autograd.mode import Attention
 from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
+from calculator.layers.experts import Router, ScaledRouter
 from calculator.layers.grouped import Heads
-from calculator.layers.latent import LatentAttention, Widths
-from calculator.layers.rotary import Rotary
+from calculator.layers.latent import ComplexAttention, ComplexRotary, LatentAttention, Widths
 from calculator.models.decoder import HEAD, HIDDEN
-from calculator.models.sparse import GroupedSparseDecoder, groups_of
+from calculator.models.sparse import CHOICE, GROUPS, GroupedSparseDecoder, groups_of
 
 TURNED = size("rotary_size")
 WIDTHS = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "kv_lora_rank": 512}
@@ -26,45 +27,36 @@ WIDTHS = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "k
 class DeepseekV3(GroupedSparseDecoder):
     """Attention by way of a latent; dense layers first; experts beside a layer of all tokens."""
 
-    title = "DeepSeek V3"
-    counted = "DeepseekV3ForCausalLM"
-    kernels: ClassVar[tuple[Attention, ...]] = (
-        *(Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH),
-    )
+    kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
     dense = 3
-    latent: ClassVar[type[LatentAttention]] = LatentAttention
+    attention_class: ClassVar[type[LatentAttention]] = LatentAttention
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts, the latents and the widths of heads."""
         return {
-            **cls.experts(c),
+            **super().more(c),
             **cls.routing(c),
             **{key: c.size(key, default) for key, default in WIDTHS.items()},
             "q_lora_rank": 0 if c.has_null("q_lora_rank") else c.size("q_lora_rank", 1536),
-            "attention_bias": c.flag("attention_bias", False),
         }
 
     @classmethod
     def routing(cls, c: Configuration) -> Mapping[str, int]:
-        """Groups of experts, and how turned channels are paired."""
+        """Groups of experts."""
         c.ignore("num_nextn_predict_layers", "num_mtp_layers")
         c.only("scoring_func", "sigmoid")
         c.only("topk_method", "noaux_tc")
-        paired = {"rope_interleave": c.flag("rope_interleave", True)}
-        normed = {"norm_topk_prob": c.flag("norm_topk_prob", True)}
-        return {**groups_of(c, 8, 4), **paired, **normed}
+        return groups_of(c, 8, 4)
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """The channels of a head that are turned."""
-        del head_size
         return c.size("qk_rope_head_dim", WIDTHS["qk_rope_head_dim"])
 
     @classmethod
     def _head_size(cls, c: Configuration, hidden: int, heads: int) -> int:
         """Channels of a query and of a key."""
-        del hidden, heads
         turned = cls.rotary_size(c, 0)
         if turned % 2:
             raise InputError("qk_rope_head_dim", turned, "must be even: channels turn in pairs")
@@ -79,24 +71,16 @@ class DeepseekV3(GroupedSparseDecoder):
         return shared
 
     @classmethod
-    def turning(cls, architecture: Architecture) -> Rotary:
-        """Tables of the channels that are turned."""
-        del architecture
-        return Rotary(TURNED)
-
-    @classmethod
     def kernels_of(
         cls, architecture: Architecture, narrow: bool, length: int
     ) -> Sequence[Attention]:
         """All in every precision; flash wants values as wide as keys."""
-        del architecture, narrow, length
         return cls.kernels
 
     @classmethod
     def attention(cls, architecture: Architecture, kind: str) -> LatentAttention:
         """By way of a latent of the keys and values, and of the queries or not."""
-        del kind
-        return cls.latent(
+        return cls.attention_class(
             HIDDEN,
             Heads(size("heads"), size("heads"), HEAD),
             architecture.has("attention_bias"),
@@ -109,3 +93,29 @@ class DeepseekV3(GroupedSparseDecoder):
             ),
             paired=architecture.has("rope_interleave"),
         )
+
+
+@dataclass(eq=False)
+class DeepseekV2(DeepseekV3):
+    """Channels turned as complex numbers; experts by their probabilities among all."""
+
+    dense = 0
+    attention_class = ComplexAttention
+    rotary_class = ComplexRotary
+    biases = ("", "", "mlp_bias")
+
+    @classmethod
+    def routing(cls, c: Configuration) -> Mapping[str, int]:
+        """Groups of experts, where they count."""
+        if c.value("num_experts_per_tok") is None:
+            raise InputError("num_experts_per_tok", None, "must be given: the class has no default")
+        c.ignore("norm_topk_prob")
+        c.only("scoring_func", "softmax")
+        methods = ("greedy", "group_limited_greedy")
+        limited = c.text("topk_method", methods[0], methods) == methods[1]
+        return {**groups_of(c, 1, 1, shared=2), "limited": limited}
+
+    @classmethod
+    def router(cls, architecture: Architecture) -> Router:
+        """Probabilities among all experts, of which only those of the best groups may count."""
+        return ScaledRouter(HIDDEN, CHOICE, GROUPS if architecture.has("limited") else None)

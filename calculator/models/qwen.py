@@ -1,0 +1,67 @@
+"""Qwen 2, 2.5 and 3 (transformers' Qwen2ForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM).
+
+Source: transformers (models/qwen2/modeling_qwen2.py, models/qwen3/modeling_qwen3.py,
+models/qwen3_moe/modeling_qwen3_moe.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from calculator.architecture import Architecture
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
+from calculator.models.decoder import ALWAYS, FULL, HIDDEN, SLIDING, Decoder, in_turn
+from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder, dense_places
+
+
+@dataclass(eq=False)
+class Qwen2(Decoder):
+    """Biases of queries, keys and values; the upper layers may have a window."""
+
+    whole_mask = True
+    biases = (ALWAYS, "", "")
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window, which is used where the configuration says so."""
+        window = c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
+        used = c.flag("use_sliding_window", False) and not c.has_null("sliding_window")
+        c.only("use_mrope", False)
+        return {"window": window * used, **cls.flags(c)}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Lower layers without a window, upper ones with it."""
+        below = c.count("max_window_layers", 28)
+        windowed = cls.more(c)["window"] > 0 and below < layers
+        upper = (FULL,) * below + (SLIDING,) * (layers - below) if windowed else (FULL,)
+        return cls.layer_types(c, layers, upper)
+
+
+@dataclass(eq=False)
+class Qwen3(Qwen2):
+    """Norms of each head's queries and keys; biases in all projections or in none."""
+
+    biases = ("attention_bias", "attention_bias", "")
+    normed_heads = ALWAYS
+
+
+@dataclass(eq=False)
+class Qwen3Moe(SparseDecoder, Qwen3):
+    """Experts in all layers, in some of them in turn, or in all but those that are named."""
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """The layers with experts: every so manieth, but for those that are named."""
+        step = c.size("decoder_sparse_step", 1)
+        dense = dense_places(c)
+        kinds = (
+            DENSE if place in dense or (place + 1) % step else SPARSE for place in range(layers)
+        )
+        return in_turn([*kinds])
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Shares in the format of the router's product."""
+        router = SoftmaxRouter(HIDDEN, CHOICE, architecture.has("norm_topk_prob"), narrow=True)
+        return Mixture(router, Experts(HIDDEN, INNER, CHOICE))
