@@ -1,6 +1,6 @@
-"""BERT (transformers' BertForMaskedLM).
+"""BERT, RoBERTa and XLM-RoBERTa (BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM).
 
-Source: transformers (models/bert/modeling_bert.py).
+Source: transformers (models/bert/modeling_bert.py, models/roberta/modeling_roberta.py).
 """
 
 from collections.abc import Sequence
@@ -10,27 +10,21 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
-from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE
-from calculator.autograd.sizes import ONE, Size, at_least, size
+from calculator.autograd.sizes import ONE, Size, at_least, plus, size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer, weights_of
-from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
-from calculator.models.keys import read_shape
-from calculator.models.model import Model
+from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
 from calculator.task import Task
 
-HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
-    size(name)
-    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size")
-)
 # learned positions, enlarged where the sequence is longer than the model's own
 POSITIONS = at_least(size("positions"), SEQUENCE)
 
@@ -113,6 +107,7 @@ class Embeddings(Layer):
     """Words, kinds and positions, added and normed."""
 
     places: ClassVar[Size] = POSITIONS
+    unused: ClassVar[int] = 0  # the first positions, which no token has
 
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
@@ -138,12 +133,11 @@ class Embeddings(Layer):
 
 
 @dataclass(eq=False)
-class Bert(Model):
+class Bert(MaskedModel):
     """Embeddings, blocks and the masked-language-model head."""
 
     embeddings: Embeddings
     layers: Stack[BertBlock]
-    tied: bool
 
     has_unused_bias = True
     heads: ClassVar[Heads] = with_pairs(
@@ -154,56 +148,82 @@ class Bert(Model):
         },
         idle=True,
     )
-    language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
-    has_reversible_class = False
-    transform: ClassVar[str] = "transform.dense"
-    unused: ClassVar[int] = 0  # the first positions, which no token has
+    embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
     def __post_init__(self) -> None:
-        self.dense = Linear(HIDDEN, HIDDEN, name=self.transform)
-        self.norm = LayerNorm(HIDDEN)
-        self.bias = Parameter((VOCABULARY,))
-        if self.tied:
-            self.decoder = self.embeddings.words
-        else:  # the class then has a second bias, which it does not use
-            self.unused_bias = Parameter((VOCABULARY,), trained=False)
-            self.decoder = Embedding(VOCABULARY, HIDDEN)
+        self.make_head(self.embeddings.words)
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        found = read_shape(cls, c, name)
-        if found.positions <= cls.unused:
-            rule = f"must be above {cls.unused}"
+        found = super().read(c, name)
+        length = found.positions - cls.embeddings_class.unused
+        if length <= 0:
+            rule = f"must be above {cls.embeddings_class.unused}"
             raise InputError("max_position_embeddings", found.positions, rule)
-        return replace(
-            found,
-            sequence_length=found.positions - cls.unused,
-            note=f"Counted with the masked-language-model head ({cls.counted}).",
-        )
+        return replace(found, sequence_length=length)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bert":
         """The tree for an architecture."""
-        return cls(Embeddings(), Stack((BertBlock(),), architecture.layers), tied)
+        stack = Stack((BertBlock(),), architecture.layers)
+        return cls(tied, cls.embeddings_class(), stack)
 
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
+    def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
+        """The last hidden states; the embeddings are held until the base model returns."""
         embedded = self.embeddings(ids)
-        last = [self.layers(embedded)]
-        held = [embedded]
-        del embedded
-        if self.task_head is not None:
-            return self.task_loss(ids, last, labels, held)
-        held.clear()
-        x = last.pop()
-        with ids.tape.in_layer("head", 0):
-            logits = self.predict(x)
-        return masked_loss(logits, labels)
+        held.append(embedded)
+        return self.layers(embedded)
 
-    def predict(self, x: Tensor) -> Tensor:
-        """Dense, GELU, norm, and the product with all words."""
-        h = self.dense(x)
-        h = op.gelu(h)
-        h = self.norm(h)
-        return self.decoder.unembed(h, self.bias)
+
+UNUSED = 2  # RoBERTa's first positions, up to that of padding
+
+
+@dataclass(eq=False)
+class RobertaEmbeddings(Embeddings):
+    """BERT's, whose places and kinds are made from the token ids."""
+
+    unused = UNUSED
+    places = at_least(size("positions"), plus(SEQUENCE, UNUSED))
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, hidden)."""
+        t = ids.tape
+        places = t.empty(ids.shape, INT64)  # counted from the token ids, held to the end
+        kinds = t.empty(ids.shape, INT64)  # gathered by places, held too
+        word_part = self.words(ids)
+        kind_part = self.kinds(kinds)
+        x = op.add(word_part, kind_part)
+        place_part = self.positions(places)
+        x = op.add(x, place_part)
+        x = self.norm(x)
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class Roberta(Bert):
+    """BERT's blocks and head on embeddings whose positions begin after padding's."""
+
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda _: FirstToken(Pooled("head.whole", before=True), whole=True),
+            Task.TOKENS: lambda _: EachToken(),
+            Task.QUESTIONS: lambda _: Span(),
+        },
+        idle=True,
+    )
+    embeddings_class = RobertaEmbeddings
+    transform = "lm_head.dense"
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes."""
+        c.only("pad_token_id", UNUSED - 1)
+        return super().read(c, name)
+
+
+@dataclass(eq=False)
+class XLMRoberta(Roberta):
+    """RoBERTa's code with many languages' words."""
+
+    heads = Roberta.heads

@@ -19,20 +19,12 @@ from calculator.errors import InputError
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
-from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
-from calculator.models.keys import read_shape
-from calculator.models.model import Model
+from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
 from calculator.task import Task
 
-HIDDEN, HEADS, HEAD, FEED, VOCABULARY, BUCKETS, POSITIONS = (
-    size(name)
-    for name in (
-        *("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size"),
-        *("position_buckets", "own_positions"),
-    )
-)
+BUCKETS, POSITIONS = size("position_buckets"), size("own_positions")
 DISTANCES = 2 * BUCKETS  # to both sides
 KINDS = ["c2p", "p2c"]  # content to position, and back
 
@@ -175,11 +167,10 @@ class KeepingStack(Stack[DebertaBlock]):
 
 
 @dataclass(eq=False)
-class Deberta(Model):
+class Deberta(MaskedModel):
     """Words and their norm, blocks, and the masked-language-model head."""
 
     layers: KeepingStack
-    tied: bool
 
     heads: ClassVar[Heads] = with_pairs(
         {
@@ -188,11 +179,9 @@ class Deberta(Model):
             Task.QUESTIONS: lambda _: Span(),
         }
     )
-    language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
     has_unused_bias = True
     kernels = (Attention.EAGER, Attention.SDPA)
     has_attention_core = False
-    has_reversible_class = False
 
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
@@ -200,20 +189,13 @@ class Deberta(Model):
         self.position_indices = Buffer((ONE, POSITIONS), INT64)
         self.distances = Parameter((DISTANCES, HIDDEN), table=True)
         self.distance_norm = LayerNorm(HIDDEN)
-        self.dense = Linear(HIDDEN, HIDDEN, name="transform.dense")
-        self.norm = LayerNorm(HIDDEN)
-        self.bias = Parameter((VOCABULARY,))
-        if self.tied:
-            self.decoder = self.words
-        else:  # the class then has a second bias, which it does not use
-            self.unused_bias = Parameter((VOCABULARY,), trained=False)
-            self.decoder = Embedding(VOCABULARY, HIDDEN)
+        self.make_head(self.words)
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
         _check_version(c)
-        found = read_shape(cls, c, name)
+        found = super().read(c, name)
         c.only("embedding_size", found.hidden_size)
         c.only("attention_head_size", found.head_size)
         buckets = c.size("position_buckets", 0, most=LONGEST_SEQUENCE)
@@ -223,28 +205,14 @@ class Deberta(Model):
         return replace(
             found,
             more=(("position_buckets", buckets), ("own_positions", found.sequence_length)),
-            note=f"Counted with the masked-language-model head ({cls.counted}).",
         )
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Deberta":
         """The tree for an architecture."""
-        return cls(KeepingStack((DebertaBlock(),), architecture.layers), tied)
+        return cls(tied, KeepingStack((DebertaBlock(),), architecture.layers))
 
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        if self.task_head is not None:
-            return self.task_loss(ids, [self.hidden(ids)], labels)
-        x = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            h = self.dense(x)
-            h = op.gelu(h)
-            h = self.norm(h)
-            logits = self.decoder.unembed(h, self.bias)
-            del h
-        return masked_loss(logits, labels)
-
-    def hidden(self, ids: Tensor) -> Tensor:
+    def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
         """The last hidden states; ones for a mask and kinds of tokens are held to the end."""
         t = ids.tape
         ones = t.empty(ids.shape, FLOAT32)

@@ -3,26 +3,23 @@
 Source: transformers (models/distilbert/modeling_distilbert.py).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import INT64
-from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
-from calculator.configuration import Configuration
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Span
 from calculator.layers.layer import Buffer, Layer
-from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
-from calculator.models.bert import FEED, HEAD, HEADS, HIDDEN, POSITIONS, VOCABULARY
-from calculator.models.keys import read_shape
-from calculator.models.model import Model
+from calculator.models.bert import POSITIONS
+from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
 from calculator.task import Task
 
 
@@ -83,14 +80,13 @@ class Embeddings(Layer):
 
 
 @dataclass(eq=False)
-class DistilBert(Model):
+class DistilBert(MaskedModel):
     """Embeddings, blocks and the masked-language-model head."""
 
     embeddings: Embeddings
     layers: Stack[DistilBertBlock]
-    tied: bool
 
-    has_reversible_class = False
+    transform = "vocab_transform"
     heads: ClassVar[Heads] = with_pairs(
         {
             Task.SEQUENCE: lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
@@ -98,38 +94,16 @@ class DistilBert(Model):
             Task.QUESTIONS: lambda _: Span(dropped=True),
         }
     )
-    language_head = ("dense", "norm", "bias", "decoder")
 
     def __post_init__(self) -> None:
-        self.dense = Linear(HIDDEN, HIDDEN, name="vocab_transform")
-        self.norm = LayerNorm(HIDDEN)
-        self.bias = Parameter((VOCABULARY,))
-        self.decoder = self.embeddings.words if self.tied else Embedding(VOCABULARY, HIDDEN)
-
-    @classmethod
-    def read(cls, c: Configuration, name: str) -> Architecture:
-        """The architecture that a config.json describes."""
-        note = f"Counted with the masked-language-model head ({cls.counted})."
-        return replace(read_shape(cls, c, name), note=note)
+        self.make_head(self.embeddings.words)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "DistilBert":
         """The tree for an architecture."""
-        return cls(Embeddings(), Stack((DistilBertBlock(),), architecture.layers), tied)
+        return cls(tied, Embeddings(), Stack((DistilBertBlock(),), architecture.layers))
 
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch."""
-        if self.task_head is not None:
-            return self.task_loss(ids, [self.hidden(ids)], labels)
-        x = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            h = self.dense(x)
-            h = op.gelu(h)
-            h = self.norm(h)
-            h = self.decoder.unembed(h, self.bias)
-        return masked_loss(h, labels)
-
-    def hidden(self, ids: Tensor) -> Tensor:
+    def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
         """The last hidden states."""
         x = self.embeddings(ids)
         return self.layers(x)

@@ -10,9 +10,9 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import BOOL, FLOAT32, INT64, DType
-from calculator.autograd.graph import Parameter, Recorder, Tensor
+from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, rounded_up, size
+from calculator.autograd.sizes import ONE, rounded_up
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import (
@@ -28,19 +28,13 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.grouped import MASK_MULTIPLE, Held, Shared, additive
 from calculator.layers.heads import EachToken, FirstToken, Heads, Predicted, Span
 from calculator.layers.layer import Layer
-from calculator.layers.loss import masked_loss
 from calculator.layers.pairs import with_pairs
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
-from calculator.models.keys import read_shape
-from calculator.models.model import Model
+from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
 from calculator.task import Task
 
-HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
-    size(name)
-    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size")
-)
 FLAGS = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")
 
 
@@ -140,7 +134,7 @@ class ModernBertBlock(Block):
 
 
 @dataclass(eq=False)
-class ModernBert(Model):
+class ModernBert(MaskedModel):
     """Words and their norm, blocks, norm, and the masked-language-model head."""
 
     first: Stack[ModernBertBlock]
@@ -149,7 +143,6 @@ class ModernBert(Model):
     norm_biased: bool
     dense_biased: bool
     decoder_biased: bool
-    tied: bool
     pools_mean: bool
 
     heads: ClassVar[Heads] = with_pairs(
@@ -159,23 +152,20 @@ class ModernBert(Model):
             Task.QUESTIONS: lambda model: Span(model.predicted()),
         }
     )
-    language_head = ("dense", "norm", "bias", "decoder")
-    has_reversible_class = False
+    transform = "head.dense"
+    wide_loss = True
 
     def __post_init__(self) -> None:
         self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
         self.word_norm = LayerNorm(HIDDEN, self.norm_biased)
         self.last_norm = LayerNorm(HIDDEN, self.norm_biased)
-        self.dense = Linear(HIDDEN, HIDDEN, self.dense_biased, name="head.dense")
-        self.norm = LayerNorm(HIDDEN, self.norm_biased)
-        self.bias = Parameter((VOCABULARY,)) if self.decoder_biased else None
-        self.decoder = self.words if self.tied else Embedding(VOCABULARY, HIDDEN)
+        self.make_head(self.words, self.dense_biased, self.norm_biased, self.decoder_biased)
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
         check_rope(c)
-        found = read_shape(cls, c, name)
+        found = super().read(c, name)
         if found.head_size % 2:
             hidden = found.hidden_size
             raise InputError("hidden_size", hidden, "must give an even head: pairs are turned")
@@ -183,7 +173,7 @@ class ModernBert(Model):
             found,
             pattern=cls.pattern(c, found.layers),
             more=tuple(cls.more(c).items()),
-            note=f"Counted with the masked-language-model head ({cls.counted}), without padding.",
+            note=found.note.replace(".", ", without padding."),
         )
 
     @classmethod
@@ -214,13 +204,13 @@ class ModernBert(Model):
         first, *rest = architecture.pattern
         kinds = {kind.split()[0] for kind in architecture.pattern[: architecture.layers]}
         return cls(
+            tied,
             Stack((block(first, normed=False),), 1, "first"),
             Stack(tuple(block(kind, normed=True) for kind in rest), architecture.layers - 1),
             Rotary(HEAD, len(kinds)),
             flags[0],
             flags[3],
             architecture.has("decoder_bias"),
-            tied,
             architecture.has("mean_pooling"),
         )
 
@@ -234,18 +224,7 @@ class ModernBert(Model):
         """The layers that its classifiers have, too, before their own."""
         return Predicted(self.dense_biased, self.norm_biased)
 
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        """The loss of one micro-batch, of logits in 32 bits."""
-        if self.task_head is not None:
-            return self.task_loss(ids, [self.hidden(ids)], labels)
-        x = self.hidden(ids)
-        with ids.tape.in_layer("head", 0):
-            h = self.norm(op.gelu(self.dense(x)))
-            logits = self.decoder.unembed(h, self.bias)
-            del h
-        return masked_loss(logits, labels, wide=True)
-
-    def hidden(self, ids: Tensor) -> Tensor:
+    def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
         """The last hidden states; embeddings, places, masks and tables are held to the end."""
         t = ids.tape
         positions = positions_of(t)

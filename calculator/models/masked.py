@@ -1,0 +1,81 @@
+"""Encoders whose head predicts masked tokens.
+
+Source: transformers (models/bert/modeling_bert.py, BertLMPredictionHead).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from calculator.architecture import Architecture
+from calculator.autograd import operations as op
+from calculator.autograd.graph import Parameter, Tensor
+from calculator.autograd.sizes import size
+from calculator.configuration import Configuration
+from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.loss import masked_loss
+from calculator.models.keys import read_shape
+from calculator.models.model import Model
+
+HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
+    size(name)
+    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size")
+)
+
+
+@dataclass(eq=False)
+class MaskedModel(Model, ABC):
+    """An encoder, and dense layer, GELU, norm and the product with all words.
+
+    Attributes:
+        tied: whether the product is by the table of words.
+        transform: the module's name of the dense layer.
+        wide_loss: whether the loss is of logits in 32 bits.
+    """
+
+    tied: bool
+
+    language_head = ("dense", "norm", "bias", "unused_bias", "decoder")
+    has_reversible_class = False
+    transform: ClassVar[str] = "transform.dense"
+    wide_loss: ClassVar[bool] = False
+
+    def make_head(
+        self, words: Embedding, dense: bool = True, norm: bool = True, product: bool = True
+    ) -> None:
+        """The head's layers, after all others; each with a bias or without."""
+        self.dense = Linear(HIDDEN, HIDDEN, dense, name=self.transform)
+        self.norm = LayerNorm(HIDDEN, norm)
+        self.bias = Parameter((VOCABULARY,)) if product else None
+        if not self.tied and self.has_unused_bias:  # a second bias, which the class does not use
+            self.unused_bias = Parameter((VOCABULARY,), trained=False)
+        self.decoder = words if self.tied else Embedding(VOCABULARY, HIDDEN)
+
+    @classmethod
+    def read(cls, c: Configuration, name: str) -> Architecture:
+        """The architecture that a config.json describes, with a note on the head."""
+        note = f"Counted with the masked-language-model head ({cls.counted})."
+        return replace(read_shape(cls, c, name), note=note)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one micro-batch."""
+        held: list[Tensor] = []
+        last = [self.hidden(ids, held)]
+        if self.task_head is not None:
+            return self.task_loss(ids, last, labels, held)
+        held.clear()
+        x = last.pop()
+        with ids.tape.in_layer("head", 0):
+            logits = self.predict(x)
+        return masked_loss(logits, labels, wide=self.wide_loss)
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Dense, GELU, norm, and the product with all words."""
+        h = self.dense(x)
+        h = op.gelu(h)
+        h = self.norm(h)
+        return self.decoder.unembed(h, self.bias)
+
+    @abstractmethod
+    def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
+        """The last hidden states; `held` is for what the base model holds until it returns."""
