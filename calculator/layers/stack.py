@@ -1,7 +1,7 @@
 """Blocks one after the other: each as it is, under checkpointing, or on reversible streams."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import cycle
 from typing import Any, Generic, Self, TypeVar
@@ -137,7 +137,7 @@ class Stack(Layer, Generic[B]):
         return t.mode.checkpointing.is_of_layers and not keeps
 
     def walk(self) -> Counted:
-        """The weights and tables of all layers."""
+        """The weights and tables of all layers, then those that a stack has around them."""
         turn = len(self.kinds)
         distinct = min(self.groups or self.layers, self.layers - self.own_last)
         for place, kind in enumerate(self.kinds):
@@ -146,6 +146,10 @@ class Stack(Layer, Generic[B]):
             own = self.own_last and (self.layers - 1) % turn == place
             depths = len(range(place, self.layers, turn))
             yield from kind.count(depths, len(slots) + own)
+        names = {item.name for item in fields(self)}
+        for name, value in vars(self).items():
+            if name not in names:
+                yield from walk(value)
 
 
 def _with_context(block: Block, context: tuple[Any, ...], x: Tensor) -> Tensor:

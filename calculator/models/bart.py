@@ -3,7 +3,6 @@
 Source: transformers (models/bart/modeling_bart.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -14,12 +13,13 @@ from calculator.autograd.dtypes import INT64
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, at_least, plus, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
-from calculator.layers.layer import Buffer, Counted, Layer
+from calculator.layers.layer import Buffer, Layer
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape, read_size
 from calculator.models.model import Model
 from calculator.parts import Phase
 
@@ -114,12 +114,6 @@ class BartStack(Stack[BartBlock]):
         self.positions = Embedding(POSITIONS, HIDDEN)
         self.first_norm = LayerNorm(HIDDEN)
 
-    def walk(self) -> Counted:
-        """The weights of all layers, of the positions and of the norm."""
-        yield from super().walk()
-        yield from self.positions.walk()
-        yield from self.first_norm.walk()
-
     def start(self, embedded: Tensor, places: Tensor) -> Tensor:
         """The stream before the first layer."""
         x = op.add(embedded, places)
@@ -161,17 +155,9 @@ class Bart(Model):
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
-        """The architecture that a config.json describes."""
-        # what older versions of the class read, where it is what the class does now
-        c.only("normalize_before", False)
-        c.only("add_final_layer_norm", False)
-        c.only("normalize_embedding", True)
-        c.only("static_position_embeddings", False)
-        c.ignore("add_bias_logits", "classif_dropout", "extra_pos_embeddings", "scale_embedding")
-        c.ignore("force_bos_token_to_be_generated", "save_step")
-        length = c.size("max_position_embeddings", 1024, most=LONGEST_SEQUENCE)
-        found = read_stacks(c, name, "bart", Usual(12, 1024, 16, 4096, 50_265, dropout=0.1))
-        return replace(found, positions=length, sequence_length=length, target_length=length)
+        """The architecture that a config.json describes; older keys must be as the class is now."""
+        found = read_stacks(cls, c, name, dropout=0.1)
+        return replace(found, target_length=found.sequence_length)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bart":
@@ -202,63 +188,24 @@ class Bart(Model):
         return op.cross_entropy(logits, labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """Values of both stacks for keys that a config.json leaves out."""
-
-    layers: int
-    hidden: int
-    heads: int
-    feed_forward: int
-    vocabulary: int
-    dropout: float
-
-
 def read_stacks(
-    c: Configuration, name: str, family: str, usual: Usual, more: Mapping[str, int] | None = None
+    kind: type, c: Configuration, name: str, dropout: float, **more: int
 ) -> Architecture:
-    """The architecture by the keys that BART and Whisper share; lengths are the type's own."""
-    c.text("activation_function", "gelu", ["gelu"])
-    c.only("is_encoder_decoder", True)
-    c.only("is_decoder", False)
-    for key in ("encoder_layerdrop", "decoder_layerdrop"):
-        c.only(key, 0.0)
-    hidden = c.size("d_model", usual.hidden, "hidden_size")
-    heads = read_heads(c, usual.heads)
-    dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
-    numbers = {
-        "decoder_feed_forward_size": c.size("decoder_ffn_dim", usual.feed_forward),
-        **(more or {}),
-        **{key: int(key in dropped) for key in DROPOUTS},
-    }
-    return Architecture(
-        name=name,
-        title=name,
-        family=family,
-        layers=c.size("encoder_layers", usual.layers, "num_hidden_layers", most=MOST_LAYERS),
-        decoder_layers=c.size("decoder_layers", usual.layers, most=MOST_LAYERS),
-        hidden_size=hidden,
-        heads=heads,
-        head_size=c.head_size(hidden, heads),
-        feed_forward_size=c.size("encoder_ffn_dim", usual.feed_forward),
-        vocabulary_size=c.size("vocab_size", usual.vocabulary),
-        positions=0,
-        sequence_length=0,
-        dropout=c.dropout("dropout", usual.dropout, *dropped),
-        tied_embeddings=c.flag("tie_word_embeddings", True),
-        more=tuple(numbers.items()),
-        source="transformers",
-    )
-
-
-def read_heads(c: Configuration, default: int) -> int:
-    """The heads of both stacks, `default` where a config.json names none.
+    """The architecture by the keys that BART and Whisper share, and `more` of the type's own.
 
     Raises:
-        InputError: for a decoder that has another number of them.
+        InputError: for a decoder with another number of heads.
     """
-    heads = c.size("encoder_attention_heads", default, "num_attention_heads")
-    if c.size("decoder_attention_heads", default) != heads:
-        rule = f"must be the encoder's {heads}: no other number is counted"
+    found = read_shape(kind, c, name)
+    if read_size(c, kind, "decoder_heads") != found.heads:
+        rule = f"must be the encoder's {found.heads}: no other number is counted"
         raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
-    return heads
+    dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
+    inner = "decoder_feed_forward_size"
+    numbers = {
+        inner: read_size(c, kind, inner),
+        **more,
+        **{key: int(key in dropped) for key in DROPOUTS},
+    }
+    rate = c.dropout("dropout", dropout, *dropped)
+    return replace(found, dropout=rate, more=tuple(numbers.items()))

@@ -37,29 +37,33 @@ def check_keys(kind: type, c: Configuration) -> None:
 def read_shape(kind: type, c: Configuration, name: str) -> Architecture:
     """The architecture of a model, as far as its type's declared keys describe it."""
     check_keys(kind, c)
-    hidden, heads = _size(c, kind, "hidden_size"), _size(c, kind, "heads")
-    length = _size(c, kind, "length", most=LONGEST_SEQUENCE)
+    hidden, heads = read_size(c, kind, "hidden_size"), read_size(c, kind, "heads")
+    length = read_size(c, kind, "length", most=LONGEST_SEQUENCE)
     tied, dropout = declared(kind, "tied"), declared(kind, "dropout")
+    layers = read_size(c, kind, "layers", most=MOST_LAYERS)
+    below = layers if declared(kind, "decoder_layers") else 0
     return Architecture(
         name=name,
         title=name,
         family=str(c.value("model_type")),
-        layers=_size(c, kind, "layers", most=MOST_LAYERS),
+        layers=layers,
+        decoder_layers=read_size(c, kind, "decoder_layers", default=below, most=MOST_LAYERS),
         hidden_size=hidden,
         heads=heads,
-        head_size=c.head_size(hidden, heads),
-        feed_forward_size=_size(c, kind, "feed_forward_size", default=4 * hidden),
-        vocabulary_size=_size(c, kind, "vocabulary_size"),
+        head_size=read_size(c, kind, "head_size") or c.head_size(hidden, heads),
+        feed_forward_size=read_size(c, kind, "feed_forward_size", default=4 * hidden),
+        vocabulary_size=read_size(c, kind, "vocabulary_size"),
         positions=length if declared(kind, "learned_positions") else 0,
         sequence_length=length,
         dropout=c.dropout(*dropout) if dropout else 0.0,
         tied_embeddings=True if tied is None else c.flag("tie_word_embeddings", tied),
-        token_types=_size(c, kind, "token_types"),
+        token_types=read_size(c, kind, "token_types"),
+        relative_buckets=read_size(c, kind, "relative_buckets"),
         source="transformers",
     )
 
 
-def _size(c: Configuration, kind: type, what: str, default: int = 0, **most: int) -> int:
+def read_size(c: Configuration, kind: type, what: str, default: int = 0, **most: int) -> int:
     """A declared size; the default where it is not declared, or where its own is null."""
     found = declared(kind, what)
     if found is None:

@@ -4,7 +4,7 @@ Source: transformers (models/t5/modeling_t5.py, integrations/sdpa_attention.py).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from calculator.autograd.dtypes import BOOL, FLOAT16, FLOAT32, INT64, DType
 from calculator.autograd.graph import Made, Parameter, Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, Size, rounded_up, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import Configuration
 from calculator.layers import reversible
 from calculator.layers.attention import (
     Attended,
@@ -26,10 +26,11 @@ from calculator.layers.attention import (
     selectively,
 )
 from calculator.layers.basic import Embedding, Linear, T5Norm
-from calculator.layers.layer import Counted, Layer, weights_of
+from calculator.layers.layer import Layer, weights_of
 from calculator.layers.loss import masked_loss
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
+from calculator.models.keys import read_shape
 from calculator.models.model import Model
 
 HIDDEN, HEADS, HEAD, FEED, BUCKETS = (
@@ -258,12 +259,6 @@ class T5Stack(Stack[T5Block]):
         self.table = Parameter((BUCKETS, HEADS), table=True)
         self.norm = T5Norm(HIDDEN)
 
-    def walk(self) -> Counted:
-        """The weights of all layers, the table of biases and the norm."""
-        yield from super().walk()
-        yield self.table, 1
-        yield from self.norm.walk()
-
     def encode(self, words: Embedding, ids: Tensor, encoded: Tensor | None) -> Tensor:
         """Token ids to hidden states; `encoded` is what a decoder attends to."""
         t = ids.tape
@@ -340,48 +335,17 @@ class T5(Model):
         """The architecture that a config.json describes."""
         # transformers ties T5's embeddings always; false leaves out the scaling before the head
         scaled = c.flag("scale_decoder_outputs", c.flag("tie_word_embeddings", True))
-        return cls.read_shape(c, name, "t5", "relu", (6, 8, 2048, 32_128), scaled)
+        return cls.read_whole(c, name, "relu", scaled)
 
     @classmethod
-    def read_shape(
-        cls,
-        c: Configuration,
-        name: str,
-        kind: str,
-        activation: str,
-        defaults: tuple[int, int, int, int],
-        scaled: bool,
-    ) -> Architecture:
-        """The rest of it; defaults of layers, heads, feed-forward size and words."""
-        layers, heads, feed_forward, words = defaults
+    def read_whole(cls, c: Configuration, name: str, activation: str, scaled: bool) -> Architecture:
+        """The rest of it; the default of the activation, and whether outputs are scaled."""
         gated = c.text("feed_forward_proj", activation, ["relu", "gated-gelu"]) == "gated-gelu"
         c.only("dense_act_fn", "gelu_new" if gated else "relu")
         c.only("is_gated_act", gated)
-        c.only("is_encoder_decoder", True)
-        c.only("is_decoder", False)
-        c.ignore("relative_attention_max_distance")
-        layers = c.size("num_layers", layers, "num_hidden_layers", most=MOST_LAYERS)
-        length = c.size("n_positions", 512, most=LONGEST_SEQUENCE)
-        return Architecture(
-            name=name,
-            title=name,
-            family=kind,
-            layers=layers,
-            decoder_layers=c.size("num_decoder_layers", layers, most=MOST_LAYERS),
-            hidden_size=c.size("d_model", 512, "hidden_size"),
-            heads=c.size("num_heads", heads, "num_attention_heads"),
-            head_size=c.size("d_kv", 64, "head_dim"),
-            feed_forward_size=c.size("d_ff", feed_forward),
-            vocabulary_size=c.size("vocab_size", words),
-            positions=0,
-            sequence_length=length,
-            target_length=length,
-            dropout=c.dropout("dropout_rate", 0.1),
-            relative_buckets=c.size("relative_attention_num_buckets", 32),
-            source="transformers",
-            gated=gated,
-            more=(("unscaled_output", int(not scaled)),),
-        )
+        found = read_shape(cls, c, name)
+        more = (("unscaled_output", int(not scaled)),)
+        return replace(found, target_length=found.sequence_length, gated=gated, more=more)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "T5":
@@ -420,4 +384,4 @@ class MT5(T5):
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
         c.ignore("tie_word_embeddings")  # the class ties them always
-        return cls.read_shape(c, name, "mt5", "gated-gelu", (8, 6, 1024, 250_112), scaled=False)
+        return cls.read_whole(c, name, "gated-gelu", scaled=False)

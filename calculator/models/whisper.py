@@ -29,10 +29,9 @@ from calculator.layers.basic import Embedding, LayerNorm
 from calculator.layers.convolution import Convolution
 from calculator.layers.grouped import head_by_head
 from calculator.layers.heads import Averaged, Heads
-from calculator.layers.layer import Counted
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Stack
-from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, Usual, read_stacks
+from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, read_stacks
 from calculator.models.model import Model
 from calculator.task import Task
 
@@ -138,14 +137,6 @@ class Encoder(Stack[WhisperBlock]):
         self.positions = Parameter((SEQUENCE, HIDDEN), trained=False)
         self.norm = LayerNorm(HIDDEN)
 
-    def walk(self) -> Counted:
-        """The weights of all layers and of what stands around them."""
-        yield from super().walk()
-        yield from self.first.walk()
-        yield from self.second.walk()
-        yield self.positions, 1
-        yield from self.norm.walk()
-
     def encode(self, features: Tensor) -> Tensor:
         """A spectrogram, (batch, mels, frames), to hidden states."""
         x = op.gelu(self.first(features, FRAMES, turned=False))
@@ -172,12 +163,6 @@ class Decoder(Stack[WhisperBlock]):
     def __post_init__(self) -> None:
         self.positions = Parameter((POSITIONS, HIDDEN), table=True)
         self.norm = LayerNorm(HIDDEN)
-
-    def walk(self) -> Counted:
-        """The weights of all layers, of the positions and of the norm."""
-        yield from super().walk()
-        yield self.positions, 1
-        yield from self.norm.walk()
 
     def decode(self, words: Embedding, ids: Tensor, encoded: Tensor) -> Tensor:
         """Token ids to hidden states, with attention to what was encoded."""
@@ -222,23 +207,19 @@ class Whisper(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        c.only("apply_spec_augment", False)
-        # read where masks are drawn (apply_spec_augment), by another head, or for generation
-        c.ignore("mask_time_prob", "mask_time_length", "mask_time_min_masks", "median_filter_width")
-        c.ignore("mask_feature_prob", "mask_feature_length", "mask_feature_min_masks")
-        c.ignore("forced_decoder_ids", "suppress_ids", "begin_suppress_ids", "alignment_heads")
-        c.ignore("scale_embedding")
         positions = c.size("max_target_positions", 448, most=LONGEST_SEQUENCE)
-        more = {
-            "mel_bins": c.size("num_mel_bins", 80),
-            "target_positions": positions,
-            "projected_size": c.size("classifier_proj_size", 256),
-            "weighted_layers": int(c.flag("use_weighted_layer_sum", False)),
-        }
-        usual = Usual(4, 384, 6, 1536, 51_865, dropout=0.0)
+        found = read_stacks(
+            cls,
+            c,
+            name,
+            dropout=0.0,
+            mel_bins=c.size("num_mel_bins", 80),
+            target_positions=positions,
+            projected_size=c.size("classifier_proj_size", 256),
+            weighted_layers=int(c.flag("use_weighted_layer_sum", False)),
+        )
         return replace(
-            read_stacks(c, name, "whisper", usual, more),
-            sequence_length=c.size("max_source_positions", 1500, most=LONGEST_SEQUENCE),
+            found,
             target_length=positions,
             note="Its encoder reads a spectrogram of fixed length, two frames per position; the "
             "workspace of cuDNN's convolutions is not counted.",
