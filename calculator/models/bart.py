@@ -21,15 +21,10 @@ from calculator.layers.layer import Buffer, Layer
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape, read_size
 from calculator.models.model import Model
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.parts import Phase
 
-HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY = (
-    size(name)
-    for name in (
-        *("hidden_size", "heads", "head_size", "feed_forward_size"),
-        *("decoder_feed_forward_size", "vocabulary_size"),
-    )
-)
+DECODER_FEED = size("decoder_feed_forward_size")
 DROPOUTS = ("attention_dropout", "activation_dropout")  # those that a layer may leave out
 UNUSED = 2  # the first rows of both tables of positions
 POSITIONS = plus(at_least(size("positions"), at_least(SEQUENCE, TARGET)), UNUSED)

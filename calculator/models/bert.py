@@ -22,7 +22,8 @@ from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
-from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
+from calculator.models.masked import MaskedModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.task import Task
 
 # learned positions, enlarged where the sequence is longer than the model's own

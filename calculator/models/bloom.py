@@ -10,17 +10,15 @@ from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Gradients, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
-from calculator.autograd.sizes import ONE, size
+from calculator.autograd.sizes import ONE
 from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.holding import HoldingStack
 from calculator.layers.stack import Block
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
+from calculator.models.widths import HEAD, HEADS, HIDDEN, VOCABULARY
 
-HIDDEN, HEADS, HEAD, VOCABULARY = (
-    size(name) for name in ("hidden_size", "heads", "head_size", "vocabulary_size")
-)
 OWN_LENGTH = 2048  # no key of the config says so; the published models were trained with it
 
 

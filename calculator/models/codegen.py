@@ -17,7 +17,8 @@ from calculator.layers.attention import Attended, scores_of, selectively, weight
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
-from calculator.models.gptj import ANGLES, GPTJ, HEAD, HEADS, HIDDEN, ROTARY, FeedForward, rotated
+from calculator.models.gptj import ANGLES, GPTJ, ROTARY, FeedForward, rotated
+from calculator.models.widths import HEAD, HEADS, HIDDEN
 
 MODEL_PARTS = 4  # the class splits the fused product as the original's accelerators did
 

@@ -29,20 +29,10 @@ from calculator.layers.layer import Buffer, Counted, Layer, walk, weights_of
 from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.model import Model
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 from calculator.parts import Phase
 
-HIDDEN, HEADS, HEAD, FEED, TEXT, WORDS, CODES = (
-    size(name)
-    for name in (
-        "hidden_size",
-        "heads",
-        "head_size",
-        "feed_forward_size",
-        "text_length",
-        "vocabulary_size",
-        "image_vocabulary_size",
-    )
-)
+TEXT, WORDS, CODES = size("text_length"), size("vocabulary_size"), size("image_vocabulary_size")
 IMAGE = size("image_side") * size("image_side")
 IMAGE_BUT_ONE = plus(IMAGE, -1)
 TOKENS = together(WORDS, TEXT)  # padding has a token for each text position

@@ -21,7 +21,8 @@ from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
-from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
+from calculator.models.masked import MaskedModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.task import Task
 
 BUCKETS, POSITIONS = size("position_buckets"), size("own_positions")

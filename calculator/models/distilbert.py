@@ -19,7 +19,8 @@ from calculator.layers.layer import Buffer, Layer
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
 from calculator.models.bert import POSITIONS
-from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
+from calculator.models.masked import MaskedModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.task import Task
 
 

@@ -24,11 +24,8 @@ from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 from calculator.task import Task
-
-HIDDEN, HEADS, HEAD, FEED = (
-    size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size")
-)
 
 # GELU's names in a config.json: written in plain operations, and as one
 PLAIN, FUSED = "gelu_new", ("gelu", "gelu_pytorch_tanh")

@@ -30,10 +30,9 @@ from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 
-HIDDEN, HEADS, HEAD, FEED, ROTARY = (
-    size(name) for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "rotary_size")
-)
+ROTARY = size("rotary_size")
 # rows of the table of rotary angles
 ANGLES = at_least(size("sequence_length"), SEQUENCE)
 

@@ -10,17 +10,12 @@ from typing import ClassVar
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Parameter, Tensor
-from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
 from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.loss import masked_loss
 from calculator.models.keys import read_shape
 from calculator.models.model import Model
-
-HIDDEN, HEADS, HEAD, FEED, VOCABULARY = (
-    size(name)
-    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size")
-)
+from calculator.models.widths import HIDDEN, VOCABULARY
 
 
 @dataclass(eq=False)

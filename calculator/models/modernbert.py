@@ -32,7 +32,8 @@ from calculator.layers.pairs import with_pairs
 from calculator.layers.rotary import Rotary, Tables, half_turned, positions_of
 from calculator.layers.stack import Block, Stack
 from calculator.models.decoder import FULL, SLIDING, Decoder, check_rope, of_layers
-from calculator.models.masked import FEED, HEAD, HEADS, HIDDEN, VOCABULARY, MaskedModel
+from calculator.models.masked import MaskedModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.task import Task
 
 FLAGS = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias")

@@ -19,10 +19,8 @@ from calculator.layers.holding import HoldingStack
 from calculator.layers.stack import Block
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
+from calculator.models.widths import HEAD, HEADS, HIDDEN, VOCABULARY
 
-HIDDEN, HEADS, HEAD, VOCABULARY = (
-    size(name) for name in ("hidden_size", "heads", "head_size", "vocabulary_size")
-)
 DISTANCES = at_least(size("positions"), SEQUENCE)
 
 

@@ -18,18 +18,9 @@ from calculator.layers.basic import Embedding, LayerNorm, Linear
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import CausalModel
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 
-HIDDEN, HEADS, HEAD, FEED, VOCABULARY, WORD = (
-    size(name)
-    for name in (
-        "hidden_size",
-        "heads",
-        "head_size",
-        "feed_forward_size",
-        "vocabulary_size",
-        "word_size",
-    )
-)
+WORD = size("word_size")
 UNUSED = 2  # the first rows of the table of positions
 POSITIONS = plus(at_least(size("positions"), SEQUENCE), UNUSED)
 

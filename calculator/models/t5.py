@@ -32,11 +32,9 @@ from calculator.layers.reversible import Coupling
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import Model
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 
-HIDDEN, HEADS, HEAD, FEED, BUCKETS = (
-    size(name)
-    for name in ("hidden_size", "heads", "head_size", "feed_forward_size", "relative_buckets")
-)
+BUCKETS = size("relative_buckets")
 # a row of a mask must start at a multiple of this many elements for the efficient kernel
 MASK_MULTIPLE = 8
 

@@ -22,15 +22,13 @@ from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
 from calculator.models.keys import read_shape
 from calculator.models.model import Model
+from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 from calculator.task import Task
 
-HIDDEN, HEADS, HEAD, FEED, CLASSES, CHANNELS, SIDE, PATCH = (
-    size(name)
-    for name in (
-        *("hidden_size", "heads", "head_size", "feed_forward_size", "vocabulary_size"),
-        *("channels", "image_size", "patch_size"),
-    )
-)
+CLASSES = size("vocabulary_size")
+CHANNELS = size("channels")
+SIDE = size("image_size")
+PATCH = size("patch_size")
 PATCHES = without(SEQUENCE, ONE)
 LONGEST_SIDE = int(LONGEST_SEQUENCE**0.5)
 

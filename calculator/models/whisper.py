@@ -33,15 +33,10 @@ from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Stack
 from calculator.models.bart import DROPOUTS, BartAttention, BartBlock, read_stacks
 from calculator.models.model import Model
+from calculator.models.widths import HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.task import Task
 
-HIDDEN, HEADS, HEAD, FEED, DECODER_FEED, VOCABULARY, MELS, POSITIONS = (
-    size(name)
-    for name in (
-        *("hidden_size", "heads", "head_size", "feed_forward_size"),
-        *("decoder_feed_forward_size", "vocabulary_size", "mel_bins", "target_positions"),
-    )
-)
+MELS, POSITIONS = size("mel_bins"), size("target_positions")
 FRAMES = 2 * SEQUENCE  # two frames of the spectrogram become one place
 KERNEL = (constant(3),)
 
