@@ -51,7 +51,6 @@ class TaskHead(Layer, ABC):
 
     def picked(self, ids: Tensor, logits: Tensor, held: list[Tensor]) -> Tensor:
         """The logits that the class returns; what it makes beside them is `held`."""
-        del ids, held
         return logits
 
     def loss(self, ids: Tensor, logits: Tensor, labels: Tensor) -> Tensor:

@@ -49,7 +49,6 @@ class Block(Layer):
 
     def count(self, depths: int, slots: int) -> Counted:
         """Weights and tables of so many depths that use so many slots."""
-        del depths
         return ((item, copies * slots) for item, copies in walk(self))
 
 
@@ -109,7 +108,6 @@ class Stack(Layer, Generic[B]):
 
     def beside(self, position: int) -> tuple[Parameter, ...]:
         """Weights of a layer's own module that no block has, as T5's table of biases."""
-        del position
         return ()
 
     def units(self) -> list[list[Parameter]]:

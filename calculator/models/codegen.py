@@ -13,11 +13,11 @@ from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.configuration import Configuration
 from calculator.errors import InputError
-from calculator.layers.attention import Attended, scores_of, selectively, weighted_sum
+from calculator.layers.attention import Attended, selectively
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
-from calculator.models.gptj import ANGLES, GPTJ, ROTARY, FeedForward, rotated
+from calculator.models.gptj import ANGLES, GPTJ, ROTARY, FeedForward, core, rotated
 from calculator.models.widths import HEAD, HEADS, HIDDEN
 
 MODEL_PARTS = 4  # the class splits the fused product as the original's accelerators did
@@ -58,25 +58,13 @@ class CodeGenBlock(Block):
         sines = t.empty((SEQUENCE, ROTARY), FLOAT32)
         turned_k, turned_q, turned_parts = rotated(k, q, sines)
         turned = (op.transpose(tensor, 1, 2) for tensor in (turned_q, turned_k, v))
-        out, probabilities = selectively(partial(core, mask=mask), *turned)
+        out, probabilities = selectively(partial(core, mask=mask, masked_first=True), *turned)
         out = op.copy(op.transpose(out, 1, 2))
         out = self.output(op.view(out, *x.shape[:-1], HEADS * HEAD))
         out = op.dropout(out)
         # held until here
         del parts, fused, sines, q, k, v, turned_q, turned_k, turned_parts
         return out, probabilities
-
-
-def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
-    """Scores in 32 bits where autocast lets them, softmax, weighted sum."""
-    q, k = op.cast(q, FLOAT32), op.cast(k, FLOAT32)
-    scores = scores_of(q, k)
-    scores = op.add(scores, mask)
-    scores = op.scale(scores)
-    scores = op.softmax(scores)
-    scores = op.cast(scores, v.dtype)
-    scores = op.dropout(scores)
-    return weighted_sum(scores, v), scores
 
 
 @dataclass(eq=False)

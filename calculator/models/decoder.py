@@ -233,7 +233,6 @@ class Decoder(CausalModel):
     @classmethod
     def parts_beside(cls, architecture: Architecture) -> Mapping[str, Any]:
         """Values of the fields that this type has beside the common ones."""
-        del architecture
         return {}
 
     @classmethod
@@ -266,7 +265,6 @@ class Decoder(CausalModel):
     @classmethod
     def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
         """The class of a layer's attention."""
-        del architecture, kind
         return cls.attention_class
 
     @staticmethod
@@ -277,7 +275,6 @@ class Decoder(CausalModel):
     @classmethod
     def inside(cls, architecture: Architecture, kind: str) -> Unary:
         """The feed-forward layer of a kind of layer, or what stands in its place."""
-        del kind
         return cls.feed_forward(architecture)
 
     @classmethod

@@ -96,12 +96,12 @@ def turned_channels(first: Tensor, sines: Tensor) -> Tensor:
     return op.add(near, far)
 
 
-def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Attended:
-    """Scores in 32 bits where autocast lets them, softmax, weighted sum."""
+def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, masked_first: bool = False) -> Attended:
+    """Scores in 32 bits where autocast lets them, scaled and masked, softmax, weighted sum."""
     q, k = op.cast(q, FLOAT32), op.cast(k, FLOAT32)
     scores = scores_of(q, k)
-    scores = op.scale(scores)
-    scores = op.add(scores, mask)
+    for masked in (masked_first, not masked_first):
+        scores = op.add(scores, mask) if masked else op.scale(scores)
     scores = op.softmax(scores)
     scores = op.cast(scores, v.dtype)
     scores = op.dropout(scores)
@@ -200,7 +200,6 @@ class GPTJ(CausalModel):
     @classmethod
     def block(cls, architecture: Architecture) -> Block:
         """One layer."""
-        del architecture
         return GPTJBlock()
 
     def hidden(self, ids: Tensor) -> Tensor:

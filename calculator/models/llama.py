@@ -117,7 +117,6 @@ class UnturnedAttention(GroupedAttention):
 
     def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
         """The same."""
-        del held
         return op.view(q, *q.shape), op.view(k, *k.shape)
 
 

@@ -115,7 +115,6 @@ class Model(Layer, ABC):
     @classmethod
     def values(cls, architecture: Architecture) -> dict[str, Any]:
         """The keys of a config.json for an architecture of the catalog; none by default."""
-        del architecture
         return {}
 
     @classmethod
@@ -128,7 +127,6 @@ class Model(Layer, ABC):
         cls, architecture: Architecture, narrow: bool, length: int
     ) -> Sequence[Attention]:
         """The kernels that run this model at a length, in 16 bits where `narrow`."""
-        del length
         refused = {
             Attention.FLASH: not narrow,
             Attention.EFFICIENT: not heads_fit(architecture, narrow),
@@ -138,13 +136,11 @@ class Model(Layer, ABC):
     @classmethod
     def windowed(cls, architecture: Architecture, length: int) -> bool:
         """True if the sequence is long enough that a window masks more than the future."""
-        del architecture, length
         return False
 
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
         """True if attention and feed-forward layer read the same input."""
-        del architecture
         return False
 
     @classmethod
@@ -179,7 +175,6 @@ class Model(Layer, ABC):
 
     def least(self, mode: Mode) -> tuple[Made, ...]:
         """Tensors that live at the same time in every step: a bound that needs no tape."""
-        del mode
         return ()
 
     def outside(self) -> list[Parameter]:

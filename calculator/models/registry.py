@@ -27,7 +27,7 @@ PLACES: Final = {
     "mpt": "mpt.Mpt",
     "mt5": "t5.MT5",
     "opt": "opt.OPT",
-    "phi": "phi.Phi",
+    "phi": "gpt_neox.Phi",
     "roberta": "bert.Roberta",
     "starcoder2": "starcoder2.Starcoder2",
     "xlm-roberta": "bert.XLMRoberta",
