@@ -103,12 +103,6 @@ def test_phases_follow_one_another() -> None:
     assert set(places) == {0, 1, 2, 3}
 
 
-def test_attention_is_named_where_it_runs() -> None:
-    words = [point.words for point in curve(GPT2).points]
-    assert "layer 1 of 12, self attention: flash attention" in words
-    assert "layer 12 of 12, self attention: flash attention, backward" in words
-
-
 def test_what_is_computed_again_says_so() -> None:
     points = curve(GPT2, Plan(checkpointing="full")).points
     again = [point for point in points if "computed again" in point.operation]

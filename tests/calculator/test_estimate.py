@@ -1,13 +1,11 @@
 import dataclasses
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.catalog import MODELS, find_gpu, find_model, groups
-from calculator.errors import InputError
 from calculator.estimate import (
     OF_ACTIVATIONS,
     Totals,
@@ -235,15 +233,6 @@ def test_accumulation_keeps_gradients_through_the_step() -> None:
     assert estimate(MODELS["gpt2-s"], Plan(accumulation=8)).gpu == twice.gpu
 
 
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [("gpt2-s", {"target_length": 8}), ("gpt-j-6b", {"attention": "flash"})],
-)
-def test_a_plan_that_a_model_cannot_have_is_refused(model: str, options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=model):
-        estimate(MODELS[model], Plan(**options))
-
-
 def test_gpt_j_says_that_eager_attention_is_counted() -> None:
     eager = estimate(MODELS["gpt-j-6b"], Plan(attention="eager"))  # type: ignore[arg-type]
     sdpa = estimate(MODELS["gpt-j-6b"])
@@ -267,11 +256,6 @@ def test_packed_weights_without_experts_say_what_packed_experts_would_take() -> 
     assert f"{packed:.1f} GiB" in note
 
 
-def test_a_longer_sequence_than_learned_positions_is_told() -> None:
-    notes = estimate(MODELS["gpt2-s"], Plan(sequence_length=2048)).notes
-    assert any("1,024 learned positions" in note and "2,048" in note for note in notes)
-
-
 @pytest.mark.parametrize("name", ["bert-base", "gpt2-s", "t5-small", "gpt-j-6b", "dalle-12b"])
 def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(name: str) -> None:
     # real GPT-2 with reversible layers has the same bytes in each phase with full checkpointing;
@@ -288,14 +272,6 @@ def test_a_note_says_that_checkpointing_changes_nothing_where_that_is_so(name: s
                     acts = any("checkpointing acts only" in note for note in report.notes)
                     assert (said, acts) == ((checkpointing is Checkpointing.FULL), not said)
                     assert report.phases == plain.phases or acts
-
-
-def test_a_note_says_that_the_model_takes_longer_sequences_than_the_usual() -> None:
-    long = find_model("Qwen/Qwen3-0.6B")
-    says = "Counted with sequences of 2,048 tokens; the model accepts up to 40,960."
-    assert says in estimate(long).notes
-    for model, plan in ((long, Plan(sequence_length=4096)), (MODELS["gpt2-s"], Plan())):
-        assert not any("accepts up to" in note for note in estimate(model, plan).notes)
 
 
 def test_a_sequence_is_as_long_as_many_train_with_or_the_models_longest() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 
 from calculator.catalog import MODELS
-from calculator.estimate import estimate
 from calculator.parameters import count_parameters, parameter_tensors
 from calculator.plan import Plan
 from calculator.resolution import resolve
@@ -198,25 +197,3 @@ def test_fewer_bits_never_take_more(case: Case) -> None:
         sizes.append(state_bytes(tensors, resolved))
     assert sizes[0] <= sizes[2]
     assert sizes[1] <= sizes[2]
-
-
-@pytest.mark.parametrize(
-    ("precision", "bits", "noted"),
-    [
-        ("amp", None, False),
-        ("amp", 32, False),
-        ("amp", 16, True),
-        ("half", 16, False),
-        ("half", None, False),
-        ("half", 32, True),
-        ("mixed", 16, True),
-        ("mixed", 32, False),
-    ],
-)
-def test_adafactor_with_bits_that_no_library_has_is_noted(
-    precision: str, bits: int | None, noted: bool
-) -> None:
-    # torch.optim.Adafactor makes its states like the parameters that it updates
-    plan = Plan.parse({"optimizer": "adafactor", "precision": precision, "optimizer_bits": bits})
-    notes = estimate(MODELS["gpt2-s"], plan).notes
-    assert any("no library keeps them" in note for note in notes) is noted

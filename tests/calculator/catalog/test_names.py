@@ -2,7 +2,6 @@
 
 import pytest
 
-from calculator.__main__ import main
 from calculator.catalog import find_model
 from calculator.catalog.checkpoints import CHECKPOINTS, SAME_SHAPE
 from calculator.catalog.names import hub_id, of_the_same_size, same_shape, shape_key
@@ -103,10 +102,3 @@ def test_sizes_are_read_from_names() -> None:
     assert of_the_same_size("new-7B", names) == ["a-7b"]
     assert of_the_same_size("new-8x7b", names) == ["a-8x7B"]
     assert of_the_same_size("new", names) == names
-
-
-def test_fit_says_which_shape_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", "Qwen/Qwen3-0.6B-Base", "--gpu", "h100"]) == 0
-    assert "Note: Qwen/Qwen3-0.6B-Base has the same shape as Qwen/Qwen3-0.6B" in (
-        capsys.readouterr().out
-    )

@@ -65,7 +65,8 @@ def check_message(error: InputError) -> None:
 def test_any_value_of_any_key_of_any_type_is_counted_or_refused(
     data: st.DataObject, kind: str
 ) -> None:
-    changed = data.draw(st.dictionaries(st.sampled_from(keys_of(kind)), HOSTILE, max_size=3))
+    keys = st.sampled_from(keys_of(kind)) | st.text(max_size=8)
+    changed = data.draw(st.dictionaries(keys, HOSTILE, max_size=3))
     began = time.process_time()
     try:
         report = estimate(from_config({"model_type": kind, **NEEDED.get(kind, {}), **changed}, "x"))
@@ -74,14 +75,6 @@ def test_any_value_of_any_key_of_any_type_is_counted_or_refused(
     else:
         assert report.gpu.total == sum(report.as_json()["gpu"]["parts"].values())
     assert time.process_time() - began < STUCK
-
-
-@pytest.mark.parametrize("kind", ["qwen3_next", "qwen3_5_text", "gemma3_text", "modernbert"])
-def test_a_kind_of_layer_that_is_no_word_is_refused_by_name(kind: str) -> None:
-    odd = {"num_hidden_layers": 2, "layer_types": [{"a": 1}, FULL]}
-    with pytest.raises(InputError) as caught:
-        from_config({"model_type": kind, **odd}, "x")
-    assert caught.value.field == "layer_types"
 
 
 MILLION = {"num_hidden_layers": 1_000_000}

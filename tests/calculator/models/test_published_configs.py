@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from calculator.errors import InputError
 from calculator.hf_config import from_config
 
 SMALL: dict[str, Any] = {
@@ -75,33 +74,6 @@ def test_keys_that_only_other_code_reads_change_nothing(kind: str, beside: dict[
 def test_keys_of_every_class_change_nothing_with_their_defaults(kind: str) -> None:
     least = {"model_type": kind}
     assert from_config({**least, **OF_EVERY_CLASS}, "x") == from_config(least, "x")
-
-
-@pytest.mark.parametrize(
-    ("kind", "key", "value"),
-    [
-        ("llama", "add_cross_attention", True),
-        ("llama", "is_decoder", True),
-        ("llama", "torchscript", True),
-        ("llama", "tie_encoder_decoder", True),
-        ("bert", "pruned_heads", {"0": [1]}),
-        ("deepseek_v3", "moe_layer_freq", 2),
-        ("deepseek_v3", "scoring_func", "softmax"),
-        ("deepseek_v3", "topk_method", "greedy"),
-        ("deepseek_v2", "scoring_func", "sigmoid"),
-        ("phi3", "mlp_bias", True),
-        ("phi3", "lm_head_bias", True),
-        ("qwen2", "use_mrope", True),
-        ("qwen2", "max_window_layers", -1),
-        ("qwen3_moe", "mlp_only_layers", [1.0]),
-    ],
-)
-def test_the_same_keys_with_other_values_are_refused_by_name(
-    kind: str, key: str, value: object
-) -> None:
-    with pytest.raises(InputError) as caught:
-        from_config(values(kind, **{key: value}), "x")
-    assert caught.value.field == key
 
 
 @pytest.mark.parametrize(

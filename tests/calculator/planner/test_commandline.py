@@ -17,19 +17,12 @@ BAD = [
     (f"{MPT} --recomputation half --tokens 1e12", "recomputation", "must be one of: none, full"),
     (MPT, "tokens", "must be given"),
     (f"{MPT} --tokens many", "tokens", "must be a number"),
-    (f"{MPT} --tokens -1", "total_flops", "above 0"),
-    (f"{MPT} --tokens 1e12 --utilization 1.2", "utilization", "between 0 and 1"),
     (f"{MPT} --tokens 1e12 --utilization 0.8 --recomputation full", "utilization", "106.7%"),
     (f"{MPT} --tokens 1e12 --gpus 1.5", "gpus", "whole number"),
-    (f"{MPT} --tokens 1e12 --gpus inf", "gpus", "whole number"),
     (f"{MPT} --tokens 1e12 --gpu t5", "gpu", "must be a card"),
     (f"{MPT} --tokens 1e12 --gpu t4:many", "gpu", "must be a number"),
     ("communicate --parameters 1e8 --peers 0", "peers", "at least 1"),
-    ("communicate --parameters 1e8 --peers 1e9", "peers", "at most 100000"),
     ("communicate --parameters 1e8 --bits 64", "bits", "at most 32"),
-    ("communicate --parameters 1e8 --way carrier-pigeon", "way", "must be one of: all-reduce"),
-    ("communicate --parameters 1e8 --up 0", "up", "above 0"),
-    ("scale --flops 0", "flops", "above 0"),
     ("scale", "flops", "must be given"),
 ]
 
@@ -61,35 +54,10 @@ def test_a_day_of_the_benchmarked_cluster_sees_its_tokens(capsys: Captured) -> N
     assert figures["gpu_hours"] == pytest.approx(512 * 24, rel=0.001)
 
 
-def test_a_mixed_crowd_computes_as_much_as_its_cards_together(capsys: Captured) -> None:
-    # NVIDIA's data sheets: 312 TFLOP/s and 400 W an A100, 65 and 70 a T4
-    model = MPT.partition(" --gpus")[0]
-    mixed = answer(f"{model} --tokens 1e9 --gpu a100-80:2 --gpu t4", capsys)
-    one = answer(f"{model} --tokens 1e9 --peak-tflops {2 * 312 + 65}", capsys)
-    assert mixed["days"] == pytest.approx(one["days"])
-    assert mixed["gpu_hours"] == pytest.approx(3 * 24 * one["days"])
-    energy = 1.1 * (2 * 400 + 70) * 24 * one["days"] / 1e6
-    assert mixed["megawatt_hours"] == pytest.approx(energy)
-
-
 def test_recomputation_takes_hardware_and_no_days(capsys: Captured) -> None:
     # the same row: HFU 55.0% at MFU 41.25%
     figures = answer(f"{MPT} --tokens 1e12 --recomputation full", capsys)
     assert figures["hardware_utilization"] == pytest.approx(0.55)
-
-
-def test_an_exchange_of_the_2021_run(capsys: Captured) -> None:
-    # 125,894,244 parameters at 8 bits; each of 8 volunteers sends 7/8 of twice that
-    figures = answer("communicate --parameters 125894244 --peers 8 --up 100", capsys)
-    assert figures["sent_bytes"] == pytest.approx(125_894_244 * 2 * 7 / 8, abs=1)
-    assert 0 < figures["computing_share"] < 1
-
-
-def test_a_budget_of_chinchilla(capsys: Captured) -> None:
-    # Hoffmann et al., 2022: 70B on 1.4T tokens is 20 tokens per parameter
-    figures = answer(f"scale --flops {6 * 70e9 * 1.4e12}", capsys)
-    assert figures["parameters_at_20_tokens_each"] == pytest.approx(70e9)
-    assert figures["tokens_at_20_tokens_each"] == pytest.approx(1.4e12)
 
 
 @pytest.mark.parametrize("command", ["plan", "compute", "communicate", "scale"])

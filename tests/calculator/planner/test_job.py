@@ -129,18 +129,6 @@ def test_fit_and_compare_say_what_estimate_says_of_a_training(capsys: Captured) 
     assert both["second"]["training"]["hours"] > expected["training"]["hours"]
 
 
-def test_fit_and_compare_print_seconds_hours_and_price(capsys: Captured) -> None:
-    plan = ["gpt2", "--gpu", "a100-80", "--batch-size", "16"]
-    main(["fit", *plan, *JOB])
-    said = capsys.readouterr().out
-    assert "A step takes about" in said
-    assert "The training takes about" in said
-    main(["compare", *plan, *JOB, "--", "--batch-size", "8"])
-    said = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in said[-6:]] == ["first"] * 3 + ["second"] * 3
-    assert "Price" in said[-2]
-
-
 DATA: Final = {"tokens": "1e7", "epochs": "2", "price_per_hour": "0.5", "kilograms_per_kwh": "0.4"}
 
 

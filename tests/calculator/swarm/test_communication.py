@@ -6,31 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calculator.catalog import find_model
 from calculator.errors import InputError
-from calculator.parameters import count_parameters, parameter_tensors
-from calculator.plan import Plan
-from calculator.resolution import resolve
 from calculator.swarm.communication import all_reduce_bytes, gradient_bytes, transfer_seconds
 from calculator.tensors import ParameterTensor
 from tests.calculator.plans import examples
-
-
-@pytest.mark.parametrize(("bits", "megabytes"), [(8, 126.4), (16, 251.8), (32, 503.6)])
-def test_the_runs_gradients_are_as_large_as_its_tensors_say(bits: int, megabytes: float) -> None:
-    # the published model_state has 504 MB in 32 bits; 8 and 16 counted from its shapes
-    model = find_model("dalle-together")
-    tensors = parameter_tensors(model, resolve(model, Plan()))
-    assert gradient_bytes(tensors, bits) / 1e6 == pytest.approx(megabytes, abs=0.05)
-
-
-def test_sharing_divides_the_runs_parameters_by_nine() -> None:
-    # 1,116,354,148 unshared and 125,894,244 shared, counted from the run's published shapes
-    model = find_model("dalle-together")
-    counts = [
-        count_parameters(model, resolve(model, Plan(sharing_groups=groups))) for groups in (64, 4)
-    ]
-    assert counts == [1_116_354_148, 125_894_244]
 
 
 def test_small_tensors_keep_16_bits_and_untrained_ones_stay() -> None:
