@@ -252,10 +252,12 @@ class Decoder(CausalModel):
         heads = heads_of(architecture)
         normed = cls.has_part(architecture, cls.normed_heads)
         query_norm, key_norm = (cls.norm_class(heads.width) if normed else None for _ in range(2))
+        qkv_biased, output_biased, _ = (cls.has_part(architecture, flag) for flag in cls.biases)
         return cls.attention_of(architecture, kind)(
             HIDDEN,
             heads,
-            *(cls.has_part(architecture, flag) for flag in cls.biases[:2]),
+            qkv_biased,
+            output_biased,
             kind == SLIDING,
             query_norm,
             key_norm,

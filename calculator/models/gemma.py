@@ -16,7 +16,7 @@ from calculator.autograd.dtypes import FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import Attention, Mode
 from calculator.configuration import Configuration
-from calculator.layers.basic import RMSNorm, inverse_root
+from calculator.layers.basic import LayerNorm, RMSNorm, inverse_root
 from calculator.layers.feed_forward import Activation
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Buffer
@@ -49,7 +49,7 @@ class Gemma(Decoder):
     """Scaled embeddings, norms around 1 + w, GELU in the feed-forward layer."""
 
     whole_tokens = LLAMAS
-    norm_class = GemmaNorm
+    norm_class: ClassVar[type[RMSNorm | LayerNorm]] = GemmaNorm
     activation = Activation.GELU_TANH
     biases = ("attention_bias", "attention_bias", "")
 
@@ -84,7 +84,7 @@ class Gemma2(Gemma):
 
     capped: bool = False
 
-    kernels = (Attention.EAGER, Attention.SDPA)
+    kernels: ClassVar[tuple[Attention, ...]] = (Attention.EAGER, Attention.SDPA)
     both_masks = True
     norms_after = True
     turn = 2

@@ -9,7 +9,6 @@ from calculator.catalog import find_model
 from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.plan import ActivationOffload, Checkpointing, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -79,14 +78,3 @@ def test_left_out_layers_move_their_inputs_too(layers: int, groups: int | None) 
 def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError, match=f"activation_offload = 'pageable'.*{rule}.*must be none"):
         resolve(find_model(model), replace(PLAN, **options))
-
-
-def test_the_page_names_what_it_saves_and_takes_of_ram() -> None:
-    asked = {"model": "gpt2-s", "batch_size": "8", "checkpointing": "full"}
-    value = answer({**asked, "activation_offload": "pinned"})
-    (row,) = [row for row in value["savings"] if row["option"] == "activation_offload"]
-    peaks = [each["report"]["gpu"]["peak"] for each in (answer(asked), value)]
-    assert row["gpu"] == peaks[0] - peaks[1] > 0
-    assert -row["ram"] == value["report"]["ram"]["peak"] > 0
-    # without checkpointing there is nothing to move
-    assert any(row["option"] == "checkpointing" for row in value["savings"])

@@ -10,7 +10,6 @@ from calculator.catalog import find_model
 from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.peaks import prepare
 from calculator.plan import Checkpointing, Plan, Precision
 from calculator.report import Phase
@@ -98,12 +97,3 @@ def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], r
         plan = replace(plan, sequence_length=None)
     with pytest.raises(InputError, match=f"checkpoint_every = '2'.*{rule}.*must be 1"):
         resolve(find_model(model), plan)
-
-
-def test_the_page_says_which_layers_are_computed_again() -> None:
-    asked = {"model": "gpt2-s", "checkpointing": "full"}
-    value = answer({**asked, "checkpoint_every": "4"})
-    (note,) = [note for note in value["report"]["notes"] if "computed again" in note]
-    assert "Layers 1, 5, 9 and so on" in note
-    (row,) = [row for row in value["savings"] if row["option"] == "checkpointing"]
-    assert 0 < row["gpu"] < answer(asked)["savings"][0]["gpu"]

@@ -9,7 +9,6 @@ from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.layers.chunked_loss import tokens_of_chunk
-from calculator.page.answer import answer
 from calculator.plan import Checkpointing, ChunkedLoss, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -63,27 +62,6 @@ def test_chunks_are_half_of_what_takes_as_much_as_the_hidden_states() -> None:
 def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError, match=f"chunked_loss = 'torch'.*{rule}.*must be none"):
         resolve(find_model(model), replace(PLAN, **options))
-
-
-def test_the_note_says_how_many_tokens_and_what_autocast_does() -> None:
-    model = find_model(LLAMA)
-    plan = replace(PLAN, batch_size=4, sequence_length=2048)
-    (note,) = [note for note in estimate(model, plan).notes if "linear_cross_entropy" in note]
-    assert "128 of 8,192 tokens" in note
-    assert "32 bits" in note
-    half = estimate(model, replace(plan, precision=Precision.HALF)).notes
-    assert not any("32 bits" in note for note in half if "linear_cross_entropy" in note)
-
-
-def test_the_page_names_what_it_saves() -> None:
-    asked = {"model": "gpt2-s", "batch_size": "8", "chunked_loss": "torch"}
-    value = answer(asked)
-    (row,) = [row for row in value["savings"] if row["option"] == "chunked_loss"]
-    peaks = [
-        answer({**asked, "chunked_loss": each})["report"]["gpu"]["peak"]
-        for each in ("none", "torch")
-    ]
-    assert row["gpu"] == peaks[0] - peaks[1] > 0
 
 
 @pytest.mark.parametrize("model", ["bert-base", "t5-small", "dalle-together"])

@@ -8,7 +8,6 @@ import pytest
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.plan import Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -97,15 +96,3 @@ def test_a_window_shorter_than_the_sequence_is_refused() -> None:
     resolve(windowed, replace(PLAN, sequence_length=1016))
     with pytest.raises(InputError, match="knows no windows of attention shorter"):
         resolve(windowed, PLAN)
-
-
-def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
-    value = answer(
-        {"model": LLAMA, "sequence_length": "16384", "gpus": "8", "context_parallel": "8"}
-    )
-    notes = value["report"]["notes"]
-    assert any("each has 2,048 of 16,384 tokens, in two chunks" in note for note in notes)
-    assert any("context-all-gather in 64 calls" in note for note in notes)
-    (row,) = [row for row in value["savings"] if row["option"] == "context_parallel"]
-    assert row["gpu"] > 0
-    assert "--context-parallel 8" in value["command"]

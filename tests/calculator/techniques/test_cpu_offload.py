@@ -8,7 +8,6 @@ from calculator.catalog import find_model
 from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.plan import BaseBits, Plan
 from calculator.report import Phase, Report
 
@@ -70,15 +69,6 @@ def test_a_curve_is_as_high_as_the_estimate() -> None:
 def test_without_shards_there_are_none_to_keep_in_ram(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match=r"cpu_offload = 'True'.*only shards.*fsdp or zero2"):
         estimate(find_model("gpt2-s"), Plan.parse({"cpu_offload": True, **options}))
-
-
-def test_the_page_names_what_it_saves_and_costs() -> None:
-    options = {"gpus": "8", "data_parallel": "fsdp", "precision": "mixed", "cpu_offload": "true"}
-    value = answer({"model": "gpt2-s", **options})
-    rows = {row["option"]: row for row in value["savings"]}
-    assert rows["cpu_offload"]["gpu"] > 0
-    assert rows["cpu_offload"]["ram"] == -value["report"]["ram"]["peak"] < 0
-    assert "--cpu-offload" in value["command"]
 
 
 def test_packed_weights_take_a_quarter_of_the_ram_of_whole_ones() -> None:

@@ -9,7 +9,6 @@ from calculator.catalog import find_model
 from calculator.curve import curve
 from calculator.errors import InputError
 from calculator.estimate import estimate, totals, totals_within
-from calculator.page.answer import answer
 from calculator.plan import Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -102,15 +101,3 @@ def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=f"expert_parallel = .*{rule}"):
         resolve(find_model(model), PLAN.but(**options))
-
-
-def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
-    value = answer({"model": MIXTRAL, "sequence_length": "128", "expert_parallel": "8"})
-    notes = " ".join(value["report"]["notes"])
-    assert "has 1 of the 8 experts of a layer" in notes
-    assert "each sends 16 of the 128 tokens" in notes
-    assert "each gets 32 rows" in notes
-    assert "all-to-all in 160 calls" in notes
-    (row,) = [row for row in value["savings"] if row["option"] == "expert_parallel"]
-    assert row["gpu"] > 0
-    assert "--expert-parallel 8" in value["command"]

@@ -8,7 +8,6 @@ import pytest
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.plan import Checkpointing, Optimizer, Plan, Precision, Update
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -60,13 +59,3 @@ def test_temporaries_are_those_of_one_weight() -> None:
 def test_what_needs_all_gradients_is_refused(options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError, match=f"update_in_backward.*{rule}.*must be false"):
         resolve(find_model("gpt2-s"), replace(PLAN, **options))
-
-
-def test_the_page_names_what_it_saves() -> None:
-    asked = {"model": "gpt2-s", "sequence_length": "64", "update_in_backward": "true"}
-    value = answer(asked)
-    (row,) = [row for row in value["savings"] if row["option"] == "update_in_backward"]
-    plain = answer({"model": "gpt2-s", "sequence_length": "64"})
-    peaks = [each["report"]["gpu"]["peak"] for each in (plain, value)]
-    assert row["gpu"] == peaks[0] - peaks[1] > 0
-    assert not [row for row in plain["savings"] if row["option"] == "update_in_backward"]

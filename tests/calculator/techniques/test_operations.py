@@ -9,7 +9,6 @@ from calculator.architecture import Architecture
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.parts import Part
 from calculator.peaks.prepare import prepare
 from calculator.peaks.timeline import measure
@@ -131,13 +130,3 @@ def test_each_micro_batch_in_flight_keeps_its_own_results() -> None:
 def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
     with pytest.raises(InputError, match=rule):
         resolve(find_model(model), replace(PLAN, **options))
-
-
-def test_the_page_says_what_is_kept() -> None:
-    asked = {"model": "meta-llama/Llama-3.2-1B", "batch_size": "4", "sequence_length": "4096"}
-    value = answer({**asked, "checkpointing": "operations"})
-    (note,) = [note for note in value["report"]["notes"] if "second matrix product" in note]
-    assert "attention" in note
-    (row,) = [row for row in value["savings"] if row["option"] == "checkpointing"]
-    full = answer({**asked, "checkpointing": "full"})["savings"][0]
-    assert 0 < row["gpu"] < full["gpu"]

@@ -9,7 +9,6 @@ from calculator.__main__ import main
 from calculator.catalog import find_gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.planner.advice import advise_in_steps
 from calculator.planner.need import Verdict, describe_need, judged, need_of
@@ -129,36 +128,3 @@ def test_json_has_the_bytes_and_both_ends_of_what_may_happen() -> None:
         "most_to_ram": report.paged,
         "most_to_gpu": report.paged,
     }
-
-
-def test_the_command_line_prints_both_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["estimate", "gpt2-l", "--paged-optimizer"]) == 0
-    out = capsys.readouterr().out
-    # 8 bytes for each of 774,030,080 parameters, less those of norms and biases
-    assert "Paged states: 5.76 GiB, on the GPU while there is room, else in RAM" in out
-    assert "moves 5.76 GiB to the GPU and back in each step" in out
-    assert main(["compare", "gpt2-l", "--", "--paged-optimizer"]) == 0
-    assert "paged states, on the GPU or in RAM" in capsys.readouterr().out
-
-
-def test_the_page_names_what_it_saves_and_what_ram_may_have_to_hold() -> None:
-    asked = {"model": "gpt2-s", "optimizer_bits": "32"}
-    paged, plain = answer({**asked, "paged_optimizer": "true"}), answer(asked)
-    (row,) = [row for row in paged["savings"] if row["option"] == "paged_optimizer"]
-    assert row["gpu"] == plain["report"]["gpu"]["peak"] - paged["report"]["gpu"]["peak"] > 0
-    assert row["ram"] == -paged["report"]["paged"]["bytes"] < 0
-    assert [*paged["refused"]["optimizer_bits"]] == ["16"]
-    shown, low = (paged["monitor"]["report"][name] for name in ("shown", "low"))
-    assert shown - low > paged["report"]["paged"]["bytes"]
-    gpu, needed = paged["report"]["gpu"], paged["monitor"]["report"]["needed"]
-    assert needed == gpu["peak"] + gpu["overhead"] == shown - paged["report"]["paged"]["bytes"]
-    assert not [row for row in plain["savings"] if row["option"] == "paged_optimizer"]
-
-
-def test_a_note_says_where_the_states_are() -> None:
-    model = find_model("gpt2-s")
-    (note,) = [each for each in estimate(model, PLAN).notes if "managed memory" in each]
-    assert "on the GPU while there is room, else in RAM" in note
-    assert "32-bit states" not in note
-    narrow = replace(PLAN, optimizer_bits=8)
-    assert "32-bit states for trained embeddings" in " ".join(estimate(model, narrow).notes)

@@ -8,7 +8,6 @@ import pytest
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate, least, static_of, totals
-from calculator.page.answer import answer
 from calculator.plan import PipelineSchedule, Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -245,23 +244,3 @@ def test_a_stage_between_the_ends_has_no_table() -> None:
     # tokens and positions; final norm and output layer, of GPT-2's sizes
     assert first - middle == (50_257 + 1024) * 768
     assert last - middle == 50_257 * 768 + 2 * 768
-
-
-def test_the_page_names_the_fullest_stage_and_what_moves() -> None:
-    value = answer(
-        {
-            "model": LLAMA,
-            "sequence_length": "128",
-            "pipeline_parallel": "5",
-            "accumulation": "5",
-            "pipeline_schedule": "gpipe",
-        }
-    )
-    notes = " ".join(value["report"]["notes"])
-    assert "of 5, which holds the most" in notes
-    assert "5 stages do not divide 32 layers evenly: the first 2 have one more each" in notes
-    assert "each micro-batch moves 2.00 MiB forward, and as much backward" in notes
-    (row,) = [row for row in value["savings"] if row["option"] == "pipeline_parallel"]
-    assert row["gpu"] > 0
-    assert "--pipeline-parallel 5" in value["command"]
-    assert "--pipeline-schedule gpipe" in value["command"]

@@ -8,7 +8,6 @@ import pytest
 from calculator.catalog import find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
-from calculator.page.answer import answer
 from calculator.plan import Plan, Precision
 from calculator.report import Phase
 from calculator.resolution import resolve
@@ -81,15 +80,6 @@ def test_copies_of_split_weights_are_refused_and_shards_are_the_way_out() -> Non
     with pytest.raises(InputError, match=r"data_parallel = 'ddp': .*must be fsdp or zero2"):
         resolve(find_model(LLAMA), replace(PLAN, gpus=8))
     assert resolve(find_model(LLAMA), replace(PLAN, gpus=8, data_parallel="fsdp")).replicas == 2
-
-
-def test_the_page_says_what_each_gpu_has_and_what_it_saves() -> None:
-    value = answer({"model": LLAMA, "sequence_length": "128", "tensor_parallel": "8"})
-    assert any("Each of 8 GPUs reads the same micro-batch" in n for n in value["report"]["notes"])
-    assert any("all-reduce in 224 calls" in note for note in value["report"]["notes"])
-    (row,) = [row for row in value["savings"] if row["option"] == "tensor_parallel"]
-    assert row["gpu"] > 0
-    assert "--tensor-parallel 8" in value["command"]
 
 
 IN_PARTS = replace(PLAN, sequence_parallel=True)
