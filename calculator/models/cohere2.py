@@ -10,15 +10,13 @@ from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
-from calculator.autograd.sizes import divided
 from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention, Held, Mixer, Shared
 from calculator.layers.layer import Unary
-from calculator.layers.rotary import Tables
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN, Decoder
-from calculator.models.model import LLAMAS
+from calculator.models.model import ALWAYS, LLAMAS
 
 
 @dataclass(eq=False)
@@ -51,20 +49,8 @@ class PairedAttention(GroupedAttention):
         if not self.local:
             return q, k
         wide_q, wide_k = op.cast(q, FLOAT32), op.cast(k, FLOAT32)
-        turned_q, turned_k = paired(wide_q, held.tables), paired(wide_k, held.tables)
+        turned_q, turned_k = super().turned(wide_q, wide_k, held)
         return op.cast(turned_q, q.dtype), op.cast(turned_k, k.dtype)
-
-
-def paired(x: Tensor, tables: Tables) -> Tensor:
-    """x cos + (x turned by a quarter, each pair of neighbours for itself) sin."""
-    cosines, sines = tables
-    near = op.multiply(x, cosines)
-    half = (*x.shape[:-1], divided(x.shape[-1], 2))
-    first, second = op.part(x, *half), op.part(x, *half)
-    turned = op.concatenate([op.scale(second), first], *x.shape)
-    far = op.multiply(turned, sines)
-    del turned  # dies here
-    return op.add(near, far)
 
 
 @dataclass(eq=False)
@@ -100,11 +86,7 @@ class Cohere2(Decoder):
     attention_class = PairedAttention
     biases = ("attention_bias", "attention_bias", "")
     scales_logits = True
-
-    @classmethod
-    def is_side_by_side(cls, architecture: Architecture) -> bool:
-        """True: both read one norm's output."""
-        return True
+    side_by_side = ALWAYS
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

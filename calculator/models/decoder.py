@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import BOOL, DType
+from calculator.autograd.dtypes import BOOL, FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, Size, size
@@ -25,7 +25,7 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
 from calculator.models.keys import check_keys, declared
-from calculator.models.model import CausalModel, heads_fit
+from calculator.models.model import CausalModel, has_part, heads_fit
 from calculator.parts import Phase
 
 HIDDEN, HEAD, FEED = (size(name) for name in ("hidden_size", "head_size", "feed_forward_size"))
@@ -37,7 +37,6 @@ WIDEST_FLASH = 256
 MOST_IN_TURN = 128
 # kinds of rotary positions that change the numbers of the tables alone
 ROPE = ("default", "linear", "dynamic", "llama3", "yarn", "su")
-ALWAYS = "always"  # in place of a flag's name
 
 
 @dataclass(eq=False)
@@ -56,6 +55,8 @@ class Decoder(CausalModel):
         norm_class: its norm.
         attention_class: its attention.
         rotary_class: its tables of rotary positions.
+        wide_tables: whether these are in 32 bits whatever the stream is.
+        tables_apart: whether layers with a window and without have tables of their own.
         stack_class: its stack of layers.
         activation: the function in its feed-forward layers.
         biases: the flags that give biases to queries, keys and values, to attention's output, and
@@ -87,6 +88,8 @@ class Decoder(CausalModel):
     norm_class: ClassVar[type[RMSNorm | LayerNorm]] = RMSNorm
     attention_class: ClassVar[type[GroupedAttention]] = GroupedAttention
     rotary_class: ClassVar[type[Rotary]] = Rotary
+    wide_tables: ClassVar[bool] = False
+    tables_apart: ClassVar[bool] = False
     stack_class: ClassVar[type[Stack[Any]]] = Stack
     activation: ClassVar[Activation] = Activation.SILU
     biases: ClassVar[tuple[str, str, str]] = ("", "", "")
@@ -250,9 +253,9 @@ class Decoder(CausalModel):
     def attention(cls, architecture: Architecture, kind: str) -> Mixer:
         """The attention of a layer of a kind."""
         heads = heads_of(architecture)
-        normed = cls.has_part(architecture, cls.normed_heads)
+        normed = has_part(architecture, cls.normed_heads)
         query_norm, key_norm = (cls.norm_class(heads.width) if normed else None for _ in range(2))
-        qkv_biased, output_biased, _ = (cls.has_part(architecture, flag) for flag in cls.biases)
+        qkv_biased, output_biased, _ = (has_part(architecture, flag) for flag in cls.biases)
         return cls.attention_of(architecture, kind)(
             HIDDEN,
             heads,
@@ -269,11 +272,6 @@ class Decoder(CausalModel):
         """The class of a layer's attention."""
         return cls.attention_class
 
-    @staticmethod
-    def has_part(architecture: Architecture, flag: str) -> bool:
-        """True for parts that a flag gives, or that all models of the type have."""
-        return flag == ALWAYS or architecture.has(flag)
-
     @classmethod
     def inside(cls, architecture: Architecture, kind: str) -> Unary:
         """The feed-forward layer of a kind of layer, or what stands in its place."""
@@ -282,7 +280,7 @@ class Decoder(CausalModel):
     @classmethod
     def feed_forward(cls, architecture: Architecture) -> Unary:
         """The feed-forward layer."""
-        biased = cls.has_part(architecture, cls.biases[2])
+        biased = has_part(architecture, cls.biases[2])
         return GatedFeedForward(HIDDEN, FEED, cls.activation, biased)
 
     @classmethod
@@ -363,12 +361,10 @@ class Decoder(CausalModel):
 
     def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
         """The rotary tables of layers without a window and with one."""
-        return dict.fromkeys((False, True), self.rotary(t, positions, dtype))
-
-    def tables_of_kinds(
-        self, t: Recorder, positions: Tensor, dtype: DType
-    ) -> Mapping[bool, Tables]:
-        """A pair of tables for layers without a window and one for those with it."""
+        if self.wide_tables:
+            dtype = FLOAT32
+        if not self.tables_apart:
+            return dict.fromkeys((False, True), self.rotary(t, positions, dtype))
         kinds = sorted({kind.attention.local for kind in self.layers.kinds})
         return {local: self.rotary(t, positions, dtype) for local in kinds}
 

@@ -3,15 +3,13 @@
 Source: transformers (models/ernie4_5/modeling_ernie4_5.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, DType
-from calculator.autograd.graph import Recorder, Tensor
-from calculator.autograd.sizes import divided
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.layers.rotary import Tables
+from calculator.layers.rotary import half_turned
 from calculator.models.decoder import Decoder
 
 
@@ -34,9 +32,7 @@ class NeighbourAttention(GroupedAttention):
 def turned(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """x cos + (x turned by a quarter, in its own format first) sin."""
     near = op.multiply(op.cast(x, FLOAT32), cosines)
-    half = (*x.shape[:-1], divided(x.shape[-1], 2))
-    first, second = op.part(x, *half), op.part(x, *half)
-    around = op.cast(op.concatenate([op.scale(second), first], *x.shape), FLOAT32)
+    around = op.cast(half_turned(x), FLOAT32)
     far = op.multiply(around, sines)
     del around
     return op.add(near, far)
@@ -48,8 +44,5 @@ class Ernie45(Decoder):
 
     has_dropout = False
     attention_class = NeighbourAttention
+    wide_tables = True
     biases = ("use_bias", "use_bias", "use_bias")
-
-    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
-        """Tables in 32 bits always."""
-        return super().tables(t, positions, FLOAT32)

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, DType
-from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.dtypes import FLOAT32
+from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import Attention, Mode
 from calculator.configuration import Configuration
 from calculator.layers.basic import LayerNorm, RMSNorm, inverse_root
 from calculator.layers.feed_forward import Activation
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Buffer
-from calculator.layers.rotary import Rotary, Tables
+from calculator.layers.rotary import Rotary
 from calculator.models.decoder import HEAD, Decoder
 from calculator.models.model import KERNELS, LLAMAS
 from calculator.parts import Phase
@@ -147,6 +147,7 @@ class Gemma3(Gemma2):
     is_inner = True
     kernels = KERNELS
     turn = 6
+    tables_apart = True
     capped_by_default = False
 
     @classmethod
@@ -163,7 +164,3 @@ class Gemma3(Gemma2):
     def turning(cls, architecture: Architecture) -> Rotary:
         """Tables for each kind of layer."""
         return Rotary(HEAD, len(set(architecture.pattern)))
-
-    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
-        """A pair for each kind of layer."""
-        return self.tables_of_kinds(t, positions, dtype)

@@ -23,7 +23,7 @@ from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
-from calculator.models.model import LLAMAS
+from calculator.models.model import ALWAYS, LLAMAS
 
 HEADS, ROTARY = size("heads"), size("rotary_size")
 ALIKE = Heads(HEADS, HEADS, HEAD)
@@ -208,11 +208,7 @@ class GPTNeoX(PartialDecoder):
 
     turned = ("rotary_pct", 0.25)
     dropouts = ("hidden_dropout", "attention_dropout")
-
-    @classmethod
-    def is_side_by_side(cls, architecture: Architecture) -> bool:
-        """True where each has a norm of the same input."""
-        return architecture.has("use_parallel_residual")
+    side_by_side = "use_parallel_residual"
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:
@@ -244,15 +240,11 @@ class Phi(PartialDecoder):
 
     turned = ("partial_rotary_factor", 0.5)
     dropouts = ("resid_pdrop", "embd_pdrop", "attention_dropout")
+    side_by_side = ALWAYS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.head_bias = Parameter((self.tokens.rows,))
-
-    @classmethod
-    def is_side_by_side(cls, architecture: Architecture) -> bool:
-        """True: both read one norm's output."""
-        return True
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -18,7 +18,6 @@ from calculator.layers.basic import Linear
 from calculator.layers.delta import GatedDelta
 from calculator.layers.grouped import Held, Mixer
 from calculator.models.decoder import (
-    ALWAYS,
     FULL,
     HIDDEN,
     Decoder,
@@ -26,6 +25,7 @@ from calculator.models.decoder import (
     in_turn,
 )
 from calculator.models.gemma import GemmaNorm
+from calculator.models.model import ALWAYS
 
 LINEAR = "linear_attention"
 PLAIN = (

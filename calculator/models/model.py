@@ -30,6 +30,7 @@ from calculator.task import Task
 
 LLAMAS = "torchtitan's styles, which are counted, are for modules of Llama's names"
 NO_SHARES = "transformers has no plan that divides this type's layers"
+ALWAYS = "always"  # in place of a flag's name
 KERNELS = (Attention.EAGER, Attention.SDPA, Attention.FLASH, Attention.EFFICIENT, Attention.MATH)
 
 
@@ -58,6 +59,7 @@ class Model(Layer, ABC):
         fused_experts: names by which peft adapts its router and the gate, up and down of its
             experts, by adding to the weights; they are those of the modules before transformers 5.
         lora_targets: the layers that peft adapts where it is given none; not inherited.
+        side_by_side: the flag by which attention and feed-forward layer read the same input.
         own_task: the task of the class that is counted.
         heads: its heads for other tasks, each with its maker; not inherited.
         language_head: names of the parts that another task's head replaces.
@@ -83,6 +85,7 @@ class Model(Layer, ABC):
     is_inner: ClassVar[bool] = False
     fused_experts: ClassVar[tuple[str, ...]] = ()
     lora_targets: ClassVar[tuple[str, ...]] = ()
+    side_by_side: ClassVar[str] = ""
     own_task: ClassVar[Task] = Task.LANGUAGE
     heads: ClassVar[Heads] = {}
     language_head: ClassVar[tuple[str, ...]] = ()
@@ -141,7 +144,7 @@ class Model(Layer, ABC):
     @classmethod
     def is_side_by_side(cls, architecture: Architecture) -> bool:
         """True if attention and feed-forward layer read the same input."""
-        return False
+        return has_part(architecture, cls.side_by_side)
 
     @classmethod
     def check_length(cls, architecture: Architecture, length: int | None) -> None:
@@ -266,6 +269,11 @@ class CausalModel(Model, ABC):
         """The output layer's product; what a type does to it belongs to the loss."""
         with hidden.tape.in_layer("head", 0):
             return self.head.unembed(hidden, self.head_bias, self.head_copy)
+
+
+def has_part(architecture: Architecture, flag: str) -> bool:
+    """True for parts that a flag gives, or that all models of the type have."""
+    return flag == ALWAYS or architecture.has(flag)
 
 
 def heads_fit(architecture: Architecture, narrow: bool) -> bool:

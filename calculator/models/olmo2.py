@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
-from calculator.autograd.dtypes import FLOAT32, DType
-from calculator.autograd.graph import Recorder, Tensor
+from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import Size
 from calculator.configuration import MOST_LAYERS, Configuration
 from calculator.layers.basic import WideNorm
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
-from calculator.layers.rotary import Rotary, Tables
+from calculator.layers.rotary import Rotary
 from calculator.models.decoder import HEAD, Decoder
 
 
@@ -52,10 +51,7 @@ class Olmo2(Decoder):
     biases = ("attention_bias", "attention_bias", "")
     norms_before = False
     norms_after = True
-
-    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
-        """Tables in 32 bits always."""
-        return super().tables(t, positions, FLOAT32)
+    wide_tables = True
 
 
 @dataclass(eq=False)
@@ -63,6 +59,7 @@ class Olmo3(Olmo2):
     """Three layers with a window for each without, and rotary tables for both kinds."""
 
     both_masks = True
+    tables_apart = True
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
@@ -83,7 +80,3 @@ class Olmo3(Olmo2):
     def turning(cls, architecture: Architecture) -> Rotary:
         """Tables for each kind of layer."""
         return Rotary(HEAD, architecture.numbers["kinds"])
-
-    def tables(self, t: Recorder, positions: Tensor, dtype: DType) -> Mapping[bool, Tables]:
-        """A pair for each kind of layer, in 32 bits always."""
-        return self.tables_of_kinds(t, positions, FLOAT32)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
-from calculator.models.decoder import ALWAYS, FULL, HIDDEN, SLIDING, Decoder, in_turn
+from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, in_turn
+from calculator.models.model import ALWAYS
 from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder, dense_places
 
 
