@@ -3,13 +3,14 @@
 Source: transformers (models/llama/modeling_llama.py, LlamaMLP)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import Size
-from calculator.layers.basic import Linear
+from calculator.layers.basic import Linear, Projection
 from calculator.layers.layer import Unary
 
 
@@ -27,6 +28,37 @@ def activated(x: Tensor, activation: Activation) -> Tensor:
             return op.silu(x)
         case Activation.GELU_TANH:
             return op.gelu(x)
+
+
+@dataclass(eq=False)
+class FeedForward(Unary):
+    """W_2 f(W_1 x), and dropout where it is `dropped`.
+
+    Attributes:
+        names: of both products' modules.
+        function: the operation between them.
+        linear: the class of both.
+    """
+
+    hidden: Size
+    inner: Size
+    names: tuple[str, str]
+    function: Callable[[Tensor], Tensor]
+    biased: bool = True
+    dropped: bool = True
+    linear: type[Projection] = Linear
+
+    def __post_init__(self) -> None:
+        first, second = self.names
+        self.expand = self.linear(self.hidden, self.inner, self.biased, name=first)
+        self.contract = self.linear(self.inner, self.hidden, self.biased, name=second)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(batch, length, hidden) -> the same."""
+        x = self.expand(x)
+        x = self.function(x)
+        x = self.contract(x)
+        return op.dropout(x) if self.dropped else x
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from calculator.layers.attention import Attended, selectively
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.layer import Buffer
 from calculator.layers.stack import Block
-from calculator.models.gptj import ANGLES, GPTJ, ROTARY, FeedForward, core, rotated
+from calculator.models.gptj import ANGLES, GPTJ, ROTARY, core, feed_forward, rotated
 from calculator.models.widths import HEAD, HEADS, HIDDEN
 
 MODEL_PARTS = 4  # the class splits the fused product as the original's accelerators did
@@ -37,7 +37,7 @@ class CodeGenBlock(Block):
         self.angles = Buffer((ANGLES, ROTARY), FLOAT32)
         self.query_key_value = Linear(HIDDEN, 3 * HEADS * HEAD, biased=False, name="qkv_proj")
         self.output = Linear(HEADS * HEAD, HIDDEN, biased=False, name="out_proj")
-        self.feed_forward = FeedForward()
+        self.feed_forward = feed_forward()
 
     def run(self, x: Tensor, mask: Tensor, places: Tensor) -> Attended:
         """The residual stream after the layer, and the probabilities."""

@@ -14,6 +14,7 @@ from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.feed_forward import FeedForward
 from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.pairs import with_pairs
@@ -34,8 +35,7 @@ class DistilBertBlock(Block):
         self.value = Linear(HIDDEN, HEADS * HEAD, name="v_lin")
         self.output = Linear(HEADS * HEAD, HIDDEN, name="out_lin")
         self.attention_norm = LayerNorm(HIDDEN)
-        self.expand = Linear(HIDDEN, FEED, name="lin1")
-        self.contract = Linear(FEED, HIDDEN, name="lin2")
+        self.feed_forward = FeedForward(HIDDEN, FEED, ("lin1", "lin2"), op.gelu)
         self.norm = LayerNorm(HIDDEN)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -52,13 +52,6 @@ class DistilBertBlock(Block):
         out = self.output(joined(out))
         del q, k, v  # held until here
         return out, probabilities
-
-    def feed_forward(self, x: Tensor) -> Tensor:
-        """Two products with GELU between."""
-        h = self.expand(x)
-        h = op.gelu(h)
-        h = self.contract(h)
-        return op.dropout(h)
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ from calculator.autograd.sizes import ONE, at_least, size
 from calculator.configuration import Configuration
 from calculator.layers.attention import attend, eager_core, heads_of, joined
 from calculator.layers.basic import Conv1D, Embedding, LayerNorm
+from calculator.layers.feed_forward import FeedForward
 from calculator.layers.heads import EachToken, Heads, last_token, span
 from calculator.layers.layer import Layer, weights_of
 from calculator.layers.pairs import with_pairs
@@ -53,24 +54,6 @@ class SelfAttention(Layer):
 
 
 @dataclass(eq=False)
-class FeedForward(Layer):
-    """Two products with GELU between: `fused`, in one operation, or written in plain ones."""
-
-    fused: bool
-
-    def __post_init__(self) -> None:
-        self.expand = Conv1D(HIDDEN, FEED, name="c_fc")
-        self.contract = Conv1D(FEED, HIDDEN, name="mlp.c_proj")
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(batch, length, hidden) -> the same."""
-        x = self.expand(x)
-        x = op.gelu(x) if self.fused else op.gelu_new(x)
-        x = self.contract(x)
-        return op.dropout(x)
-
-
-@dataclass(eq=False)
 class GPT2Block(Block):
     """Norm before attention, norm before the feed-forward layer, whose GELU may be `fused`."""
 
@@ -80,7 +63,13 @@ class GPT2Block(Block):
         self.norm_1 = LayerNorm(HIDDEN)
         self.attention = SelfAttention()
         self.norm_2 = LayerNorm(HIDDEN)
-        self.feed_forward = FeedForward(self.fused)
+        self.feed_forward = FeedForward(
+            HIDDEN,
+            FEED,
+            ("c_fc", "mlp.c_proj"),
+            op.gelu if self.fused else op.gelu_new,
+            linear=Conv1D,
+        )
 
     def __call__(self, x: Tensor, mask: Tensor | None, positions: Tensor) -> Tensor:
         """The residual stream after the layer; the places are handed on without need."""

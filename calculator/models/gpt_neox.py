@@ -18,8 +18,8 @@ from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, joined, selectively
 from calculator.layers.basic import LayerNorm, Linear
+from calculator.layers.feed_forward import FeedForward
 from calculator.layers.grouped import GroupedAttention, Heads, Held
-from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, HEAD, HIDDEN, Decoder, rope_of
@@ -27,6 +27,7 @@ from calculator.models.model import ALWAYS, LLAMAS
 
 HEADS, ROTARY = size("heads"), size("rotary_size")
 ALIKE = Heads(HEADS, HEADS, HEAD)
+NAMES = ("dense_h_to_4h", "dense_4h_to_h")
 
 
 @dataclass(eq=False)
@@ -86,23 +87,6 @@ def whole(first: Tensor, x: Tensor) -> Tensor:
     """The channels that were turned beside the rest of x, in the wider one's format."""
     rest = op.part(x, *x.shape[:-1], without(HEAD, ROTARY))
     return op.concatenate([first, op.cast(rest, first.dtype)], *x.shape)
-
-
-@dataclass(eq=False)
-class FeedForward(Unary):
-    """Two products with GELU between; `plain`, written in plain operations."""
-
-    plain: bool
-
-    def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, FEED, name="fc1" if self.plain else "dense_h_to_4h")
-        self.contract = Linear(FEED, HIDDEN, name="fc2" if self.plain else "dense_4h_to_h")
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(batch, length, hidden) -> the same."""
-        x = self.expand(x)
-        x = op.gelu_new(x) if self.plain else op.gelu(x)
-        return self.contract(x)
 
 
 @dataclass(eq=False)
@@ -188,7 +172,7 @@ class NeoXBlock(Block):
         self.norm_1 = LayerNorm(HIDDEN)
         self.norm_2 = LayerNorm(HIDDEN)
         self.attention = PartialAttention(HIDDEN, ALIKE, self.biased, self.biased, fused=True)
-        self.feed_forward = FeedForward(plain=False)
+        self.feed_forward = FeedForward(HIDDEN, FEED, NAMES, op.gelu, dropped=False)
 
     def __call__(self, x: Tensor, held: Held) -> Tensor:
         """The residual stream after the layer; the probabilities are held until its end."""
@@ -223,7 +207,7 @@ class PhiBlock(Block):
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)
         self.attention = PartialAttention(HIDDEN, ALIKE, biased=True, output_biased=True)
-        self.feed_forward = FeedForward(plain=True)
+        self.feed_forward = FeedForward(HIDDEN, FEED, ("fc1", "fc2"), op.gelu_new, dropped=False)
 
     def __call__(self, x: Tensor, held: Held) -> Tensor:
         """The residual stream after the layer; the probabilities are held until its end."""

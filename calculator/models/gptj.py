@@ -24,6 +24,7 @@ from calculator.layers.attention import (
     weighted_sum,
 )
 from calculator.layers.basic import Embedding, LayerNorm, Linear
+from calculator.layers.feed_forward import FeedForward
 from calculator.layers.holding import HoldingStack
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.reversible import Coupling
@@ -108,17 +109,9 @@ def core(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, masked_first: bool = Fal
     return weighted_sum(scores, v), scores
 
 
-@dataclass(eq=False)
-class FeedForward(Layer):
+def feed_forward() -> FeedForward:
     """Two products with GELU between."""
-
-    def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, FEED, name="fc_in")
-        self.contract = Linear(FEED, HIDDEN, name="fc_out")
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(batch, length, hidden) -> the same."""
-        return op.dropout(self.contract(op.gelu_new(self.expand(x))))
+    return FeedForward(HIDDEN, FEED, ("fc_in", "fc_out"), op.gelu_new)
 
 
 @dataclass(eq=False)
@@ -128,7 +121,7 @@ class GPTJBlock(Block):
     def __post_init__(self) -> None:
         self.norm = LayerNorm(HIDDEN)
         self.attention = SelfAttention()
-        self.feed_forward = FeedForward()
+        self.feed_forward = feed_forward()
 
     def run(self, x: Tensor, mask: Tensor, _positions: Tensor) -> Attended:
         """The residual stream after the layer, and the probabilities.

@@ -11,7 +11,8 @@ from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.attention import Attended
-from calculator.layers.basic import LayerNorm, Linear
+from calculator.layers.basic import LayerNorm
+from calculator.layers.feed_forward import FeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder
@@ -25,23 +26,6 @@ class DroppedAttention(GroupedAttention):
         """The weighted sum and, in eager code, the probabilities."""
         out, probabilities = super().__call__(x, held)
         return op.dropout(out), probabilities
-
-
-@dataclass(eq=False)
-class FeedForward(Unary):
-    """Two products with GELU between, and dropout."""
-
-    biased: bool
-
-    def __post_init__(self) -> None:
-        self.expand = Linear(HIDDEN, FEED, self.biased, name="c_fc")
-        self.contract = Linear(FEED, HIDDEN, self.biased, name="c_proj")
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(batch, length, hidden) -> the same."""
-        x = op.gelu(self.expand(x))
-        x = self.contract(x)
-        return op.dropout(x)
 
 
 @dataclass(eq=False)
@@ -72,7 +56,8 @@ class Starcoder2(Decoder):
     @classmethod
     def feed_forward(cls, architecture: Architecture) -> Unary:
         """Two products with biases, or without."""
-        return FeedForward(architecture.has("use_bias"))
+        biased = architecture.has("use_bias")
+        return FeedForward(HIDDEN, FEED, ("c_fc", "c_proj"), op.gelu, biased)
 
     def entered(self, embedded: Tensor) -> Tensor:
         """The embeddings with dropout."""

@@ -17,6 +17,7 @@ from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import LayerNorm, Linear
 from calculator.layers.convolution import Convolution
+from calculator.layers.feed_forward import FeedForward
 from calculator.layers.layer import Layer
 from calculator.layers.loss import masked_loss
 from calculator.layers.stack import Block, Stack
@@ -46,8 +47,7 @@ class ViTBlock(Block):
         self.value = Linear(HIDDEN, HEADS * HEAD, self.biased, name="v_proj")
         self.output = Linear(HEADS * HEAD, HIDDEN, name="o_proj")
         self.norm_2 = LayerNorm(HIDDEN)
-        self.expand = Linear(HIDDEN, FEED, name="fc1")
-        self.contract = Linear(FEED, HIDDEN, name="fc2")
+        self.feed_forward = FeedForward(HIDDEN, FEED, ("fc1", "fc2"), op.gelu)
 
     def __call__(self, x: Tensor) -> Tensor:
         """The residual stream after the layer; eager code's probabilities are held to its end."""
@@ -57,7 +57,6 @@ class ViTBlock(Block):
         x = h = op.add(h, x)
         h = self.norm_2(h)
         h = self.feed_forward(h)
-        h = op.dropout(h)
         return op.add(h, x)
 
     def attention(self, x: Tensor) -> Attended:
@@ -67,12 +66,6 @@ class ViTBlock(Block):
         out = self.output(joined(out))
         del q, k, v  # held until here
         return out, probabilities
-
-    def feed_forward(self, x: Tensor) -> Tensor:
-        """Two products with GELU between."""
-        x = self.expand(x)
-        x = op.gelu(x)
-        return self.contract(x)
 
 
 @dataclass(eq=False)
