@@ -1,6 +1,9 @@
-"""BERT, RoBERTa and XLM-RoBERTa (BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM).
+"""BERT, RoBERTa, XLM-RoBERTa and DistilBERT, each with its head for masked tokens.
 
-Source: transformers (models/bert/modeling_bert.py, models/roberta/modeling_roberta.py).
+Counted are BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM and DistilBertForMaskedLM.
+
+Source: transformers (models/bert/modeling_bert.py, models/roberta/modeling_roberta.py,
+models/distilbert/modeling_distilbert.py).
 """
 
 from collections.abc import Sequence
@@ -17,7 +20,8 @@ from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.attention import Attended, attend, eager_core, heads_of, joined
 from calculator.layers.basic import Embedding, LayerNorm, Linear
-from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
+from calculator.layers.feed_forward import FeedForward
+from calculator.layers.heads import DroppedPooled, EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer, weights_of
 from calculator.layers.pairs import with_pairs
 from calculator.layers.reversible import Coupling
@@ -68,7 +72,7 @@ class SelfAttention(Layer):
 
 
 @dataclass(eq=False)
-class FeedForward(Layer):
+class SummedFeedForward(Layer):
     """Two products with GELU between, sum with the input (unless `alone`) and norm."""
 
     def __post_init__(self) -> None:
@@ -88,7 +92,7 @@ class BertBlock(Block):
 
     def __post_init__(self) -> None:
         self.attention = SelfAttention()
-        self.feed_forward = FeedForward()
+        self.feed_forward = SummedFeedForward()
 
     def __call__(self, x: Tensor) -> Tensor:
         """The residual stream after the layer."""
@@ -228,3 +232,81 @@ class XLMRoberta(Roberta):
     """RoBERTa's code with many languages' words."""
 
     heads = Roberta.heads
+
+
+@dataclass(eq=False)
+class DistilBertBlock(Block):
+    """Attention, sum and norm; feed-forward, sum and norm."""
+
+    def __post_init__(self) -> None:
+        self.query = Linear(HIDDEN, HEADS * HEAD, name="q_lin")
+        self.key = Linear(HIDDEN, HEADS * HEAD, name="k_lin")
+        self.value = Linear(HIDDEN, HEADS * HEAD, name="v_lin")
+        self.output = Linear(HEADS * HEAD, HIDDEN, name="out_lin")
+        self.attention_norm = LayerNorm(HIDDEN)
+        self.feed_forward = FeedForward(HIDDEN, FEED, ("lin1", "lin2"), op.gelu)
+        self.norm = LayerNorm(HIDDEN)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The residual stream after the layer; eager code's probabilities are held to its end."""
+        attended, _probabilities = self.attention(x)
+        attended = self.attention_norm(op.add(attended, x))
+        forwarded = self.feed_forward(attended)
+        return self.norm(op.add(forwarded, attended))
+
+    def attention(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The weighted sum, and the probabilities."""
+        q, k, v = (heads_of(layer(x), HEADS, HEAD) for layer in (self.query, self.key, self.value))
+        out, probabilities = attend(q, k, v, eager_core, causal=False)
+        out = self.output(joined(out))
+        del q, k, v  # held until here
+        return out, probabilities
+
+
+@dataclass(eq=False)
+class DistilBertEmbeddings(Layer):
+    """Words and positions, added and normed."""
+
+    def __post_init__(self) -> None:
+        self.words = Embedding(VOCABULARY, HIDDEN, reads_input=True)
+        self.positions = Embedding(POSITIONS, HIDDEN)
+        self.norm = LayerNorm(HIDDEN)
+        self.position_indices = Buffer((ONE, POSITIONS), INT64)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, hidden)."""
+        words = self.words(ids)
+        places = self.positions(ids.tape.constant((ONE, SEQUENCE), INT64))
+        x = op.add(words, places)
+        x = self.norm(x)
+        return op.dropout(x)
+
+
+@dataclass(eq=False)
+class DistilBert(MaskedModel):
+    """Embeddings, blocks and the masked-language-model head."""
+
+    embeddings: DistilBertEmbeddings
+    layers: Stack[DistilBertBlock]
+
+    transform = "vocab_transform"
+    heads: ClassVar[Heads] = with_pairs(
+        {
+            Task.SEQUENCE: lambda _: FirstToken(DroppedPooled("head.whole"), whole=True),
+            Task.TOKENS: lambda _: EachToken(),
+            Task.QUESTIONS: lambda _: Span(dropped=True),
+        }
+    )
+
+    def __post_init__(self) -> None:
+        self.make_head(self.embeddings.words)
+
+    @classmethod
+    def build(cls, architecture: Architecture, tied: bool) -> "DistilBert":
+        """The tree for an architecture."""
+        return cls(tied, DistilBertEmbeddings(), Stack((DistilBertBlock(),), architecture.layers))
+
+    def hidden(self, ids: Tensor, held: list[Tensor]) -> Tensor:
+        """The last hidden states."""
+        x = self.embeddings(ids)
+        return self.layers(x)
