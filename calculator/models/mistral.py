@@ -1,20 +1,24 @@
-"""Mistral and Ministral 3 (transformers' MistralForCausalLM, Ministral3ForCausalLM).
+"""Mistral, Ministral 3 and Mixtral (MistralForCausalLM, Ministral3ForCausalLM, MixtralForCausalLM).
 
-Source: transformers (models/mistral/modeling_mistral.py, models/ministral3/modeling_ministral3.py).
+Source: transformers (models/mistral/modeling_mistral.py, models/ministral3/modeling_ministral3.py,
+models/mixtral/modeling_mixtral.py).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import SEQUENCE
 from calculator.autograd.sizes import ONE
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
+from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.layers.grouped import GroupedAttention, Held
-from calculator.models.decoder import FULL, SLIDING, Decoder
+from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder
+from calculator.models.sparse import CHOICE, SparseDecoder
 
 
 @dataclass(eq=False)
@@ -53,3 +57,21 @@ class Ministral3(Mistral):
     attention_class = ScaledAttention
     is_inner = True
     default_window = 0
+
+
+@dataclass(eq=False)
+class Mixtral(Mistral, SparseDecoder):
+    """Experts in every layer, each as wide as a dense layer of the model would be."""
+
+    fused_experts = ("gate", "w1", "w3", "w2")
+    default_window = 0
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window and the experts; noise on the router's inputs is not counted."""
+        return {**super().more(c), **cls.experts(c)}
+
+    @classmethod
+    def mixture(cls, architecture: Architecture) -> Mixture:
+        """Shares that add up to one, in 32 bits."""
+        return Mixture(SoftmaxRouter(HIDDEN, CHOICE), Experts(HIDDEN, FEED, CHOICE))
