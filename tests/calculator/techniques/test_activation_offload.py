@@ -1,17 +1,14 @@
 """Inputs of checkpointed layers in RAM; measured rows hold whole steps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from calculator.catalog import find_model
 from calculator.curve import curve
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import ActivationOffload, Checkpointing, Plan, Precision
 from calculator.report import Phase
-from calculator.resolution import resolve
 
 PLAN = Plan(
     batch_size=2,
@@ -64,17 +61,3 @@ def test_left_out_layers_move_their_inputs_too(layers: int, groups: int | None) 
     report = estimate(model, plan)
     assert report.to_ram == layers * 2 * 2 * 96 * 768
     assert curve(model, plan).peak.memory.total == report.gpu.total
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        ("gpt2-s", {"checkpointing": "none"}, "full checkpointing only"),
-        ("gpt2-s", {"checkpointing": "selective"}, "full checkpointing only"),
-        ("gpt2-s", {"reversible": True}, "reversible layers"),
-        ("gpt2-s", {"attention": "eager"}, "of gpt2 would move eager attention's mask"),
-    ],
-)
-def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=f"activation_offload = 'pageable'.*{rule}.*must be none"):
-        resolve(find_model(model), replace(PLAN, **options))

@@ -1,14 +1,12 @@
 """Checkpoints of every n-th layer; measured rows hold whole steps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from calculator.architecture import Architecture
 from calculator.catalog import find_model
 from calculator.curve import curve
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.peaks import prepare
 from calculator.plan import Checkpointing, Plan, Precision
@@ -82,18 +80,3 @@ def test_without_full_checkpointing_it_means_nothing() -> None:
     for each in (Checkpointing.NONE, Checkpointing.SELECTIVE):
         plan = replace(PLAN, checkpointing=each)
         assert resolve(model, plan) == resolve(model, replace(plan, checkpoint_every=1))
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        ("gpt2-s", {"reversible": True}, "reversible"),
-        ("dalle-12b", {"reversible": False}, "transformers"),
-    ],
-)
-def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
-    plan = replace(PLAN, **options)
-    if model.startswith("dalle"):
-        plan = replace(plan, sequence_length=None)
-    with pytest.raises(InputError, match=f"checkpoint_every = '2'.*{rule}.*must be 1"):
-        resolve(find_model(model), plan)

@@ -1,7 +1,6 @@
 """The loss in chunks; measured rows hold whole steps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from calculator.estimate import estimate
 from calculator.layers.chunked_loss import tokens_of_chunk
 from calculator.plan import Checkpointing, ChunkedLoss, Plan, Precision
 from calculator.report import Phase
-from calculator.resolution import resolve
 
 PLAN = Plan(sequence_length=64, chunked_loss=ChunkedLoss.TORCH)
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -51,17 +49,6 @@ def test_chunks_are_half_of_what_takes_as_much_as_the_hidden_states() -> None:
         *(1, 1, 1, 1),  # 66 rows of the table for each column: one token, halved and at least one
         *(1, 1, 8),  # 2, 2 and 16 tokens, halved
     ]
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        ("gpt2-s", {"sequence_length": 2}, "fewer than 3 tokens"),
-    ],
-)
-def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=f"chunked_loss = 'torch'.*{rule}.*must be none"):
-        resolve(find_model(model), replace(PLAN, **options))
 
 
 @pytest.mark.parametrize("model", ["bert-base", "t5-small", "dalle-together"])

@@ -1,13 +1,11 @@
 """Experts divided among several GPUs; measured rows hold whole steps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from calculator.catalog import find_model
 from calculator.curve import curve
-from calculator.errors import InputError
 from calculator.estimate import estimate, totals, totals_within
 from calculator.plan import Plan, Precision
 from calculator.report import Phase
@@ -73,31 +71,3 @@ def test_the_curve_and_the_totals_of_a_search_end_as_the_report() -> None:
     found = totals_within(model, plan, lambda size: size <= whole)
     assert found is not None
     assert found.gpu == whole
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        (MIXTRAL, {"expert_parallel": 16}, "must divide the 8 experts of a layer$"),
-        (
-            MIXTRAL,
-            {"sequence_length": 65},
-            "must divide the 65 tokens of a micro-batch$",
-        ),
-        (
-            MIXTRAL,
-            {"sequence_length": 65, "expert_parallel": 3},
-            "must divide the 8 experts of a layer and the 65 tokens of a micro-batch$",
-        ),
-        (MIXTRAL, {"gpus": 16}, "must be 1 beside data_parallel = ddp"),
-        (MIXTRAL, {"lora": 4, "lora_targets": "all-linear"}, "must be 1 beside lora_targets"),
-        (MIXTRAL, {"tied_embeddings": True}, "must be 1 beside tied_embeddings = True"),
-        (MIXTRAL, {"optimizer": "lion"}, "must be 1 beside optimizer = lion"),
-        (MIXTRAL, {"optimizer": "sgd", "update": "fused"}, "must be 1 beside update = fused"),
-    ],
-)
-def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
-    model: str, options: dict[str, Any], rule: str
-) -> None:
-    with pytest.raises(InputError, match=f"expert_parallel = .*{rule}"):
-        resolve(find_model(model), PLAN.but(**options))

@@ -3,7 +3,6 @@
 import pytest
 
 from calculator.catalog import find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import DataParallel, Plan, Precision
 from calculator.report import Phase, Report
@@ -97,23 +96,3 @@ def test_rows_that_do_not_divide_are_padded_and_named() -> None:
     assert report.phases[Phase.UPDATE].weights == pytest.approx(even + 4 * 6283 * 768, abs=2**17)
     assert any("1 of 148 weights have rows that 8 GPUs do not divide" in n for n in report.notes)
     assert any("50,257" in note for note in report.notes)
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        (
-            LLAMA,
-            {"precision": "mixed", "lora": 8, "quantization": "nf4"},
-            r"precision = 'mixed'.*cast packed weights",
-        ),
-        ("gpt2-s", {"precision": "half", "optimizer": "lion"}, r"optimizer = 'lion'"),
-        ("gpt2-s", {"precision": "half", "optimizer_bits": 8}, r"optimizer_bits = '8'"),
-    ],
-)
-def test_what_was_not_measured_with_shards_is_refused(
-    model: str, options: dict[str, object], message: str
-) -> None:
-    plan = Plan.parse({"gpus": 4, "data_parallel": "fsdp", **options})
-    with pytest.raises(InputError, match=message):
-        estimate(find_model(model), plan)

@@ -7,7 +7,6 @@ import pytest
 
 from calculator.catalog import find_model
 from calculator.curve import curve
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Checkpointing, Plan, Precision
 from calculator.report import Phase
@@ -49,14 +48,3 @@ def test_without_autocast_it_means_nothing(precision: Precision) -> None:
     model = find_model("gpt2-s")
     plan = replace(PLAN, precision=precision)
     assert resolve(model, plan) == resolve(model, replace(plan, gradient_scaler=False))
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        ("gpt2-s", {"update_in_backward": True}, "update_in_backward has freed"),
-    ],
-)
-def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=f"gradient_scaler = 'True'.*{rule}.*must be false"):
-        resolve(find_model(model), replace(PLAN, **options))

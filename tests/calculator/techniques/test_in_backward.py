@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from calculator.catalog import find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Checkpointing, Optimizer, Plan, Precision, Update
 from calculator.report import Phase
@@ -46,16 +45,3 @@ def test_temporaries_are_those_of_one_weight() -> None:
         0,
     ]
     assert of(optimizer_bits=8) == of(optimizer=Optimizer.SGD) == of(optimizer=Optimizer.LION) == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ({"accumulation": 2}, "gradient accumulation needs the gradients"),
-        ({"offload": "optimizer"}, "offload updates all weights at the end"),
-        ({"precision": Precision.MIXED}, "fp32 master weights are updated at the end"),
-    ],
-)
-def test_what_needs_all_gradients_is_refused(options: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=f"update_in_backward.*{rule}.*must be false"):
-        resolve(find_model("gpt2-s"), replace(PLAN, **options))

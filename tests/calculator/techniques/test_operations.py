@@ -7,7 +7,6 @@ import pytest
 
 from calculator.architecture import Architecture
 from calculator.catalog import find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.parts import Part
 from calculator.peaks.prepare import prepare
@@ -116,17 +115,3 @@ def test_each_micro_batch_in_flight_keeps_its_own_results() -> None:
 
     more = first_stage(2 * 12) - first_stage(2 * 11)
     assert more == 2 * kept_by_one_more_layer(LLAMA, PLAN)
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        ("gpt2-s", {"reversible": True}, "reversible"),
-        ("gpt2-s", {"activation_offload": "pinned"}, "full checkpointing only"),
-        ("gpt2-s", {"sharing_groups": 2, "precision": "amp"}, "autocast's copies"),
-        ("dalle-together", {"sequence_length": None}, "not counted with dalle-together"),
-    ],
-)
-def test_what_was_not_measured_is_refused(model: str, options: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=rule):
-        resolve(find_model(model), replace(PLAN, **options))

@@ -7,7 +7,6 @@ import pytest
 
 from calculator.__main__ import main
 from calculator.catalog import find_gpu, find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Optimizer, Plan, Precision
 from calculator.planner.advice import advise_in_steps
@@ -70,28 +69,6 @@ def test_adapters_are_paged_where_rank_times_width_is_large_enough() -> None:
     # 16 by 4,096 is below 100,000, 64 by 4,096 is not; 32 layers have two such matrices each
     assert estimate(model, plan).paged == 0
     assert estimate(model, replace(plan, lora=64)).paged == 32 * 2 * 64 * 4096 * 8
-
-
-@pytest.mark.parametrize(
-    ("options", "field", "rule"),
-    [
-        ({"optimizer_bits": 16}, "optimizer_bits", "no paged states in 16 bits: must be 32 or 8"),
-        ({"optimizer": Optimizer.LAMB}, "paged_optimizer", "AdamW and Lion, not of lamb"),
-        ({"optimizer": Optimizer.SGD}, "paged_optimizer", "AdamW and Lion, not of sgd"),
-        ({"optimizer": Optimizer.ADAFACTOR}, "paged_optimizer", "AdamW and Lion, not of adafactor"),
-        ({"offload": "optimizer"}, "paged_optimizer", "offload keeps and updates all states"),
-        (
-            {"gpus": 2, "data_parallel": "fsdp", "precision": "half"},
-            "paged_optimizer",
-            "does not update shards",
-        ),
-    ],
-)
-def test_what_bitsandbytes_does_not_page_or_nobody_measured_is_refused(
-    options: dict[str, Any], field: str, rule: str
-) -> None:
-    with pytest.raises(InputError, match=f"^{field} = .*{rule}"):
-        resolve(find_model("HuggingFaceTB/SmolLM2-135M"), replace(PLAN, **options))
 
 
 def test_the_verdict_counts_what_must_be_on_the_gpu_and_says_where_the_rest_is() -> None:

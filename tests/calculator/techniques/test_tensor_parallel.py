@@ -1,7 +1,6 @@
 """Layers split over several GPUs; measured rows hold whole steps."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from calculator.report import Phase
 from calculator.resolution import resolve
 
 PLAN = Plan(sequence_length=64, precision=Precision.HALF, tensor_parallel=4)
-ALONE = replace(PLAN, tensor_parallel=1)
 LLAMA = "meta-llama/Llama-3.1-8B"
 # its config.json
 LAYERS, WIDTH, HEADS, KEYS, HEAD, FEED, WORDS = 32, 4096, 32, 8, 128, 14_336, 128_256
@@ -58,30 +56,6 @@ def test_one_of_two_heads_of_keys_is_seen_by_all_and_not_copied() -> None:
     assert estimate(model, plan).gpu.total < alone.gpu.total
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "rule"),
-    [
-        (LLAMA, {"tensor_parallel": 3}, "must divide the 32 heads and the 8 heads of keys"),
-        (LLAMA, {"tensor_parallel": 16}, "must divide the 8 heads of keys and values$"),
-        (LLAMA, {"optimizer": "lion"}, "optimizer = lion"),
-        (LLAMA, {"optimizer_bits": 8}, "optimizer_bits = 8"),
-        (LLAMA, {"optimizer": "sgd", "update": "fused"}, "update = fused"),
-    ],
-)
-def test_what_does_not_divide_evenly_or_was_not_measured_is_refused(
-    model: str, options: dict[str, Any], rule: str
-) -> None:
-    with pytest.raises(InputError, match=f"tensor_parallel = .*{rule}"):
-        resolve(find_model(model), replace(PLAN, **options))
-
-
-def test_copies_of_split_weights_are_refused_and_shards_are_the_way_out() -> None:
-    # distributed/tensor/parallel/ddp.py makes an nn.Parameter of each after every forward pass
-    with pytest.raises(InputError, match=r"data_parallel = 'ddp': .*must be fsdp or zero2"):
-        resolve(find_model(LLAMA), replace(PLAN, gpus=8))
-    assert resolve(find_model(LLAMA), replace(PLAN, gpus=8, data_parallel="fsdp")).replicas == 2
-
-
 IN_PARTS = replace(PLAN, sequence_parallel=True)
 
 
@@ -105,19 +79,6 @@ def test_the_norms_of_split_tokens_are_updated_with_what_is_split() -> None:
     memory = estimate(find_model(LLAMA), IN_PARTS).phases[Phase.UPDATE]
     norms = (2 * LAYERS + 1) * WIDTH
     assert memory.temporaries == 2 * max(WHOLE - norms, SPLIT // 4 + norms)
-
-
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ({"tensor_parallel": 1}, "tensor_parallel at least 2"),
-        ({"sequence_length": 66}, "4 GPUs do not divide 66 tokens evenly"),
-        ({"reversible": True}, "reversible layers are counted with whole sequences"),
-    ],
-)
-def test_tokens_that_cannot_be_split_are_refused(options: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=f"sequence_parallel = .*{rule}"):
-        resolve(find_model(LLAMA), replace(IN_PARTS, **options))
 
 
 def test_all_gpus_of_a_run_are_the_product_of_what_divides_it() -> None:

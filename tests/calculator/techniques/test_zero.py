@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calculator.catalog import find_model
-from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import DataParallel, Plan
 from calculator.report import Phase, Report
@@ -85,19 +84,3 @@ def test_more_gpus_never_hold_more(one_or_two: int, gpus: int) -> None:
     # a shard may be padded by one row of each weight
     slack = 1.01 if one_or_two == 2 else 1.0
     assert many.phases[Phase.UPDATE].total <= math.ceil(few.phases[Phase.UPDATE].total * slack)
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        ("gpt2-s", {"precision": "mixed"}, r"precision = 'mixed'.*no fp32 copies"),
-        ("gpt2-s", {"optimizer": "lamb"}, r"optimizer = 'lamb'"),
-        ("gpt2-s", {"gpus": 1}, r"data_parallel = 'zero1'.*one GPU"),
-    ],
-)
-def test_what_was_not_measured_is_refused(
-    model: str, options: dict[str, object], message: str
-) -> None:
-    plan = Plan.parse({"gpus": 4, "data_parallel": "zero1", **options})
-    with pytest.raises(InputError, match=message):
-        estimate(find_model(model), plan)

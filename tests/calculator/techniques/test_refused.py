@@ -1,0 +1,128 @@
+"""Plans that nobody measured, or that the code they stand for refuses: by which field, and why."""
+
+import pytest
+
+from calculator.catalog import find_model
+from calculator.errors import InputError
+from calculator.plan import Plan
+from calculator.resolution import resolve
+
+GPT2, QWEN, LLAMA = "gpt2-s", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B"
+MIXTRAL, DALLE = "mistralai/Mixtral-8x7B-v0.1", "dalle-together"
+
+# each technique with what its plans have in common: a model, the options, and the refusal
+SHARED = {
+    "paged": {"paged_optimizer": "true"},
+    "pipeline": {"precision": "half", "pipeline_parallel": 4, "accumulation": 6},
+    "zero1": {"gpus": 4, "data_parallel": "zero1"},
+    "shards": {"gpus": 4, "data_parallel": "fsdp"},
+    "context": {"precision": "half", "gpus": 8, "context_parallel": 4, "sequence_length": 4096},
+    "tensor": {"precision": "half", "tensor_parallel": 4},
+    "tokens": {"precision": "half", "tensor_parallel": 4, "sequence_parallel": "true"},
+    "experts": {"precision": "half", "expert_parallel": 4},
+    "operations": {"precision": "half", "checkpointing": "operations"},
+    "every": {"precision": "half", "checkpointing": "full", "checkpoint_every": 2},
+    "offload": {"precision": "half", "checkpointing": "full", "activation_offload": "pageable"},
+    "scaler": {"gradient_scaler": "true"},
+    "loss": {"chunked_loss": "torch"},
+    "backward": {"update_in_backward": "true"},
+    "lora": {"lora": 4},
+    "adapters": {"lora": 4, "lora_targets": "all-linear"},
+    "muon": {"optimizer": "muon"},
+    "none": {},
+}
+CASES = [
+    ("paged", GPT2, {"optimizer_bits": 16}, "optimizer_bits = .*no paged states.*must be 32 or 8"),
+    ("paged", GPT2, {"optimizer": "lamb"}, "paged_optimizer = .*AdamW and Lion, not of lamb"),
+    ("paged", GPT2, {"optimizer": "sgd"}, "paged_optimizer = .*not of sgd"),
+    ("paged", GPT2, {"optimizer": "adafactor"}, "paged_optimizer = .*not of adafactor"),
+    ("paged", GPT2, {"offload": "optimizer"}, "paged_optimizer = .*updates all states"),
+    ("paged", GPT2, {"precision": "half", **SHARED["shards"]}, "does not update shards"),
+    ("pipeline", LLAMA, {"pipeline_parallel": 33, "accumulation": 40}, "must be at most 32"),
+    (
+        *("pipeline", LLAMA),
+        {"pipeline_parallel": 11, "pipeline_stages": 3, "pipeline_schedule": "interleaved"},
+        "pipeline_parallel = .*must be at most 10",
+    ),
+    ("pipeline", LLAMA, {"optimizer": "muon"}, "pipeline_parallel = .*optimizer = muon"),
+    ("pipeline", LLAMA, {"accumulation": 65}, "accumulation = .*must be at most 64"),
+    ("zero1", GPT2, {"precision": "mixed"}, "precision = 'mixed'.*no fp32 copies"),
+    ("zero1", GPT2, {"optimizer": "lamb"}, "optimizer = 'lamb'"),
+    ("zero1", GPT2, {"gpus": 1}, "data_parallel = 'zero1'.*one GPU"),
+    (
+        *("shards", LLAMA),
+        {"precision": "mixed", "lora": 8, "quantization": "nf4"},
+        "precision = 'mixed'.*cast packed weights",
+    ),
+    ("shards", GPT2, {"precision": "half", "optimizer": "lion"}, "optimizer = 'lion'"),
+    ("shards", GPT2, {"precision": "half", "optimizer_bits": 8}, "optimizer_bits = '8'"),
+    ("shards", GPT2, {"gpus": 1}, "data_parallel = 'fsdp'.*one GPU"),
+    ("context", LLAMA, {"sequence_length": 4100}, "sequence_length = .*a multiple of 8$"),
+    ("context", LLAMA, {"gpus": 6}, "context_parallel = .*divide the 6 GPUs; set gpus to 4"),
+    ("context", LLAMA, {"gpus": 128, "context_parallel": 128}, "must be at most 64"),
+    ("context", LLAMA, {"precision": "fp32"}, "fails in 32 bits"),
+    ("context", LLAMA, {"attention": "eager"}, "see one GPU.s tokens"),
+    ("context", LLAMA, {"tensor_parallel": 2}, "tensor_parallel = 2"),
+    ("context", LLAMA, {"pipeline_parallel": 2}, "pipeline_parallel = 2"),
+    ("tensor", LLAMA, {"tensor_parallel": 3}, "must divide the 32 heads and the 8 heads of keys"),
+    ("tensor", LLAMA, {"tensor_parallel": 16}, "must divide the 8 heads of keys and values$"),
+    ("tensor", LLAMA, {"optimizer": "lion"}, "tensor_parallel = .*optimizer = lion"),
+    ("tensor", LLAMA, {"optimizer_bits": 8}, "tensor_parallel = .*optimizer_bits = 8"),
+    ("tensor", LLAMA, {"optimizer": "sgd", "update": "fused"}, "update = fused"),
+    # distributed/tensor/parallel/ddp.py makes an nn.Parameter of each after every forward pass
+    ("tensor", LLAMA, {"gpus": 8}, "data_parallel = 'ddp': .*must be fsdp or zero2"),
+    ("tokens", LLAMA, {"tensor_parallel": 1}, "sequence_parallel = .*tensor_parallel at least 2"),
+    ("tokens", LLAMA, {"sequence_length": 66}, "4 GPUs do not divide 66 tokens evenly"),
+    ("tokens", LLAMA, {"reversible": "true"}, "reversible layers are counted with whole sequences"),
+    ("experts", MIXTRAL, {"expert_parallel": 16}, "must divide the 8 experts of a layer$"),
+    ("experts", MIXTRAL, {"sequence_length": 65}, "divide the 65 tokens of a micro-batch$"),
+    (
+        *("experts", MIXTRAL),
+        {"sequence_length": 65, "expert_parallel": 3},
+        "must divide the 8 experts of a layer and the 65 tokens of a micro-batch$",
+    ),
+    ("experts", MIXTRAL, {"gpus": 16}, "must be 1 beside data_parallel = ddp"),
+    ("experts", MIXTRAL, SHARED["adapters"], "must be 1 beside lora_targets"),
+    ("experts", MIXTRAL, {"tied_embeddings": "true"}, "must be 1 beside tied_embeddings = True"),
+    ("experts", MIXTRAL, {"optimizer": "lion"}, "must be 1 beside optimizer = lion"),
+    ("experts", MIXTRAL, {"optimizer": "sgd", "update": "fused"}, "beside update = fused"),
+    ("operations", GPT2, {"reversible": "true"}, "reversible"),
+    ("operations", GPT2, {"activation_offload": "pinned"}, "full checkpointing only"),
+    ("operations", GPT2, {"sharing_groups": 2, "precision": "amp"}, "autocast's copies"),
+    ("operations", DALLE, {"sequence_length": None}, "not counted with dalle-together"),
+    ("every", GPT2, {"reversible": "true"}, "checkpoint_every = '2'.*reversible.*must be 1"),
+    (
+        *("every", "dalle-12b"),
+        {"reversible": "false", "sequence_length": None},
+        "checkpoint_every = '2'.*transformers.*must be 1",
+    ),
+    ("offload", GPT2, {"checkpointing": "none"}, "activation_offload = .*full checkpointing only"),
+    ("offload", GPT2, {"checkpointing": "selective"}, "full checkpointing only.*must be none"),
+    ("offload", GPT2, {"reversible": "true"}, "activation_offload = .*reversible layers"),
+    ("offload", GPT2, {"attention": "eager"}, "of gpt2 would move eager attention's mask"),
+    ("scaler", GPT2, {"update_in_backward": "true"}, "gradient_scaler = .*has freed"),
+    ("loss", GPT2, {"sequence_length": 2}, "chunked_loss = .*fewer than 3 tokens.*must be none"),
+    ("backward", GPT2, {"accumulation": 2}, "gradient accumulation needs the gradients"),
+    ("backward", GPT2, {"offload": "optimizer"}, "offload updates all weights at the end"),
+    ("backward", GPT2, {"precision": "mixed"}, "fp32 master weights are updated at the end"),
+    ("lora", GPT2, {"reversible": "true"}, "lora = '4'.*must be 0"),
+    ("lora", DALLE, {"sequence_length": None}, "lora"),
+    ("lora", MIXTRAL, {"lora_targets": "q_proj,w1"}, "have w1 and w3 in one weight"),
+    ("adapters", MIXTRAL, {"lora_dropout": 0.1}, "lora_dropout = '0.1': .*q_proj"),
+    ("adapters", "dalle-12b", {"sequence_length": None}, "a model that transformers has a class"),
+    ("adapters", QWEN, {"lora_modules": "norm"}, "must be of: embed_tokens, lm_head"),
+    ("muon", QWEN, {"optimizer_bits": 8}, "optimizer_bits = '8'.*own format: must be 32"),
+    ("muon", QWEN, {"optimizer_bits": 32, "precision": "half"}, "must be 16"),
+    # measured: "Expected to have finished reduction in the prior iteration"
+    ("none", "bert-base", {"gpus": 2, "tied_embeddings": "false"}, "bias that gets no gradient"),
+    ("none", GPT2, {"gpus": 0}, "gpus = '0'.*whole number from 1"),
+]
+
+
+@pytest.mark.parametrize(("technique", "model", "options", "refusal"), CASES)
+def test_what_was_not_measured_is_refused(
+    technique: str, model: str, options: dict[str, object], refusal: str
+) -> None:
+    given = {"sequence_length": 64, **SHARED[technique], **options}
+    with pytest.raises(InputError, match=refusal):
+        resolve(find_model(model), Plan.parse({k: v for k, v in given.items() if v is not None}))
