@@ -7,7 +7,7 @@ from calculator.errors import InputError
 from calculator.plan import Plan
 from calculator.resolution import resolve
 
-GPT2, QWEN, LLAMA = "gpt2-s", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B"
+GPT2, BERT, QWEN, LLAMA = "gpt2-s", "bert-base", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.1-8B"
 MIXTRAL, DALLE = "mistralai/Mixtral-8x7B-v0.1", "dalle-together"
 
 # each technique with what its plans have in common: a model, the options, and the refusal
@@ -29,6 +29,7 @@ SHARED = {
     "lora": {"lora": 4},
     "adapters": {"lora": 4, "lora_targets": "all-linear"},
     "muon": {"optimizer": "muon"},
+    "gradcache": {"task": "embedding", "batch_size": 32, "mini_batch_size": 4},
     "none": {},
 }
 CASES = [
@@ -114,7 +115,15 @@ CASES = [
     ("muon", QWEN, {"optimizer_bits": 8}, "optimizer_bits = '8'.*own format: must be 32"),
     ("muon", QWEN, {"optimizer_bits": 32, "precision": "half"}, "must be 16"),
     # measured: "Expected to have finished reduction in the prior iteration"
-    ("none", "bert-base", {"gpus": 2, "tied_embeddings": "false"}, "bias that gets no gradient"),
+    ("none", BERT, {"gpus": 2, "tied_embeddings": "false"}, "bias that gets no gradient"),
+    ("gradcache", BERT, {"task": "lm"}, "divides the pairs of task embedding"),
+    ("gradcache", BERT, {"mini_batch_size": 16}, "less than the 16 pairs"),
+    ("gradcache", BERT, SHARED["shards"], "counted on one GPU"),
+    ("gradcache", BERT, {"gradient_scaler": "true"}, "beside a gradient scaler"),
+    *(("none", BERT, {"freeze": parts}, "freeze") for parts in ("nose", "1-", "0-9999")),
+    ("none", BERT, {"task": "reward", "batch_size": 3}, "batch_size = '3': two sequences"),
+    ("none", BERT, {"task": "embedding", "batch_size": 3}, "batch_size = '3': two sequences"),
+    ("none", BERT, {"task": "image"}, "is counted for: lm, sequence, tokens, questions, reward"),
     ("none", GPT2, {"gpus": 0}, "gpus = '0'.*whole number from 1"),
 ]
 
