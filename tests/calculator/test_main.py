@@ -11,7 +11,6 @@ from hypothesis import given
 from calculator.__main__ import main
 from calculator.catalog import MODELS, groups
 from calculator.command import command_for
-from calculator.estimate import estimate
 from calculator.report import Memory
 from calculator.reserved import simulated
 from tests.calculator.plans import Case, cases, examples
@@ -103,42 +102,11 @@ def test_a_process_prints_what_main_prints(capsys: Captured) -> None:
     assert done.stdout == answered(capsys, *words)
 
 
-def test_a_process_with_a_bad_option_ends_as_main_does(capsys: Captured) -> None:
-    words = ["estimate", "t5-small", "--batch-size", "0"]
-    command = [sys.executable, "-m", "calculator", *words]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-    assert main(words) == 2
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", capsys.readouterr().err)
-
-
-def test_words_for_people_name_peak_parts_and_phases(capsys: Captured) -> None:
-    out = answered(capsys, "estimate", "gpt2-s")
-    report = estimate(MODELS["gpt2-s"])
-    assert "124,439,808 parameters" in out
-    assert f"({report.peak_phase})" in out
-    for word in ("weights", "optimizer", "forward", "loss", "backward", "update"):
-        assert word in out
-
-
-def test_offload_is_told_with_ram_and_what_is_moved(capsys: Captured) -> None:
-    plain = answered(capsys, "estimate", "gpt2-s")
-    offloaded = answered(capsys, "estimate", "gpt2-s", "--offload", "optimizer")
-    assert "RAM" not in plain
-    assert "RAM" in offloaded
-    assert "Moved in each step" in offloaded
-
-
 def test_the_table_names_every_model_with_its_parameters(capsys: Captured) -> None:
     out = answered(capsys, "models")
     assert len(out.splitlines()) == sum(map(len, groups().values()))
     assert all(name in out for name in MODELS)
     assert "774,030,080" in out
-
-
-def test_the_table_as_json_names_every_model(capsys: Captured) -> None:
-    rows = json.loads(answered(capsys, "models", "--json"))
-    names = [model.name for models in groups().values() for model in models]
-    assert [row["name"] for row in rows] == names
 
 
 def test_a_config_json_can_stand_for_a_name(tmp_path: Path, capsys: Captured) -> None:

@@ -171,27 +171,6 @@ def test_what_is_not_counted_decides_what_can_be_said(tmp_path: Path, capsys: Ca
         assert key.partition(":")[0] in out
 
 
-@pytest.mark.parametrize(
-    ("compiled", "words"),
-    [("False", "The training takes about"), ("True", "compiled operations (torch.compile)")],
-)
-def test_a_run_has_seconds_and_hours_unless_it_is_compiled(
-    compiled: str, words: str, tmp_path: Path, capsys: Captured
-) -> None:
-    file = tmp_path / "train.py"
-    file.write_text(
-        'model = AutoModelForCausalLM.from_pretrained("openai-community/gpt2")\n'
-        f'arguments = TrainingArguments(output_dir="out", torch_compile={compiled})\n'
-    )
-    main(["check", str(file), "--gpu", "t4", "--rows", "1000"])
-    said = capsys.readouterr().out
-    assert words in said
-    assert ("A step takes about" in said) == (compiled == "False")
-    main(["check", str(file), "--gpu", "t4", "--rows", "1000", "--json"])
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
-    assert (run["seconds"] is None) == (run["training"] is None) == (compiled == "True")
-
-
 def test_options_go_before_what_files_say(capsys: Captured) -> None:
     run = run_of(capsys, str(FILES / "deepspeed.json"), "--model", "gpt2-s", "--gpus", "2")
     assert run["model"] == "gpt2-s"
@@ -276,19 +255,6 @@ def test_without_pyyaml_the_message_names_the_package(monkeypatch: pytest.Monkey
     with pytest.raises(InputError, match="pip install pyyaml"):
         parse_file("run.yml", "a: 1")
     assert parse_file("run.toml", "a = 1").values == {"a": 1}  # which needs the library alone
-
-
-def test_a_process_prints_and_ends_as_main_does(capsys: Captured) -> None:
-    words = ["check", str(FILES / "trl.yaml"), "--gpu", "16GiB", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "calculator", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert main(words) == done.returncode == 1
-    assert done.stdout == capsys.readouterr().out
 
 
 def test_every_edit_is_a_key_that_its_table_knows() -> None:

@@ -198,16 +198,6 @@ def test_overlap_never_computes_less(computing: float, exchange: float) -> None:
     assert plain.computing_share <= overlapped.computing_share <= 1
 
 
-def test_the_rhythm_of_intellect_1() -> None:
-    # INTELLECT-1 (arXiv 2412.01152): 38 minutes of computing and 8.3 of exchange, 82.1%
-    assert Rhythm(38 * 60, 8.3 * 60).computing_share == pytest.approx(0.821, abs=0.0005)
-
-
-def test_the_rhythm_of_covenant() -> None:
-    # Covenant-72B: 20 minutes and 70 seconds, 94.5%
-    assert Rhythm(20 * 60, 70).computing_share == pytest.approx(0.945, abs=0.0005)
-
-
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, 1e13])
 def test_a_rate_that_is_none_is_refused(value: float) -> None:
     with pytest.raises(InputError, match="up"):

@@ -249,8 +249,3 @@ def test_a_run_that_cannot_be_is_refused_with_the_reason(
     with pytest.raises(InputError, match=rule) as error:
         forecast(model, Run.parse(changes))
     assert error.value.field == field
-
-
-def test_an_unknown_option_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="volunteers"):
-        Run.parse({"volunteer": 3})

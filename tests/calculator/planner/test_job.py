@@ -1,4 +1,3 @@
-import json
 import re
 from typing import Final
 from urllib.parse import parse_qsl
@@ -85,48 +84,6 @@ def test_a_job_that_cannot_be_is_refused_by_its_field(given: dict[str, str], fie
     with pytest.raises(InputError) as caught:
         Job.asked(given)
     assert caught.value.field == field
-
-
-def test_estimate_prints_hours_price_and_energy(capsys: Captured) -> None:
-    words = [
-        "estimate",
-        "gpt2",
-        "--gpu",
-        "a100-80",
-        "--batch-size",
-        "16",
-        "--rows",
-        "1000000",
-        "--price-per-hour",
-        "2",
-    ]
-    main([*words, "--json"])
-    found = json.loads(capsys.readouterr().out)["training"]
-    main(words)
-    said = capsys.readouterr().out
-    assert found["steps"] == 62_500
-    assert f"Price: ${found['dollars']:,.2f} (" in said
-    assert "at the cards' power limit" in said
-    main(["estimate", "gpt2", "--gpu", "40GiB", "--rows", "5"])
-    assert NO_HOURS in capsys.readouterr().out
-
-
-JOB = ["--rows", "1000000", "--price-per-hour", "2"]
-
-
-def test_fit_and_compare_say_what_estimate_says_of_a_training(capsys: Captured) -> None:
-    plan = ["gpt2", "--gpu", "a100-80", "--batch-size", "16"]
-    main(["estimate", *plan, *JOB, "--json"])
-    expected = json.loads(capsys.readouterr().out)
-    main(["fit", *plan, *JOB, "--json"])
-    fits = json.loads(capsys.readouterr().out)
-    assert {name: fits[name] for name in ("seconds", "training")} == {
-        name: expected[name] for name in ("seconds", "training")
-    }
-    main(["compare", *plan, *JOB, "--json", "--", "--checkpointing", "full"])
-    both = json.loads(capsys.readouterr().out)
-    assert both["first"]["training"] == expected["training"]
-    assert both["second"]["training"]["hours"] > expected["training"]["hours"]
 
 
 DATA: Final = {"tokens": "1e7", "epochs": "2", "price_per_hour": "0.5", "kilograms_per_kwh": "0.4"}
