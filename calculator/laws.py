@@ -182,7 +182,7 @@ def _of_adapters(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
         return
     if plan.reversible:
         yield Broken("lora", "peft adapts no reversible layers: must be 0")
-    read_twice = kind.has_target and not kind.has_fixed_length  # by encoder and decoder
+    read_twice = kind.has_target and not kind.fixed_length  # by encoder and decoder
     twice = "is not counted where encoder and decoder read one table" if read_twice else ""
     has_head = issubclass(kind, CausalModel) and plan.task is kind.own_task
     rules = {

@@ -19,7 +19,7 @@ from calculator.techniques.lora import find_targets
 def default_length(architecture: Architecture) -> int:
     """Tokens where a plan leaves them open: the usual length, or the model's longest if shorter."""
     own = architecture.sequence_length
-    return own if type_of(architecture).has_fixed_length else min(USUAL_LENGTH, own)
+    return own if type_of(architecture).fixed_length else min(USUAL_LENGTH, own)
 
 
 def resolve(architecture: Architecture, plan: Plan) -> Plan:

@@ -143,7 +143,7 @@ def sized(draw: random.Random, name: str, values: dict[str, Any]) -> dict[str, A
     subject = find_subject(name, None)
     known = TYPES.get(subject.kind)
     values["batch_size"] = draw.choice(BATCHES)
-    if not (known and known.has_fixed_length):
+    if not (known and known.fixed_length):
         values["sequence_length"] = draw.choice(LENGTHS)
         if "quantization" in values:
             values |= {"batch_size": 8, "sequence_length": LENGTHS_PACKED}

@@ -214,7 +214,7 @@ class Dalle(Model):
     kernels = (Attention.EAGER, Attention.SDPA, Attention.EFFICIENT, Attention.MATH)
     can_untie = False
     has_dropout = False
-    has_fixed_length = True
+    fixed_length = "text tokens and image codes"
 
     def __post_init__(self) -> None:
         self.text_bias = Parameter((TOKENS,))

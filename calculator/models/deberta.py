@@ -21,6 +21,7 @@ from calculator.layers.heads import EachToken, FirstToken, Heads, Pooled, Span
 from calculator.layers.layer import Buffer, Layer
 from calculator.layers.pairs import with_pairs
 from calculator.layers.stack import Block, Stack
+from calculator.models.bert import Output
 from calculator.models.masked import MaskedModel
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN, VOCABULARY
 from calculator.task import Task
@@ -37,27 +38,6 @@ class Shared:
     mask: Tensor
     distances: Tensor
     embeddings: Tensor
-
-
-@dataclass(eq=False)
-class Output(Layer):
-    """LayerNorm(dropout(W h) + x)."""
-
-    expanded: bool
-
-    def __post_init__(self) -> None:
-        self.dense = Linear(
-            FEED if self.expanded else HEADS * HEAD,
-            HIDDEN,
-            name="output.dense" if self.expanded else "attention.output.dense",
-        )
-        self.norm = LayerNorm(HIDDEN)
-
-    def __call__(self, h: Tensor, x: Tensor) -> Tensor:
-        """The sum's norm."""
-        h = self.dense(h)
-        h = op.dropout(h)
-        return self.norm(op.add(h, x))
 
 
 @dataclass(eq=False)
@@ -133,9 +113,9 @@ class DebertaBlock(Block):
 
     def __post_init__(self) -> None:
         self.attention = Disentangled()
-        self.attention_output = Output(expanded=False)
+        self.attention_output = Output(HEADS * HEAD, "attention.output.dense")
         self.expand = Linear(HIDDEN, FEED, name="intermediate.dense")
-        self.output = Output(expanded=True)
+        self.output = Output(FEED, "output.dense")
 
     def __call__(self, x: Tensor, shared: Shared) -> Tensor:
         """The residual stream after the layer."""

@@ -306,7 +306,8 @@ class Decoder(CausalModel):
     def windowed(cls, architecture: Architecture, length: int) -> bool:
         """True if the sequence is long enough that a window masks more than the future."""
         window = architecture.numbers.get("window", 0)
-        return SLIDING in architecture.pattern and 0 < window <= length
+        local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
+        return local and 0 < window <= length
 
     # -- a step ----------------------------------------------------------------------------------
 

@@ -337,12 +337,6 @@ class Gemma4(Gemma2):
         return in_turn([*kinds[:first], *(kind + REUSED for kind in kinds[first:])])
 
     @classmethod
-    def windowed(cls, architecture: Architecture, length: int) -> bool:
-        """True if the sequence is long enough that a window masks more than the future."""
-        local = any(kind.startswith(SLIDING) for kind in architecture.pattern)
-        return local and architecture.numbers["window"] <= length
-
-    @classmethod
     def kernels_of(
         cls, architecture: Architecture, narrow: bool, length: int
     ) -> Sequence[Attention]:

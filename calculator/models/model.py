@@ -44,7 +44,7 @@ class Model(Layer, ABC):
         kernels: what its class has code for; `sdpa` is always taken.
         can_untie: whether the class has an output layer with weights of its own.
         has_dropout: whether it has dropout at all.
-        has_fixed_length: whether every sequence is as long as the model says.
+        fixed_length: of what every sequence is made, where all are as long as the model says.
         has_target: whether a decoder reads a sequence of another length.
         has_attention_core: whether its attention is a function that can be checkpointed alone.
         has_chunks: whether layers with linear attention cut the sequence into chunks.
@@ -73,7 +73,7 @@ class Model(Layer, ABC):
     kernels: ClassVar[tuple[Attention, ...]] = KERNELS
     can_untie: ClassVar[bool] = True
     has_dropout: ClassVar[bool] = True
-    has_fixed_length: ClassVar[bool] = False
+    fixed_length: ClassVar[str] = ""
     has_target: ClassVar[bool] = False
     has_attention_core: ClassVar[bool] = True
     has_chunks: ClassVar[bool] = False
@@ -153,6 +153,9 @@ class Model(Layer, ABC):
         Raises:
             InputError: naming the lengths that it can.
         """
+        fixed = architecture.sequence_length
+        if cls.fixed_length and length not in (None, fixed):
+            raise InputError("sequence_length", length, f"must be {fixed:,}: {cls.fixed_length}")
 
     def inputs(self, mode: Mode) -> tuple[Shape, ...]:
         """Shapes of token ids and labels, or what a model reads in their place."""

@@ -100,7 +100,7 @@ class ViT(Model):
     can_untie = False
     own_task = Task.IMAGE
     language_head = ("head",)
-    has_fixed_length = True
+    fixed_length = "an image's patches and one token for the class"
     has_reversible_class = False
 
     def __post_init__(self) -> None:
@@ -135,14 +135,6 @@ class ViT(Model):
         return cls(
             Embeddings(), Stack((ViTBlock(architecture.has("qkv_bias")),), architecture.layers)
         )
-
-    @classmethod
-    def check_length(cls, architecture: Architecture, length: int | None) -> None:
-        """The sequence is an image, always."""
-        fixed = architecture.sequence_length
-        if length not in (None, fixed):
-            rule = f"must be {fixed:,}: an image's patches and one token for the class"
-            raise InputError("sequence_length", length, rule)
 
     def inputs(self, mode: Mode) -> tuple[Shape, Shape]:
         """Pixels and classes."""

@@ -14,7 +14,6 @@ from calculator.autograd.graph import Parameter, Tensor
 from calculator.autograd.mode import SEQUENCE, TARGET, Attention, Mode
 from calculator.autograd.sizes import ONE, Shape, constant, size
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
-from calculator.errors import InputError
 from calculator.layers.attention import (
     Attended,
     fused_core,
@@ -189,7 +188,7 @@ class Whisper(Model):
     tied: bool
 
     can_freeze = False
-    has_fixed_length = True
+    fixed_length = "places of a spectrogram; choose a target length"
     has_target = True
     has_reversible_class = False
     heads: ClassVar[Heads] = {Task.AUDIO: lambda _: Averaged()}
@@ -230,14 +229,6 @@ class Whisper(Model):
             Decoder((decoder,), architecture.decoder_layers, "decoder"),
             tied,
         )
-
-    @classmethod
-    def check_length(cls, architecture: Architecture, length: int | None) -> None:
-        """The encoder's sequence is a spectrogram, always as long."""
-        fixed = architecture.sequence_length
-        if length not in (None, fixed):
-            rule = f"must be {fixed:,}: places of a spectrogram; choose a target length"
-            raise InputError("sequence_length", length, rule)
 
     def inputs(self, mode: Mode) -> tuple[Shape, ...]:
         """A spectrogram and labels."""

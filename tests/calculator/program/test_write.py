@@ -160,7 +160,7 @@ def test_every_model_of_the_catalog_has_a_program_that_compiles() -> None:
 
 
 def _takes_lengths(architecture: Architecture) -> bool:
-    return not type_of(architecture).has_fixed_length
+    return not type_of(architecture).fixed_length
 
 
 @given(cases())
