@@ -127,7 +127,7 @@ def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dic
     found = []
     for option in techniques():
         plain = plain_value(architecture, option.field)
-        if not _in_use(report, option.field, architecture):
+        if not _in_use(report.plan, option.field, plain):
             continue
         without = _cached(architecture, _replace(plan, option.field, plain))
         found.append(
@@ -141,28 +141,14 @@ def _savings(architecture: Architecture, plan: Plan, report: Report) -> list[dic
     return found
 
 
-def _in_use(report: Report, field: str, architecture: Architecture) -> bool:
-    plan = report.plan
+def _in_use(plan: Plan, field: str, plain: object) -> bool:
     match field:
         case "optimizer_bits":
             return plan.optimizer_bits == 8
-        case "sharing_groups":
-            return plan.sharing_groups < architecture.shared_layers
         case "data_parallel":
             return plan.replicas > 1 and plan.data_parallel is not DataParallel.DDP
-        case "tensor_parallel" | "expert_parallel" | "context_parallel" | "pipeline_parallel":
-            return int(getattr(plan, field)) > 1
-        case (
-            "reversible"
-            | "lora"
-            | "cpu_offload"
-            | "sequence_parallel"
-            | "update_in_backward"
-            | "paged_optimizer"
-        ):
-            return bool(getattr(plan, field))
         case _:
-            return str(getattr(plan, field)) != "none"
+            return bool(getattr(plan, field) != plain)
 
 
 def _replace(plan: Plan, field: str, value: object) -> Plan:
