@@ -10,6 +10,7 @@ Source: torch (autograd/function.h, accumulate_grad.h, saved_variable.cpp).
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from calculator.autograd.dtypes import DType
@@ -102,13 +103,8 @@ class Recorder(Protocol):
         self,
         inputs: "Sequence[Tensor]",
         rules: "Sequence[Rule] | None" = None,
-        scratch: "Sequence[Made]" = (),
-        special: "Callable[[Gradients], Gradients] | None" = None,
-        product: "Made | None" = None,
-        factors: bool = False,
-        summed: bool = False,
-        whole: bool = False,
         saves: "Sequence[Tensor]" = (),
+        **node: Any,
     ) -> "Node | None":
         """A node of the graph, or None if nothing needs a gradient."""
 
@@ -144,6 +140,7 @@ class Recorder(Protocol):
         """Attributes of the tape as they are within the block."""
 
 
+@dataclass(slots=True, eq=False)
 class Parameter:
     """A weight of a model: its shape, and whether training gives it a gradient.
 
@@ -157,32 +154,17 @@ class Parameter:
     the gradients that they have for one that `is_summed`.
     """
 
-    __slots__ = (
-        *("chosen", "dtype", "inside", "is_split", "is_summed", "name"),
-        *("idle", "packed", "shape", "table", "trained"),
-    )
-
-    def __init__(
-        self,
-        shape: Shape,
-        trained: bool = True,
-        name: str = "",
-        inside: Shape | None = None,
-        chosen: Size | None = None,
-        dtype: DType | None = None,
-        packed: int = 1,
-        table: bool = False,
-    ) -> None:
-        self.table = table
-        self.idle = False
-        self.is_split = self.is_summed = False
-        self.dtype = dtype
-        self.packed = packed
-        self.inside = inside
-        self.chosen = chosen
-        self.shape = shape
-        self.trained = trained
-        self.name = name
+    shape: Shape
+    trained: bool = True
+    name: str = ""
+    inside: Shape | None = None
+    chosen: Size | None = None
+    dtype: DType | None = None
+    packed: int = 1
+    table: bool = False
+    idle: bool = False
+    is_split: bool = False
+    is_summed: bool = False
 
 
 class Tensor:
@@ -271,6 +253,7 @@ Rule = Made | None  # None: the output's gradient is passed on
 Gradients = list[Tensor | None]
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """One step of the backward pass: from its outputs' gradients to its inputs'.
 
@@ -285,54 +268,22 @@ class Node:
     gradient of it nothing is added in place.
     """
 
-    __slots__ = (
-        "before",
-        "edges",
-        "factors",
-        "flops",
-        "is_apart",
-        "layer",
-        "name",
-        "outputs",
-        "product",
-        "rules",
-        "saved",
-        "scratch",
-        "sequence",
-        "special",
-        "summed",
-        "whole",
-    )
-
-    def __init__(
-        self,
-        sequence: int,
-        layer: tuple[str, int] | None,
-        edges: list["tuple[Node, int] | None"],
-        rules: Sequence[Rule],
-        scratch: Sequence[Made] = (),
-        special: Callable[[Gradients], Gradients] | None = None,
-        product: Made | None = None,
-        factors: bool = False,
-        summed: bool = False,
-        whole: bool = False,
-    ) -> None:
-        self.whole = whole
-        self.summed = summed
-        self.product = product
-        self.factors = factors
-        self.sequence = sequence
-        self.layer = layer
-        self.edges = edges
-        self.rules = rules
-        self.scratch = scratch
-        self.special = special
-        self.saved: list[Saved] = []
-        self.name: object = None
-        self.flops: Size | None = None
-        self.before: Callable[[], None] | None = None
-        self.outputs = 1
-        self.is_apart = False
+    sequence: int
+    layer: tuple[str, int] | None
+    edges: list["tuple[Node, int] | None"]
+    rules: Sequence[Rule]
+    scratch: Sequence[Made] = ()
+    special: Callable[[Gradients], Gradients] | None = None
+    product: Made | None = None
+    factors: bool = False
+    summed: bool = False
+    whole: bool = False
+    saved: list[Saved] = field(default_factory=list)
+    name: object = None
+    flops: Size | None = None
+    before: Callable[[], None] | None = None
+    outputs: int = 1
+    is_apart: bool = False
 
     @property
     def places(self) -> Sequence[int]:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from calculator.autograd.dtypes import INT64, UINT8, DType
 from calculator.autograd.graph import (
-    Gradients,
     Leaf,
     Made,
     Node,
@@ -313,15 +312,10 @@ class Tape:
         self,
         inputs: Sequence[Tensor],
         rules: Sequence[Rule] | None = None,
-        scratch: Sequence[Made] = (),
-        special: Callable[[Gradients], Gradients] | None = None,
-        product: Made | None = None,
-        factors: bool = False,
-        summed: bool = False,
-        whole: bool = False,
         saves: Sequence[Tensor] = (),
+        **node: Any,
     ) -> Node | None:
-        """A node of the graph, or None if nothing needs a gradient."""
+        """A node of the graph, which is as `node` says; None if nothing needs a gradient."""
         if not self.recording:
             return None
         edges = [None if x.node is None else (x.node, x.index) for x in inputs]
@@ -330,21 +324,9 @@ class Tape:
         if rules is None:
             rules = [Made(x.shape, x.dtype) for x in inputs]
         self._sequence += 1
-        node = Node(
-            self._sequence,
-            self.layer,
-            edges,
-            rules,
-            scratch,
-            special,
-            product,
-            factors,
-            summed,
-            whole,
-        )
-        node.is_apart = self.apart
-        self._save(node, saves)
-        return node
+        made = Node(self._sequence, self.layer, edges, rules, is_apart=self.apart, **node)
+        self._save(made, saves)
+        return made
 
     def _save(self, node: Node, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:
