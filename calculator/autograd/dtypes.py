@@ -1,16 +1,15 @@
 """Number formats; a step has one of the two 16-bit formats, `Mode.half`."""
 
+from dataclasses import dataclass
 from typing import Final
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class DType:
     """A number format and its bytes for each element; each is one object."""
 
-    __slots__ = ("name", "width")
-
-    def __init__(self, name: str, width: int) -> None:
-        self.name = name
-        self.width = width
+    name: str
+    width: int
 
     def __repr__(self) -> str:
         return self.name

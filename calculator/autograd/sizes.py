@@ -6,22 +6,19 @@ products are interned: two that are equal are the same object.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, reduce
 from math import prod
 from typing import Final
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Dimension:
     """A named number, or one that `rule` computes from the numbers of `bases`."""
 
-    __slots__ = ("bases", "name", "rule")
-
-    def __init__(
-        self, name: str, bases: "tuple[Size, ...]" = (), rule: Callable[..., int] = int
-    ) -> None:
-        self.name = name
-        self.bases = bases
-        self.rule = rule
+    name: str
+    bases: "tuple[Size, ...]" = ()
+    rule: Callable[..., int] = int
 
     def number(self, numbers: "Numbers") -> int:
         """The dimension's number."""
@@ -33,14 +30,12 @@ class Dimension:
         return self.name
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Size:
     """A whole number times dimensions; make one with `size`, `*` and the functions below."""
 
-    __slots__ = ("dimensions", "factor")
-
-    def __init__(self, factor: int, dimensions: tuple[Dimension, ...]) -> None:
-        self.factor = factor
-        self.dimensions = dimensions
+    factor: int
+    dimensions: tuple[Dimension, ...]
 
     def __mul__(self, other: "Size | int") -> "Size":
         return _product(self, other if isinstance(other, Size) else _interned(other, ()))

@@ -18,17 +18,15 @@ class Change(Protocol):
         """Rewrite a layer that was just made, not the layers in it."""
 
 
+@dataclass(slots=True, eq=False)
 class Buffer:
     """A table that belongs to a model and is not trained, counted with the weights.
 
     Without a `dtype` it is in the weights' format.
     """
 
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, shape: Shape, dtype: DType | None) -> None:
-        self.shape = shape
-        self.dtype = dtype
+    shape: Shape
+    dtype: DType | None
 
 
 Counted = Iterator[tuple[Parameter | Buffer, int]]

@@ -24,12 +24,12 @@ class Coupling:
     weights: Sequence[Tensor]
 
 
+@dataclass(eq=False)
 class Streams:
     """The two streams after a layer; the next backward pass starts from them."""
 
-    def __init__(self, first: Tensor, second: Tensor) -> None:
-        self.first: Tensor | None = first
-        self.second: Tensor | None = second
+    first: Tensor | None
+    second: Tensor | None
 
     def take(self) -> tuple[Tensor, Tensor]:
         """Both streams."""

@@ -10,6 +10,7 @@ Source: context_parallel, torch (distributed/tensor/experimental/_context_parall
 _templated_ring_attention, _templated_ring_attention_backward)
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -28,7 +29,8 @@ from calculator.autograd.sizes import (
     rounded_up,
 )
 
-RANDOM: Final = (Made((constant(2),), INT64), Made((), INT64))
+PAIR: Final = constant(2)
+RANDOM: Final = (Made((PAIR,), INT64), Made((), INT64))
 
 
 def place_of(gpus: int) -> int:
@@ -75,19 +77,19 @@ def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return out
 
 
+@dataclass(eq=False)
 class _Rotater:
     """Keys and values, or their gradients, of the other GPUs: all at once, or of one after another.
 
     What is sent is held until something has come.
     """
 
-    def __init__(self, t: Recorder, shape: Shape, dtype: DType, at_once: bool) -> None:
-        self.t = t
-        self.shape = (constant(2), *shape)
-        self.dtype = dtype
-        self.at_once = at_once
-        self.sent: Tensor | None = None
-        self.buffer: Tensor | None = None
+    t: Recorder
+    shape: Shape
+    dtype: DType
+    at_once: bool
+    sent: Tensor | None = None
+    buffer: Tensor | None = None
 
     def joined(self) -> Tensor:
         """Both in one tensor, as they are sent."""
@@ -123,7 +125,7 @@ def _turns(q: Tensor, k: Tensor, v: Tensor) -> tuple["_Merger", list[Tensor]]:
     """The outputs of all turns as one, and the last one's."""
     t, gpus = q.tape, q.tape.mode.context
     key, value = _side_by_side(k), _side_by_side(v)
-    rotater = _Rotater(t, k.shape, q.dtype, at_once=not t.mode.rotates)
+    rotater = _Rotater(t, (PAIR, *k.shape), q.dtype, at_once=not t.mode.rotates)
     merger = _Merger(t)
     last: list[Tensor] = []
     read: tuple[Tensor, ...] = ()
@@ -141,13 +143,13 @@ def _turns(q: Tensor, k: Tensor, v: Tensor) -> tuple["_Merger", list[Tensor]]:
     return merger, last
 
 
+@dataclass(eq=False)
 class _Merger:
     """The output of the turns so far, in 32 bits, and the logarithms of its rows."""
 
-    def __init__(self, t: Recorder) -> None:
-        self.t = t
-        self.out: Tensor | None = None
-        self.rows: Tensor | None = None
+    t: Recorder
+    out: Tensor | None = None
+    rows: Tensor | None = None
 
     def add(self, narrow: Tensor, rows: Tensor, is_half: bool) -> None:
         """A turn's output, perhaps of half of the queries."""
@@ -186,8 +188,8 @@ def _backward(t: Recorder, q: Shape, k: Shape, dtype: DType, gradients: Gradient
     dq = t.empty(q, FLOAT32)
     parts: list[Tensor] = [t.empty(k, FLOAT32) for _ in range(2)]
     given = [] if single else [t.empty(k, dtype) for _ in range(2)]
-    keys = _Rotater(t, k, dtype, at_once=not t.mode.rotates)
-    sums = _Rotater(t, k, FLOAT32, at_once=False)
+    keys = _Rotater(t, (PAIR, *k), dtype, at_once=not t.mode.rotates)
+    sums = _Rotater(t, (PAIR, *k), FLOAT32, at_once=False)
     sent: Tensor | None = None
     read: list[Tensor] = []
     rows: Tensor | None = None
