@@ -9,135 +9,19 @@ Source: torch (autograd/function.h, accumulate_grad.h, saved_variable.cpp).
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from calculator.autograd.dtypes import DType
-from calculator.autograd.ledger import ARRIVED, Kind, Ledger, Storage
-from calculator.autograd.mode import Costly, Mode
+from calculator.autograd.ledger import ARRIVED, Kind, Storage
 from calculator.autograd.sizes import Shape, Size, divided, elements_of
 from calculator.parts import Part
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from calculator.autograd.tape import Frame, Tape
 
-
-class Recomputed(Protocol):
-    """A part of the model whose kept tensors are thrown away and computed again."""
-
-    def pack(self) -> int:
-        """Discard a tensor, but remember its place."""
-
-    def unpack(self) -> None:
-        """Make sure that all places are filled again."""
-
-    def free(self, slot: int) -> None:
-        """The tensor of that place is not needed any more."""
-
-
-class Gathering(Protocol):
-    """An object that gathers the weights of a layer around it, where they are in shards."""
-
-    def around(
-        self,
-        parameters: "Sequence[Parameter]",
-        run: "Callable[[Tensor], Tensor]",
-        x: "Tensor",
-        reshards: bool = False,
-    ) -> "Tensor":
-        """The output of a layer of these weights."""
-
-
-class Recorder(Protocol):
-    """The methods of `calculator.autograd.tape.Tape` that tensors and operations use."""
-
-    ledger: Ledger
-    mode: Mode
-    autocast: DType | None
-    recording: bool
-    cache_casts: bool
-    lowers_backward: bool
-    layer: tuple[str, int] | None
-    running: object
-    apart: bool
-    turn: str
-    leaves: dict[int, "Leaf"]
-    captured: "dict[int, Tensor] | None"
-    stops: "set[Node]"
-
-    @property
-    def sharder(self) -> Gathering | None:
-        """The object that gathers weights, if they are in shards."""
-
-    @property
-    def recomputes(self) -> bool:
-        """True if what was thrown away is computed again."""
-
-    @property
-    def keeps(self) -> bool:
-        """True if nodes keep their saved tensors instead of recomputing them."""
-
-    def empty(self, shape: Shape, dtype: DType, is_view: bool = False) -> "Tensor":
-        """New bytes."""
-
-    def like(self, tensor: "Tensor", dtype: DType | None = None) -> "Tensor":
-        """New bytes of the same shape."""
-
-    def alias(self, tensor: "Tensor", shape: Shape | None = None) -> "Tensor":
-        """The same bytes and history under another name or shape."""
-
-    def operation(
-        self,
-        inputs: "Sequence[Tensor]",
-        shape: Shape,
-        dtype: DType,
-        saves: "Sequence[Tensor]" = (),
-        keeps: bool = False,
-        beside: "Sequence[Made]" = (),
-        costly: Costly | None = None,
-        **node: Any,
-    ) -> "Tensor":
-        """One differentiable operation."""
-
-    def record(
-        self,
-        inputs: "Sequence[Tensor]",
-        rules: "Sequence[Rule] | None" = None,
-        saves: "Sequence[Tensor]" = (),
-        **node: Any,
-    ) -> "Node | None":
-        """A node of the graph, or None if nothing needs a gradient."""
-
-    @property
-    def has_results(self) -> bool:
-        """True if attention is not computed, because its results are there."""
-
-    def weight(self, parameter: "Parameter") -> "Weight":
-        """A parameter as a tensor, the same one each time."""
-
-    def constant(self, shape: Shape, dtype: DType) -> "Tensor":
-        """A tensor that exists throughout the step and is counted with the weights."""
-
-    def hand_out(self, *tensors: "Tensor") -> None:
-        """The model returns these beside its loss."""
-
-    def lower(self, tensor: "Tensor") -> "Tensor":
-        """The tensor that autocast passes to a matrix product."""
-
-    def leaf(self, tensor: "Tensor") -> "Leaf":
-        """The same bytes as a tensor that gets a gradient without being a weight."""
-
-    def forget(self, leaf: "Leaf") -> None:
-        """The leaf's gradient has been asked for; it is not needed any more."""
-
-    def checkpoint(self, function: "Callable[..., T]", *inputs: "Tensor") -> "T":
-        """Run a function keeping only its inputs."""
-
-    def in_layer(self, stack: str, position: int) -> AbstractContextManager[None]:
-        """Operations inside belong to that layer."""
-
-    def setting(self, **state: Any) -> AbstractContextManager[None]:
-        """Attributes of the tape as they are within the block."""
+# a tape, which tensors and operations know without importing it
+Recorder: TypeAlias = "Tape"
 
 
 @dataclass(slots=True, eq=False)
@@ -216,7 +100,7 @@ class Saved:
 
     __slots__ = ("frame", "slot", "storage")
 
-    def __init__(self, storage: Storage | None, frame: Recomputed | None = None) -> None:
+    def __init__(self, storage: Storage | None, frame: "Frame | None" = None) -> None:
         self.storage = storage
         self.frame = frame
         self.slot = frame.pack() if frame is not None else -1

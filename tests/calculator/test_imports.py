@@ -21,11 +21,17 @@ MODULES = {
 LEAVES = [f"calculator.{name}" for name in ("allocator", "choice", "errors", "units")]
 
 
+def _is_of_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 @cache
 def imported(path: Path) -> set[str]:
-    """The modules that a file imports, by their full names."""
+    """The modules that a file imports when it runs, by their full names."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not _is_of_types(node)]
+    for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 found |= {name.name for name in names}
