@@ -212,7 +212,8 @@ def test_a_module_that_was_left_out_is_taken_from_the_whole_library(
     page = open_calculator(visitor, "batch_size=2")
     whole_library = "python_stdlib.zip"
     assert not any(url.endswith(whole_library) for url in visitor.requests)
-    page.goto(f"{visitor.address}calculator/?model=bret-large")
+    page.locator("#model").fill("bret-large")
+    page.keyboard.press("Enter")
     expect(page.locator("#model-error")).to_contain_text("did you mean 'bert-large'")
     assert any(url.endswith(whole_library) for url in visitor.requests)
 

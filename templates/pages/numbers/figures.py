@@ -1,5 +1,6 @@
 """The figures of each choice as HTML, by the places of the page that have them."""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,13 +38,18 @@ Figures = dict[str, str]
 
 def all_figures() -> dict[str, Figures]:
     """The figures by the name of the choice, kept between builds."""
-    asked = choices()
+    models = [[*group] for _, group in groupby(choices(), lambda choice: choice.model.name)]
 
     def compute() -> dict[str, Figures]:
-        found = on_all_cores(figures, asked)
-        return {choice.name: each for choice, each in zip(asked, found, strict=True)}
+        found = on_all_cores(_of_model, models)
+        return {name: each for one in found for name, each in one.items()}
 
     return kept("memory", compute, SOURCES)
+
+
+def _of_model(asked: list[Choice]) -> dict[str, Figures]:
+    """The figures of a model's choices, which share recorded steps."""
+    return {choice.name: figures(choice) for choice in asked}
 
 
 def figures(choice: Choice) -> Figures:

@@ -118,11 +118,11 @@ def test_the_optimizers_steps_are_pythons() -> None:
     torch.testing.assert_close(moved, flatten(list(model.parameters())), rtol=1e-4, atol=1e-5)
 
 
-def test_the_loss_after_100_steps_is_pythons_within_2_percent() -> None:
+def test_the_loss_after_30_steps_is_pythons_within_2_percent() -> None:
     model = build_model(EXACT)
     start = flatten(list(model.parameters()))
     optimizer = Lamb(parameter_groups(model, EXACT), EXACT.optimizer)
-    batches = [_captioned(step, 8) for step in range(110)]
+    batches = [_captioned(step, 8) for step in range(40)]
     losses = []
     for step, (text, codes) in enumerate(batches):
         optimizer.zero_grad()
@@ -142,7 +142,7 @@ def test_the_loss_after_100_steps_is_pythons_within_2_percent() -> None:
         schedule=asdict(EXACT.schedule),
     )
     assert losses[-1] < 0.6 * losses[0]
-    assert sum(curve[100:]) == pytest.approx(sum(losses[100:]), rel=0.02)
+    assert sum(curve[30:]) == pytest.approx(sum(losses[30:]), rel=0.02)
 
 
 def _captioned(step: int, sequences: int) -> tuple[torch.Tensor, torch.Tensor]:
