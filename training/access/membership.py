@@ -218,7 +218,10 @@ class Renewal:
         self._told = error.cause
         if grant.seconds_left() <= 0 and not self._told_expiry:
             self._told_expiry = True
-            self.say("access has ended: the others reject this peer until it is renewed")
+            self.say(
+                "access has ended: the others reject this peer until it is renewed. If your "
+                "connection works, tell the organizers"
+            )
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def before_join(options: argparse.Namespace, folder: Path) -> list[str]:
     """
     findings = _ask([options.run, *_place(options, folder)])
     if findings is None:
-        print("doctor: no answer; joining without it", flush=True)
+        print("doctor: this machine was too busy to answer; joining without it", flush=True)
         return []
     ill = [finding for finding in findings if finding.verdict is not Verdict.FINE]
     print(f"doctor: {_summary(findings)}", flush=True)

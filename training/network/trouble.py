@@ -36,9 +36,12 @@ def explain(
         return _explain_silence(entry_points)
     if "address already in use" in text:
         return CannotConnectError(
-            f"port {port} is taken on this machine: choose another with --port"
+            f"port {port} is taken on this machine: choose another with --port, or leave --port out"
         )
-    return CannotConnectError(f"the network daemon did not start: {text}")
+    return CannotConnectError(
+        f"the network daemon did not start: {text}. Run the doctor; if it finds nothing, send this "
+        "to the organizers"
+    )
 
 
 def _explain_silence(entry_points: Sequence[str]) -> CannotConnectError | AccessRefusedError:
@@ -47,7 +50,8 @@ def _explain_silence(entry_points: Sequence[str]) -> CannotConnectError | Access
         return AccessRefusedError(Cause.NETWORK_REFUSED, ", ".join(answering))
     return CannotConnectError(
         f"none of the run's entry points answered ({', '.join(entry_points)}). Either they "
-        "are down, or a firewall blocks them, or this machine has no connection."
+        "are down, or a firewall blocks them, or this machine has no connection. The doctor says "
+        "which."
     )
 
 

@@ -251,7 +251,17 @@ class Recipe:
 
 # Sources of data that are made on a volunteer's machine, in words.
 MADE_HERE = {"shapes": "captioned shapes", "grammar": "sentences of a small grammar"}
-SHIPPED = ("paper", "rehearsal", "chaos", "sparse", "tab", "language", "tiny", "tiny-sparse")
+SHIPPED = (
+    "paper",
+    "paper-local",
+    "rehearsal",
+    "chaos",
+    "sparse",
+    "tab",
+    "language",
+    "tiny",
+    "tiny-sparse",
+)
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
 
@@ -266,7 +276,7 @@ _TABLES = {name: _read_table(name) for name in SHIPPED}
 RECIPES: dict[str, Recipe] = {
     name: tables.read(Recipe, table | {"name": name}) for name, table in _TABLES.items()
 }
-PAPER, REHEARSAL, CHAOS, SPARSE, TAB, LANGUAGE, TINY, TINY_SPARSE = (
+PAPER, PAPER_LOCAL, REHEARSAL, CHAOS, SPARSE, TAB, LANGUAGE, TINY, TINY_SPARSE = (
     RECIPES[name] for name in SHIPPED
 )
 

@@ -151,7 +151,12 @@ def supervise(worker: Worker, stop: threading.Event) -> int:
             steady = time.monotonic() - worker.started_at > STEADY_SECONDS
             crashes = 1 if steady else crashes + 1
         if crashes >= CRASHES:
-            print(f"ended unexpectedly {crashes} times in a row: giving up", flush=True)
+            log = worker.folder / "log.txt"
+            print(
+                f"ended unexpectedly {crashes} times in a row: giving up. Send {log} to the "
+                "organizers",
+                flush=True,
+            )
             return 1
         pause = PAUSE_SECONDS.get(code, 3.0)
         print(f"trying again in {pause:.0f} s (Ctrl-C to stop)", flush=True)

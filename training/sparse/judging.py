@@ -7,7 +7,8 @@ make, on a few batches of the run's data that no volunteer knows. An update is l
 - it raises the loss, beyond chance: in this round alone or in its peer's rounds so far;
 - its peer's updates have gained next to nothing for the samples that they claim, while the
   others' gain;
-- it is nearly the same as an update that was taken before, in this round or in one of the last.
+- it is nearly the same as an update that was taken before, in this round or in one of the last, of
+  another peer or of its own: whoever works against the others sends the same again and again.
 
 With the mean change m_r of the loss over the batches of round r and the variance v_r of that mean,
 a peer's record is
@@ -148,7 +149,7 @@ class Judge:
         self._base: tuple[int, Sequence[float]] | None = None
         self._records: dict[str, Record] = {}
         self._sketcher = Sketcher()
-        self._taken: deque[torch.Tensor] = deque(maxlen=SKETCHES)  # sketches, each of norm 1
+        self._taken: deque[tuple[str, torch.Tensor]] = deque(maxlen=SKETCHES)  # of norm 1, by peer
 
     def must_measure(self, peer: str) -> bool:
         """Decide whether an update of a peer has to be measured."""
@@ -178,7 +179,7 @@ class Judge:
         for peer, record in records.items():
             self._records[peer] = replace(record, left_out=peer in left_out)
         self._taken += [
-            one.sketch for peer, (one, _) in round_effects.items() if peer not in left_out
+            (peer, one.sketch) for peer, (one, _) in round_effects.items() if peer not in left_out
         ]
         return left_out
 
@@ -206,16 +207,18 @@ class Judge:
     ) -> dict[str, str]:
         idle, taken, left_out = _find_idle(records), list(self._taken), {}
         for peer, (effect, _) in round_effects.items():
-            if why := _find_fault(records[peer], effect, taken):
+            if why := _find_fault(peer, records[peer], effect, taken):
                 left_out[peer] = why
             elif peer in idle:
                 left_out[peer] = "its updates have hardly any effect on the loss"
             else:
-                taken.append(effect.sketch)
+                taken.append((peer, effect.sketch))
         return left_out
 
 
-def _find_fault(record: Record, effect: Effect, taken: Sequence[torch.Tensor]) -> str:
+def _find_fault(
+    peer: str, record: Record, effect: Effect, taken: Sequence[tuple[str, torch.Tensor]]
+) -> str:
     """The reason to leave an update out whatever the others do; empty if there is none."""
     if not math.isfinite(effect.mean):
         return "the loss with it is not finite"
@@ -223,9 +226,10 @@ def _find_fault(record: Record, effect: Effect, taken: Sequence[torch.Tensor]) -
         return f"it raises the loss by {effect.mean:.2g}"
     if record.certainty > HARMFUL:
         return "its updates raise the loss"
-    if any(float(effect.sketch @ other) > COPIED for other in taken):
-        return "it is a copy of another update"
-    return ""
+    alike = {whose for whose, other in taken if float(effect.sketch @ other) > COPIED}
+    if alike == {peer}:
+        return "it repeats an update that was taken of the same peer"
+    return "it is a copy of another peer's update" if alike else ""
 
 
 def _find_idle(records: Mapping[str, Record]) -> set[str]:

@@ -38,6 +38,7 @@ GRANT_HEADER = "Training-Grant"
 BODY_SECONDS = 900.0  # of an upload: 3.5 MB at 32 kbit/s
 FROM_HOST = "from=host"
 _LENGTH = re.compile(r"[0-9]{1,12}")
+_REST = re.compile(r"bytes=([0-9]{1,12})-")
 
 
 def make_service(
@@ -67,7 +68,9 @@ def make_service(
             return _problem(404, "there is no such file")
         if (elsewhere := _find_elsewhere(uploads, request, sha256)) is not None:
             return elsewhere
-        host.note_download(sha256, path.stat().st_size)
+        begun = _REST.fullmatch(request.headers.get("range", ""))
+        rest = path.stat().st_size - (int(begun[1]) if begun else 0)
+        host.note_download(sha256, max(0, rest))
         return FileResponse(path, media_type="application/octet-stream")
 
     def get_name(request: Request) -> Response:

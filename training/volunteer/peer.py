@@ -216,7 +216,10 @@ class Volunteer(Device):
             else:
                 self._leave_out(computed.outcome)
         if not stop.is_set():
-            self.board.say("the run is over; others can still download its result from here")
+            minutes = SHARING_SECONDS / 60
+            self.board.say(
+                f"the run is over; others can download its result here for {minutes:.0f} minutes"
+            )
             self.reporter.stage = Stage.SHARING
             stop.wait(SHARING_SECONDS)
 
@@ -227,7 +230,7 @@ class Volunteer(Device):
             self.recovery.save_backup()
         self.reporter.close()
         if not self.optimizer.close():
-            self.board.say("leaving took too long and was cut short")
+            self.board.say("leaving took too long and was cut short: the others will notice")
         self.network.close()
         self.stream.close()
         self.board.status.stage = Stage.DONE
@@ -252,7 +255,7 @@ class Volunteer(Device):
         try:
             optimizer.step(batch_size=samples)
         except StateUnavailableError as error:
-            self.board.say(str(error))
+            self.board.say(f"{error}: taking the published checkpoint")
             self.recovery.take_checkpoint()
         if optimizer.failure:
             self._explain_failure(optimizer.failure)
@@ -271,7 +274,7 @@ class Volunteer(Device):
         if self.optimizer.local_progress.samples_accumulated == 0:
             self.contribution.discard()
         tracker = self.optimizer.tracker
-        self.board.say(f"the step failed: {why}")
+        self.board.say(f"the step failed: {why}. Trying again; if every step fails, run the doctor")
         if self.network.dht.client_mode and not tracker.reachable and not self._told_unreachable:
             self._told_unreachable = True
             self.board.say(
@@ -293,9 +296,15 @@ class Volunteer(Device):
         elif outcome is Outcome.SPOILT:
             self.optimizer.discard_gradients()
             self.contribution.discard()
-            self.board.say("a micro-batch's loss was not finite: dropping this step's gradients")
+            self.board.say(
+                "a micro-batch's loss was not finite: dropping this step's gradients. If this "
+                "happens again and again, run the doctor"
+            )
         else:
-            self.board.say("a micro-batch's loss was not finite: dropping it")
+            self.board.say(
+                "a micro-batch's loss was not finite: dropping it. If this happens again and "
+                "again, run the doctor"
+            )
 
     def _check_weights(self) -> None:
         if not are_sound(list(self.model.parameters())):
@@ -355,7 +364,10 @@ class Volunteer(Device):
 
     def _require_daemon(self) -> None:
         if not self.reporter.is_alive:
-            raise CannotConnectError("the network daemon of this machine ended unexpectedly")
+            raise CannotConnectError(
+                "the network daemon of this machine ended unexpectedly. If this happens again and "
+                "again, look at the free memory"
+            )
 
     def _obey_moderators(self) -> None:
         """Go back to the weights that the run's moderators ordered, if we have not yet."""

@@ -54,7 +54,10 @@ class Recovery:
         if saved is not None:
             self.optimizer.adopt(saved.state)
             self.stream.load_state_dict(saved.stream)
-            self.say(f"continuing from this volunteer's own backup of step {saved.state.epoch}")
+            step = saved.state.epoch
+            self.say(
+                f"continuing from this volunteer's own backup of step {step}, then catching up"
+            )
 
     def download(self) -> None:
         """Take the newest state of a peer or the published checkpoint, whichever is here sooner.
@@ -68,9 +71,12 @@ class Recovery:
             self.optimizer.load_state_from_peers()
             if averager.took_offered:
                 step = self.optimizer.local_epoch
-                self.say(f"the published checkpoint of step {step} arrived before a peer's state")
+                self.say(
+                    f"continuing from the published checkpoint of step {step}, which arrived "
+                    "before a peer's state"
+                )
         except StateUnavailableError as error:
-            self.say(str(error))
+            self.say(f"{error}: taking the published checkpoint")
             averager.offered = None
             if fetching is not None:
                 self._take(fetching)
@@ -100,7 +106,10 @@ class Recovery:
         try:
             states = checkpoint.fetch_states(self.live, step, own, self.folder)
         except (OSError, checkpoint.CheckpointError) as error:
-            self.say(f"the checkpoint's optimizer states could not be used: {error}")
+            self.say(
+                f"the checkpoint's optimizer states could not be used, so the optimizer keeps its "
+                f"own: {error}"
+            )
             states = None
         self._states = (step, states) if states is not None else None
 
@@ -115,10 +124,13 @@ class Recovery:
             step, model = fetching.wait()
         except checkpoint.NothingPublishedError:
             if self.optimizer.tracker.global_epoch:  # else the run is new
-                self.say("the run has not published a checkpoint yet")
+                self.say("the run has not published a checkpoint yet: the weights come from a peer")
             return
         except (OSError, checkpoint.CheckpointError) as error:
-            self.say(f"the published checkpoint could not be used: {error}")
+            self.say(
+                f"the published checkpoint could not be used: {error}. The weights come from a "
+                "peer instead"
+            )
             return
         if step > self.optimizer.local_epoch:
             self.optimizer.adopt(self._as_state(step, model))
@@ -139,10 +151,16 @@ class Recovery:
             published = checkpoint.find_newest(self.live)
             step, model = Fetching(self._fetch, lambda _published: None).wait()
         except (OSError, checkpoint.CheckpointError) as error:
-            self.say(f"the weights that the moderators chose are not available yet: {error}")
+            self.say(
+                f"the weights that the moderators chose are not available yet: {error}. Trying "
+                "again"
+            )
             return False
         if (published.step, published.sha256, step) != (order.step, order.sha256, order.step):
-            self.say("the weights that the moderators chose do not match the published ones")
+            self.say(
+                "the weights that the moderators chose do not match the published ones, so they "
+                "are not used here: tell the organizers"
+            )
             return False
         parameters = [p.detach() for p in ordered_parameters(model, self.recipe)]
         self.optimizer.adopt(self.optimizer.with_parameters(step, parameters, first_step=True))

@@ -1,5 +1,5 @@
 // @ts-check
-/* What a volunteer sends in place of its gradient: the first two as calculator/swarm/attacks.py has them. */
+/* What a volunteer sends in place of its gradient. */
 
 import { chances } from "../drawing/chance.js";
 import { normal } from "./parameters.js";

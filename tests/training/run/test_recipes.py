@@ -3,11 +3,16 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from calculator.errors import InputError
+from calculator.planner.forecast import forecast
+from calculator.planner.presets import PRESETS
 from calculator.swarm.aggregation import Aggregation
-from training.run.recipes import PAPER, TINY, find_recipe
+from training.model.build import build_model
+from training.run.recipes import PAPER, PAPER_LOCAL, TINY, find_recipe
 from training.run.runfile import parse
+from training.sparse.layout import Layout
 
 NARROW = """\
 name = "our-run"
@@ -82,3 +87,13 @@ def test_a_file_describes_a_recipe_with_and_without_a_run(tmp_path: Path) -> Non
     assert (own.schedule.total_steps, own.model) == (9, TINY.model)
     with pytest.raises(InputError, match="no-such"):
         find_recipe(str(tmp_path / "no-such.toml"))
+
+
+def test_the_paper_with_local_steps_exchanges_what_the_planner_counts() -> None:
+    planned = PRESETS["sparse"]
+    found = forecast(planned.model, planned.run)
+    assert PAPER_LOCAL.sparse is not None
+    assert found.rhythm.computing_seconds == pytest.approx(PAPER_LOCAL.sparse.seconds, rel=0.02)
+    with torch.device("meta"):
+        layout = Layout.of(build_model(PAPER_LOCAL).parameters())
+    assert layout.update_bytes == pytest.approx(found.message, rel=0.01)

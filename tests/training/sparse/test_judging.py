@@ -366,7 +366,15 @@ def test_of_copies_in_one_round_the_first_counts() -> None:
     sketch[3] = 1.0
     effect = Effect(-1e-2, 1e-6, sketch)
     both = {"a": (effect, 10), "b": (effect, 10)}
-    assert judge.weigh(both) == {"b": "it is a copy of another update"}
+    assert judge.weigh(both) == {"b": "it is a copy of another peer's update"}
+
+
+def test_whoever_sends_its_own_update_again_copies_nobody() -> None:
+    judge, sketch = Judge(losses), torch.zeros(BUCKETS)
+    sketch[3] = 1.0
+    assert judge.weigh({"a": (Effect(-1e-2, 1e-6, sketch), 10)}) == {}
+    (why,) = judge.weigh({"a": (Effect(-1e-2, 1e-6, sketch), 10)}).values()
+    assert "same peer" in why
 
 
 def test_a_judge_started_again_knows_the_records(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_store_refuses_another_file_or_a_longer_one(
 
 
 def test_a_download_that_broke_goes_on_where_it_was(
-    store: WebStore, monkeypatch: pytest.MonkeyPatch
+    host: Host, store: WebStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, came = httpx.Response.iter_raw, bytearray()
     breaks = iter([True, False])
@@ -150,7 +150,9 @@ def test_a_download_that_broke_goes_on_where_it_was(
     monkeypatch.setattr(httpx.Response, "iter_raw", read)
     with pytest.raises(UnreachableError):
         store.get(sha256, 10**6)
+    before = host.bytes_to_newcomers
     content = store.get(sha256, 10**6)
+    assert host.bytes_to_newcomers - before == len(content) - 1000, "the rest alone"
     assert hashlib.sha256(content).hexdigest() == sha256
     assert bytes(came) == content, "no byte came twice"
 

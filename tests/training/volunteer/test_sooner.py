@@ -89,7 +89,8 @@ def test_a_new_checkpoint_that_is_here_first_is_taken(live: str, tmp_path: Path)
     recovery, said = recover(optimizer, live, tmp_path)
     recovery.download()
     assert optimizer.local_epoch == STEP
-    assert said == [f"the published checkpoint of step {STEP} arrived before a peer's state"]
+    (told,) = said
+    assert f"the published checkpoint of step {STEP}, which arrived before" in told
     assert optimizer.state_averager.offered is None
 
 
@@ -110,7 +111,7 @@ def test_an_older_checkpoint_waits_for_the_peers_to_fail(live: str, tmp_path: Pa
     assert not optimizer.state_averager.took_offered
     assert [state.epoch for state in optimizer.adopted] == [STEP]
     assert said == [
-        "no peer sent a usable state",
+        "no peer sent a usable state: taking the published checkpoint",
         f"continuing from the published checkpoint of step {STEP}",
     ]
     for ours, theirs in zip(optimizer.adopted[0].tensors, recovery_parameters(), strict=True):
@@ -121,8 +122,8 @@ def test_without_a_checkpoint_the_volunteer_is_told(tmp_path: Path) -> None:
     optimizer = Optimizer(global_epoch=1, peers=lambda: None, patience=0.1)
     recovery, said = recover(optimizer, str(tmp_path / "nowhere"), tmp_path)
     recovery.download()
-    assert said[0] == "no peer sent a usable state"
-    assert said[1] == "the run has not published a checkpoint yet"
+    assert "no peer sent a usable state" in said[0]
+    assert "the run has not published a checkpoint yet" in said[1]
 
 
 def test_a_changed_checkpoint_is_refused_and_the_volunteer_told(tmp_path: Path) -> None:
