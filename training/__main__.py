@@ -23,7 +23,7 @@ from training.run.runfile import RunFile, load
 if TYPE_CHECKING:
     from training.network.connection import Endpoint
 
-PEERS, CHAOTIC_PEERS = 3, 4  # of a rehearsal
+PEERS = 3  # of a rehearsal
 
 # Commands with a command line of their own: its module, and what it does.
 MODULES = {
@@ -72,27 +72,16 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     rehearse = commands.add_parser("rehearse", help="run a whole swarm on this machine")
     rehearse.add_argument("--minutes", type=float, default=5.0, help="of training")
-    rehearse.add_argument("--peers", type=int, help=f"volunteers; else {PEERS}")
+    rehearse.add_argument("--peers", type=int, default=PEERS, help="volunteers")
     rehearse.add_argument(
         "--recipe",
+        default="rehearsal",
         help="their recipe, a name or a TOML file; default: 'rehearsal'. With 'sparse' volunteers "
-        "make local steps and "
-        "exchange small signed files through the monitor, which leaves out those that harm",
+        "make local steps and exchange small signed files through the monitor, which leaves out those that harm",
     )
     rehearse.add_argument("--folder", type=Path, help="for results; default: a new one here")
     rehearse.add_argument(
         "--calm", action="store_true", help="without killing a volunteer and without a late joiner"
-    )
-    rehearse.add_argument(
-        "--chaos",
-        action="store_true",
-        help="with crashes, a liar, poisoned records and a broken shard; then a calm rehearsal",
-    )
-    rehearse.add_argument(
-        "--against",
-        type=Path,
-        metavar="FOLDER",
-        help="of the calm rehearsal, if it has already been done",
     )
     doctor = commands.add_parser("doctor", help="check whether this machine can join")
     doctor.add_argument(
@@ -310,28 +299,16 @@ def _make_endpoint(options: argparse.Namespace) -> "Endpoint":
 
 
 def _rehearse(options: argparse.Namespace) -> int:
-    from training.rehearsal import chaos, command
-    from training.run.recipes import find_recipe
+    from training.rehearsal import command
 
     chosen = command.RehearsalOptions(
         minutes=options.minutes,
-        peers=_count_peers(options),
-        recipe=options.recipe or ("chaos" if options.chaos else "rehearsal"),
+        peers=options.peers,
+        recipe=options.recipe,
         folder=options.folder,
         incidents=not options.calm,
     )
-    if options.chaos:
-        if find_recipe(chosen.recipe).sparse:
-            rule = "must be one in which volunteers average, or go without --chaos"
-            raise InputError("recipe", chosen.recipe, rule)
-        return chaos.rehearse(chosen, options.against)
     return command.rehearse(chosen)
-
-
-def _count_peers(options: argparse.Namespace) -> int:
-    if options.peers is not None:
-        return int(options.peers)
-    return CHAOTIC_PEERS if options.chaos else PEERS
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from templates.pages.how_it_works.context import (
     sharing_factor,
 )
 from templates.pages.measurements import slow_links
+from templates.pages.measurements.differences import DIFFERENCES
 from tests.pages.rendered import render_page
 from tests.pages.tables import rows_of
-from training.run.differences import DIFFERENCES
 
 
 @pytest.fixture(scope="module")

@@ -223,8 +223,8 @@ def test_what_became_of_the_chaos_is_on_the_pages(page: str, measurements: str) 
 
 
 def test_what_the_page_says_of_the_chaos_is_what_it_does(measurements: str) -> None:
-    from training.rehearsal.chaos import KILL_SECONDS, SMOOTHED
-    from training.rehearsal.misbehaving import EXAGGERATION, SPOIL
+    from benchmarks.chaos import KILL_SECONDS, SMOOTHED
+    from benchmarks.misbehaving import EXAGGERATION, SPOIL
 
     assert (KILL_SECONDS, SMOOTHED, SPOIL, EXAGGERATION) == (30, 10, -1000, 10)
     if chaos.PATH.exists():

@@ -79,11 +79,9 @@ def test_what_a_run_with_local_steps_cannot_use_is_refused(
     assert f"error: {field}" in said
 
 
-def test_a_run_with_local_steps_is_neither_rolled_back_nor_disturbed(
+def test_a_run_with_local_steps_is_not_rolled_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "run.toml").write_text('name = "our-run"\nrecipe = "sparse"\n')
     assert main(["rollback", str(tmp_path / "run.toml"), "3"]) == 2
-    assert main(["rehearse", "--chaos", "--recipe", "sparse"]) == 2
-    errors = capsys.readouterr().err.splitlines()
-    assert [line.split(" = ")[0] for line in errors] == ["error: recipe"] * 2
+    assert capsys.readouterr().err.startswith("error: recipe = ")

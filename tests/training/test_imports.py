@@ -17,7 +17,7 @@ ROOMS: dict[str, set[str]] = {
     "model": {"run", "shapes"},
     "access": {"run"},
     "sparse": {"access", "run"},
-    "pictures": {"model", "run", "shapes", "sparse"},
+    "pictures": {"model", "run", "shapes"},
     "data": {"model", "pictures", "run", "shapes"},
     "authority": {"access", "run"},
     "records": {"access", "run"},

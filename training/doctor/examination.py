@@ -13,7 +13,13 @@ from training.doctor.setup import Setup, first_line
 from training.run.runfile import RunFile
 
 SECONDS = 20.0  # for all checks that wait for others
-JOINABLE = ("paper", "language", "sparse", "rehearsal")  # recipes that a run may have as they are
+JOINABLE = (
+    "paper",
+    "paper-local",
+    "language",
+    "sparse",
+    "rehearsal",
+)  # recipes that a run may have as they are
 _OF_MACHINE = (
     PointName.SYSTEM,
     PointName.PYTHON,

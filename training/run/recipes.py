@@ -255,7 +255,6 @@ SHIPPED = (
     "paper",
     "paper-local",
     "rehearsal",
-    "chaos",
     "sparse",
     "tab",
     "language",
@@ -276,7 +275,7 @@ _TABLES = {name: _read_table(name) for name in SHIPPED}
 RECIPES: dict[str, Recipe] = {
     name: tables.read(Recipe, table | {"name": name}) for name, table in _TABLES.items()
 }
-PAPER, PAPER_LOCAL, REHEARSAL, CHAOS, SPARSE, TAB, LANGUAGE, TINY, TINY_SPARSE = (
+PAPER, PAPER_LOCAL, REHEARSAL, SPARSE, TAB, LANGUAGE, TINY, TINY_SPARSE = (
     RECIPES[name] for name in SHIPPED
 )
 

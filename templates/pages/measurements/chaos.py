@@ -13,7 +13,7 @@ PATH = ROOT / "benchmarks" / "chaos.json"
 
 @dataclass(frozen=True, slots=True)
 class Chaos:
-    """Figures written by `python -m training rehearse --chaos`.
+    """Figures written by `python -m benchmarks.chaos`.
 
     Attributes:
         figures: the contents of the file.

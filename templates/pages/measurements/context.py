@@ -19,9 +19,9 @@ from templates.pages.measurements import (
     speed,
     tabs,
 )
+from templates.pages.measurements.differences import DIFFERENCES
 from templates.pages.measurements.protections import BOUNDED, CLOSED
 from templates.pages.measurements.waterfall import SMALL_BATCH
-from training.run.differences import DIFFERENCES
 from training.run.recipes import PAPER
 
 

@@ -1,4 +1,4 @@
-"""Data for 'Train in this tab': the recipe's numbers; the lesson is packed by training/pictures."""
+"""Data for 'Train in this tab': the recipe's numbers; the lesson is packed by benchmarks/lesson.py."""
 
 import json
 import shutil

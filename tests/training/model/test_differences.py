@@ -2,12 +2,12 @@
 
 import torch
 
+from templates.pages.measurements.differences import DIFFERENCES
 from training.model.attention import rotary_table
 from training.model.build import config_of
 from training.model.transformer import TextToImageTransformer
 from training.optimizer import lamb
 from training.run import schedule
-from training.run.differences import DIFFERENCES
 from training.run.recipes import PAPER
 
 CONFIG = config_of(PAPER)

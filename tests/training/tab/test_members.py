@@ -8,13 +8,13 @@ import torch
 from hivemind.compression.base import CompressionInfo
 from safetensors.torch import load, load_file
 
+from benchmarks import lesson
 from calculator.swarm.aggregation import Aggregation
 from calculator.swarm.communication import transfer_seconds
 from templates.pages.train_in_this_tab.context import LESSON, about
 from tests.training.tab.scripts import ask
 from training.averaging.aggregation import AggregationRule, aggregate
 from training.averaging.wire import WireCompression, WireFormat
-from training.pictures import lesson
 from training.sparse.codec import Update, decode, encode
 from training.sparse.layout import Layout
 from training.sparse.shared import Contribution, OuterSettings, SharedState

@@ -1,6 +1,6 @@
 """The data of 'Train in this tab': captions and codes to learn from, and the decoder of codes.
 
-One file in the format of safetensors: `python -m training.pictures.lesson OUT` writes it again.
+One file in the format of safetensors: `python -m benchmarks.lesson OUT` writes it again.
 docs/assets/tab/ reads it and trains the recipe `tab` from random weights; local steps there are
 those of the recipe `sparse`.
 """

@@ -1,11 +1,14 @@
 """A rehearsal in which everything goes wrong that goes wrong among strangers, beside a calm one.
 
+    python -m benchmarks.chaos [--minutes 10] [--peers 4] [--folder OUT] [--against FOLDER]
+
 Every half minute a volunteer is killed without a goodbye, and comes back; one volunteer lies about
 its gradients and its work; one peer poisons the records; one shard of the data is broken; and the
 monitor and the authority are killed and started again. A calm rehearsal of the same volunteers,
 up to the same number of sequences, tells what the run would have come to.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -29,6 +32,7 @@ from training.run import atomic
 from training.run.recipes import Recipe, find_recipe
 from training.shapes import judge
 
+RECIPE = Path(__file__).with_name("chaos.toml")
 LIAR, POISONER = "mallory", "trudy"
 KILL_SECONDS = 30.0
 ABSENCE_SECONDS = 5.0  # before somebody who was killed is started again
@@ -58,7 +62,7 @@ class Chaos(Rehearsal):
             self._misbehaving = True
             for role, name in (("liar", LIAR), ("poisoner", POISONER)):
                 print(f"-- {name}, a {role}, joins", flush=True)
-                self._start(name, (sys.executable, "-m", "training.rehearsal.misbehaving", role))
+                self._start(name, (sys.executable, "-m", "benchmarks.misbehaving", role))
         self._bring_back(seconds)
         if seconds > self._due:
             self._due += KILL_SECONDS
@@ -220,3 +224,19 @@ def _share_right(live: Path, recipe: Recipe) -> float:
         for picture in row
     ]
     return round(sum(right) / len(right), 3)
+
+
+def main() -> int:
+    """Read the options, rehearse and compare."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="of training")
+    parser.add_argument("--peers", type=int, default=4, help="volunteers")
+    parser.add_argument("--folder", type=Path, help="for results; default: a new one here")
+    parser.add_argument("--against", type=Path, help="of the calm rehearsal, if it is done already")
+    options = parser.parse_args()
+    chosen = RehearsalOptions(options.minutes, options.peers, str(RECIPE), options.folder)
+    return rehearse(chosen, options.against)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
