@@ -1,4 +1,4 @@
-"""Volunteers that a run of strangers must withstand: `python -m benchmarks.misbehaving liar join RUN`.
+"""Volunteers that a run must withstand: `python -m benchmarks.misbehaving liar join RUN ...`.
 
 A liar sends its gradients times -1000 and claims ten times what it computed. A poisoner computes
 nothing and writes records that no honest peer would: keys with two owners, values that nobody

@@ -77,7 +77,8 @@ def make_parser() -> argparse.ArgumentParser:
         "--recipe",
         default="rehearsal",
         help="their recipe, a name or a TOML file; default: 'rehearsal'. With 'sparse' volunteers "
-        "make local steps and exchange small signed files through the monitor, which leaves out those that harm",
+        "make local steps and exchange small signed files through the monitor, which leaves out "
+        "those that harm",
     )
     rehearse.add_argument("--folder", type=Path, help="for results; default: a new one here")
     rehearse.add_argument(

@@ -9,6 +9,8 @@
     membership  a peer's own access: on file, renewed before it expires
     authorizer  what the DHT of a run asks of every call
     directory   the grants of all peers, for calls that carry none
+    bodies      of requests: how much and how slowly one may send
+    buckets     how often one may ask
 
 `grants`, `causes`, `proofs`, `signatures` and `tokens` import neither torch nor hivemind: the
 authority needs neither.

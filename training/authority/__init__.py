@@ -4,10 +4,8 @@
     admission   the decision
     hub         asking the Hugging Face Hub whose a token is
     books       allowlist, bans and the log of decisions, in SQLite
-    buckets     how often one may ask
     keys        the signing key
     messages    what is asked and answered
-    limits      how much and how slowly one may send
     serving     the service as a process
     command     the command line, for the service and for moderators
     local       access for the monitor, where it is on the same machine

@@ -7,11 +7,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from calculator.errors import InputError
 from training.access import grants, proofs
+from training.access.buckets import Buckets, Rate
 from training.access.causes import AccessRefusedError, Cause
 from training.access.grants import Grant, GrantError
 from training.access.tokens import Token
 from training.authority.books import Books, Decision
-from training.authority.buckets import Buckets, Rate
 from training.authority.hub import Account, Hub
 from training.authority.messages import AccessRequest
 

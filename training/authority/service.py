@@ -22,13 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calculator.errors import InputError
 from training.access import grants
+from training.access.bodies import read_body
+from training.access.buckets import Buckets, Rate
 from training.access.causes import AccessRefusedError, Cause
 from training.access.tokens import Token
 from training.authority.admission import Admissions, RateLimitedError
 from training.authority.books import Decision
-from training.authority.buckets import Buckets, Rate
 from training.authority.hub import HubUnreachableError
-from training.authority.limits import BodyLimit
 from training.authority.messages import (
     AccessAnswer,
     AccessRequest,
@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 ADDRESS_RATE = Rate(burst=60, per_second=1.0)  # many volunteers of a notebook service share one
 LONGEST_VALUE = 100
+LARGEST_BODY = 16 * 1024
+BODY_SECONDS = 10.0
 _TOKEN = re.compile(r"hf_\w+|[Bb]earer\s+\S+")
 
 _STATUS = {
@@ -77,8 +79,9 @@ def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> S
     async def access(request: Request) -> JSONResponse:
         """Check the token with the Hub and sign a grant for the peer's key."""
         _limit(request, admissions, addresses)
+        body = await read_body(request, LARGEST_BODY, BODY_SECONDS)
         try:
-            wanted = AccessRequest.model_validate_json(await request.body())
+            wanted = AccessRequest.model_validate_json(body)
         except ValidationError as error:
             return _bad_body(request, error)
         grant = await admissions.admit(wanted, _token(request))
@@ -94,7 +97,7 @@ def make_service(admissions: Admissions, address_rate: Rate = ADDRESS_RATE) -> S
 
     return Starlette(
         routes=[Route("/", describe), Route("/access", access, methods=["PUT"])],
-        middleware=[Middleware(NoTrace), Middleware(BodyLimit)],
+        middleware=[Middleware(NoTrace)],
         exception_handlers=dict.fromkeys((AccessRefusedError, InputError, HTTPException), _explain),
         lifespan=lifespan,
     )
@@ -155,6 +158,11 @@ async def _explain(request: Request, error: Exception) -> JSONResponse:
             return _answer(status, problem(error.cause, error.detail), headers)
         case InputError():
             return _bad_input(request, error.field, error.value, error.rule)
+        case HTTPException(status_code=400 | 408 | 413):
+            body = problem(
+                Cause.BAD_REQUEST, f"body: {error.detail}", field="body", rule=error.detail
+            )
+            return _answer(error.status_code, body, dict(error.headers or {}))
         case HTTPException():
             rule = f"{error.detail}: there are GET / and PUT /access"
             asked = f"{request.method} {request.url.path}"

@@ -13,13 +13,8 @@ from training.doctor.setup import Setup, first_line
 from training.run.runfile import RunFile
 
 SECONDS = 20.0  # for all checks that wait for others
-JOINABLE = (
-    "paper",
-    "paper-local",
-    "language",
-    "sparse",
-    "rehearsal",
-)  # recipes that a run may have as they are
+# Recipes that a run may have as they are.
+JOINABLE = ("paper", "paper-local", "language", "sparse", "rehearsal")
 _OF_MACHINE = (
     PointName.SYSTEM,
     PointName.PYTHON,

@@ -7,6 +7,7 @@ from transformers import PreTrainedConfig
 from calculator.errors import InputError
 from training.model.attention import AttentionKind
 from training.model.layout import Layout
+from training.run import tables
 
 
 class TextToImageConfig(PreTrainedConfig):
@@ -137,11 +138,11 @@ def make_config(values: dict[str, Any]) -> TextToImageConfig:
     Raises:
         InputError: a field is not as it must be.
     """
-    shape = {name: values[name] for name in _KINDS if name in values}
-    for name, value in shape.items():
-        is_bool = isinstance(value, bool)
-        if not isinstance(value, _KINDS[name]) or is_bool != (_KINDS[name] is bool):
-            raise InputError(name, value, "is of another type")
+    shape = {
+        name: tables.read_value(kind, values[name], name)
+        for name, kind in _KINDS.items()
+        if name in values
+    }
     try:
         config = TextToImageConfig(**shape)
     except InputError:
@@ -167,29 +168,11 @@ def _check_sizes(config: TextToImageConfig) -> None:
 # What is above these is no model, but a waste of the reader's time and memory.
 LARGEST_SIZE = 2**20  # of each field
 LONGEST_SEQUENCE = 2**16
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "text_vocabulary_size": int,
-    "text_length": int,
-    "image_vocabulary_size": int,
-    "image_side": int,
-    "hidden_size": int,
-    "num_hidden_layers": int,
-    "num_attention_heads": int,
-    "head_size": int,
-    "feed_forward_multiplier": int,
-    "attention_kinds": list,
-    "last_attention_kind": str,
-    "convolution_kernel": int,
-    "sharing_groups": (int, type(None)),
-    "token_shift": bool,
-    "reversible": bool,
-    "image_loss_weight": (int, float),
-    "layer_scale": (int, float, type(None)),
-    "initializer_range": (int, float),
-    "begin_id": int,
-    "padding_id": int,
-    "recipe": str,
-}
+_KINDS: dict[str, Any] = {
+    name: kind
+    for name, kind in TextToImageConfig.__annotations__.items()
+    if name != "attribute_map"
+} | {"attention_kinds": tuple[str, ...]}
 
 _POSITIVE = (
     "text_vocabulary_size",

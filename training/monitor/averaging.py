@@ -17,7 +17,7 @@ from training.averaging.optimizer import ordered_parameters
 from training.averaging.state import open_download
 from training.model.build import build_model
 from training.monitor import rollback
-from training.monitor.helping import Help, Testimony, Told, describe
+from training.monitor.helping import Help, Told, describe
 from training.monitor.monitor import Monitor, MonitorOptions, going_on, say
 from training.monitor.tally import Tally
 from training.network import reachability
@@ -29,6 +29,7 @@ from training.records.reports import PeerReport
 from training.run import atomic
 from training.run.live import PeerState
 from training.run.runfile import RunFile
+from training.volunteer.contribution import Contribution
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class AveragingMonitor(Monitor):
         shapes = [p.shape for p in ordered_parameters(self.model, self.recipe)]
         with self.network.forking():
             self.download = open_download(self.network, shapes)
-        self._testimony = Testimony(NAME)
+        self._testimony = Contribution(NAME)
         self.helper = self._open_helper() if options.help is not Help.NEVER else None
         self._notice = Told(say)
         self.network.dial(self._known_peers())
@@ -83,7 +84,7 @@ class AveragingMonitor(Monitor):
 
     def _open_helper(self) -> Helper:
         model = build_model(self.recipe).train()
-        return Helper(self.network, self.recipe, model, self._testimony.note)
+        return Helper(self.network, self.recipe, model, self._testimony.witness)
 
     def _look_after_callers(self) -> None:
         """Average for those behind routers where too few others can, and say how it stands."""
@@ -127,7 +128,7 @@ class AveragingMonitor(Monitor):
         self._reports = {key: told for key, told in self._reports.items() if told.time > oldest}
         if self.helper is not None and self._testimony.recent:
             own = contributor_id(self.network.subkey)
-            self._reports[own] = self._testimony.report(self.helper.step)
+            self._reports[own] = self._testimony.report(PeerState.HELPING, self.helper.step, 0.0)
 
     def _publish_bans(self) -> None:
         """Tell the volunteers who is banned, again and again."""

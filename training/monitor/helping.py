@@ -7,26 +7,21 @@ and gets nothing; what it saw of the others' work counts as a witness's word.
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from hivemind.utils import get_dht_time
-
 from training.access.entrance import admitted
 from training.averaging.helper import Helper, HelperStuckError
-from training.averaging.reduction import Round
-from training.averaging.testimony import witnesses
 from training.model.build import build_model
 from training.network.connection import Endpoint, Identity, Network, alone_in
 from training.records import reports
 from training.records.orders import moderators_of
-from training.records.reports import RECENT_STEPS, PeerReport, StepReport
 from training.run import status as status_file
 from training.run.live import PeerState
 from training.run.runfile import RunFile
+from training.volunteer.contribution import Contribution
 
 logger = logging.getLogger(__name__)
 
@@ -46,51 +41,6 @@ class Help(StrEnum):
         if self is Help.AUTO:
             return callers > 0 and reachable < ENOUGH
         return self is Help.ALWAYS
-
-
-@dataclass
-class Testimony:
-    """The report of a helper: whom it saw in each of the last steps.
-
-    Attributes:
-        name: how it appears in the run.
-    """
-
-    name: str
-    session: float = field(default_factory=get_dht_time)
-    recent: deque[StepReport] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
-
-    def note(self, step: int, seen: Round | None) -> None:
-        """Keep what was seen of a step."""
-        if seen is None:
-            return
-        self.recent.append(
-            StepReport(
-                step=step,
-                time=get_dht_time(),
-                samples=0,
-                loss=0.0,
-                mini_steps=0,
-                bytes_sent=0,
-                bytes_received=0,
-                seen=witnesses(seen),
-            )
-        )
-
-    def report(self, step: int) -> PeerReport:
-        """The record to publish."""
-        return PeerReport(
-            name=self.name,
-            state=PeerState.HELPING.value,
-            session=self.session,
-            time=get_dht_time(),
-            step=step,
-            samples=0,
-            samples_per_second=0.0,
-            steps=0,
-            rejected=0,
-            recent=list(self.recent),
-        )
 
 
 def describe(callers: int, reachable: int, helping: bool) -> str:
@@ -138,8 +88,8 @@ def help_out(run: RunFile, options: HelperOptions, stop: threading.Event) -> Non
             network = Network(
                 run.name, identity, run.initial_peers, options.endpoint, membership=membership
             )
-            recipe, testimony = run.get_recipe(), Testimony(options.name)
-            helper = Helper(network, recipe, build_model(recipe).train(), testimony.note)
+            recipe, testimony = run.get_recipe(), Contribution(options.name)
+            helper = Helper(network, recipe, build_model(recipe).train(), testimony.witness)
             helper.is_active = True
             _say(f"helping; others reach this machine at {', '.join(network.addresses())}")
             try:
@@ -155,7 +105,7 @@ def _go_on(
     network: Network,
     monitors: frozenset[str],
     helper: Helper,
-    testimony: Testimony,
+    testimony: Contribution,
     folder: Path,
     stop: threading.Event,
     total_steps: int,
@@ -169,7 +119,7 @@ def _go_on(
         status_file.write(folder, content)
         try:
             network.keep_entry_points()
-            report = testimony.report(helper.step)
+            report = testimony.report(PeerState.HELPING, helper.step, 0.0)
             reports.hand_in(network.dht, monitors, report, network.membership)
         except (OSError, TimeoutError) as error:
             logger.warning("the network daemon does not respond: %r", error)

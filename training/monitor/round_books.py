@@ -2,11 +2,20 @@
 
 import statistics
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from training.monitor.presence import Presence
-from training.monitor.tally import Pace
+from pydantic import TypeAdapter
+
+from training.monitor.accounts import (
+    Account,
+    Pace,
+    Presence,
+    Totals,
+    count,
+    list_contributors,
+    note_silence,
+)
 from training.records.owners import contributor_of
 from training.run.live import Contributor, PeerState, ProgressLine, timestamp
 from training.sparse.closing import Taken
@@ -14,41 +23,40 @@ from training.sparse.report import Report
 
 
 @dataclass
-class Session:
-    """A volunteer's account of itself since its start: bytes of files."""
-
-    sent: int = 0
-    received: int = 0
-
-
-@dataclass
-class Entry:
-    """A volunteer; `before` is the account of its earlier sessions, `now` that of this one.
+class Entry(Account):
+    """A volunteer.
 
     Attributes:
-        presence: when the monitor heard it.
         samples, steps: that the lists give it.
-        session: the start of its newest one. told: the time of its newest report; both as it
-            says.
-        milestones: of its first session.
+        sessions: that it has begun.
+        session_sent, session_received: bytes in its newest report, since that session's start.
     """
 
-    name: str
-    presence: Presence
-    state: str = PeerState.SYNCING.value
     samples: int = 0
     steps: int = 0
-    session: float = 0.0
-    told: float = 0.0
-    milestones: dict[str, float] = field(default_factory=dict)
-    before: Session = field(default_factory=Session)
-    now: Session = field(default_factory=Session)
+    sessions: int = 0
+    session_sent: int = 0
+    session_received: int = 0
 
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> "Entry":
-        """Read what `asdict` made."""
-        accounts = {name: Session(**value[name]) for name in ("before", "now")}
-        return cls(**(value | accounts | {"presence": Presence(**value["presence"])}))
+    @property
+    def credited(self) -> Totals:
+        """What the lists give it."""
+        return Totals(self.samples, self.steps)
+
+    def hear(self, report: Report, now: float) -> None:
+        """Take in what it tells of itself."""
+        if report.time != self.told:
+            self.told = report.time
+            self.presence.hear(now)
+        if report.session != self.session or not self.sessions:
+            self.session, self.sessions = report.session, self.sessions + 1
+            self.session_sent = self.session_received = 0
+        self.bytes_sent += report.bytes_sent - self.session_sent
+        self.bytes_received += report.bytes_received - self.session_received
+        self.session_sent, self.session_received = report.bytes_sent, report.bytes_received
+        self.name = report.name
+        if self.sessions == 1:
+            self.milestones = dict(report.milestones)
 
 
 @dataclass(frozen=True)
@@ -79,23 +87,9 @@ class RoundBooks:
         """
         for peer, report in reports.items():
             entry = self._entry(peer, now)
-            if report.time != entry.told:
-                entry.told = report.time
-                entry.presence.hear(now)
-            if report.session != entry.session:
-                earlier = (asdict(entry.before), asdict(entry.now))
-                entry.before = Session(**{k: earlier[0][k] + earlier[1][k] for k in earlier[0]})
-                entry.session = report.session
-            entry.now = Session(report.bytes_sent, report.bytes_received)
-            entry.name = report.name
+            entry.hear(report, now)
             entry.state = report.state if peer in present else PeerState.LEFT.value
-            if entry.before == Session():
-                entry.milestones = dict(report.milestones)
-        for key, entry in list(self._entries.items()):
-            if entry.presence.is_silent(now):
-                entry.state = PeerState.LEFT.value
-            if not entry.steps and entry.presence.is_forgotten(now):
-                del self._entries[key]
+        note_silence(self._entries, now)
 
     def book(
         self,
@@ -112,16 +106,16 @@ class RoundBooks:
             entry.steps += 1
         self.next_round = number + 1
         samples = sum(one.samples for one in taken)
-        states = [entry.state for entry in self._entries.values()]
+        entries = self._entries.values()
         return ProgressLine(
             step=number + 1,
             time=timestamp(now),
             loss=_mean_loss(number, taken, reports),
             samples=samples,
             samples_per_second=self._pace.add(number + 1, samples, now),
-            training=states.count(PeerState.TRAINING.value),
-            syncing=states.count(PeerState.SYNCING.value),
-            left=states.count(PeerState.LEFT.value),
+            training=count(entries, PeerState.TRAINING),
+            syncing=count(entries, PeerState.SYNCING),
+            left=count(entries, PeerState.LEFT),
             bytes_sent=traffic.bytes_in,
             bytes_received=traffic.bytes_out,
             rejected=traffic.refused,
@@ -129,8 +123,7 @@ class RoundBooks:
 
     def contributors(self) -> list[Contributor]:
         """All volunteers so far, who did most first."""
-        everyone = [_make_contributor(key, entry) for key, entry in self._entries.items()]
-        return sorted(everyone, key=lambda one: (-one.samples, one.first_seen))
+        return list_contributors(self._entries)
 
     def state(self) -> dict[str, Any]:
         """State for a new process to continue from, as JSON."""
@@ -140,7 +133,7 @@ class RoundBooks:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
         self.next_round = state["next_round"]
-        self._entries = {key: Entry.from_dict(value) for key, value in state["entries"].items()}
+        self._entries = TypeAdapter(dict[str, Entry]).validate_python(state["entries"])
 
     def _entry(self, peer: str, now: float) -> Entry:
         key = contributor_of(peer)
@@ -162,19 +155,3 @@ def _mean_loss(
         return None
     losses, samples = zip(*told, strict=True)
     return statistics.fmean(losses, weights=samples)
-
-
-def _make_contributor(key: str, entry: Entry) -> Contributor:
-    return Contributor(
-        id=key,
-        name=entry.name,
-        samples=entry.samples,
-        seconds=round(entry.presence.seconds, 1),
-        first_seen=timestamp(entry.presence.first),
-        last_seen=timestamp(entry.presence.last),
-        state=entry.state,
-        steps=entry.steps,
-        milestones=entry.milestones,
-        bytes_sent=entry.before.sent + entry.now.sent,
-        bytes_received=entry.before.received + entry.now.received,
-    )

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from training.monitor.presence import SILENCE_SECONDS, Presence
+from pydantic import TypeAdapter
+
+from training.monitor.accounts import (
+    SILENCE_SECONDS,
+    Account,
+    Pace,
+    Presence,
+    Totals,
+    count,
+    list_contributors,
+    note_silence,
+)
 from training.monitor.witnesses import Testimony
 from training.records.reports import MOST_STEPS, RECENT_STEPS, PeerReport, StepReport
 from training.run.live import Contributor, PeerState, ProgressLine, timestamp
@@ -19,65 +30,31 @@ from training.run.live import Contributor, PeerState, ProgressLine, timestamp
 logger = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 10.0  # how long a step waits for the reports of the slow
-SHORTEST_STEP_SECONDS = 0.25  # below that, a difference of two volunteers' clocks
 REMEMBERED_STEPS = 32  # for reports that come after their step was written
 
 
 @dataclass
-class Totals:
-    """A volunteer's totals; `samples` and `steps` as it claims."""
-
-    samples: int = 0
-    steps: int = 0
-    rejected: int = 0
-
-    def __add__(self, other: "Totals") -> "Totals":
-        mine, theirs = asdict(self), asdict(other)
-        return Totals(**{name: mine[name] + theirs[name] for name in mine})
-
-
-@dataclass
-class Member:
+class Member(Account):
     """A volunteer: `before` are the totals of its earlier sessions, `now` those of this one.
 
     Attributes:
-        presence: when the monitor heard it.
-        session: the start of its newest session. told: the time of its newest report; both as it
-            says. step: the newest in its reports.
+        step: the newest in its reports.
         looked_at: its newest step whose report was looked at, 0 before the first of a session.
         unseen: the run's unseen steps, `Tally.unseen`, that its claims are accounted for.
         disputed: what of its claims nobody confirmed.
         struck: its newest steps whose claims could not be, by the claims' session: they are
             disputed before the step is written, and once.
-        milestones: of its first session.
         refused: session and time of the report that was refused last.
-        bytes_sent, bytes_received: exchanged for its steps, as it reports.
     """
 
-    name: str
-    presence: Presence
-    state: str
-    session: float
-    told: float
-    step: int
+    step: int = 0
     looked_at: int = 0
     unseen: int = 0
     before: Totals = field(default_factory=Totals)
     now: Totals = field(default_factory=Totals)
     disputed: Totals = field(default_factory=Totals)
-    milestones: dict[str, float] = field(default_factory=dict)
     refused: tuple[float, float] = (0.0, 0.0)
     struck: list[tuple[float, int]] = field(default_factory=list)
-    bytes_sent: int = 0
-    bytes_received: int = 0
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> "Member":
-        """Read what `asdict` made."""
-        totals = {name: Totals(**value[name]) for name in ("before", "now", "disputed")}
-        struck = [(session, step) for session, step in value.get("struck", ())]
-        rest = {"refused": tuple(value["refused"]), "struck": struck}
-        return cls(**(value | totals | rest | {"presence": Presence(**value["presence"])}))
 
     @property
     def credited(self) -> Totals:
@@ -127,11 +104,7 @@ class Tally:
         for identity, report in reports.items():
             if self._take(identity, report, now):
                 self._take_steps(identity, report, ceiling, now)
-        for identity, member in list(self._members.items()):
-            if member.presence.is_silent(now):
-                member.state = PeerState.LEFT.value
-            if member.presence.is_forgotten(now) and member.credited == Totals():
-                del self._members[identity]
+        note_silence(self._members, now)
 
     def refuse(self, count: int) -> None:
         """Count records that were refused before they came here."""
@@ -152,8 +125,7 @@ class Tally:
 
     def contributors(self) -> list[Contributor]:
         """All volunteers so far, who did most first."""
-        everyone = [_make_contributor(key, member) for key, member in self._members.items()]
-        return sorted(everyone, key=lambda entry: (-entry.samples, entry.first_seen))
+        return list_contributors(self._members)
 
     def lacks_reports(self, step: int) -> bool:
         """True if a volunteer in training has not yet reported a step that others made."""
@@ -162,7 +134,7 @@ class Tally:
 
     def count(self, state: PeerState) -> int:
         """Count the volunteers in a state."""
-        return sum(member.state == state.value for member in self._members.values())
+        return count(self._members.values(), state)
 
     def state(self) -> dict[str, Any]:
         """State for a new process to continue from, as JSON."""
@@ -180,8 +152,7 @@ class Tally:
         Steps that were looked at and not yet written were lost with the process, so they are
         looked at again.
         """
-        members = state["members"].items()
-        self._members = {key: Member.from_dict(value) for key, value in members}
+        self._members = TypeAdapter(dict[str, Member]).validate_python(state["members"])
         for member in self._members.values():
             member.looked_at = min(member.looked_at, self.last_step)
         self._rejected = state["rejected"]
@@ -211,9 +182,8 @@ class Tally:
         """Take a volunteer's totals; False when there is nothing new or they cannot be."""
         member = self._members.get(identity)
         if member is None:
-            presence = Presence(now, now)
-            member = Member(report.name, presence, "", report.session, 0.0, report.step)
-            member.unseen = self._unseen_before
+            member = Member(report.name, Presence(now, now), "", report.session)
+            member.step, member.unseen = report.step, self._unseen_before
             self._members[identity] = member
         if report.time == member.told and report.session == member.session:
             return False
@@ -397,50 +367,7 @@ class Tally:
         return line
 
 
-@dataclass(slots=True)
-class Pace:
-    """Samples a second of wall-clock time, from one step to the next.
-
-    The volunteers' clocks disagree by a little: where steps seem to follow each other at once, or
-    in the wrong order, their samples are counted with the next step that took time.
-    """
-
-    _step: int = 0
-    _since: float | None = None
-    _samples: int = 0
-    _rate: float = 0.0
-
-    def add(self, step: int, samples: int, time: float) -> float:
-        """The pace at this step; 0 where the step before was not seen."""
-        if self._since is None or step != self._step + 1:
-            self._since, self._samples, self._rate = time, 0, 0.0
-        else:
-            self._samples += samples
-            if time - self._since >= SHORTEST_STEP_SECONDS:
-                self._rate = round(self._samples / (time - self._since), 3)
-                self._since, self._samples = time, 0
-        self._step = step
-        return self._rate
-
-
 def _credible_step(reports: Mapping[str, PeerReport]) -> int:
     """No step is believed that is far ahead of the middle of those present."""
     present = [r.step for r in reports.values() if r.state != PeerState.LEFT.value]
     return statistics.median_high(present) + RECENT_STEPS if present else 0
-
-
-def _make_contributor(identity: str, member: Member) -> Contributor:
-    credited = member.credited
-    return Contributor(
-        id=identity,
-        name=member.name,
-        samples=credited.samples,
-        seconds=round(member.presence.seconds, 1),
-        first_seen=timestamp(member.presence.first),
-        last_seen=timestamp(member.presence.last),
-        state=member.state,
-        steps=credited.steps,
-        milestones=member.milestones,
-        bytes_sent=member.bytes_sent,
-        bytes_received=member.bytes_received,
-    )

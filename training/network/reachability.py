@@ -7,9 +7,6 @@ were there; and it tries a few times a minute for each address.
 
 import asyncio
 import math
-import time
-from collections import deque
-from collections.abc import Callable
 from enum import StrEnum
 
 import hivemind
@@ -19,12 +16,13 @@ from hivemind.dht import DHTNode
 from hivemind.p2p import P2P, P2PContext, PeerID, ServicerBase
 from hivemind.utils import get_dht_time
 
+from training.access.buckets import Buckets, Rate
+
 DIAL_SECONDS = 4.0
 START_SECONDS = 10.0
 LONGEST_WORD = 64
-TRIES = 6  # for one address in a window
-TRIES_OF_ALL = 60
-WINDOW_SECONDS = 60.0
+TRIES = Rate(burst=6, per_second=0.1)  # for one address
+TRIES_OF_ALL = Rate(burst=60, per_second=1.0)
 
 
 class Outcome(StrEnum):
@@ -40,34 +38,6 @@ class Outcome(StrEnum):
     BAD_REQUEST = "bad-request"
 
 
-class Allowance:
-    """Counts attempts by address in a sliding window.
-
-    Args:
-        tries: allowed for one address. of_all: allowed altogether.
-    """
-
-    def __init__(
-        self,
-        tries: int = TRIES,
-        of_all: int = TRIES_OF_ALL,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.tries, self.of_all, self.clock = tries, of_all, clock
-        self._recent: deque[tuple[float, str]] = deque()
-
-    def take(self, address: str) -> bool:
-        """Count an attempt for `address`; False when it has none left."""
-        now = self.clock()
-        while self._recent and self._recent[0][0] <= now - WINDOW_SECONDS:
-            self._recent.popleft()
-        own = sum(other == address for _, other in self._recent)
-        if own >= self.tries or len(self._recent) >= self.of_all:
-            return False
-        self._recent.append((now, address))
-        return True
-
-
 class ReachabilityServicer(ServicerBase):
     """Answers those who ask whether they can be reached.
 
@@ -77,7 +47,7 @@ class ReachabilityServicer(ServicerBase):
 
     def __init__(self, p2p: P2P) -> None:
         self.p2p = p2p
-        self._allowance = Allowance()
+        self._each, self._all = Buckets(TRIES), Buckets(TRIES_OF_ALL)
 
     async def rpc_connect_back(self, request: Struct, context: P2PContext) -> Struct:
         """Try to connect to the asking machine."""
@@ -99,7 +69,7 @@ class ReachabilityServicer(ServicerBase):
             return Outcome.NO_ADDRESS
         if int(port) == 0:
             return Outcome.NOT_ASKED
-        if not self._allowance.take(address):
+        if self._each.take(address).wait or self._all.take("").wait:
             return Outcome.BUSY
         return await knock(address, int(port), word)
 

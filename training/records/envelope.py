@@ -2,12 +2,11 @@
 
     payload [owner:ssh-rsa AAAA...] [access:...] [signature:...]
 
-The owner stands there where the subkey is the owner's identity and not its key; the access,
-where the run has an authority: the owner's grant, as far as the record does not say it already.
+The owner stands there where the subkey is the owner's identity and not its key; the access, the
+owner's grant, where the run has an authority.
 """
 
 import base64
-import json
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 
@@ -15,7 +14,6 @@ from hivemind.dht.validation import DHTRecord
 from hivemind.utils import MSGPackSerializer
 from hivemind.utils.crypto import RSAPrivateKey, RSAPublicKey
 
-from training.access.grants import Grant
 from training.records.owners import public_key_of, tag_of
 
 
@@ -67,24 +65,6 @@ def is_signed(record: DHTRecord, envelope: Envelope, public_key: str) -> bool:
     """True if the owner of a public key signed a record."""
     message = _message(record, envelope.signed)
     return bool(_read(public_key).verify(message, envelope.signature))
-
-
-def pack_grant(grant: Grant) -> bytes:
-    """Fields of a grant besides the run and the peer's key."""
-    signature = base64.b64encode(grant.signature).decode()
-    return json.dumps([grant.username, grant.expires, signature], separators=(",", ":")).encode()
-
-
-def unpack_grant(packed: bytes, run: str, public_key: str) -> Grant:
-    """The grant that `pack_grant` packed, unchecked.
-
-    Raises:
-        ValueError: when it is shaped otherwise.
-    """
-    values = json.loads(packed)
-    if not isinstance(values, list) or [type(value) for value in values] != [str, int, str]:
-        raise ValueError("access that is not shaped like a grant")
-    return Grant(run, values[0], public_key, values[1], base64.b64decode(values[2], validate=True))
 
 
 def _split(value: bytes, opening: bytes) -> tuple[bytes, bytes]:

@@ -23,14 +23,7 @@ from training.access import grants
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.records.bans import BanList
-from training.records.envelope import (
-    Envelope,
-    is_signed,
-    open_value,
-    pack_grant,
-    seal,
-    unpack_grant,
-)
+from training.records.envelope import Envelope, is_signed, open_value, seal
 from training.records.kinds import AVERAGERS, LONGEST_SECONDS, Kind, kinds_of
 from training.records.owners import identity_of, peer_id_of, public_key_of, tag_of
 
@@ -104,7 +97,7 @@ class RecordValidator(RecordValidatorBase):
         if self._membership is None:
             return None
         admission = self._membership.read()
-        return pack_grant(admission.grant) if admission is not None else b""
+        return admission.grant.to_bytes() if admission is not None else b""
 
     def _check(self, record: DHTRecord) -> None:
         """Raises an error of some kind, mostly a ValueError, when a record does not hold."""
@@ -140,7 +133,9 @@ class RecordValidator(RecordValidatorBase):
         admission = self._membership.read()
         if admission is None or envelope.access is None:
             raise GrantError("nobody has access yet")
-        grant = unpack_grant(envelope.access, self._run, public_key)
+        grant = grants.parse(envelope.access)
+        if grant.peer_public_key != public_key:
+            raise GrantError("made for another peer's key")
         # what was written before its end may be told until the record itself expires
         grants.check(grant, admission.authority_key, self._run, time.time() - LONGEST_SECONDS)
 

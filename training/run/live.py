@@ -24,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from training.run import atomic, feed, twins
+from training.run import atomic, feed, tables, twins
 
 VERSION = 1
 
@@ -157,34 +157,19 @@ class CheckpointEntry:
         """The entry that a value of JSON stands for.
 
         Raises:
-            TypeError: a field is missing or of another type.
-            ValueError: a sum is none.
+            TypeError: it is no object.
+            ValueError: a field is missing or of another type, or a sum is none.
         """
         if not isinstance(value, dict):
             raise TypeError("an entry must be an object")
-        for name, kinds in _ENTRY.items():
-            if not isinstance(value.get(name), kinds) or isinstance(value.get(name), bool):
-                raise TypeError(f"{name} is {str(value.get(name))[:40]!r}")
+        known = {key: value[key] for key in cls.__annotations__ if key in value}
+        entry: CheckpointEntry = tables.read(cls, known)
         for name in ("sha256", "config_sha256", "optimizer_sha256", "drawing_sha256"):
-            if value.get(name) is not None and not _SHA256.fullmatch(value[name]):
+            if getattr(entry, name) is not None and not _SHA256.fullmatch(getattr(entry, name)):
                 raise ValueError(f"{name} is no SHA-256")
-        fields: dict[str, Any] = {name: value.get(name) for name in _ENTRY}
-        return cls(**fields)
+        return entry
 
 
-_ENTRY: dict[str, tuple[type, ...]] = {
-    "step": (int,),
-    "loss": (int, float, type(None)),
-    "time": (str,),
-    "address": (str, type(None)),
-    "sha256": (str,),
-    "config_sha256": (str, type(None)),
-    "optimizer": (str, type(None)),
-    "optimizer_sha256": (str, type(None)),
-    "drawing": (str, type(None)),
-    "drawing_sha256": (str, type(None)),
-    "drawing_bytes": (int, type(None)),
-}
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 

@@ -47,7 +47,8 @@ def read(kind: Any, table: object, place: str = "") -> Any:
         is_required = field.default is MISSING and field.default_factory is MISSING
         if is_required and field.name not in table:
             raise InputError(_join(place, field.name), "", "must be given")
-    return kind(**{key: _read(known[key], one, _join(place, key)) for key, one in table.items()})
+    values = {key: read_value(known[key], one, _join(place, key)) for key, one in table.items()}
+    return kind(**values)
 
 
 def write(table: dict[str, Any], place: str) -> list[str]:
@@ -74,9 +75,10 @@ def _write(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _read(kind: Any, value: Any, place: str) -> Any:
+def read_value(kind: Any, value: Any, place: str) -> Any:
+    """A value of a type; raises what `read` raises."""
     if isinstance(kind, UnionType):
-        if value == NOTHING:
+        if value is None or value == NOTHING:
             return None
         kind = _choose([one for one in get_args(kind) if one is not type(None)], value)
     if is_dataclass(kind):
@@ -112,7 +114,7 @@ def _read_tuple(kinds: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ..
         kinds = (kinds[0],) * len(value)
     if len(kinds) != len(value):
         raise InputError(place, value, f"must have {len(kinds)} values")
-    return tuple(_read(kind, one, place) for kind, one in zip(kinds, value, strict=True))
+    return tuple(read_value(kind, one, place) for kind, one in zip(kinds, value, strict=True))
 
 
 def _read_plain(kind: type, value: Any, place: str) -> Any:

@@ -12,14 +12,14 @@
 No answer to an upload shows what was sent.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
     JSONResponse,
@@ -29,6 +29,7 @@ from starlette.responses import (
 )
 from starlette.routing import BaseRoute, Route
 
+from training.access.bodies import read_body
 from training.sparse import catching_up, envelope, payload, report
 from training.sparse.host import Host, NotTakenError
 from training.sparse.store import StoreError, is_digest
@@ -134,20 +135,11 @@ def _through_store(uploads: Uploads | None) -> list[Route]:
     ]
 
 
-class _TooLongError(Exception):
-    """The body is longer than allowed."""
-
-
 async def _put(request: Request, most: int, take: Callable[[bytes, bytes], object]) -> Response:
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            content = await _read(request, most)
-    except _TooLongError:
-        return _problem(413, f"more than {most:,} bytes")
-    except TimeoutError:
-        return _problem(408, f"it must arrive within {BODY_SECONDS:.0f} s")
-    except ClientDisconnect:
-        return _problem(400, "it did not arrive whole")
+        content = await read_body(request, most, BODY_SECONDS)
+    except HTTPException as error:
+        return _problem(error.status_code, f"it {error.detail}")
     token = request.headers.get(GRANT_HEADER, "").encode("latin-1")
     try:
         found = await run_in_threadpool(take, content, token)
@@ -156,15 +148,6 @@ async def _put(request: Request, most: int, take: Callable[[bytes, bytes], objec
     except StoreError as error:
         return _problem(424, str(error))
     return found if isinstance(found, Response) else Response(status_code=204)
-
-
-async def _read(request: Request, most: int) -> bytes:
-    content = bytearray()
-    async for piece in request.stream():
-        content += piece
-        if len(content) > most:
-            raise _TooLongError
-    return bytes(content)
 
 
 def _plain(text: str) -> Response:

@@ -1,5 +1,6 @@
 """A volunteer's work since it started, and the report that it publishes."""
 
+import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,9 +8,16 @@ from dataclasses import dataclass, field
 from hivemind.utils import get_dht_time
 
 from training.averaging.reduction import Round
-from training.averaging.testimony import witnesses
 from training.network.traffic import Traffic
-from training.records.reports import MOST_STEPS, RECENT_STEPS, PeerReport, StepReport
+from training.records.owners import contributor_of
+from training.records.reports import (
+    MOST_SEEN,
+    MOST_STEPS,
+    RECENT_STEPS,
+    PeerReport,
+    StepReport,
+    Witness,
+)
 from training.run import milestones
 from training.run.live import PeerState
 
@@ -60,23 +68,31 @@ class Contribution:
         `seen` is what this volunteer saw of the averaging, None where there was none.
         """
         if self._mini_steps:
-            report = StepReport(
-                step=step,
-                time=get_dht_time(),
-                samples=self._samples,
-                loss=self._loss,
-                mini_steps=self._mini_steps,
-                bytes_sent=traffic.sent - self._traffic.sent,
-                bytes_received=traffic.received - self._traffic.received,
-                seen=witnesses(seen) if seen else [],
-            )
-            self._traffic = traffic
-            self.recent.append(report)
-            self.untold.append(report)
+            self.untold.append(self._tell(step, traffic, seen))
             self.samples += self._samples
             self.steps += 1
             self.loss = self._loss / self._mini_steps
         self.discard()
+
+    def witness(self, step: int, seen: Round | None) -> None:
+        """Note what whoever averages and computes nothing saw of a step."""
+        if seen is not None:
+            self._tell(step, self._traffic, seen)
+
+    def _tell(self, step: int, traffic: Traffic, seen: Round | None) -> StepReport:
+        report = StepReport(
+            step=step,
+            time=get_dht_time(),
+            samples=self._samples,
+            loss=self._loss,
+            mini_steps=self._mini_steps,
+            bytes_sent=traffic.sent - self._traffic.sent,
+            bytes_received=traffic.received - self._traffic.received,
+            seen=witnesses(seen) if seen else [],
+        )
+        self._traffic = traffic
+        self.recent.append(report)
+        return report
 
     def report(self, state: PeerState, step: int, samples_per_second: float) -> PeerReport:
         """Make the record to publish."""
@@ -116,3 +132,10 @@ class Contribution:
     def pending_samples(self) -> int:
         """Samples computed towards the step that is not finished yet."""
         return self._samples
+
+
+def witnesses(seen: Round) -> list[Witness]:
+    """Whom we averaged with, at random where there were many."""
+    peers = list(seen.weights)
+    chosen = random.sample(peers, min(MOST_SEEN, len(peers)))
+    return [Witness(contributor=contributor_of(p), weight=seen.weights[p]) for p in chosen]

@@ -1,4 +1,4 @@
-"""Data for 'Train in this tab': the recipe's numbers; the lesson is packed by benchmarks/lesson.py."""
+"""Data for 'Train in this tab': the recipe's numbers; benchmarks/lesson.py packs the lesson."""
 
 import json
 import shutil

@@ -12,12 +12,12 @@ import uvicorn
 from hivemind.utils.crypto import RSAPrivateKey
 
 from training.access import client
+from training.access.buckets import Rate
 from training.access.client import Admission
 from training.access.proofs import prove
 from training.access.tokens import Token
 from training.authority.admission import Admissions, Policy
 from training.authority.books import Books
-from training.authority.buckets import Rate
 from training.authority.hub import Hub
 from training.authority.keys import read_key
 from training.authority.service import make_service

@@ -22,13 +22,13 @@ from tests.training.access.conftest import (
     Place,
 )
 from training.access import grants
+from training.access.buckets import Rate
 from training.access.causes import EXPLANATIONS, AccessRefusedError, Cause
 from training.access.grants import GrantError
 from training.access.tokens import Token
 from training.authority.admission import Policy
 from training.authority.books import Decision
-from training.authority.buckets import Rate
-from training.authority.limits import LARGEST_BODY
+from training.authority.service import LARGEST_BODY
 
 OpenPlace = Callable[..., Place]
 
@@ -166,13 +166,13 @@ def test_a_body_that_is_too_long_is_refused(place: Place, streamed: bool) -> Non
         f"{place.run.authority}/access", content=iter([content]) if streamed else content
     )
     assert answer.status_code == 413
-    assert str(LARGEST_BODY) in answer.json()["error"]["rule"]
+    assert f"{LARGEST_BODY:,}" in answer.json()["error"]["rule"]
 
 
 def test_a_body_that_does_not_come_is_cut_off(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("training.authority.limits.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("training.authority.service.BODY_SECONDS", 0.2)
     port = int(place.run.authority.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), 30) as line:
         line.sendall(b"PUT /access HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")

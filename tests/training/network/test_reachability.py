@@ -10,26 +10,11 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from hivemind.p2p import P2P
 
+from training.access.buckets import Buckets, Rate
 from training.network import reachability
-from training.network.reachability import Allowance, Outcome, ReachabilityServicer, ask, knock
+from training.network.reachability import Outcome, ReachabilityServicer, ask, knock
 
 WORD = "a word of its own"
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_an_address_has_so_many_tries_in_a_minute() -> None:
-    clock = Clock()
-    allowance = Allowance(tries=2, of_all=3, clock=clock)
-    assert [allowance.take("a") for _ in range(3)] == [True, True, False]
-    assert [allowance.take(other) for other in "bc"] == [True, False]  # all together have three
-    clock.now = 61.0
-    assert allowance.take("a")
 
 
 def test_only_the_expected_word_counts() -> None:
@@ -96,7 +81,7 @@ def test_the_monitor_connects_back_to_the_asking_machine_only() -> None:
             reached = await ask(asker, monitor.peer_id, port, WORD, 10)
         closed = await ask(asker, monitor.peer_id, port, WORD, 10)
         time_only = await ask(asker, monitor.peer_id, 0, "", 10)
-        servicer._allowance = Allowance(tries=0)
+        servicer._each = Buckets(Rate(burst=0, per_second=0.1))
         busy = await ask(asker, monitor.peer_id, port, WORD, 10)
         stub = ReachabilityServicer.get_stub(asker, monitor.peer_id)
         nonsense = []

@@ -91,7 +91,7 @@ def test_a_refusal_says_why(host: Host, store: WebStore, keys: list[RSAPrivateKe
     store.put(make_payload(host.swarm, host.state, keys[1]))
     with pytest.raises(RefusedError, match="its peer has one in this round already"):
         store.put(make_payload(host.swarm, host.state, keys[1], samples=99))
-    with pytest.raises(RefusedError, match=r"more than [\d,]+ bytes"):
+    with pytest.raises(RefusedError, match=r"at most [\d,]+ bytes"):
         store.put(bytes(LAYOUT.update_bytes + 10**5))
     store.report(make_report(keys[1]))
     with pytest.raises(RefusedError, match="too short"):
