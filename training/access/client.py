@@ -68,7 +68,7 @@ def _put(address: str, wanted: dict[str, str], token: Token) -> tuple[int, dict[
                     raise _unreachable(f"its answer is longer than {LARGEST_ANSWER} bytes")
             status = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _unreachable(_in_words(error, address)) from None
+        raise _unreachable(in_words(error, address)) from None
     try:
         body = httpx.Response(status, content=content).json()
     except ValueError:
@@ -78,12 +78,13 @@ def _put(address: str, wanted: dict[str, str], token: Token) -> tuple[int, dict[
     return status, body
 
 
-def _in_words(error: Exception, address: str) -> str:
+def in_words(error: Exception, address: str) -> str:
+    """The reason why there was no answer; `address` is shown, so it must hold no secret."""
     match error:
         case httpx.TimeoutException():
-            return f"{address} did not answer within {ANSWER_SECONDS:.0f} s"
+            return f"{address} did not answer in time"
         case httpx.ConnectError():
-            return f"no connection to {address}: {error}"
+            return f"no connection to {address}"
         case _:
             return f"{address}: {type(error).__name__}"
 

@@ -5,9 +5,9 @@ It answers ``/api/whoami-v2`` as the Hub does, on this machine only.
 
 import json
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 
@@ -19,7 +19,7 @@ class StandInUser:
     organisations: tuple[str, ...] = ()
 
 
-class StandInHub:
+class StandInHub(AbstractContextManager["StandInHub"]):
     """Serves made-up accounts, by token, in a thread until it is closed.
 
     Attributes:
@@ -63,15 +63,7 @@ class StandInHub:
         self._thread.join()
         self._server.server_close()
 
-    def __enter__(self) -> "StandInHub":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answer(self, path: str, authorization: str) -> tuple[int, dict[str, Any]]:
@@ -86,40 +78,10 @@ class StandInHub:
 
 
 def whoami(user: StandInUser) -> dict[str, Any]:
-    """The Hub's answer about a user; the shape is that of ``huggingface_hub.whoami``."""
-    organisations = [
-        {
-            "type": "org",
-            "id": f"{index:024x}",
-            "name": name,
-            "fullname": name,
-            "email": None,
-            "canPay": False,
-            "periodEnd": None,
-            "avatarUrl": "",
-            "roleInOrg": "contributor",
-            "isEnterprise": False,
-        }
-        for index, name in enumerate(user.organisations)
-    ]
+    """The Hub's answer about a user, as far as anybody here reads it."""
     return {
         "type": "user",
-        "id": "0" * 24,
         "name": user.name,
-        "fullname": user.name,
-        "email": None,
-        "emailVerified": False,
-        "canPay": False,
-        "periodEnd": None,
-        "isPro": False,
-        "avatarUrl": "",
-        "orgs": organisations,
-        "auth": {
-            "type": "access_token",
-            "accessToken": {
-                "displayName": "made up",
-                "role": "read",
-                "createdAt": "2026-01-01T00:00:00.000Z",
-            },
-        },
+        "orgs": [{"type": "org", "name": name} for name in user.organisations],
+        "auth": {"type": "access_token", "accessToken": {"role": "read"}},
     }

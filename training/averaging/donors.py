@@ -11,7 +11,7 @@ import random
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from hivemind.compression import deserialize_torch_tensor
@@ -99,18 +99,6 @@ def draw_sketch(epoch: int, parameters: Sequence[torch.Tensor], seed: bytes) -> 
         norms.append(float(flat.norm()))
         values += [float(value) for value in flat[places]]
     return Sketch(epoch, norms, values)
-
-
-class Stub(Protocol):
-    """Interface for calling a donor."""
-
-    async def rpc_download_state(self, request: Any) -> Any:
-        """Ask for the whole state."""
-        ...
-
-    async def rpc_sketch_state(self, request: Any) -> Any:
-        """Ask for a sketch."""
-        ...
 
 
 @dataclass

@@ -150,11 +150,3 @@ class Helper:
         sharing = not optimizer.is_behind
         if optimizer.state_averager.allow_state_sharing != sharing:
             optimizer.state_averager.allow_state_sharing = sharing
-
-    def wait_until_current(self, seconds: float) -> bool:
-        """Wait until it has the run's newest state; False when that takes longer."""
-        deadline = time.monotonic() + seconds
-        while self.optimizer.is_behind:
-            if time.monotonic() > deadline or self._closed.wait(0.1):
-                return False
-        return True

@@ -93,6 +93,12 @@ class NotFitError(Exception):
     """A problem makes joining fail; it has already been printed."""
 
 
+def unchecked(point: PointName, package: str) -> Finding:
+    """A finding of a check that needs a package."""
+    cause = f"not checked: {package} does not import"
+    return Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
+
+
 def fine(point: PointName, cause: str) -> Finding:
     """A finding that needs no action."""
     return Finding(point, Verdict.FINE, cause)

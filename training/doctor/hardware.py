@@ -11,7 +11,7 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.units import format_bytes
-from training.doctor.findings import Finding, PointName, Verdict, fine
+from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
 from training.doctor.setup import Setup, first_line
 from training.doctor.software import install_command
 from training.run.recipes import LanguageSettings
@@ -99,7 +99,7 @@ def _existing(folder: Path) -> Path:
 def look_at_memory(setup: Setup) -> list[Finding]:
     """Check with the calculator that a training step fits."""
     if "torch" in setup.broken_imports:
-        return [_unknown(PointName.MEMORY, "torch")]
+        return [unchecked(PointName.MEMORY, "torch")]
     device = _device()
     try:
         choice = fitting.choose_micro_batch(setup.recipe, device, setup.micro_batch)
@@ -146,7 +146,7 @@ def _judge_main_memory(setup: Setup, device: "torch.device", size: int) -> Findi
 def look_at_gpu(setup: Setup) -> list[Finding]:
     """Check that PyTorch can use the GPU, if there is one."""
     if "torch" in setup.broken_imports:
-        return [_unknown(PointName.GPU, "torch")]
+        return [unchecked(PointName.GPU, "torch")]
     import torch
 
     driver = ask_driver()
@@ -208,7 +208,7 @@ def look_at_eight_bits(setup: Setup) -> list[Finding]:
     """Quantize and restore a tensor with bitsandbytes, and compare it with plain torch."""
     for name in ("torch", "bitsandbytes"):
         if name in setup.broken_imports:
-            return [_unknown(PointName.EIGHT_BITS, name)]
+            return [unchecked(PointName.EIGHT_BITS, name)]
     if setup.recipe.optimizer.state_bits != 8:
         return [fine(PointName.EIGHT_BITS, "not needed: the recipe keeps states in 32 bits")]
     fix = f"install the pinned version: {install_command()}"
@@ -246,11 +246,6 @@ def _telling_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     original = [line for line in lines if line.startswith("Original error:")]
     return (original or lines or [type(error).__name__])[0]
-
-
-def _unknown(point: PointName, package: str) -> Finding:
-    cause = f"not checked: {package} does not import"
-    return Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
 
 
 def _device() -> "torch.device":

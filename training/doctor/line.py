@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from training.doctor import clock
 from training.doctor.clock import Reading
-from training.doctor.findings import Finding, PointName, Verdict, fine
+from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
 from training.doctor.hardware import is_in_use
 from training.doctor.setup import Setup, first_line
 
@@ -41,8 +41,7 @@ def visit(setup: Setup, readings: list[Reading]) -> Iterator[Finding]:
     """Check port, entry points and reachability, and add other peers' clocks to `readings`."""
     if "hivemind" in setup.broken_imports:
         for point in (PointName.PORT, PointName.ENTRY_POINTS, PointName.REACHABILITY):
-            cause = "not checked: hivemind does not import"
-            yield Finding(point, Verdict.PROBLEM, cause, "fix the packages first")
+            yield unchecked(point, "hivemind")
         return
     yield from asyncio.run(_visit(setup, readings))
 

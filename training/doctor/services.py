@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlparse
 
 from training.doctor import clock
 from training.doctor.clock import Reading
-from training.doctor.findings import Finding, PointName, Verdict, fine
+from training.doctor.findings import Finding, PointName, Verdict, fine, unchecked
 from training.doctor.setup import Setup, first_line
 from training.run.recipes import MADE_HERE, LanguageSettings
 
@@ -23,8 +23,7 @@ def look_at_access(setup: Setup) -> list[Finding]:
     if not setup.run.authority:
         return [fine(PointName.ACCESS, "not needed: the run admits everyone")]
     if "hivemind" in setup.broken_imports:
-        cause = "not checked: hivemind does not import"
-        return [Finding(PointName.ACCESS, Verdict.PROBLEM, cause, "fix the packages first")]
+        return [unchecked(PointName.ACCESS, "hivemind")]
     from training.access.causes import EXPLANATIONS, AccessRefusedError
     from training.access.client import ask
     from training.access.trust import token_for
@@ -98,8 +97,7 @@ def _look_at_shards(setup: Setup, folder: Path) -> Finding:
 def _look_at_hub(setup: Setup, what: str, name: str) -> Finding:
     """Ask the Hugging Face Hub about a repository, without loading any of it."""
     if "huggingface_hub" in setup.broken_imports:
-        cause = "not checked: huggingface_hub does not import"
-        return Finding(PointName.DATA, Verdict.PROBLEM, cause, "fix the packages first")
+        return unchecked(PointName.DATA, "huggingface_hub")
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
         GatedRepoError,

@@ -6,6 +6,7 @@ While it is down, no round closes: the volunteers say so and wait.
 """
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -17,7 +18,6 @@ from calculator.errors import InputError
 from training.access.grants import peer_id_of
 from training.access.membership import Membership
 from training.model import checkpoint
-from training.monitor import objects
 from training.monitor.helping import Help
 from training.monitor.judging import HeldBatches
 from training.monitor.monitor import Monitor, MonitorOptions, say
@@ -34,6 +34,7 @@ from training.sparse.closing import Closing, ClosingError
 from training.sparse.host import Closed, Host
 from training.sparse.judging import Judge
 from training.sparse.layout import Layout
+from training.sparse.object_store import ObjectStore
 from training.sparse.payload import Round
 from training.sparse.shared import OuterSettings, SharedState, flatten, load
 from training.sparse.store import StoreError
@@ -80,7 +81,8 @@ class RoundsMonitor(Monitor):
         self.identity = peer_id_of(key.get_public_key().to_bytes().decode())
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.store = StoredFolder(options.folder / "exchange")
-        self.store.objects = objects.find(run)
+        if run.store:
+            self.store.objects = ObjectStore.from_environment(run.store, os.environ)
         swarm = Swarm(
             run.name,
             Layout.of(self._parameters),
@@ -144,7 +146,7 @@ class RoundsMonitor(Monitor):
             print(f'for the run file:  exchange = "{self.web.address}" (others need https)')
         print(f"live data:         {self.options.live}", flush=True)
         if self.store.objects is not None:
-            print(f"store:             {objects.describe(self.store.objects)}", flush=True)
+            print(f"store:             {self.store.objects.describe()}", flush=True)
             self._background.submit(self._store_checkpoint)
 
     def look(self) -> None:

@@ -1,12 +1,13 @@
-"""Answers of web servers: read up to a length, their failures in plain words."""
+"""Answers of web servers, read up to a length."""
 
-import json
-import re
-from typing import Any
+from typing import TypeVar
 
 import httpx
+from pydantic import TypeAdapter, ValidationError
 
 from training.sparse.store import StoreError
+
+T = TypeVar("T")
 
 
 def the_rest(begun: bytearray | None) -> dict[str, str]:
@@ -36,27 +37,13 @@ def read(
     return bytes(content)
 
 
-def parse(content: bytes) -> Any:
-    """The value in an answer in JSON.
+def parse(content: bytes, kind: type[T], rule: str) -> T:
+    """The value of a type that an answer in JSON describes.
 
     Raises:
-        StoreError: it is none.
+        StoreError: with the rule, when it describes none.
     """
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise StoreError("the host's answer is no JSON") from error
-
-
-def printable(text: str) -> str:
-    """Text from another machine, shortened and without characters that would steer a terminal."""
-    return re.sub(r"[^\x20-\x7e]", " ", text)[:300]
-
-
-def in_words(error: Exception, address: str) -> str:
-    """The reason why there was no answer; `address` is shown, so it must hold no secret."""
-    if isinstance(error, httpx.TimeoutException):
-        return f"{address} did not answer in time"
-    if isinstance(error, httpx.ConnectError):
-        return f"no connection to {address}"
-    return f"{address}: {type(error).__name__}"
+        return TypeAdapter(kind).validate_json(content, strict=True)
+    except ValidationError as error:
+        raise StoreError(rule) from error

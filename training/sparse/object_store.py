@@ -16,6 +16,7 @@ from typing import Self
 import httpx
 
 from calculator.errors import InputError
+from training.access.client import in_words, printable
 from training.sparse import answers
 from training.sparse.presigned import Keys, presign
 from training.sparse.store import StoreError, UnreachableError
@@ -99,7 +100,7 @@ class ObjectFiles:
                     raise StoreError(_refusal(answer, self.address))
                 return answers.read(answer, most_bytes, "a file in the store", begun)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnreachableError(answers.in_words(error, self.address)) from error
+            raise UnreachableError(in_words(error, self.address)) from error
 
 
 class ObjectStore:
@@ -178,6 +179,14 @@ class ObjectStore:
         self.forget(sha256)
         raise StoreError("it takes a file whose SHA-256 is not the one that was signed")
 
+    def describe(self) -> str:
+        """Try the store, and say in one line how it is; a run goes on without it."""
+        try:
+            self.check()
+        except StoreError as error:
+            return f"{self.files.address} does not work: {error}; volunteers use the web host"
+        return f"{self.files.address} works"
+
     def _sign(self, method: str, sha256: str, headers: Mapping[str, str] | None = None) -> str:
         address = f"{self.files.address}/{sha256}"
         return presign(method, address, self._keys, PERMITTED_SECONDS, self._clock(), headers)
@@ -188,5 +197,5 @@ def _refusal(answer: httpx.Response, address: str) -> str:
     content = answers.read(answer, _MOST_ANSWER, "the store's answer").decode("utf-8", "replace")
     _, _, rest = content.partition("<Code>")
     code, found, _ = rest.partition("</Code>")
-    word = f" ({answers.printable(code)})" if found else ""
+    word = f" ({printable(code)})" if found else ""
     return f"{address} answers with status {answer.status_code}{word}"

@@ -1,25 +1,30 @@
 """A volunteer's own account: a signed file that its host reads and does not keep."""
 
-import math
 import re
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from training.access.signatures import PeerKey
 from training.run.live import PeerState
 from training.run.milestones import Milestone
 from training.sparse import envelope
-from training.sparse.payload import is_count
+from training.sparse.payload import MOST
 
 MOST_BYTES = envelope.OVERHEAD_BYTES
 OLDEST_SECONDS = 600.0
 _KIND = "report"
-_NAME = re.compile(r"[\w .@-]{1,40}")
+_NAME = r"[\w .@-]{1,40}"
 
 
 class ReportError(ValueError):
     """A report that is none; the message says why."""
+
+
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(strict=True, ge=0, lt=MOST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +42,19 @@ class Report:
         milestones: see `training.run.milestones`.
     """
 
-    name: str
-    state: str
-    session: float
-    time: float
-    number: int
-    loss: float | None
-    bytes_sent: int
-    bytes_received: int
-    milestones: dict[str, float] = field(default_factory=dict)
+    name: Annotated[str, Field(pattern=rf"^{_NAME}$")]
+    state: Annotated[str, Field(pattern=f"^({'|'.join(PeerState)})$")]
+    session: Amount
+    time: Amount
+    number: Count
+    loss: Amount | None
+    bytes_sent: Count
+    bytes_received: Count
+    milestones: dict[Annotated[str, Field(pattern=f"^({'|'.join(Milestone)})$")], Amount] = field(
+        default_factory=dict
+    )
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 def write(run: str, report: Report, key: PeerKey) -> bytes:
@@ -67,12 +76,13 @@ def read(content: bytes, run: str, now: float | None = None) -> tuple[str, Repor
     if fields.pop("run", None) != run:
         raise ReportError("made for another run")
     try:
-        report = Report(**fields)
-    except TypeError as error:
-        raise ReportError("its header has other fields") from error
-    for name, is_right in _RULES.items():
-        if not is_right(getattr(report, name)):
-            raise ReportError(f"its {name} is none")
+        report = _READER.validate_python(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        is_value = first["type"] not in ("missing", "unexpected_keyword_argument")
+        raise ReportError(
+            f"its {first['loc'][0]} is none" if is_value else "its header has other fields"
+        ) from error
     if abs(report.time - (time.time() if now is None else now)) > OLDEST_SECONDS:
         raise ReportError("made at another time")
     return file.signer, report
@@ -80,28 +90,7 @@ def read(content: bytes, run: str, now: float | None = None) -> tuple[str, Repor
 
 def is_name(value: object) -> bool:
     """True for what a volunteer may be called."""
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+    return isinstance(value, str) and re.fullmatch(_NAME, value) is not None
 
 
-def _is_amount(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
-
-
-def _are_milestones(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    known = {milestone.value for milestone in Milestone}
-    return value.keys() <= known and all(map(_is_amount, value.values()))
-
-
-_RULES: dict[str, Any] = {
-    "name": is_name,
-    "state": lambda value: value in [state.value for state in PeerState],
-    "session": _is_amount,
-    "time": _is_amount,
-    "number": is_count,
-    "loss": lambda value: value is None or _is_amount(value),
-    "bytes_sent": is_count,
-    "bytes_received": is_count,
-    "milestones": _are_milestones,
-}
+_READER = TypeAdapter(Report)

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from training.access.client import in_words, printable
 from training.access.grants import GrantError
 from training.access.membership import Membership
 from training.sparse import answers, catching_up, envelope
@@ -134,9 +135,7 @@ class WebStore:
         if folder != catching_up.FOLDER:
             raise StoreError(f"the host does not list {folder}")
         content = self._ask(f"names/{folder}", MOST_TEXT)
-        found = answers.parse(content or b"[]")
-        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise StoreError("the host's answer is no list of names")
+        found = answers.parse(content or b"[]", list[str], "the host's answer is no list of names")
         return sorted(checked_name(name) for name in found)
 
     def describe(self) -> HostStatus:
@@ -146,13 +145,7 @@ class WebStore:
             UnreachableError: the host does not answer. StoreError: it says something else.
         """
         content = self._ask("round", MOST_TEXT)
-        values = answers.parse(content or b"null")
-        fields = HostStatus.__annotations__
-        if not isinstance(values, dict) or values.keys() != fields.keys():
-            raise StoreError(f"{self.address} is no host of a run")
-        if not all(type(values[name]) is kind for name, kind in fields.items()):
-            raise StoreError(f"{self.address} is no host of a run")
-        return HostStatus(**values)
+        return answers.parse(content or b"", HostStatus, f"{self.address} is no host of a run")
 
     def close(self) -> None:
         """End the connections."""
@@ -178,7 +171,8 @@ class WebStore:
             if answer.status_code == httpx.codes.NOT_FOUND:
                 return None  # the host has no store
             self._check_upload(answer, path)
-            return _permission(answers.parse(answers.read(answer, MOST_TEXT, path)))
+            content = answers.read(answer, MOST_TEXT, path)
+            return answers.parse(content, Permission, "the host's answer is no permission")
 
         permission: Permission | None = self._send("PUT", path, head, read)
         if permission is None:
@@ -269,9 +263,9 @@ class WebStore:
 
     def _reason(self, answer: httpx.Response, path: str) -> str:
         """The host's reason for a refusal."""
-        found = answers.parse(answers.read(answer, MOST_TEXT, path))
-        why = found.get("error") if isinstance(found, dict) else None
-        return answers.printable(why) if isinstance(why, str) else f"status {answer.status_code}"
+        content = answers.read(answer, MOST_TEXT, path)
+        found = answers.parse(content, dict[str, str], "the host's answer is no refusal")
+        return printable(found.get("error", f"status {answer.status_code}"))
 
     def _send(
         self,
@@ -288,7 +282,7 @@ class WebStore:
             with self._client.stream(method, address, content=content, headers=headers) as answer:
                 return read(answer)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnreachableError(answers.in_words(error, self.address)) from error
+            raise UnreachableError(in_words(error, self.address)) from error
 
     def _grant(self) -> dict[str, str]:
         if self._membership is None:
@@ -297,18 +291,3 @@ class WebStore:
             return {GRANT_HEADER: self._membership.token.decode()}
         except GrantError as error:
             raise UnreachableError(f"our access: {error}") from error
-
-
-def _permission(value: Any) -> Permission:
-    """The permission in a host's answer.
-
-    Raises:
-        StoreError: it is none.
-    """
-    fields = value if isinstance(value, dict) else {}
-    address, headers = fields.get("address"), fields.get("headers")
-    if not isinstance(address, str) or not isinstance(headers, dict):
-        raise StoreError("the host's answer is no permission to upload")
-    if not all(isinstance(text, str) for pair in headers.items() for text in pair):
-        raise StoreError("the host's answer is no permission to upload")
-    return Permission(address, headers)

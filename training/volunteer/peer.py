@@ -115,7 +115,7 @@ class Device(abc.ABC):
         membership: Membership | None = None,
     ) -> None:
         self.run, self.board = run, board
-        self.recipe: Recipe = run.get_recipe()
+        self.recipe: Recipe = self._check(run)
         self.name = options.name or account_name(membership)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         board.show()
@@ -134,6 +134,15 @@ class Device(abc.ABC):
         self._begin(Stage.STARTING)
         self.model = build.open_model(self.recipe, self.device)
         self.computing = Computing(self.model, self.device, choose_precision(self.device))
+        self._open(options, membership)
+
+    @abc.abstractmethod
+    def _open(self, options: PeerOptions, membership: Membership | None) -> None:
+        """Open what this kind of exchange needs; the model is there."""
+
+    def _check(self, run: RunFile) -> Recipe:
+        """The run's recipe; raises InputError where the run file lacks something."""
+        return run.get_recipe()
 
     def _begin(self, stage: Stage, percent: int | None = None) -> None:
         """Show what the start is about; the supervisor takes long silence for a hang."""
@@ -152,14 +161,8 @@ class Device(abc.ABC):
 class Volunteer(Device):
     """Computes gradients, and averages them with the others in every global step."""
 
-    def __init__(
-        self,
-        run: RunFile,
-        options: PeerOptions,
-        board: StatusBoard,
-        membership: Membership | None = None,
-    ) -> None:
-        super().__init__(run, options, board, membership)
+    def _open(self, options: PeerOptions, membership: Membership | None) -> None:
+        run, board = self.run, self.board
         self._obeyed: RollbackOrder | None = None
         self._told_unreachable = False
         build.warm_up(self.recipe, self.device)

@@ -24,10 +24,10 @@ from training.records.orders import moderators_of
 from training.run import milestones
 from training.run.live import PeerState
 from training.run.milestones import Milestone
-from training.run.recipes import SparseSettings
+from training.run.recipes import Recipe, SparseSettings
 from training.run.runfile import RunFile
 from training.run.schedule import learning_rate_factor
-from training.run.status import Stage, StatusBoard
+from training.run.status import Stage
 from training.sparse import catching_up
 from training.sparse.closing import ClosingError
 from training.sparse.layout import Layout
@@ -51,15 +51,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a host that is down is 
 class RoundsVolunteer(Device):
     """Trains in rounds, and hands in what it learned in each."""
 
-    def __init__(
-        self,
-        run: RunFile,
-        options: PeerOptions,
-        board: StatusBoard,
-        membership: Membership | None = None,
-    ) -> None:
+    def _check(self, run: RunFile) -> Recipe:
         self.settings = settings_of(run)
-        super().__init__(run, options, board, membership)
+        return super()._check(run)
+
+    def _open(self, options: PeerOptions, membership: Membership | None) -> None:
+        run, board = self.run, self.board
         self._memory = options.folder / "memory.pt"
         self._batches: Iterator[streaming.Batch] = iter(())
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
