@@ -22,6 +22,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from benchmarks import seeing
 from training.data import streaming
 from training.model import checkpoint
 from training.model.transformer import TextToImageTransformer
@@ -30,7 +31,6 @@ from training.pictures.codes import CodeModel
 from training.rehearsal.command import Rehearsal, RehearsalOptions, run_through
 from training.run import atomic
 from training.run.recipes import Recipe, find_recipe
-from training.shapes import judge
 
 RECIPE = Path(__file__).with_name("chaos.toml")
 LIAR, POISONER = "mallory", "trudy"
@@ -219,7 +219,7 @@ def _share_right(live: Path, recipe: Recipe) -> float:
     codes = CodeModel.load(recipe.data.codes or "shapes")
     rows = sampling.draw(model, codes, prompts, recipe, settings, 0)
     right = [
-        judge.shows(picture, prompt)
+        seeing.shows(picture, prompt)
         for prompt, row in zip(prompts, rows, strict=True)
         for picture in row
     ]

@@ -7,8 +7,8 @@ from playwright.sync_api import Page
 
 from benchmarks.chromium import Visit, fresh_visit, site_with_bare_pages
 from benchmarks.figures import Figure, Table
+from benchmarks.seeing import shows
 from training.run.recipes import TAB
-from training.shapes.judge import shows
 
 LOSSES = (1.0, 0.4)
 MINUTES = (1, 2, 3)

@@ -37,7 +37,7 @@ def test_the_page_says_what_is_not_checked() -> None:
     page = render_page("local-steps")
     section = page[page.index("{ #limits }") :]
     assert "The monitor believes the number of sequences as far as" in section
-    assert "we have not tried one" in section
+    assert "No run with `paper-local` has been made" in section
     assert "no round closes" in section
 
 

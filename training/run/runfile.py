@@ -12,7 +12,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -192,16 +192,15 @@ def parse(text: str, source: str = "run file", folder: Path | None = None) -> Ru
         raise InputError("run", source, "must be a TOML file, not nested so deeply") from error
     except ValueError as error:  # of TOML, or a whole number of thousands of digits
         raise InputError("run", source, f"must be a TOML file: {error}") from error
-    readers: dict[str, Callable[[str, Any], Any]] = dict.fromkeys(_TEXTS, _text)
-    readers |= {"initial_peers": _texts, "steps": _whole_number, "links": _links}
+    known = [field.name for field in fields(RunFile) if field.name != "changes"]
     for key in values:
-        if key not in readers:
-            raise unknown_name("field", key, readers)
+        if key not in known:
+            raise unknown_name("field", key, known)
     for required in ("name", "recipe"):
         _require(required in values, required, "", "must be in the run file")
-    base, changes = recipes.split(values.pop("recipe"), folder)
-    fields = {key: readers[key](key, value) for key, value in values.items()}
-    return RunFile(**fields, recipe=base, changes=changes)
+    base, changes = recipes.split(values["recipe"], folder)
+    run: RunFile = tables.read(RunFile, values | {"recipe": base, "changes": changes})
+    return run
 
 
 def _read(source: str) -> str:
@@ -277,24 +276,3 @@ def _is_key(text: str) -> bool:
 def _require(condition: object, name: str, value: object, rule: str) -> None:
     if not condition:
         raise InputError(name, value, rule)
-
-
-def _text(name: str, value: Any) -> str:
-    _require(isinstance(value, str), name, value, "must be a text in quotes")
-    return str(value)
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    _require(isinstance(value, list), name, value, 'must be a list such as ["..."]')
-    return tuple(_text(name, item) for item in value)
-
-
-def _whole_number(name: str, value: Any) -> int:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    _require(is_whole, name, value, "must be a whole number")
-    return int(value)
-
-
-def _links(name: str, value: Any) -> dict[str, str]:
-    _require(isinstance(value, dict), name, value, "must be a table of names and addresses")
-    return {str(key): _text(f"{name}.{key}", item) for key, item in value.items()}

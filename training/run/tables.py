@@ -86,7 +86,10 @@ def read_value(kind: Any, value: Any, place: str) -> Any:
     if get_origin(kind) is dict:
         if not isinstance(value, dict):
             raise InputError(place, value, "must be a table")
-        return value
+        one_kind = get_args(kind)[1]
+        if one_kind is Any:
+            return value
+        return {key: read_value(one_kind, one, _join(place, key)) for key, one in value.items()}
     if get_origin(kind) is tuple:
         return _read_tuple(get_args(kind), value, place)
     if issubclass(kind, Enum):

@@ -8,10 +8,10 @@ import torch
 from PIL import Image
 
 from benchmarks import train_scorer
+from benchmarks.seeing import fits, look, shows
 from calculator.errors import InputError
 from training.pictures.codes import CodeModel
 from training.pictures.rerank import Scorer
-from training.shapes.judge import fits, look, shows
 from training.shapes.samples import Sample
 
 CAPTIONS, PICTURES, KEPT, RIGHT = 60, 32, 4, 0.25

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from PIL import Image
 
+from benchmarks.seeing import shows
 from training.model import checkpoint
 from training.pictures import generate
 from training.run import atomic
 from training.run.recipes import RECIPES
-from training.shapes.judge import shows
 
 LIVE = Path(__file__).parents[3] / "docs" / "live" / "rehearsal"
 CARD = json.loads((LIVE / "run.json").read_text())

@@ -96,4 +96,5 @@ def test_the_paper_with_local_steps_exchanges_what_the_planner_counts() -> None:
     assert found.rhythm.computing_seconds == pytest.approx(PAPER_LOCAL.sparse.seconds, rel=0.02)
     with torch.device("meta"):
         layout = Layout.of(build_model(PAPER_LOCAL).parameters())
-    assert layout.update_bytes == pytest.approx(found.message, rel=0.01)
+    scales = layout.sections[0]  # the planner, as SparseLoCo, counts places and values
+    assert layout.update_bytes - scales == pytest.approx(found.message, rel=0.001)
