@@ -67,10 +67,15 @@ def test_commands_install_from_the_repository_else_from_the_sites_archive() -> N
     assert whole.get[0] == f"curl -LO https://example.org/{ARCHIVE}"
 
 
-def test_colab_opens_notebooks_of_github_where_they_are_published() -> None:
+def test_notebooks_of_github_open_in_colab_and_kaggle_where_they_are_published() -> None:
     address = "https://colab.research.google.com/github/we/run/blob/notebooks/join.ipynb"
     assert Source(REPOSITORY, "", "notebooks").colab("join.ipynb") == address
-    assert Source(REPOSITORY).colab("join.ipynb") == ""
+    assert (
+        Source(REPOSITORY, "", "notebooks")
+        .kaggle("join.ipynb")
+        .endswith("src=https://github.com/we/run/blob/notebooks/join.ipynb")
+    )
+    assert Source(REPOSITORY).colab("join.ipynb") == Source(REPOSITORY).kaggle("join.ipynb") == ""
     assert Source("https://gitlab.com/we/run", "", "notebooks").colab("join.ipynb") == ""
 
 

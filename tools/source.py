@@ -77,11 +77,22 @@ class Source:
 
     def colab(self, notebook: str) -> str:
         """The address that opens a notebook in Colab, which reads GitHub; else nothing."""
+        where = self._on_github(notebook)
+        return f"https://colab.research.google.com/github{where}" if where else ""
+
+    def kaggle(self, notebook: str) -> str:
+        """The address that opens a notebook in Kaggle, which reads GitHub; else nothing."""
+        where = self._on_github(notebook)
+        return (
+            f"https://www.kaggle.com/kernels/welcome?src=https://github.com{where}" if where else ""
+        )
+
+    def _on_github(self, notebook: str) -> str:
+        """The path of a published notebook on GitHub; empty where it is not there."""
         parts = urlsplit(self.repository)
         if parts.hostname != "github.com" or not self.notebooks:
             return ""
-        where = f"{parts.path}/blob/{self.notebooks}/{notebook}"
-        return f"https://colab.research.google.com/github{where}"
+        return f"{parts.path}/blob/{self.notebooks}/{notebook}"
 
     def view(self, path: str) -> str:
         """The address that shows a file of the source; relative to the site's root, or whole."""

@@ -65,10 +65,10 @@ def places(source: Source) -> tuple[Place, ...]:
 
 
 def _notebook(source: Source) -> Place:
-    colab = source.colab("join.ipynb")
+    colab, kaggle = source.colab("join.ipynb"), source.kaggle("join.ipynb")
     get = (
-        f"[Open it in Colab]({colab}), or [download the notebook](notebooks/join.ipynb) for Kaggle "
-        "(*File*, *Import notebook*)."
+        f"[Open it in Colab]({colab}) or [in Kaggle]({kaggle}), or [download the notebook]"
+        "(notebooks/join.ipynb)."
         if colab
         else "[Download the notebook](notebooks/join.ipynb) and open it there (Colab: *File*, "
         "*Upload notebook*; Kaggle: *File*, *Import notebook*)."
@@ -79,7 +79,8 @@ def _notebook(source: Source) -> Place:
         f"Colab and Kaggle lend you a GPU for a few hours. {get}{beside} Choose a T4 as the "
         "accelerator (current PyTorch builds no longer run on Kaggle's P100) and, in Kaggle, turn "
         "*Internet* on. Store your token as a secret named `HF_TOKEN`, fill in the form at the top "
-        "and run the cells. They run these commands for you:",
+        "(a `join.ipynb` from the run's organizers has it filled in) and run the cells. They run "
+        "these commands for you:",
         (f"{DOCTOR} --behind-firewall", f"{JOIN} --behind-firewall"),
         "Notebook services accept no connections from outside, so the notebook connects to the "
         "others. Its session ends after a few hours. With a `FOLDER` that outlives it, for example "

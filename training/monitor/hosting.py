@@ -4,6 +4,7 @@ It starts the monitor, the authority where the run file names one, and the run's
 them running, and writes the run file that volunteers get. What they write goes to log files.
 """
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from urllib.parse import urlparse
 from training.access.grants import public_key_text
 from training.authority.command import DEFAULT_PORT
 from training.authority.keys import read_key
-from training.monitor.live_page import LivePage
+from training.monitor.live_page import SITE, LivePage
 from training.run import atomic, status
 from training.run.live import LiveFolder
 from training.run.runfile import RunFile
@@ -24,6 +25,8 @@ from training.run.supervisor import COMMAND, Worker, supervise
 NEWS_SECONDS = 30.0  # between two lines on how far the run is
 LOOK_SECONDS = 0.5
 LOCAL = ("127.0.0.1", "localhost", "::1")
+# The site's copy says where the code comes from.
+NOTEBOOKS = [folder / "notebooks" / "join.ipynb" for folder in (SITE, SITE.with_name("docs"))]
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,10 @@ def _watch(
     atomic.write_bytes(sent, complete.to_toml().encode())
     print(page.describe())
     print(f"send to volunteers: {sent}\nthey join with: python -m training join run.toml")
+    if (template := next(filter(Path.is_file, NOTEBOOKS), None)) is not None:
+        notebook = sent.with_name("join.ipynb")
+        atomic.write_bytes(notebook, make_notebook(template.read_text("utf-8"), complete).encode())
+        print(f"or, for Colab and Kaggle: {notebook}")
     for sentence in warnings(complete):
         print(f"note: {sentence}")
     print("Ctrl-C ends this; the same command goes on from there", flush=True)
@@ -143,6 +150,21 @@ def make_run_file(run: RunFile, told: dict[str, Any], folder: Path) -> RunFile:
     if run.authority and not run.authority_key:
         run = replace(run, authority_key=public_key_text(read_key(folder / "authority")))
     return run
+
+
+def make_notebook(template: str, run: RunFile) -> str:
+    """The notebook for volunteers without a GPU, with the run file in it."""
+    notebook = json.loads(template)
+    cells = notebook["cells"]
+    form = next(place for place, cell in enumerate(cells) if "parameters" in _tags(cell))
+    source = f"%%writefile run.toml\n{run.to_toml()}"
+    cells.insert(form, cells[form] | {"id": "run-file", "metadata": {}, "source": source})
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def _tags(cell: dict[str, Any]) -> list[str]:
+    tags: list[str] = cell["metadata"].get("tags", [])
+    return tags
 
 
 def warnings(run: RunFile) -> list[str]:

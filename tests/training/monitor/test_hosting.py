@@ -16,7 +16,7 @@ from training.monitor import hosting
 from training.monitor.live_page import LivePage
 from training.run.live import LiveFolder
 from training.run.recipes import LANGUAGE
-from training.run.runfile import RunFile, load
+from training.run.runfile import RunFile, load, parse
 
 ADDRESS = "/ip4/203.0.113.5/tcp/31337/p2p/QmXh9V7tXt9fd3UdkFWAjTEEhV4st7bhRRxoHjByY4pNQF"
 STEPS = 8
@@ -65,6 +65,16 @@ def test_the_file_for_volunteers_has_what_the_monitor_and_the_authority_know(
     assert complete.exchange == "http://127.0.0.1:8450"
     assert complete.authority_key == public_key_text(read_key(tmp_path / "authority"))
     assert hosting.make_run_file(complete, {"addresses": ["/p2p/Qm1"]}, tmp_path) == complete
+
+
+def test_the_notebook_for_volunteers_writes_the_run_file_that_its_form_names() -> None:
+    run = RunFile(name="our-run", recipe="tiny", initial_peers=(ADDRESS,))
+    template = hosting.NOTEBOOKS[-1].read_text("utf-8")
+    cells = json.loads(hosting.make_notebook(template, run))["cells"]
+    (place,) = (n for n, cell in enumerate(cells) if "%%writefile run.toml" in cell["source"])
+    assert parse("".join(cells[place]["source"]).partition("\n")[2]) == run
+    assert 'RUN = "run.toml"' in "".join(cells[place + 1]["source"])
+    assert len({cell["id"] for cell in cells}) == len(cells)
 
 
 @pytest.mark.parametrize(
