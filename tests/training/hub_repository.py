@@ -7,11 +7,12 @@ import base64
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from tests.training.answering import Answering, served
 
 TOKEN = "hf_of-the-test"
 
@@ -41,12 +42,9 @@ class HubRepository(ThreadingHTTPServer):
         return list(self.commits.values())[-1] if self.commits else {}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     protocol_version = "HTTP/1.1"
     server: HubRepository
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -143,22 +141,12 @@ class _Handler(BaseHTTPRequestHandler):
         return left > 0
 
     def _answer(self, value: Any, status: int = 200) -> None:
-        content = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.answer(json.dumps(value).encode(), status, Content_Type="application/json")
 
 
 @contextmanager
 def serve() -> Iterator[HubRepository]:
     """A repository that is served while the block runs."""
-    with HubRepository() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    server = HubRepository()
+    with served(server):
+        yield server

@@ -8,12 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.training.answering import Answering, served
 from tests.training.data.test_reading import GOOD, write
 
 ROOT = Path(__file__).parents[3]
@@ -45,12 +45,9 @@ class HubOfData(ThreadingHTTPServer):
         self.broken = 0
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     protocol_version = "HTTP/1.1"
     server: HubOfData
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -63,43 +60,25 @@ class _Handler(BaseHTTPRequestHandler):
                 {"type": "file", "path": name, "size": len(files[name]), "oid": name}
                 for name in files
             ]
-            return self._send(json.dumps(listed).encode())
+            return self.answer(json.dumps(listed).encode())
         if path.startswith("/api/datasets/someone/pictures"):
-            return self._send(
-                json.dumps({"id": "someone/pictures", "sha": REVISION, "siblings": []}).encode()
-            )
+            about = {"id": "someone/pictures", "sha": REVISION, "siblings": []}
+            return self.answer(json.dumps(about).encode())
         name = path.removeprefix(f"/datasets/someone/pictures/resolve/{REVISION}/")
         if name not in files:
-            return self._send(b"{}", 404)
+            return self.answer(b"{}", 404, X_Error_Code="EntryNotFound")
         if self.server.broken > 0:
             self.server.broken -= 1
-            return self._send(b"broken", 503)
-        return self._send(files[name], etag=Path(name).name)
-
-    def _send(self, content: bytes, status: int = 200, etag: str = "") -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Content-Type", "application/json")
-        if etag:
-            self.send_header("ETag", f'"{etag}"')
-            self.send_header("X-Repo-Commit", REVISION)
-        if status == 404:
-            self.send_header("X-Error-Code", "EntryNotFound")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
+            return self.answer(b"broken", 503)
+        etag = f'"{Path(name).name}"'
+        return self.answer(files[name], ETag=etag, X_Repo_Commit=REVISION)
 
 
 @contextmanager
 def serve(port: int, files: dict[str, bytes]) -> Iterator[HubOfData]:
-    with HubOfData(port, files) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    server = HubOfData(port, files)
+    with served(server):
+        yield server
 
 
 @contextmanager

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from tests.training.answering import Answering, on_any_port, served
 from tests.training.doctor.conftest import MakeSetup
 from tests.training.sparse.objects import ObjectProcess
 from training.doctor import services
@@ -18,23 +17,12 @@ STATUS = {"run": "our-run", "round": 1234, "finished": False, "peers": 2}
 
 @pytest.fixture
 def web() -> Iterator[str]:
-    class Web(BaseHTTPRequestHandler):
+    class Web(Answering):
         def do_GET(self) -> None:
-            content = json.dumps(STATUS if self.path == "/round" else [1]).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(json.dumps(STATUS if self.path == "/round" else [1]).encode())
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Web) as server:
-        thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with served(on_any_port(Web)) as address:
+        yield address
 
 
 def test_a_host_that_answers_is_fine_and_nothing_else_is_needed(

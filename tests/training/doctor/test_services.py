@@ -2,14 +2,13 @@ import json
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from huggingface_hub import HfApi
 
+from tests.training.answering import Answering, on_any_port, served
 from tests.training.doctor.conftest import MakeSetup
 from training.data.shards import ShardInfo, shard_path, write_shard
 from training.doctor import clock, services
@@ -20,7 +19,7 @@ from training.run.recipes import TINY
 CARD = {"name": "our-run", "finished": None}
 
 
-class Web(BaseHTTPRequestHandler):
+class Web(Answering):
     """A static host whose clock is wrong by `slow` seconds."""
 
     slow = 0.0
@@ -28,27 +27,16 @@ class Web(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         found = self.path == "/live/run.json"
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        if found:
-            self.wfile.write(json.dumps(self.card).encode())
+        self.answer(json.dumps(self.card).encode(), 200 if found else 404)
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         return formatdate(time.time() - self.slow, usegmt=True)
 
-    def log_message(self, *arguments: object) -> None:
-        pass
-
 
 @pytest.fixture
 def web() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Web)
-    thread = Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(on_any_port(Web)) as address:
+        yield address
 
 
 def test_live_data_that_answers_is_fine_and_tells_the_time(make_setup: MakeSetup, web: str) -> None:

@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_PUT = do_GET = do_HEAD = do_DELETE = answer  # noqa: N815
+    do_PUT = do_GET = do_HEAD = do_DELETE = answer
 
     def file(self) -> Path:
         return self.folder / self.path.partition("?")[0].rpartition("/")[2]

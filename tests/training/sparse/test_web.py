@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
@@ -12,6 +10,7 @@ import pytest
 from hivemind.utils.crypto import RSAPrivateKey
 
 from calculator.errors import InputError
+from tests.training.answering import Answering, on_any_port, served
 from tests.training.sparse.rounds import (
     LAYOUT,
     POLICY,
@@ -174,24 +173,16 @@ def test_a_host_that_is_down_is_told_from_one_that_refuses(
     [b"", b"[]", b"{", b'{"run": 1}', json.dumps({"run": "a", "round": "1"}).encode()],
 )
 def test_another_server_is_not_taken_for_a_host(answer: bytes) -> None:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.answer(answer)
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        store = WebStore(f"http://127.0.0.1:{server.server_port}")
+    with served(on_any_port(Handler)) as address:
+        store = WebStore(address)
         with pytest.raises(StoreError) as refused:
             store.describe()
         assert not is_outage(refused.value)
         store.close()
-        server.shutdown()
 
 
 def test_a_taken_port_is_told(address: str, host: Host) -> None:
