@@ -117,19 +117,6 @@ def test_a_gpu_that_pytorch_was_not_built_for_is_a_problem(
     assert finding.cause.endswith("without CUDA, but there is a GPU: Tesla T4 with driver 550.54")
 
 
-def test_a_driver_that_is_too_old_is_a_problem(
-    make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    make_smi(tmp_path, "echo 'Tesla T4, 470.82'")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    (finding,) = hardware.look_at_gpu(make_setup())
-    assert finding.verdict is Verdict.PROBLEM
-    assert "driver 470.82" in finding.cause
-    assert finding.fix.startswith("update the driver")
-
-
 def test_a_gpu_is_tried_and_its_missing_units_are_told(
     make_setup: MakeSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:

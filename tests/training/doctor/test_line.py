@@ -91,20 +91,6 @@ def test_addresses_of_one_network_are_known(address: str, local: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        ("dial tcp4 127.0.0.1:1: connect: connection refused", "nothing listens"),
-        ("peer id mismatch: expected A, but remote key matches B", "a different peer"),
-        ("dial tcp4 192.0.2.1:1: i/o timeout", "no answer"),
-        ("something new", "(something new)"),
-        ("", "(why?)"),
-    ],
-)
-def test_errors_of_the_daemon_are_translated(error: str, words: str) -> None:
-    assert words in line._in_words(error)
-
-
-@pytest.mark.parametrize(
     ("outcome", "verdict", "passes"),
     [
         (Outcome.REACHED, Verdict.FINE, False),
@@ -122,12 +108,6 @@ def test_only_what_was_tried_and_failed_counts_as_unreachable(
     answer = {"outcome": str(outcome), "seen_as": "8.8.8.8"}
     finding = line._judge_reachability(make_setup(), 31337, answer)
     assert (finding.verdict, finding.passes) == (verdict, passes)
-
-
-def test_the_announced_port_is_the_one_to_try(make_setup: MakeSetup) -> None:
-    announced = make_setup(announce=("/ip4/8.8.8.8/tcp/4001",))
-    assert line._announced_port(announced) == 4001
-    assert line._announced_port(make_setup()) is None
 
 
 def test_the_listener_says_its_word_to_whoever_calls(make_setup: MakeSetup) -> None:

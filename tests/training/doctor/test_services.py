@@ -86,11 +86,6 @@ def test_live_data_that_does_not_answer_is_a_warning(make_setup: MakeSetup, web:
         assert words in finding.cause
 
 
-def test_shapes_need_nothing(make_setup: MakeSetup) -> None:
-    (finding,) = services.look_at_data(make_setup())
-    assert finding.verdict is Verdict.FINE
-
-
 def test_a_run_that_names_no_data_is_a_problem(make_setup: MakeSetup) -> None:
     (finding,) = services.look_at_data(make_setup(run={"recipe": "paper"}))
     assert finding.verdict is Verdict.PROBLEM
@@ -141,11 +136,6 @@ def test_a_hub_that_does_not_answer_may_come_back(
     (finding,) = services.look_at_data(make_setup(run={"data": "someone/something"}))
     assert (finding.verdict, finding.passes) == (Verdict.PROBLEM, True)
     assert "does not respond" in finding.cause
-
-
-def test_a_run_without_an_authority_needs_no_access(make_setup: MakeSetup) -> None:
-    (finding,) = services.look_at_access(make_setup())
-    assert finding.verdict is Verdict.FINE
 
 
 def test_a_missing_token_is_told_with_its_mend(

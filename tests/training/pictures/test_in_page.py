@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import load
 
 from tools.console import ROOT
@@ -315,24 +314,11 @@ def test_only_small_models_of_words_with_plain_decoders_are_packed(
     assert in_page.pack(model, TINY) is None
 
 
-def test_the_limit_is_the_one_that_organizers_read() -> None:
-    page = (ROOT / "templates" / "pages" / "run_your_own" / "page.md.j2").read_text("utf-8")
-    assert "at most two million parameters" in page
-    assert in_page.LARGEST_PARAMETERS == 2_000_000
-
-
 def test_weights_beyond_16_bits_are_not_packed() -> None:
     model = build_model(TINY)
     with torch.no_grad():
         next(model.parameters()).fill_(1e6)
     assert in_page.pack(model, TINY) is None
-
-
-def test_the_rehearsals_file_is_small(recorded: tuple[TextToImageTransformer, Path]) -> None:
-    with safe_open(recorded[1], "pt") as file:
-        numbers = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
-    assert numbers < in_page.LARGEST_PARAMETERS
-    assert recorded[1].stat().st_size == pytest.approx(2 * numbers, rel=0.02)
 
 
 def change_header(content: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -78,11 +78,6 @@ def test_a_title_with_control_characters_stays_xml(tmp_path: Path) -> None:
     assert texts(read(tmp_path), "title") == ["ab[31m"]
 
 
-def test_without_a_run_there_is_no_feed(tmp_path: Path) -> None:
-    LiveFolder(tmp_path).write_checkpoints([entry(1)])
-    assert not (tmp_path / "feed.xml").exists()
-
-
 def test_the_recorded_run_has_its_feed(tmp_path: Path) -> None:
     run = first_run()
     for name in ("run.json", "checkpoints.json"):

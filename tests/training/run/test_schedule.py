@@ -1,11 +1,8 @@
 """The learning rate over a run's steps, and the corners that the live page draws it from."""
 
-import json
-
 import pytest
 
 from tests.pages.scripts import call
-from tools.console import ROOT
 from training.run.recipes import ScheduleSettings
 from training.run.schedule import corners, learning_rate_factor
 
@@ -28,12 +25,3 @@ def test_the_page_draws_the_rates_that_volunteers_follow(total: int, warm_up: in
     drawn = call("live/series.js", "interpolate", [[steps, rates, step] for step in asked])
     # the page counts steps from 1, the schedule from 0
     assert drawn == pytest.approx([0.05 * learning_rate_factor(schedule, n - 1) for n in asked])
-
-
-def test_the_recorded_run_has_the_corners_of_its_schedule() -> None:
-    card = json.loads((ROOT / "docs" / "live" / "rehearsal" / "run.json").read_text("utf-8"))
-    given = card["schedule"]
-    schedule = ScheduleSettings(given["total_steps"], given["warmup_steps"])
-    expected = corners(schedule, given["learning_rate"])
-    assert [step for step, _ in given["corners"]] == [step for step, _ in expected]
-    assert [rate for _, rate in given["corners"]] == pytest.approx([rate for _, rate in expected])

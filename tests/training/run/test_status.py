@@ -1,8 +1,6 @@
 import io
 from pathlib import Path
 
-import pytest
-
 from training.run import status
 from training.run.status import NEWS_SECONDS, Percentages, Stage, Status, StatusBoard
 
@@ -26,26 +24,9 @@ def test_the_line_says_all_that_a_volunteer_wants_to_know() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("stage", "percent", "words"),
-    [
-        (Stage.WAITING, None, "waiting for the others"),
-        (Stage.DOWNLOADING, 40, "downloading the state, 40 %"),
-        (Stage.DISCONNECTED, None, "no connection to the run, trying again"),
-    ],
-)
-def test_what_goes_on_is_said_in_plain_words(stage: Stage, percent: int | None, words: str) -> None:
-    assert Status(started=True, stage=stage, percent=percent).in_words().endswith(words)
-
-
 def test_a_round_that_ends_with_time_has_no_number_of_sequences() -> None:
     status = Status(started=True, step=3, total_steps=9, samples=1200, pending=64, peers=2)
     assert "you 1,200 sequences, 64 in this round · 2 peers" in status.in_words()
-
-
-def test_a_start_says_how_far_it_is() -> None:
-    starting = Status(stage=Stage.PREPARING, percent=30)
-    assert starting.in_words() == "preparing the training data, 30 %"
 
 
 def test_a_log_gets_a_line_a_step_and_not_a_line_a_moment(tmp_path: Path) -> None:

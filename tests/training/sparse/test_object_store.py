@@ -99,18 +99,6 @@ def test_a_permission_expires(process: ObjectProcess) -> None:
     assert process.names() == set()
 
 
-def test_a_file_that_was_spoilt_in_the_store_is_told_from_the_right_one(
-    process: ObjectProcess, store: ObjectStore
-) -> None:
-    store.put(CONTENT)
-    with pytest.raises(StoreError, match="more than 19 bytes"):
-        store.get(SUM, 19)
-    (process.folder / SUM).write_bytes(bytes(len(CONTENT)))
-    with pytest.raises(StoreError, match="SHA-256 differs"):
-        store.get(SUM, 100)
-    store.forget(SUM)
-
-
 def test_wrong_keys_are_refused_in_the_stores_own_word(process: ObjectProcess) -> None:
     with pytest.raises(StoreError, match="SignatureDoesNotMatch"):
         process.open(AWS_SECRET_ACCESS_KEY="another").put(CONTENT)

@@ -81,11 +81,3 @@ def test_a_name_that_leads_nowhere_gives_nothing(
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     assert store.find("closings/1") is None
-
-
-def test_a_name_that_is_far_too_long_is_not_read(store: FolderStore, tmp_path: Path) -> None:
-    path = tmp_path / "names" / "closings" / "1"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"ab" * 1000)
-    with pytest.raises(StoreError, match="more than 64 bytes"):
-        store.find("closings/1")
