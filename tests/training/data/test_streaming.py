@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from PIL import Image
 
 from calculator.errors import InputError
 from training.data import encode, streaming
-from training.data.shards import is_kept, list_shards, pack_codes, read_info, unpack_codes
-from training.model.captions import HubTokenizer, WordTokenizer, load_tokenizer
+from training.data.shards import is_kept, list_shards, read_info, unpack_codes
+from training.model.captions import HubTokenizer, WordTokenizer
 from training.pictures.codes import CodeModel
-from training.run.recipes import RECIPES, TINY, Recipe
+from training.run.recipes import RECIPES, Recipe
 from training.shapes import samples
 from training.shapes.samples import draw_sample
 
@@ -180,11 +179,6 @@ def test_folders_made_otherwise_are_refused(shards: Path, codes: CodeModel) -> N
 def test_endless_shapes_need_a_count(tmp_path: Path, codes: CodeModel) -> None:
     with pytest.raises(InputError, match="count"):
         encode.encode("shapes", tmp_path, RECIPE.data, codes)
-
-
-def test_codes_survive_packing() -> None:
-    picture = torch.tensor([0, 1, 8191, 2**15 - 1])
-    assert unpack_codes(pack_codes(picture)).tolist() == picture.tolist()
 
 
 # Streaming
@@ -349,19 +343,3 @@ def test_hub_tokenizers_add_no_end_token(tmp_path: Path) -> None:
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>").save_pretrained(tmp_path)
     hub = HubTokenizer(str(tmp_path), length=4, vocabulary_size=10)
     assert hub(["a cat", "a a a a cat"]).tolist() == [[2, 3, 0, 0], [2, 2, 2, 2]]
-
-
-def test_recipes_choose_their_tokenizer() -> None:
-    assert isinstance(load_tokenizer(RECIPE.data.tokenizer, RECIPE.model), WordTokenizer)
-
-
-def test_making_the_shapes_shows_how_far_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    told: list[int] = []
-    streaming.prepare_shapes(TINY, 512, report=told.append)
-    assert told == sorted(told)
-    assert told[0] == 0
-    assert len(told) >= 8
-    assert max(later - earlier for earlier, later in pairwise(told)) <= 15

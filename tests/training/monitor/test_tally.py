@@ -72,12 +72,6 @@ def test_steps_that_a_look_missed_are_found_in_the_next_report() -> None:
     assert [line.step for line in look(tally, START + 4, a=report(4, missed))] == [2, 3, 4]
 
 
-def test_no_step_is_written_twice() -> None:
-    tally = Tally(TARGET)
-    assert len(look(tally, START, a=report(1))) == 1
-    assert look(tally, START + 1, a=report(1)) == []
-
-
 def test_samples_a_second_are_by_the_clock() -> None:
     tally = Tally(TARGET)
     look(tally, START, a=report(1))
@@ -297,12 +291,6 @@ def test_a_step_from_far_in_the_future_does_not_stop_the_books() -> None:
     )
     assert line.step == 2
     assert line.rejected == 1
-
-
-def test_micro_batches_left_out_by_volunteers_are_noted() -> None:
-    tally = Tally(TARGET)
-    (line,) = look(tally, START, a=report(1, rejected=3))
-    assert line.rejected == 3
 
 
 def test_a_restart_continues_the_books() -> None:

@@ -7,7 +7,7 @@ from PIL import Image
 
 from benchmarks import train_codes
 from calculator.errors import InputError
-from training.pictures.codes import CodeModel, square, to_image, to_tensor
+from training.pictures.codes import CodeModel, square
 from training.shapes.samples import draw_sample
 
 
@@ -74,11 +74,6 @@ def test_pictures_of_any_shape_become_squares() -> None:
     assert cut.size == (10, 10)
     assert cut.mode == "RGB"
     assert np.asarray(cut).min() > 250  # only the bright middle is left
-
-
-def test_pixels_survive_tensors() -> None:
-    image = draw_sample(3).image
-    assert to_image(to_tensor(image)).tobytes() == image.tobytes()
 
 
 def test_bad_sources_and_sizes_are_refused(shapes_codes: CodeModel, tmp_path: Path) -> None:

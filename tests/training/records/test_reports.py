@@ -103,10 +103,6 @@ def test_in_a_run_with_an_authority_a_report_needs_access() -> None:
     assert list(box.newest) == ["member"]
 
 
-def test_a_report_is_accepted() -> None:
-    assert is_accepted(report())
-
-
 @given(st.binary(max_size=200) | st.builds(letter, st.none() | st.integers(0, 99) | st.text()))
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_make_the_box_or_its_reader_raise(content: bytes) -> None:
@@ -169,12 +165,6 @@ def test_a_contribution_counts_only_what_went_into_a_step() -> None:
     assert (sent.samples, sent.steps) == (48, 2)
     assert [(s.samples, s.loss, s.mini_steps) for s in sent.recent] == [(32, 8.0, 2), (16, 2.0, 1)]
     assert [(s.bytes_sent, s.bytes_received) for s in sent.recent] == [(100, 90), (30, 10)]
-
-
-def test_a_step_made_without_us_is_no_contribution() -> None:
-    contribution = Contribution("alice")
-    contribution.finish_step(1, Traffic(0, 0))
-    assert (contribution.steps, list(contribution.recent)) == (0, [])
 
 
 def contribution_of(steps: int) -> Contribution:

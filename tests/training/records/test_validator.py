@@ -36,7 +36,7 @@ from training.access import grants
 from training.averaging.donors import read_offers
 from training.averaging.progress import read_progress
 from training.records.bans import BanList
-from training.records.kinds import LONGEST_SECONDS, Progress, kinds_of
+from training.records.kinds import LONGEST_SECONDS, Progress
 from training.records.orders import RollbackOrder
 from training.records.owners import contributor_id, entries, peer_id_of
 from training.records.validator import CLOCK_SECONDS, MOST_BYTES, RecordValidator
@@ -159,11 +159,6 @@ def test_it_stands_in_for_the_validators_that_the_tracker_adds() -> None:
     validators.extend([SchemaValidator(TrainingProgressSchema, RUN), RSASignatureValidator(OURS)])
     assert validators.validate(ours("_progress"))
     assert not validators.validate(ours("_progress", seconds=1e6))
-
-
-def test_every_key_has_one_kind() -> None:
-    keys = [name for name, _ in kinds_of(RUN)]
-    assert len(keys) == len(set(keys))
 
 
 anything = st.recursive(
