@@ -1,5 +1,5 @@
 // @ts-check
-/* The file that training/pictures/lesson.py packs: pictures to learn from, and how. */
+/* The file that benchmarks/lesson.py packs: pictures to learn from, and how. */
 
 import { Weights } from "../drawing/weights.js";
 
