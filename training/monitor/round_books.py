@@ -40,7 +40,7 @@ class Entry(Account):
 
     @property
     def credited(self) -> Totals:
-        """What the lists give it."""
+        """Samples and steps by the lists of the rounds."""
         return Totals(self.samples, self.steps)
 
     def hear(self, report: Report, now: float) -> None:
