@@ -150,7 +150,6 @@ def context() -> dict[str, object]:
         "fit": fit(),
         "past": run_of_2021.figures(MODEL),
         "measured": measured.rows[0],
-        "measured_on": measured.device,
         "card": on_card(),
         "large": large_model(),
         "model_count": sum(map(len, groups().values())),
