@@ -11,13 +11,15 @@ NAMES: Final = ("input_ids", "labels", "attention_mask", "position_ids")
 
 
 def seed_groups(plan: Plan) -> Piece:
-    """The same random batch on all GPUs that divide its sequences."""
-    if plan.context_parallel == 1:
+    """The same random batch on all GPUs that divide its sequences, or the layers."""
+    together = plan.context_parallel * plan.tensor_parallel
+    if together == 1 or plan.replicas == 1:
         return Piece()
     rank = "0"
-    if plan.context_parallel < plan.replicas:
-        rank = f"torch.distributed.get_rank() // {plan.context_parallel}"
-    lines = ("# GPUs that divide sequences read the same ones.", f"torch.manual_seed({rank})")
+    if together < plan.all_gpus:
+        rank = f"torch.distributed.get_rank() // {together}"
+    what = "sequences" if plan.context_parallel > 1 else "layers"
+    lines = (f"# GPUs that divide {what} read the same batch.", f"torch.manual_seed({rank})")
     return Piece(lines, (TORCH,))
 
 

@@ -28,7 +28,7 @@ def start_processes(plan: Plan) -> Piece:
         'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
     ]
     if plan.divides_layers:
-        lines.append("torch.manual_seed(0)  # all GPUs read the same batch")
+        lines.append("torch.manual_seed(0)  # GPUs that divide layers begin alike")
     return Piece(tuple(lines), (("os", ""), DISTRIBUTED))
 
 

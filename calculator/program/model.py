@@ -367,7 +367,7 @@ def shard(plan: Plan) -> Piece:
     """FSDP2 by layer and for the rest."""
     policy: tuple[str, ...] = ()
     imports: list[Import] = [("torch.distributed.fsdp", "fully_shard")]
-    given: list[str] = []
+    given = ['mesh=gpus["data"]'] if plan.tensor_parallel > 1 else []
     if plan.precision is Precision.MIXED:
         imports.append(("torch.distributed.fsdp", "MixedPrecisionPolicy"))
         words = [f"param_dtype={half_type(plan)}", "reduce_dtype=torch.float32"]

@@ -69,7 +69,7 @@ def make_optimizer(plan: Plan) -> Piece:
     name, needed = rule_of(plan).class_of(plan)
     weights = "copies" if copied else "model.parameters()"
     if plan.divides_layers:
-        made, weights = made + group_weights(weights), "groups"
+        made, weights = made + group_weights(weights, plan), "groups"
     lines = call(f"optimizer = {name}", [weights, *optimizer_options(plan)])
     return made + Piece(tuple(lines), (needed, TORCH)) + _scaler(plan)
 

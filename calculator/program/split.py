@@ -1,10 +1,11 @@
 """The part of a program that gives each of several GPUs its share of every layer."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from calculator.architecture import Architecture
 from calculator.compose import changed_model
-from calculator.layers.basic import Split
+from calculator.layers.basic import Projection, Split
 from calculator.layers.layer import Layer
 from calculator.plan import Plan
 from calculator.program.text import TORCH, Import, Piece, call, indented, quoted
@@ -13,6 +14,7 @@ from calculator.techniques.tensor_parallel import side_of
 
 STYLES: Final = "torch.distributed.tensor.parallel"
 LAYOUTS: Final = "torch.distributed.tensor"
+DATA: Final = "data"  # the axis of a mesh on which GPUs read other sequences
 TENSOR: Final[Import] = (LAYOUTS, "DTensor")
 # each module's style where every GPU has a part of the tokens, and the style's arguments
 BETWEEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -66,7 +68,7 @@ def split_layers(architecture: Architecture, plan: Plan) -> Piece:
         "        shares[name] = ColwiseParallel()",
         "    elif name.endswith(rows):",
         f"        shares[name] = RowwiseParallel({parts})",
-        *call("mesh = init_device_mesh", ['"cuda"', f"({plan.tensor_parallel},)"]),
+        *_mesh(plan),
         "parallelize_module(model, mesh, shares)",
         *(EXPERTS if architecture.has("experts") else ()),
         'model.to("cuda")',
@@ -96,11 +98,31 @@ EXPERTS: Final = (
 )
 
 
+def _mesh(plan: Plan) -> list[str]:
+    """The GPUs that share layers, of all those where others have other shards of them."""
+    gpus = plan.tensor_parallel
+    if plan.replicas == 1:
+        return call("mesh = init_device_mesh", ['"cuda"', f"({gpus},)"])
+    names = f'mesh_dim_names=("{DATA}", "layers")'
+    made = call("gpus = init_device_mesh", ['"cuda"', f"({plan.replicas}, {gpus})", names])
+    return [*made, 'mesh = gpus["layers"]']
+
+
 def _tuple(name: str, model: Layer, side: Split) -> list[str]:
     """The ends of the paths of products that are divided on a side."""
-    ends = sorted({f".{each.name}" for each in projections(model) if side_of(each) is side})
+    divided = (each for each in projections(model) if side_of(each) is side)
+    ends = sorted({f".{end}" for each in divided for end in _ends(each, side)})
     words = [quoted(end) for end in ends]
     return call(f"{name} = ", [f"{words[0]},"] if len(words) == 1 else words)
+
+
+def _ends(each: Projection, side: Split) -> Iterator[str]:
+    """The projection's name; with an adapter, that of peft's base layer and of one product."""
+    if each.adapter is None:
+        yield each.name
+        return
+    yield f"{each.name}.base_layer"
+    yield f"{each.name}.lora_{'A' if side is Split.ROWS else 'B'}.default"
 
 
 def divide_experts(plan: Plan) -> Piece:
@@ -121,12 +143,14 @@ def divide_experts(plan: Plan) -> Piece:
     return Piece(lines, (("transformers.distributed", "DistributedConfig"),))
 
 
-def group_weights(weights: str) -> Piece:
-    """The optimizer's groups: PyTorch updates no DTensors together with plain tensors."""
-    inside = "isinstance(weight, DTensor)"
+def group_weights(weights: str, plan: Plan) -> Piece:
+    """The optimizer's groups: PyTorch updates tensors of one mesh together, or plain ones."""
+    inside, beside = "isinstance(weight, DTensor)", "not isinstance(weight, DTensor)"
+    if plan.is_sharded:
+        inside, beside = "weight.device_mesh.ndim > 1", "weight.device_mesh.ndim == 1"
     lines = (
         f"split = [weight for weight in {weights} if {inside}]",
-        f"whole = [weight for weight in {weights} if not {inside}]",
+        f"whole = [weight for weight in {weights} if {beside}]",
         'groups = [{"params": split}, {"params": whole}]',
     )
-    return Piece(lines, (TENSOR,))
+    return Piece(lines, () if plan.is_sharded else (TENSOR,))

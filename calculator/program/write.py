@@ -96,11 +96,10 @@ def _on_the_gpus(origin: Origin, plan: Plan) -> list[Piece]:
     if plan.pipeline_parallel > 1:
         return [cut_model(origin.architecture, plan)]
     batch = seed_groups(plan) + make_batch(origin.architecture, plan) + divide_batch(plan)
-    if plan.tensor_parallel > 1:
-        return [batch, split_layers(origin.architecture, plan)]
     if plan.expert_parallel > 1:
         return [batch, divide_experts(plan)]
-    return [batch, shard(plan) if plan.is_sharded else wrap(plan)]
+    split = [split_layers(origin.architecture, plan)] if plan.tensor_parallel > 1 else []
+    return [batch, *split, shard(plan) if plan.is_sharded else wrap(plan)]
 
 
 def _trainer(origin: Origin, plan: Plan) -> list[Piece]:
@@ -130,6 +129,13 @@ def check_program(architecture: Architecture, plan: Plan, resolved: Plan) -> Non
     if architecture.positions and length > architecture.positions:
         rule = f"the model has {architecture.positions:,} learned positions: for code at most these"
         raise NoProgramError("sequence_length", length, rule)
+    for field in ("pipeline_parallel", "expert_parallel"):
+        if 1 < getattr(resolved, field) < resolved.all_gpus:
+            rule = f"there is no code for it beside other GPUs yet: must be {resolved.all_gpus:,}"
+            raise NoProgramError(field, getattr(resolved, field), rule)
+    if resolved.tensor_parallel > 1 and resolved.context_parallel > 1:
+        rule = "there is no code for it beside tensor_parallel yet: must be 1"
+        raise NoProgramError("context_parallel", resolved.context_parallel, rule)
     check_optimizer(resolved)
 
 

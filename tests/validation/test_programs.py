@@ -98,6 +98,11 @@ SCALARS = 3 * 512
         f"{CONFIGS}/gpt_oss.json {SMALL} --expert-parallel 3 --precision mixed",
         f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision mixed "
         "--checkpointing full",
+        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --precision half --lora 8 "
+        "--lora-targets q_proj,o_proj",
+        f"{CONFIGS}/mistral.json {SMALL} --tensor-parallel 2 --gpus 4 --data-parallel fsdp "
+        "--precision mixed --checkpointing full",
+        f"{CONFIGS}/mixtral.json {SMALL} --tensor-parallel 2 --gpus 6 --data-parallel fsdp",
         f"{CONFIGS}/llama.json {SMALL} --gpus 4 --data-parallel fsdp --precision half "
         "--lora 8 --lora-targets all-linear --checkpointing full",
         f"{CONFIGS}/qwen2.json {SMALL} --gpus 3 --data-parallel fsdp --precision mixed --lora 4",

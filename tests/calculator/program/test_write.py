@@ -235,6 +235,7 @@ def test_the_keys_of_a_model_that_is_not_on_the_hub_describe_it(name: str) -> No
         ("gpt2-s", {"optimizer_bits": 16}, "optimizer_bits"),
         ("gpt2-s", {"optimizer": "lion", "precision": "half"}, "optimizer_bits"),
         ("gpt2-s", {"optimizer": "adafactor", "optimizer_bits": 16}, "optimizer_bits"),
+        ("gpt2-s", {"pipeline_parallel": 2, "gpus": 4, "accumulation": 2}, "pipeline_parallel"),
     ],
 )
 def test_a_plan_that_no_library_carries_out_is_refused_with_a_reason(
