@@ -13,7 +13,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, assert_never
 
 from calculator.architecture import Architecture
+from calculator.compose import changed_model
 from calculator.errors import InputError
+from calculator.layers.basic import Split
 from calculator.models.model import CausalModel, Model
 from calculator.models.registry import build, type_of
 from calculator.optimizers.rule import rule_of
@@ -26,6 +28,7 @@ from calculator.plan import (
     DataParallel,
     HalfFormat,
     Loop,
+    LoraBias,
     Offload,
     Optimizer,
     PipelineSchedule,
@@ -37,10 +40,18 @@ from calculator.presets import USUAL_RANK
 from calculator.task import NO_TOKENS, OF_PAIRS, Task
 from calculator.techniques.context_parallel import KERNELS, MOST_TURNS, chunks_of
 from calculator.techniques.expert_parallel import divided_among
-from calculator.techniques.lora import EMBEDDINGS, HEAD, adapts_experts, plain_names, split
+from calculator.techniques.fsdp import units_of
+from calculator.techniques.lora import (
+    EMBEDDINGS,
+    HEAD,
+    adapts_experts,
+    plain_names,
+    projections,
+    split,
+)
 from calculator.techniques.pipeline import MOST_MICRO_BATCHES
 from calculator.techniques.task import BODY, has_idle, layers_in, parts_of
-from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER
+from calculator.techniques.tensor_parallel import BYTES_OF_ROWS, DIVIDED, INNER, side_of
 from calculator.techniques.turns import rounds_of
 
 # the optimizers of torch.optim whose update of shards and of DTensors is counted
@@ -337,6 +348,9 @@ def _of_scaler(plan: Plan) -> Laws:
     if plan.shares_states:
         rule = f"is not counted beside data_parallel = {plan.data_parallel}: must be false"
         yield _uncounted("gradient_scaler", rule)
+    if plan.offload is not Offload.NONE:
+        rule = "is not counted beside offload, whose copies in RAM are updated: must be false"
+        yield _uncounted("gradient_scaler", rule)
 
 
 def _of_recomputing(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
@@ -412,11 +426,13 @@ def _of_replicas(plan: Plan, architecture: Architecture, kind: type[Model]) -> L
             "with zero1 it must be amp, half or fp32"
         )
         yield Broken("precision", rule)
+    rule = "ZeroRedundancyOptimizer updates the model's own weights, and no copies in RAM"
+    yield from _must_be("none", "offload", {rule: plan.offload is not Offload.NONE})
     if plan.optimizer not in OF_ZERO:
         yield _uncounted("optimizer", f"with zero1 it is counted for: {', '.join(OF_ZERO)}")
 
 
-def _of_shards(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
+def _of_shards(plan: Plan, architecture: Architecture, _: type[Model]) -> Laws:
     """FSDP2's shards.
 
     Source: fsdp2, bitsandbytes (its updates take plain tensors)
@@ -426,6 +442,17 @@ def _of_shards(plan: Plan, _: Architecture, __: type[Model]) -> Laws:
     if plan.quantization is not BaseBits.NONE and plan.precision is Precision.MIXED:
         rule = "FSDP would cast packed weights as numbers; with shards it must be half or fp32"
         yield Broken("precision", rule)
+    if plan.lora_bias is not LoraBias.NONE and plan.precision is Precision.HALF:
+        units = units_of(changed_model(architecture, plan), plan.half)
+        if any(len({each.dtype for each in unit.trained}) > 1 for unit in units):
+            rule = "fully_shard wants one format of all that is trained in a layer"
+            yield Broken("lora_bias", f"{rule}, and adapters have 32 bits: must be none with half")
+    if plan.sharing_groups < architecture.shared_layers:
+        rule = "fully_shard takes a module once, and layers that share weights are one"
+        yield Broken("sharing_groups", f"{rule}: must be {architecture.shared_layers}")
+    if plan.offload is not Offload.NONE:
+        out = {"offload": Offload.NONE, "cpu_offload": True}
+        yield Broken("offload", "shards go to RAM by cpu_offload: must be none", out=out)
     if plan.optimizer is Optimizer.ADAFACTOR:
         rule = (
             "PyTorch's Adafactor multiplies factors in place, whose shards differ from a weight's"
@@ -463,6 +490,9 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
         "knows no windows of attention shorter than the sequence": (
             kind.windowed(architecture, plan.sequence_length)
         ),
+        "the ring is made of flash attention, which this class or its heads do not fit": (
+            Attention.FLASH not in kind.kernels_of(architecture, True, plan.sequence_length)
+        ),
     }
     yield from _must_be("1", "context_parallel", rules)
     if plan.attention not in KERNELS:
@@ -471,7 +501,7 @@ def _of_ring(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws:
     if plan.precision is Precision.FP32:
         rule = "PyTorch's ring fails in 32 bits, for which it has no flash kernel: must be 1"
         yield Broken("context_parallel", rule, out={"precision": Precision.AMP})
-    others = {name: getattr(plan, name) > 1 for name in ("tensor_parallel", "pipeline_parallel")}
+    others = {"pipeline_parallel": plan.pipeline_parallel > 1}
     yield from _not_together("context_parallel", plan, others)
 
 
@@ -503,8 +533,6 @@ def _of_stages(plan: Plan, architecture: Architecture, kind: type[Model]) -> Law
         "optimizer": plan.optimizer is Optimizer.MUON,
         "update_in_backward": plan.update_in_backward,
         "reversible": plan.reversible,
-        # a stage's copies of a layer are one module, which fully_shard takes once
-        "sharing_groups": plan.is_sharded and plan.sharing_groups < architecture.shared_layers,
     }
     yield from _not_together("pipeline_parallel", plan, others)
 
@@ -586,22 +614,34 @@ def _beside_shares(plan: Plan, architecture: Architecture, kind: type[Model]) ->
         names = ", ".join(kind.fused_experts)
         rule = f"peft adds plain tensors to experts, whose shares are DTensors: leave out {names}"
         yield Broken("lora_targets", rule)
+    early = (
+        "beside tensor_parallel PyTorch ends the recomputation of a layer {} sum has arrived, and "
+        "never frees that: must be {}"
+    )
     if plan.checkpointing is Checkpointing.FULL and kind.is_side_by_side(architecture):
-        rule = (
-            "beside tensor_parallel PyTorch ends the recomputation of a layer, whose two halves "
-            "read one input, before the first half's sum has arrived, and never frees that: "
-            "must be none or operations"
+        rule = early.format(
+            "whose two halves read one input before the first half's", "none or operations"
         )
         yield Broken("checkpointing", rule)
+    if plan.checkpointing.is_of_layers and _adapts_last_sum(plan, architecture):
+        rule = early.format("with an adapter beside its last product before that one's", "none")
+        yield Broken("checkpointing", rule, out={"checkpointing": Checkpointing.NONE})
     others = {
         # of split tokens RowwiseParallel makes DTensors, to which no plain tensors are added
         "lora": bool(plan.lora) and plan.sequence_parallel,
-        "checkpointing": bool(plan.lora) and plan.checkpointing is not Checkpointing.NONE,
         # nobody cuts the rows of packed weights
         "quantization": plan.quantization is not BaseBits.NONE,
         **_of_dtensors(plan),
     }
     yield from _not_together("tensor_parallel", plan, others)
+
+
+def _adapts_last_sum(plan: Plan, architecture: Architecture) -> bool:
+    """True if an adapter stands beside the last product of a layer that GPUs sum."""
+    stacks = changed_model(architecture, plan).stacks() if plan.lora else ()
+    blocks = (projections(kind) for _, stack in stacks for kind in stack.kinds)
+    summed = ([each for each in found if side_of(each) is Split.ROWS] for found in blocks)
+    return any(found and found[-1].adapter is not None for found in summed)
 
 
 def _of_split_tokens(plan: Plan, _: Architecture, kind: type[Model]) -> Laws:

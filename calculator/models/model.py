@@ -218,7 +218,7 @@ class CausalModel(Model, ABC):
     head: Embedding
     head_bias: Parameter | None = None
     head_copy: Parameter | None = None
-    language_head = ("head", "head_bias", "head_copy")
+    language_head = ("head", "head_bias", "head_copy", "original_head_bias")
     before: ClassVar[tuple[str, ...]] = ("tokens",)
     after: ClassVar[tuple[str, ...]] = ("norm", "head")
     is_first = is_last = True
@@ -229,7 +229,8 @@ class CausalModel(Model, ABC):
 
     def walk(self) -> Counted:
         """The weights and tables of its own stage."""
-        without = (*(() if self.is_first else self.before), *(() if self.is_last else self.after))
+        after = () if self.is_last else (*self.after, *self.language_head)
+        without = (*(() if self.is_first else self.before), *after)
         for name, value in vars(self).items():
             if name not in without:
                 yield from walk(value)

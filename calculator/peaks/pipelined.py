@@ -52,7 +52,7 @@ class Passing(Protocol[Made]):
         """The gradient of what the stage was given, if it was."""
 
     def reduce(self) -> None:
-        """Reduce the gradients of all micro-batches, where the stage's weights are in shards."""
+        """Reduce all micro-batches' gradients after the last, where weights are in shards."""
 
 
 class Pipelined(Generic[Sent]):
@@ -71,8 +71,8 @@ class Pipelined(Generic[Sent]):
                 self.forward(each)
             else:
                 self.backward(each)
-        for stage in reversed(self.stages):  # in the order in which their last passes end
-            stage.reduce()
+                if each.micro_batch == self.turns.count - 1:
+                    self.stages[each.stage].reduce()
 
     def forward(self, each: Pass) -> None:
         """One micro-batch forward; its output stays, and the one before goes."""

@@ -52,6 +52,21 @@ def test_a_plan_is_refused_by_a_law_and_the_way_out_is_answered() -> None:
             "try --optimizer adam",
         ),
         ({"attention": "flash", "precision": "fp32"}, True, "try --attention sdpa"),
+        (
+            {"gpus": 4, "data_parallel": "fsdp", "offload": "optimizer"},
+            True,
+            "try --offload none --cpu-offload",
+        ),
+        (
+            {"gpus": 4, "data_parallel": "zero1", "offload": "optimizer"},
+            True,
+            "try --data-parallel ddp-view",
+        ),
+        (
+            {"tensor_parallel": 2, "lora": 8, "lora_targets": "down_proj", "checkpointing": "full"},
+            True,
+            "try --checkpointing none",
+        ),
     ],
 )
 def test_the_way_out_changes_what_a_reader_would(

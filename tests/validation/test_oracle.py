@@ -72,6 +72,14 @@ def test_the_counting_device_needs_what_real_tensors_on_the_cpu_need(
         "validation/configs/llama.json --sequence-length 48 --pipeline-parallel 2 --accumulation 4 "
         "--pipeline-schedule interleaved --untied-embeddings",
         f"gpt2-s {SMALL} --pipeline-parallel 2 --accumulation 2",
+        f"validation/configs/mistral.json {SMALL} --tensor-parallel 2 --precision half --lora 8 "
+        "--lora-targets q_proj,o_proj --checkpointing full",
+        "validation/configs/mistral.json --sequence-length 96 --precision half "
+        "--tensor-parallel 2 --context-parallel 2 --gpus 4 --data-parallel fsdp",
+        # each stage's gradients are reduced after its last pass, before the other stage's
+        "validation/configs/llama.json --sequence-length 96 --batch-size 2 --gpus 4 "
+        "--data-parallel fsdp --pipeline-parallel 2 --pipeline-schedule interleaved "
+        "--accumulation 4 --checkpointing full --activation-offload pinned",
         # sequences longer than the window, of which flash-attn is told
         "validation/configs/mistral.json --sequence-length 256 --attention flash",
         "validation/configs/gemma3_text.json --sequence-length 96 --attention flash --lora 8",
