@@ -65,17 +65,8 @@ class Option:
 
     def as_json(self) -> dict[str, Any]:
         """The option as in the protocol's ``describe``."""
-        return {
-            "field": self.field,
-            "label": self.label,
-            "help": self.help,
-            "kind": self.kind,
-            "choices": self.choices,
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-            "technique": self.technique,
-            "warning": self.warning,
-        }
+        names = ("field", "label", "help", "kind", "choices", "minimum", "maximum")
+        return {name: getattr(self, name) for name in (*names, "technique", "warning")}
 
     def parse(self, value: object) -> Any:
         """The value as `Plan` holds it.

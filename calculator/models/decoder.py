@@ -6,7 +6,8 @@ Source: transformers (models/llama/modeling_llama.py, masking_utils.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
@@ -15,7 +16,7 @@ from calculator.autograd.dtypes import BOOL, FLOAT32, DType
 from calculator.autograd.graph import Recorder, Tensor
 from calculator.autograd.mode import SEQUENCE, Attention
 from calculator.autograd.sizes import ONE, Size, size
-from calculator.configuration import LONGEST_SEQUENCE, MOST_LAYERS, Configuration
+from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.errors import InputError
 from calculator.layers.basic import TOKENS, Embedding, LayerNorm, RMSNorm
 from calculator.layers.decoder import DecoderBlock
@@ -24,7 +25,7 @@ from calculator.layers.grouped import GroupedAttention, Heads, Mixer, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
-from calculator.models.keys import check_keys, declared
+from calculator.models.keys import declared, read_shape, read_size
 from calculator.models.model import CausalModel, has_part, heads_fit
 from calculator.parts import Phase
 
@@ -107,35 +108,15 @@ class Decoder(CausalModel):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        layers = c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS)
-        hidden = c.size("hidden_size", cls._default("hidden_size"))
-        heads = c.size("num_attention_heads", cls._default("num_attention_heads"))
-        check_keys(cls, c)
+        found = read_shape(cls, c, name, partial(cls._head_size, c))
         cls._check_rope(c)
-        head_size = cls._head_size(c, hidden, heads)
-        more = {"key_value_heads": cls._key_value_heads(c, heads), **cls.more(c)}
-        return Architecture(
-            name=name,
-            title=name,
-            family=str(c.value("model_type")),
-            layers=layers,
-            hidden_size=hidden,
-            heads=heads,
-            head_size=head_size,
-            rotary_size=cls.rotary_size(c, head_size),
-            feed_forward_size=c.size("intermediate_size", cls._default("intermediate_size")),
-            vocabulary_size=c.size("vocab_size", cls._default("vocab_size")),
-            positions=0,
-            sequence_length=c.size(
-                "max_position_embeddings",
-                cls._default("max_position_embeddings"),
-                most=LONGEST_SEQUENCE,
-            ),
+        more = {"key_value_heads": cls._key_value_heads(c, found.heads), **cls.more(c)}
+        return replace(
+            found,
+            rotary_size=cls.rotary_size(c, found.head_size),
             dropout=cls._dropout(c),
-            tied_embeddings=c.flag("tie_word_embeddings", declared(cls, "tied")),
-            pattern=of_layers(cls.pattern(c, layers), layers),
+            pattern=of_layers(cls.pattern(c, found.layers), found.layers),
             more=tuple(more.items()),
-            source="transformers",
         )
 
     @classmethod
@@ -197,17 +178,8 @@ class Decoder(CausalModel):
         return in_turn(found)
 
     @classmethod
-    def defaults(cls) -> Mapping[str, int]:
-        """The class's default for each common key."""
-        return {**declared(Decoder, "defaults"), **declared(cls, "defaults")}
-
-    @classmethod
-    def _default(cls, key: str) -> int:
-        return cls.defaults()[key]
-
-    @classmethod
     def _key_value_heads(cls, c: Configuration, heads: int) -> int:
-        shared = c.size("num_key_value_heads", cls.defaults().get("num_key_value_heads", heads))
+        shared = read_size(c, cls, "key_value_heads", default=heads)
         if heads % shared:
             rule = f"must divide the {heads} heads"
             raise InputError("num_key_value_heads", shared, rule)
@@ -215,7 +187,7 @@ class Decoder(CausalModel):
 
     @classmethod
     def _head_size(cls, c: Configuration, hidden: int, heads: int) -> int:
-        found = c.size("head_dim", cls.defaults().get("head_dim", 0) or max(1, hidden // heads))
+        found = read_size(c, cls, "head_dim", default=max(1, hidden // heads))
         if found % 2:
             raise InputError("head_dim", found, "must be even: rotary positions turn pairs")
         return found

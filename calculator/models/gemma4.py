@@ -25,7 +25,7 @@ from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, ROPE, SLIDING, heads_of, in_turn
 from calculator.models.gemma import Gemma2
-from calculator.models.keys import declared
+from calculator.models.keys import declared, read_size
 from calculator.models.model import KERNELS
 from calculator.models.sparse import CHOICE, INNER, NOTE, check_rows, experts_of
 
@@ -290,8 +290,8 @@ class Gemma4(Gemma2):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The second width of heads, the layers' own inputs, and which parts a layer has."""
         c.text("use_bidirectional_attention", "vision", ["vision"])  # of pictures' tokens alone
-        heads = c.size("num_attention_heads", cls.defaults()["num_attention_heads"])
-        shared = c.size("num_key_value_heads", cls.defaults()["num_key_value_heads"])
+        heads = read_size(c, cls, "heads")
+        shared = read_size(c, cls, "key_value_heads")
         alike = c.flag("attention_k_eq_v", False)
         found = c.size("num_global_key_value_heads", shared)
         wide = found if alike else shared
@@ -317,7 +317,7 @@ class Gemma4(Gemma2):
         for key, _ in declared(cls, "experts"):
             if c.value(key) is None:
                 raise InputError(key, None, "must be given where enable_moe_block is true")
-        check_rows("hidden_size", c.size("hidden_size", cls.defaults()["hidden_size"]))
+        check_rows("hidden_size", read_size(c, cls, "hidden_size"))
         return experts_of(c, declared(cls, "experts"))
 
     @classmethod

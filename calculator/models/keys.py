@@ -8,6 +8,7 @@ and `lora_targets` are those of `Model`; `tasks` are those for which the class h
 most causal models have.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -34,8 +35,16 @@ def check_keys(kind: type, c: Configuration) -> None:
     c.ignore(*declared(kind, "ignored") or ())
 
 
-def read_shape(kind: type, c: Configuration, name: str) -> Architecture:
-    """The architecture of a model, as far as its type's declared keys describe it."""
+def read_shape(
+    kind: type,
+    c: Configuration,
+    name: str,
+    head_size: Callable[[int, int], int] | None = None,
+) -> Architecture:
+    """The architecture of a model, as far as its type's declared keys describe it.
+
+    A type may have a `head_size` of its own, from the width and the number of heads.
+    """
     check_keys(kind, c)
     hidden, heads = read_size(c, kind, "hidden_size"), read_size(c, kind, "heads")
     length = read_size(c, kind, "length", most=LONGEST_SEQUENCE)
@@ -50,7 +59,7 @@ def read_shape(kind: type, c: Configuration, name: str) -> Architecture:
         decoder_layers=read_size(c, kind, "decoder_layers", default=below, most=MOST_LAYERS),
         hidden_size=hidden,
         heads=heads,
-        head_size=read_size(c, kind, "head_size") or c.head_size(hidden, heads),
+        head_size=read_size(c, kind, "head_size") or (head_size or c.head_size)(hidden, heads),
         feed_forward_size=read_size(c, kind, "feed_forward_size", default=4 * hidden),
         vocabulary_size=read_size(c, kind, "vocabulary_size"),
         positions=length if declared(kind, "learned_positions") else 0,

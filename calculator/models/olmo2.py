@@ -16,6 +16,7 @@ from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary
 from calculator.models.decoder import HEAD, Decoder
+from calculator.models.keys import read_size
 
 
 @dataclass(eq=False)
@@ -67,7 +68,7 @@ class Olmo3(Olmo2):
 
         A stage of a pipeline with layers of one kind has the tables of both.
         """
-        layers = c.size("num_hidden_layers", cls._default("num_hidden_layers"), most=MOST_LAYERS)
+        layers = read_size(c, cls, "layers", most=MOST_LAYERS)
         kinds = len(set(cls.pattern(c, layers)))
         return {**super().more(c), "window": cls.window_of(c), "kinds": kinds}
 

@@ -16,7 +16,7 @@ from calculator.layers.experts import Choice, Experts, Groups, Mixture, Router, 
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, Decoder, in_turn
-from calculator.models.keys import declared
+from calculator.models.keys import declared, read_size
 
 DENSE, SPARSE = "dense", "experts"
 CHOICE = Choice(size("experts"), size("active_experts"))
@@ -43,7 +43,7 @@ class SparseDecoder(Decoder):
         """The architecture that a config.json describes, with a note on what is counted."""
         c.only("output_router_logits", False)
         c.ignore("router_aux_loss_coef")
-        check_rows("hidden_size", c.size("hidden_size", cls._default("hidden_size")))
+        check_rows("hidden_size", read_size(c, cls, "hidden_size"))
         return replace(super().read(c, name), note=NOTE)
 
     @classmethod

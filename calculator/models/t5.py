@@ -26,6 +26,7 @@ from calculator.layers.attention import (
     selectively,
 )
 from calculator.layers.basic import Embedding, Linear, T5Norm
+from calculator.layers.grouped import MASK_MULTIPLE
 from calculator.layers.layer import Layer, weights_of
 from calculator.layers.loss import masked_loss
 from calculator.layers.reversible import Coupling
@@ -35,8 +36,6 @@ from calculator.models.model import Model
 from calculator.models.widths import FEED, HEAD, HEADS, HIDDEN
 
 BUCKETS = size("relative_buckets")
-# a row of a mask must start at a multiple of this many elements for the efficient kernel
-MASK_MULTIPLE = 8
 
 # what is handed on: of an attention its bias and probabilities, of a layer both its biases
 Passed = tuple[Tensor, Tensor, Tensor | None]
