@@ -224,7 +224,7 @@ def _of_tasks(plan: Plan, architecture: Architecture, kind: type[Model]) -> Laws
             rule = "replaces a language model's loss: must be none with another task"
             yield Broken("chunked_loss", rule)
         yield from _whole_only("task", plan)
-    if plan.task is Task.AUDIO and architecture.has("weighted_layers"):
+    if plan.task is Task.AUDIO and architecture.has("use_weighted_layer_sum"):
         rule = "use_weighted_layer_sum keeps every layer's output: counted without it"
         yield _uncounted("task", rule)
     if plan.task in OF_PAIRS:

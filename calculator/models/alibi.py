@@ -127,14 +127,12 @@ class Bloom(CausalModel):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        normed = int(c.flag("apply_residual_connection_post_layernorm", False))
-        found = read_shape(cls, c, name)
-        return replace(found, sequence_length=OWN_LENGTH, more=(("normed_residual", normed),))
+        return replace(read_shape(cls, c, name), sequence_length=OWN_LENGTH)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Bloom":
         """The tree for an architecture."""
-        block = BloomBlock(architecture.has("normed_residual"))
+        block = BloomBlock(architecture.has("apply_residual_connection_post_layernorm"))
         return cls(HoldingStack((block,), architecture.layers), tied)
 
     def hidden(self, ids: Tensor) -> Tensor:

@@ -196,9 +196,8 @@ def read_stacks(
         rule = f"must be the encoder's {found.heads}: no other number is counted"
         raise InputError("decoder_attention_heads", c.value("decoder_attention_heads"), rule)
     dropped = [key for key in DROPOUTS if c.probability(key, 0.0)]
-    inner = "decoder_feed_forward_size"
     numbers = {
-        inner: read_size(c, kind, inner),
+        **dict(found.more),
         **more,
         **{key: int(key in dropped) for key in DROPOUTS},
     }

@@ -16,6 +16,7 @@ from calculator.layers.grouped import GroupedAttention, Held, Mixer, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN, Decoder
+from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS, LLAMAS
 
 
@@ -91,7 +92,7 @@ class Cohere2(Decoder):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and whether projections have biases; multipliers change no size."""
-        return {"window": cls.window_of(c), **cls.flags(c)}
+        return {"window": cls.window_of(c), **own_numbers(cls, c)}
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:

@@ -25,7 +25,7 @@ from calculator.layers.grouped import GroupedAttention, Heads, Mixer, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary, Tables, positions_of
 from calculator.layers.stack import LONGEST_UNIT, Block, Stack
-from calculator.models.keys import declared, read_shape, read_size
+from calculator.models.keys import own_numbers, read_shape, read_size
 from calculator.models.model import CausalModel, has_part, heads_fit
 from calculator.parts import Phase
 
@@ -133,12 +133,7 @@ class Decoder(CausalModel):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The numbers and flags that this type has beside the common ones."""
-        return cls.flags(c)
-
-    @classmethod
-    def flags(cls, c: Configuration) -> Mapping[str, int]:
-        """The declared flags."""
-        return {key: c.flag(key, usual) for key, usual in (declared(cls, "flags") or {}).items()}
+        return own_numbers(cls, c)
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:

@@ -17,10 +17,10 @@ from calculator.layers.experts import Router, ScaledRouter
 from calculator.layers.grouped import Heads
 from calculator.layers.latent import ComplexAttention, ComplexRotary, LatentAttention, Widths
 from calculator.models.decoder import HEAD, HIDDEN
+from calculator.models.keys import own_numbers
 from calculator.models.sparse import CHOICE, GROUPS, GroupedSparseDecoder, groups_of
 
 TURNED = size("rotary_size")
-WIDTHS = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "kv_lora_rank": 512}
 
 
 @dataclass(eq=False)
@@ -37,7 +37,6 @@ class DeepseekV3(GroupedSparseDecoder):
         return {
             **super().more(c),
             **cls.routing(c),
-            **{key: c.size(key, default) for key, default in WIDTHS.items()},
             "q_lora_rank": 0 if c.has_null("q_lora_rank") else c.size("q_lora_rank", 1536),
         }
 
@@ -52,7 +51,7 @@ class DeepseekV3(GroupedSparseDecoder):
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:
         """The channels of a head that are turned."""
-        return c.size("qk_rope_head_dim", WIDTHS["qk_rope_head_dim"])
+        return own_numbers(cls, c)["qk_rope_head_dim"]
 
     @classmethod
     def _head_size(cls, c: Configuration, hidden: int, heads: int) -> int:
@@ -60,7 +59,7 @@ class DeepseekV3(GroupedSparseDecoder):
         turned = cls.rotary_size(c, 0)
         if turned % 2:
             raise InputError("qk_rope_head_dim", turned, "must be even: channels turn in pairs")
-        return turned + c.size("qk_nope_head_dim", WIDTHS["qk_nope_head_dim"])
+        return turned + own_numbers(cls, c)["qk_nope_head_dim"]
 
     @classmethod
     def _key_value_heads(cls, c: Configuration, heads: int) -> int:

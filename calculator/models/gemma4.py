@@ -25,7 +25,7 @@ from calculator.layers.rotary import Rotary, Tables, positions_of, rotated
 from calculator.layers.stack import Block
 from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, ROPE, SLIDING, heads_of, in_turn
 from calculator.models.gemma import Gemma2
-from calculator.models.keys import declared, read_size
+from calculator.models.keys import declared, own_numbers, read_size
 from calculator.models.model import KERNELS
 from calculator.models.sparse import CHOICE, INNER, NOTE, check_rows, experts_of
 
@@ -302,12 +302,10 @@ class Gemma4(Gemma2):
         return {
             "window": c.size("sliding_window", 512, most=LONGEST_SEQUENCE),
             "final": c.value("final_logit_softcapping") is not None,
-            **cls.flags(c),
-            "global_head_size": c.size("global_head_dim", 512),
+            **own_numbers(cls, c),
             "global_key_value_heads": wide,
             "alike": alike,
             "per_layer_size": c.count("hidden_size_per_layer_input", 256),
-            "per_layer_vocabulary_size": c.size("vocab_size_per_layer_input", 262_144),
             "doubled": c.flag("use_double_wide_mlp", False),
             **experts,
         }

@@ -3,9 +3,9 @@
 A size has its key, its default and the key's other names. `texts` are keys with the values that the
 calculator has code for, the default first; `only` those with the one value that is counted, and
 `ignored` those that the class declares without an effect on the result, or that only code beside
-the weights reads. `flags` are true or false, and numbers of the architecture. `title`, `counted`
-and `lora_targets` are those of `Model`; `tasks` are those for which the class has the heads that
-most causal models have.
+the weights reads. `numbers` are sizes of the type's own, and `flags` are true or false. `title`,
+`counted` and `lora_targets` are those of `Model`; `tasks` are those for which the class has the
+heads that most causal models have.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,17 @@ def read_shape(
         token_types=read_size(c, kind, "token_types"),
         relative_buckets=read_size(c, kind, "relative_buckets"),
         source="transformers",
+        more=tuple(own_numbers(kind, c).items()),
     )
+
+
+def own_numbers(kind: type, c: Configuration) -> dict[str, int]:
+    """The declared sizes of a type's own, and its flags as 0 or 1."""
+    sizes, flags = (declared(kind, what) or {} for what in ("numbers", "flags"))
+    return {
+        **{name: c.size(*key) for name, key in sizes.items()},
+        **{key: int(c.flag(key, usual)) for key, usual in flags.items()},
+    }
 
 
 def read_size(c: Configuration, kind: type, what: str, default: int = 0, **most: int) -> int:

@@ -11,6 +11,7 @@ from calculator.architecture import Architecture
 from calculator.configuration import LONGEST_SEQUENCE, Configuration
 from calculator.layers.experts import Experts, Mixture, SoftmaxRouter
 from calculator.models.decoder import FULL, HIDDEN, SLIDING, Decoder, in_turn
+from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS
 from calculator.models.sparse import CHOICE, DENSE, INNER, SPARSE, SparseDecoder, dense_places
 
@@ -28,7 +29,7 @@ class Qwen2(Decoder):
         window = c.size("sliding_window", 4096, most=LONGEST_SEQUENCE)
         used = c.flag("use_sliding_window", False) and not c.has_null("sliding_window")
         c.only("use_mrope", False)
-        return {"window": window * used, **cls.flags(c)}
+        return {"window": window * used, **own_numbers(cls, c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:

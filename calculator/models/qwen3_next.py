@@ -35,6 +35,7 @@ from calculator.models.decoder import (
     in_turn,
 )
 from calculator.models.gemma import GemmaNorm
+from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS
 from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder, dense_places
 
@@ -109,22 +110,15 @@ class HybridDecoder(Decoder):
         """The heads of linear attention, and whether projections have biases."""
         c.only("attn_output_gate", True)
         c.ignore("mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings")
-        keys = c.size("linear_num_key_heads", 16)
-        values = c.size("linear_num_value_heads", 32)
+        found = own_numbers(cls, c)
+        keys, values = found["linear_key_heads"], found["linear_value_heads"]
         if values % keys:
             rule = f"must be a multiple of the {keys} heads of keys"
             raise InputError("linear_num_value_heads", values, rule)
-        kernel = c.size("linear_conv_kernel_dim", 4)
+        kernel = found["linear_kernel_size"]
         if kernel < 2:
             raise InputError("linear_conv_kernel_dim", kernel, "must be at least 2 to be counted")
-        return {
-            "linear_key_heads": keys,
-            "linear_value_heads": values,
-            "linear_key_size": c.size("linear_key_head_dim", 128),
-            "linear_value_size": c.size("linear_value_head_dim", 128),
-            "linear_kernel_size": kernel,
-            "attention_bias": c.flag("attention_bias", False),
-        }
+        return found
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -182,9 +176,7 @@ class Qwen3Next(HybridDecoder, SparseDecoder):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The heads of linear attention, the experts, and what is normed or has biases."""
-        shared = c.size("shared_expert_intermediate_size", 512)
-        normed = c.flag("norm_topk_prob", True)
-        return {**cls.linear(c), **cls.experts(c), "shared_size": shared, "norm_topk_prob": normed}
+        return {**cls.linear(c), **cls.experts(c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
@@ -248,9 +240,8 @@ class Qwen3_5Moe(Qwen3Next):  # noqa: N801
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The heads of linear attention and the experts, whose shares are normed."""
-        shared = c.size("shared_expert_intermediate_size", 512)
         c.ignore("mlp_only_layers")
-        return {**cls.linear(c), **cls.experts(c), "shared_size": shared, "norm_topk_prob": True}
+        return {**super().more(c), "norm_topk_prob": True}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:

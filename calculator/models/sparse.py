@@ -16,7 +16,7 @@ from calculator.layers.experts import Choice, Experts, Groups, Mixture, Router, 
 from calculator.layers.feed_forward import GatedFeedForward
 from calculator.layers.layer import Unary
 from calculator.models.decoder import HIDDEN, Decoder, in_turn
-from calculator.models.keys import declared, read_size
+from calculator.models.keys import declared, own_numbers, read_size
 
 DENSE, SPARSE = "dense", "experts"
 CHOICE = Choice(size("experts"), size("active_experts"))
@@ -49,7 +49,7 @@ class SparseDecoder(Decoder):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The experts' numbers, and flags."""
-        return {**cls.experts(c), **cls.flags(c)}
+        return {**cls.experts(c), **own_numbers(cls, c)}
 
     @classmethod
     def experts(cls, c: Configuration) -> Mapping[str, int]:

@@ -16,6 +16,7 @@ from calculator.layers.feed_forward import FeedForward
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.models.decoder import FEED, FULL, HIDDEN, SLIDING, Decoder
+from calculator.models.keys import own_numbers
 
 
 @dataclass(eq=False)
@@ -46,7 +47,7 @@ class Starcoder2(Decoder):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window of all layers, and whether products have biases."""
         window = c.value("sliding_window") and c.size("sliding_window", 1, most=LONGEST_SEQUENCE)
-        return {"window": window or 0, **cls.flags(c)}
+        return {"window": window or 0, **own_numbers(cls, c)}
 
     @classmethod
     def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:

@@ -110,20 +110,15 @@ class ViT(Model):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
-        side, patch = c.size("image_size", 224, most=LONGEST_SIDE), c.size("patch_size", 16)
+        found = read_shape(cls, c, name)
+        side, patch = c.size("image_size", 224, most=LONGEST_SIDE), found.numbers["patch_size"]
         if side < patch:
             raise InputError("patch_size", patch, f"must be at most the image's {side}")
-        more = {
-            "image_size": side,
-            "patch_size": patch,
-            "channels": c.size("num_channels", 3),
-            "qkv_bias": int(c.flag("qkv_bias", True)),
-        }
         return replace(
-            read_shape(cls, c, name),
+            found,
             vocabulary_size=labels_of(c),
             sequence_length=(side // patch) ** 2 + 1,
-            more=tuple(more.items()),
+            more=(("image_size", side), *found.more),
             note="Its sequence is an image's patches plus one token for the class; the workspace "
             "of cuDNN's convolution is not counted.",
         )

@@ -207,10 +207,7 @@ class Whisper(Model):
             c,
             name,
             dropout=0.0,
-            mel_bins=c.size("num_mel_bins", 80),
             target_positions=positions,
-            projected_size=c.size("classifier_proj_size", 256),
-            weighted_layers=int(c.flag("use_weighted_layer_sum", False)),
         )
         return replace(
             found,
