@@ -27,7 +27,7 @@ from calculator.models.decoder import FEED, FULL, HEAD, HIDDEN, ROPE, SLIDING, h
 from calculator.models.gemma import Gemma2
 from calculator.models.keys import declared, own_numbers, read_size
 from calculator.models.model import KERNELS
-from calculator.models.sparse import CHOICE, INNER, NOTE, check_rows, experts_of
+from calculator.models.sparse import CHOICE, INNER, SparseDecoder, check_rows, experts_of
 
 LAYERS, EACH = size("layers"), size("per_layer_size")
 GLOBAL_HEAD = size("global_head_size")
@@ -279,12 +279,12 @@ class Gemma4(Gemma2):
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes, with a note on experts."""
-        found = super().read(c, name)
+        found, note = super().read(c, name), declared(SparseDecoder, "note")
         for key, value in (("head_dim", HEAD), ("global_head_dim", GLOBAL_HEAD)):
             width = found.numbers[str(value)]
             if width % MULTIPLE:
                 raise InputError(key, width, f"must be a multiple of {MULTIPLE} to be counted")
-        return replace(found, note=NOTE) if found.has("experts") else found
+        return replace(found, note=note) if found.has("experts") else found
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

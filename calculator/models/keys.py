@@ -3,9 +3,9 @@
 A size has its key, its default and the key's other names. `texts` are keys with the values that the
 calculator has code for, the default first; `only` those with the one value that is counted, and
 `ignored` those that the class declares without an effect on the result, or that only code beside
-the weights reads. `numbers` are sizes of the type's own, and `flags` are true or false. `title`,
-`counted` and `lora_targets` are those of `Model`; `tasks` are those for which the class has the
-heads that most causal models have.
+the weights reads. `numbers` are sizes of the type's own, and `flags` are true or false. A `note`
+says what is counted of a model. `title`, `counted` and `lora_targets` are those of `Model`; `tasks`
+are those for which the class has the heads that most causal models have.
 """
 
 from collections.abc import Callable
@@ -69,6 +69,7 @@ def read_shape(
         token_types=read_size(c, kind, "token_types"),
         relative_buckets=read_size(c, kind, "relative_buckets"),
         source="transformers",
+        note=declared(kind, "note") or "",
         more=tuple(own_numbers(kind, c).items()),
     )
 

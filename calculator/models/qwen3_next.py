@@ -8,7 +8,7 @@ models/qwen3_5/modeling_qwen3_5.py, models/qwen3_5_moe/modeling_qwen3_5_moe.py).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -40,10 +40,6 @@ from calculator.models.model import ALWAYS
 from calculator.models.sparse import CHOICE, DENSE, INNER, SparseDecoder, dense_places
 
 LINEAR = "linear_attention"
-PLAIN = (
-    "Linear attention is counted as transformers computes it in plain PyTorch, without the kernels "
-    "of flash-linear-attention and causal-conv1d."
-)
 
 
 @dataclass(eq=False)
@@ -92,12 +88,6 @@ class HybridDecoder(Decoder):
     normed_heads = ALWAYS
     biases = ("attention_bias", "attention_bias", "")
     apart: ClassVar[bool] = False
-
-    @classmethod
-    def read(cls, c: Configuration, name: str) -> Architecture:
-        """The architecture that a config.json describes, with a note on what is counted."""
-        found = super().read(c, name)
-        return replace(found, note=f"{PLAIN} {found.note}".strip())
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -5,7 +5,7 @@ Source: transformers (integrations/moe.py).
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calculator.architecture import Architecture
@@ -25,10 +25,6 @@ INNER = size("expert_size")
 SHARED = INNER * size("shared_experts")  # one layer of their width together
 # PyTorch multiplies groups of rows that are whole pieces of 16 bytes
 ROW_MULTIPLE = 8
-NOTE = (
-    "Experts are counted as transformers computes them by default (grouped_mm): with all on one "
-    "GPU no size depends on how tokens are routed, and amp leaves their products in 32 bits."
-)
 
 
 @dataclass(eq=False)
@@ -40,11 +36,11 @@ class SparseDecoder(Decoder):
 
     @classmethod
     def read(cls, c: Configuration, name: str) -> Architecture:
-        """The architecture that a config.json describes, with a note on what is counted."""
+        """The architecture that a config.json describes."""
         c.only("output_router_logits", False)
         c.ignore("router_aux_loss_coef")
         check_rows("hidden_size", read_size(c, cls, "hidden_size"))
-        return replace(super().read(c, name), note=NOTE)
+        return super().read(c, name)
 
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:

@@ -119,8 +119,6 @@ class ViT(Model):
             vocabulary_size=labels_of(c),
             sequence_length=(side // patch) ** 2 + 1,
             more=(("image_size", side), *found.more),
-            note="Its sequence is an image's patches plus one token for the class; the workspace "
-            "of cuDNN's convolution is not counted.",
         )
 
     @classmethod

@@ -202,19 +202,8 @@ class Whisper(Model):
     def read(cls, c: Configuration, name: str) -> Architecture:
         """The architecture that a config.json describes."""
         positions = c.size("max_target_positions", 448, most=LONGEST_SEQUENCE)
-        found = read_stacks(
-            cls,
-            c,
-            name,
-            dropout=0.0,
-            target_positions=positions,
-        )
-        return replace(
-            found,
-            target_length=positions,
-            note="Its encoder reads a spectrogram of fixed length, two frames per position; the "
-            "workspace of cuDNN's convolutions is not counted.",
-        )
+        found = read_stacks(cls, c, name, dropout=0.0, target_positions=positions)
+        return replace(found, target_length=positions)
 
     @classmethod
     def build(cls, architecture: Architecture, tied: bool) -> "Whisper":
