@@ -3,20 +3,17 @@
 Source: transformers (models/cohere2/modeling_cohere2.py).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.dtypes import FLOAT32
 from calculator.autograd.graph import Tensor
-from calculator.configuration import Configuration
 from calculator.layers.basic import RMSNorm
 from calculator.layers.grouped import GroupedAttention, Held, Mixer, Shared
 from calculator.layers.layer import Unary
 from calculator.layers.stack import Block
 from calculator.models.decoder import HIDDEN, Decoder
-from calculator.models.keys import own_numbers
 from calculator.models.model import ALWAYS, LLAMAS
 
 
@@ -88,11 +85,6 @@ class Cohere2(Decoder):
     biases = ("attention_bias", "attention_bias", "")
     scales_logits = True
     side_by_side = ALWAYS
-
-    @classmethod
-    def more(cls, c: Configuration) -> Mapping[str, int]:
-        """The window, and whether projections have biases; multipliers change no size."""
-        return {"window": cls.window_of(c), **own_numbers(cls, c)}
 
     @classmethod
     def block(cls, architecture: Architecture, kind: str) -> Block:

@@ -133,7 +133,8 @@ class Decoder(CausalModel):
     @classmethod
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The numbers and flags that this type has beside the common ones."""
-        return own_numbers(cls, c)
+        window = {"window": cls.window_of(c)} if cls.turn else {}
+        return {**window, **own_numbers(cls, c)}
 
     @classmethod
     def rotary_size(cls, c: Configuration, head_size: int) -> int:

@@ -94,7 +94,7 @@ class Gemma2(Gemma):
     def more(cls, c: Configuration) -> Mapping[str, int]:
         """The window, and which soft caps there are; null is none."""
         caps = {key: cls._has_cap(c, key) for key in ("attn", "final")}
-        return {**super().more(c), "window": cls.window_of(c), **caps}
+        return {**super().more(c), **caps}
 
     @classmethod
     def _has_cap(cls, c: Configuration, place: str) -> bool:
