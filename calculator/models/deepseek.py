@@ -1,7 +1,9 @@
-"""DeepSeek V2, V3 and R1 (transformers' DeepseekV2ForCausalLM, DeepseekV3ForCausalLM).
+"""DeepSeek V2, V3 and R1, and GLM 4.5, whose experts stand in groups.
+
+Counted are DeepseekV2ForCausalLM, DeepseekV3ForCausalLM and Glm4MoeForCausalLM.
 
 Source: transformers (models/deepseek_v3/modeling_deepseek_v3.py,
-models/deepseek_v2/modeling_deepseek_v2.py).
+models/deepseek_v2/modeling_deepseek_v2.py, models/glm4_moe/modeling_glm4_moe.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,14 +11,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from calculator.architecture import Architecture
+from calculator.autograd.graph import Tensor
 from calculator.autograd.mode import Attention
 from calculator.autograd.sizes import size
 from calculator.configuration import Configuration
 from calculator.errors import InputError
 from calculator.layers.experts import Router, ScaledRouter
-from calculator.layers.grouped import Heads
+from calculator.layers.grouped import Heads, Held
 from calculator.layers.latent import ComplexAttention, ComplexRotary, LatentAttention, Widths
-from calculator.models.decoder import HEAD, HIDDEN
+from calculator.models.decoder import HEAD, HIDDEN, PartlyTurnedAttention
 from calculator.models.keys import own_numbers
 from calculator.models.sparse import CHOICE, GROUPS, GroupedSparseDecoder, groups_of
 
@@ -118,3 +121,31 @@ class DeepseekV2(DeepseekV3):
     def router(cls, architecture: Architecture) -> Router:
         """Probabilities among all experts, of which only those of the best groups may count."""
         return ScaledRouter(HIDDEN, CHOICE, GROUPS if architecture.has("limited") else None)
+
+
+@dataclass(eq=False)
+class LateNormedAttention(PartlyTurnedAttention):
+    """Attention that projects queries, keys and values before it norms any."""
+
+    def projected(self, x: Tensor, held: Held) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads of queries, keys and values."""
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        q = self.heads_of(q, self.heads.queries, self.query_norm)
+        k = self.heads_of(k, self.heads.keys, self.key_norm)
+        copied = self.copies(x.tape.mode, held.mask)
+        return q, k, self.heads_of(v, self.heads.keys, copied=copied)
+
+
+@dataclass(eq=False)
+class Glm4Moe(GroupedSparseDecoder):
+    """Dense layers first; experts beside one that all tokens pass; a part of each head turned."""
+
+    turned_share = 0.5
+    attention_class = LateNormedAttention
+    biases = ("attention_bias", "", "")
+    normed_heads = "use_qk_norm"
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The experts and their groups, and which parts a layer has."""
+        return {**super().more(c), **groups_of(c, 1, 1)}
