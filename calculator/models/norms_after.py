@@ -1,22 +1,28 @@
-"""OLMo 2 and 3 (Olmo2ForCausalLM, Olmo3ForCausalLM): norms after attention and feed-forward.
+"""Types with norms after attention and feed-forward: OLMo 2 and 3, and EXAONE 4.
 
-Source: transformers (models/olmo2/modeling_olmo2.py, models/olmo3/modeling_olmo3.py).
+Counted are Olmo2ForCausalLM, Olmo3ForCausalLM and Exaone4ForCausalLM.
+
+Source: transformers (models/olmo2/modeling_olmo2.py, models/olmo3/modeling_olmo3.py,
+models/exaone4/modeling_exaone4.py).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calculator.architecture import Architecture
 from calculator.autograd import operations as op
 from calculator.autograd.graph import Tensor
 from calculator.autograd.sizes import Size
 from calculator.configuration import MOST_LAYERS, Configuration
-from calculator.layers.basic import WideNorm
+from calculator.layers.basic import RMSNorm, WideNorm
 from calculator.layers.grouped import GroupedAttention, Held
 from calculator.layers.layer import Unary
 from calculator.layers.rotary import Rotary
-from calculator.models.decoder import HEAD, Decoder
+from calculator.models.decoder import FULL, HEAD, Decoder
+from calculator.models.gemma import NormedAttention
 from calculator.models.keys import read_size
+from calculator.models.model import LLAMAS
 
 
 @dataclass(eq=False)
@@ -81,3 +87,48 @@ class Olmo3(Olmo2):
     def turning(cls, architecture: Architecture) -> Rotary:
         """Tables for each kind of layer."""
         return Rotary(HEAD, architecture.numbers["kinds"])
+
+
+@dataclass(eq=False)
+class TurnedAttention(NormedAttention):
+    """Llama's norms of queries and keys."""
+
+    norm: ClassVar[type[RMSNorm]] = RMSNorm
+
+
+@dataclass(eq=False)
+class UnturnedAttention(TurnedAttention):
+    """Queries and keys as they are normed."""
+
+    def turned(self, q: Tensor, k: Tensor, held: Held) -> tuple[Tensor, Tensor]:
+        """The same."""
+        return q, k
+
+
+@dataclass(eq=False)
+class Exaone4(Decoder):
+    """Three layers with a window for each without; norms of what each branch adds."""
+
+    whole_tokens = LLAMAS
+    whole_mask = True
+    norms_before = False
+    norms_after = True
+
+    @classmethod
+    def more(cls, c: Configuration) -> Mapping[str, int]:
+        """The window."""
+        return {"window": cls.window_of(c)}
+
+    @classmethod
+    def pattern(cls, c: Configuration, layers: int) -> tuple[str, ...]:
+        """Layers with a window, and the last of each turn without; none has one without a size."""
+        if not cls.window_of(c):
+            c.ignore("sliding_window_pattern")
+            return cls.layer_types(c, layers, (FULL,))
+        return cls.windows_in_turn(c, layers, c.size("sliding_window_pattern", 4))
+
+    @classmethod
+    def attention_of(cls, architecture: Architecture, kind: str) -> type[GroupedAttention]:
+        """Places are not known where others have a window."""
+        unturned = architecture.has("window") and kind == FULL
+        return UnturnedAttention if unturned else TurnedAttention
