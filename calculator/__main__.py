@@ -328,7 +328,8 @@ def _models() -> list[Architecture]:
 
 def _describe(report: Report) -> str:
     lines = [
-        f"{one_line(report.model)}: {format_count(report.parameters)} parameters",
+        f"{one_line(report.model)}: {format_count(report.parameters)} parameters, "
+        f"{format_count(report.trainable_parameters)} trained",
         f"GPU memory at the peak ({report.peak_phase}): {format_bytes(report.gpu.total)}",
         *_parts(report.gpu),
         f"PyTorch allocates {format_bytes(report.allocated)} and reserves "

@@ -19,6 +19,7 @@ from calculator.resolution import resolve
 # options that are sizes of a step, or whose values are counts of one technique
 SIZES: Final = frozenset({"batch_size", "sequence_length", "target_length", "gpus", "labels"})
 ALL_LINEAR: Final = "all-linear"
+_LEAST: Final = 1e-4  # no error is said to be smaller
 # the share of tries whose error is at most what is said
 SHARE: Final = 0.98
 
@@ -53,15 +54,16 @@ class Evidence:
     def words(self) -> str:
         """A sentence, with its witness."""
         steps = "step" if self.tries == 1 else "steps"
+        within = f"{max(self.within, _LEAST):.2%}"
         if self.state is State.MEASURED:
             return (
                 f"Evidence: measured. {self.tries:,} {steps} of this family with these techniques, "
-                f"run by PyTorch on our simulated GPU; error at most {self.within:.2%}."
+                f"run by PyTorch on our simulated GPU; error at most {within}."
             )
         return (
             f"Evidence: {self.state}. These techniques were not measured together on this family; "
             f"of {self.tries:,} random plans like it, run by PyTorch on our simulated GPU, 98 in "
-            f"100 were within {self.within:.2%}."
+            f"100 were within {within}."
         )
 
 

@@ -16,7 +16,7 @@ def figures(value: Mapping[str, Any]) -> dict[str, str]:
         match leaf:
             case bool() | None:
                 continue
-            case int() if path.endswith(".parameters"):
+            case int() if path.endswith("parameters"):
                 texts[path] = format_count(leaf)
             case int():
                 texts[path] = format_bytes(leaf)
@@ -29,7 +29,7 @@ def figures(value: Mapping[str, Any]) -> dict[str, str]:
 def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
     """Figures that the page shows as text; it draws a phase's parts only by their bytes."""
     for side in ("report", "baseline"):
-        for name in ("parameters", "gpu", "transfer", "paged"):
+        for name in ("parameters", "trainable_parameters", "gpu", "transfer", "paged"):
             yield from _walk(value[side][name], f"{side}.{name}")
         yield f"{side}.ram.peak", value[side]["ram"]["peak"]
     for number, phase in enumerate(value["report"]["phases"]):

@@ -17,9 +17,8 @@ from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.planner.need import Verdict, judged, need_of
-from calculator.presets import USUAL_RANK
+from calculator.presets import FIELD, Preset, plan_with
 from calculator.report import Report
-from calculator.techniques.lora import ALL_LINEAR
 from calculator.units import format_bytes, format_count
 from templates.pieces.comparisons import kept, on_all_cores
 
@@ -70,31 +69,26 @@ class Way:
     short: str
 
 
-_ADAPTERS: dict[str, object] = {
-    "lora": USUAL_RANK,
-    "lora_targets": ALL_LINEAR,
-    "checkpointing": "full",
-}
-# From the least change to the largest.
+# From the least change to the largest; the calculator's presets are the last three.
 WAYS = (
     Way("Adam", {}, "Fits as it is.", "fits"),
     Way("8-bit Adam", {"optimizer_bits": 8}, "Fits with 8-bit Adam.", "8-bit Adam"),
     Way(
         "8-bit Adam and checkpointing",
-        {"optimizer_bits": 8, "checkpointing": "full"},
+        {FIELD: Preset.FULL.value},
         "Fits with 8-bit Adam and checkpointing.",
         "8-bit Adam, checkpointing",
     ),
     Way(
-        "LoRA, weights in 16 bits, checkpointing",
-        {**_ADAPTERS, "precision": "half"},
-        "Fits if you train LoRA adapters only.",
+        "The same with LoRA, weights in 16 bits",
+        {FIELD: Preset.LORA.value},
+        "Fits if you train LoRA adapters, not the model's own weights.",
         "LoRA",
     ),
     Way(
-        "QLoRA, weights in 4 bits, checkpointing",
-        {**_ADAPTERS, "quantization": "nf4-double"},
-        "Fits if you train QLoRA adapters only.",
+        "The same with QLoRA, weights in 4 bits",
+        {FIELD: Preset.QLORA.value},
+        "Fits if you train adapters on 4-bit weights (QLoRA).",
         "QLoRA",
     ),
 )
@@ -129,9 +123,14 @@ class Cell:
         return need_of(self.reports[card.name]).verdict(card.memory)
 
 
-def plan_for(batch: int, way: Way) -> Plan:
-    """The plan of a cell."""
-    return Plan.parse({"batch_size": batch, **way.options})
+def judged_for(architecture: Architecture, card: str, batch: int, way: Way) -> Report:
+    """The answer of the calculator's page in that state of its form.
+
+    Raises:
+        InputError: where it does not count the model that way.
+    """
+    plan = plan_with(architecture, GPUS[card], {"batch_size": batch, **way.options})
+    return judged(architecture, plan)
 
 
 @cache
@@ -143,8 +142,7 @@ def cells(model: str, batch: int) -> tuple[Cell | None, ...]:
 def _cells(architecture: Architecture, batch: int) -> Iterator[Cell | None]:
     for way in WAYS:
         try:
-            plan = plan_for(batch, way)
-            yield Cell(way, {name: judged(architecture, plan.on(GPUS[name])) for name in CARDS})
+            yield Cell(way, {card: judged_for(architecture, card, batch, way) for card in CARDS})
         except InputError:
             yield None
 
@@ -164,7 +162,7 @@ def _answer(found: tuple[Cell | None, ...], card: Gpu) -> int:
 
 def about(architecture: Architecture) -> str:
     """The model's size and the length of its sequences."""
-    report = estimate(architecture, plan_for(1, WAYS[0]))
+    report = estimate(architecture)
     tokens = format_count(report.plan.sequence_length)
     return f"{_rounded(report.parameters)} parameters, sequences of {tokens} tokens"
 
@@ -182,8 +180,7 @@ def _rounded(count: int) -> str:
 
 def query(architecture: Architecture) -> str:
     """The part of the calculator's address that all cells of a model share."""
-    plan = plan_for(1, WAYS[0])
-    return urlencode({"model": architecture.name, **plan.changed()})
+    return urlencode({"model": architecture.name})
 
 
 def table() -> dict[str, Any]:

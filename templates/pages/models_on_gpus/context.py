@@ -14,7 +14,7 @@ from calculator.catalog import GPUS, MODELS, Gpu, find_model
 from calculator.errors import InputError
 from calculator.estimate import estimate
 from calculator.page.states import chosen
-from calculator.plan import Plan, Precision
+from calculator.plan import Checkpointing, Plan, Precision
 from calculator.planner.change import Cost
 from calculator.planner.fit import Proposal, least_changes
 from calculator.planner.need import Verdict, judged, need_of
@@ -104,8 +104,16 @@ class Training:
 
 TRAININGS = (
     Training("full", "Full training", Plan()),
-    Training(
-        "lora", "LoRA", Plan(precision=Precision.HALF, lora=USUAL_RANK, lora_targets=ALL_LINEAR)
+    Training(  # the calculator's preset
+        "lora",
+        "LoRA",
+        Plan(
+            precision=Precision.HALF,
+            optimizer_bits=8,
+            checkpointing=Checkpointing.FULL,
+            lora=USUAL_RANK,
+            lora_targets=ALL_LINEAR,
+        ),
     ),
 )
 
