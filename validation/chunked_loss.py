@@ -9,8 +9,7 @@ from unittest.mock import patch
 
 import torch
 from torch import nn
-from torch.nn import LinearCrossEntropyOptions
-from torch.nn.functional import linear_cross_entropy, pad
+from torch.nn.functional import pad
 from transformers.modeling_outputs import CausalLMOutput
 
 from calculator.plan import ChunkedLoss, Plan
@@ -44,6 +43,9 @@ class _Chunked:
         hidden = outputs.last_hidden_state
         rows = hidden.view(-1, hidden.shape[-1])
         self.on_hidden(rows)
+        from torch.nn import LinearCrossEntropyOptions  # PyTorch 2.13 brought both
+        from torch.nn.functional import linear_cross_entropy
+
         # as transformers shifts them
         padded = pad(labels, (0, 1), value=IGNORED)
         shifted = padded[..., 1:].contiguous()

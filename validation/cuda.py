@@ -75,24 +75,36 @@ def _nvidia_smi(query: str) -> str:
         return ""
 
 
-def allocator_figures(watcher: AllocatorWatcher, alive: int) -> dict[str, Any]:
+def emptied_card() -> tuple[int, int]:
+    """Give back all that earlier steps of this process left, as if it began now.
+
+    Gives the bytes that stay, allocated and reserved: some libraries never return theirs.
+    """
+    torch.cuda.synchronize()
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+
+
+def allocator_figures(watcher: AllocatorWatcher, alive: int, left: int) -> dict[str, Any]:
     """A row's figures of the allocator and the driver, in bytes.
 
-    `allocated` is the most that PyTorch reports. `alive` are weights, states and inputs; what the
-    allocator holds beyond them after the step are the libraries' workspaces (cuBLAS) and what it
-    did not split off its blocks, which `peak` leaves out and `workspaces` reports.
+    `allocated` is the most that PyTorch reports, less what was `left` by other steps. `alive` are
+    weights, states and inputs; what the allocator holds beyond them after the step are the
+    libraries' workspaces (cuBLAS) and what it did not split off its blocks, which `peak` leaves out
+    and `workspaces` reports.
     """
     watcher.close()
-    workspaces = torch.cuda.memory_allocated() - alive
-    peaks = {phase.value: peak - workspaces for phase, peak in watcher.peaks.items()}
+    beyond = torch.cuda.memory_allocated() - alive
+    peaks = {phase.value: peak - beyond for phase, peak in watcher.peaks.items()}
     phase = max(peaks, key=lambda name: peaks[name])
     return {
         "gradients": sum(watcher.gradients.values()),
         "peak": peaks[phase],
         "phase": phase,
         "phases": {name: {"peak": peak} for name, peak in peaks.items()},
-        "allocated": max(watcher.peaks.values()),
-        "workspaces": workspaces,
+        "allocated": max(watcher.peaks.values()) - left,
+        "workspaces": beyond - left,
         "driver_process": process_bytes(),
         "gpu": card(),
     }

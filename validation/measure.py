@@ -128,9 +128,9 @@ def _ram(training: Training, step: Step, device: str) -> dict[str, int]:
 
 def _on_a_card(configuration: Configuration) -> Row:
     """Three steps, as a program begins: one for the states, one watched, and one timed."""
-    from validation.cuda import AllocatorWatcher, allocator_figures
+    from validation.cuda import AllocatorWatcher, allocator_figures, emptied_card
 
-    torch.cuda.empty_cache()
+    left, held = emptied_card()
     with training(configuration, "cuda") as made:
         states = [item for item in made.updater.state() if item.is_cuda]
         model = made.task.model
@@ -138,13 +138,13 @@ def _on_a_card(configuration: Configuration) -> Row:
         known = weights + _bytes(states) + _bytes(list(made.task.inputs.values()))
         watcher = AllocatorWatcher()
         made.run(watcher)
-        figures = allocator_figures(watcher, known)
+        figures = allocator_figures(watcher, known, left)
         return {
             **_static(made, weights),
             "optimizer": _bytes(states),
             **figures,
             "seconds": _seconds(made),
-            "reserved": torch.cuda.memory_reserved(),  # nothing was given back
+            "reserved": torch.cuda.memory_reserved() - held,  # nothing was given back
             "transfer": made.transfer,
             **_paged(made),
         }
