@@ -46,6 +46,12 @@ def _model_notes(architecture: Architecture, plan: Plan) -> Iterator[str]:
             yield _experts_note(architecture, plan)
     if Attention.EFFICIENT not in model.kernels and plan.attention is Attention.SDPA:
         yield f"{model.title}'s class in transformers has only eager attention; we count that."
+    if architecture.relative_buckets and plan.attention is Attention.SDPA:
+        yield (  # transformers (integrations/sdpa_attention.py, create_position_bias_mask)
+            "Counted as transformers 5.20 and later run it. Before, its sdpa takes PyTorch's math "
+            "kernel in the encoder, which makes full matrices of scores; before 5.15, the class "
+            "has only eager attention."
+        )
     if _falls_to_math(architecture, plan):
         yield (
             "PyTorch's sdpa has no fused kernel for these heads on this card, so it falls back "

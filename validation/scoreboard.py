@@ -14,7 +14,7 @@ from calculator.cards import find_card
 from calculator.estimate import estimate
 from calculator.plan import Plan
 from calculator.report import Phase
-from validation import fitcheck
+from validation import fitcheck, hopper
 from validation.answers import Answer
 from validation.causes import CAUSES
 from validation.published_rows import Figure, Row, Source
@@ -80,9 +80,10 @@ class Score:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """All sources: the T4's, then those of the file."""
+    """All sources: the T4's, our cards', then those of the file."""
     content = tomllib.loads(PATH.read_text("utf-8"))
-    return (fitcheck.source(), *map(_source, content["source"]))
+    ours = map(hopper.source, hopper.TITLES)
+    return (fitcheck.source(), *ours, *map(_source, content["source"]))
 
 
 @cache

@@ -148,7 +148,11 @@ class Family:
 
 
 # bytes, and who measured them with which CUDA
-MEASURED_CONTEXTS: Final = {"t4": (147_718_144, "fitcheck-llm 0.3.1, CUDA 12.8 and 13.0")}
+MEASURED_CONTEXTS: Final = {
+    "t4": (147_718_144, "fitcheck-llm 0.3.1, CUDA 12.8 and 13.0"),
+    "h100": (766 * MiB, "ours, CUDA 13.0, the median of 40 steps"),
+    "h200": (763 * MiB, "ours, CUDA 13.0, the median of 40 steps"),
+}
 
 
 def cards_of(families: Iterable[Family]) -> dict[str, Card]:

@@ -5,6 +5,7 @@ from functools import cache
 
 from templates.pieces.comparisons import comparisons_on, scores
 from templates.pieces.families import by_family
+from validation import hopper
 from validation.compare import NEARLY_EXACT, Comparison, spread
 from validation.published_rows import Figure
 from validation.scoreboard import median, sources
@@ -52,6 +53,28 @@ def on_card() -> OnCard:
     errors = [score.error for score in found]
     shares = (median(errors), max(map(abs, errors)))
     return OnCard("Tesla T4", len(found), *(f"{100 * x:.2f}\N{NO-BREAK SPACE}%" for x in shares))
+
+
+@dataclass(frozen=True, slots=True)
+class OnOurCards:
+    """Steps that we measured: how many, and median errors of allocated and reserved bytes."""
+
+    count: int
+    allocated: str
+    reserved: str
+
+
+@cache
+def on_our_cards() -> OnOurCards:
+    """The H100's and the H200's steps."""
+    found = [score for score in scores() if score.source.key in hopper.TITLES]
+    errors = [
+        [score.error for score in found if score.figure is figure]
+        for figure in (Figure.ALLOCATED, Figure.OF_ALLOCATOR)
+    ]
+    return OnOurCards(
+        len(errors[0]), *(f"{100 * median(x):.2f}\N{NO-BREAK SPACE}%" for x in errors)
+    )
 
 
 @dataclass(frozen=True, slots=True)

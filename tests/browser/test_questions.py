@@ -84,7 +84,7 @@ def test_the_home_page_answers_qwen3_8b_at_once(visit: Visitor, window: dict[str
     page = visit(**window).open()
     page.locator("#fit-model").select_option("Qwen/Qwen3-8B")
     page.locator("#fit-gpu").select_option("rtx-4090")
-    stands(page.locator("[data-fit-answer]"), "Fits if you train LoRA adapters only.")
+    stands(page.locator("[data-fit-answer]"), "Fits if you train LoRA adapters")
 
 
 def test_llama_70b_on_eight_a100s(calculator: Visit, window: dict[str, Any]) -> None:

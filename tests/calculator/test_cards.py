@@ -109,7 +109,7 @@ def test_the_context_of_a_t4_is_the_measured_one() -> None:
     # fitcheck-llm 0.3.1: `cuda_context` of all 57 steps on a T4
     assert CARDS["t4"].context == 147_718_144
     assert "CUDA 12.8" in CARDS["t4"].context_source
-    assert CARDS["h100"].context_source == "assumed"
+    assert CARDS["a100-80"].context_source == "assumed"
 
 
 def test_macos_lends_the_gpu_what_llama_cpp_prints() -> None:

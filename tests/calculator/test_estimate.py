@@ -18,7 +18,7 @@ from calculator.estimate import (
 from calculator.hf_config import from_config
 from calculator.parameters import buffer_bytes, parameter_tensors
 from calculator.peaks.trace import _known, record
-from calculator.plan import Checkpointing, Plan, Precision
+from calculator.plan import Attention, Checkpointing, Plan, Precision
 from calculator.report import Memory, Phase, Report
 from calculator.resolution import resolve
 from calculator.states import statics
@@ -239,6 +239,16 @@ def test_gpt_j_says_that_eager_attention_is_counted() -> None:
     assert sdpa.phases == eager.phases
     assert any("eager" in note for note in sdpa.notes)
     assert not any("eager" in note for note in eager.notes)
+
+
+def test_t5_says_from_which_transformers_on_its_sdpa_is_counted() -> None:
+    for name in ("t5-large", "google/mt5-small"):
+        model = find_model(name)
+        assert any("transformers 5.20" in note for note in estimate(model).notes)
+        eager = estimate(model, Plan(attention=Attention.EAGER))
+        assert not any("transformers 5.20" in note for note in eager.notes)
+    bart = find_model("facebook/bart-base")
+    assert not any("transformers 5.20" in note for note in estimate(bart).notes)
 
 
 def test_packed_weights_without_experts_say_what_packed_experts_would_take() -> None:

@@ -1,10 +1,11 @@
 """Figures of real cards beside the calculator's answers: a chart, sentences, a table per source."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from calculator.units import format_bytes
 from templates.pieces.comparisons import scores
+from validation import hopper
 from validation.causes import CAUSES, Cause
 from validation.error_figure import draw
 from validation.published_rows import Figure, Row, Source
@@ -150,6 +151,8 @@ def figure() -> str:
     groups: dict[str, list[tuple[str, float]]] = {}
     for score in scores():
         title = score.source.title
+        if score.source.key in hopper.TITLES and score.figure is Figure.USED:
+            continue  # one strip less of some hundred points: the driver's adds a constant
         if score.source.rows[0].more:
             title = f"{title}: {score.figure.value}"
         groups.setdefault(title, []).append((score.row.words, score.error))
@@ -158,8 +161,11 @@ def figure() -> str:
 
 def cards() -> dict[str, object]:
     """The names that the page uses for figures of real cards."""
-    first, *others = sources()
+    first, *rest = sources()
+    ours = [source for source in rest if source.key in hopper.TITLES]
+    others = [source for source in rest if source not in ours]
     used = of_figure(first, Figure.USED)
+    tried = of_figure(ours[-1], Figure.USED)
     published = [s for s in scores() if s.source in others and s.figure.is_allocated]
     widths = [score.answer.high / score.answer.low - 1 for score in used]
     return {
@@ -167,7 +173,15 @@ def cards() -> dict[str, object]:
         "reserved": summary(of_figure(first, Figure.OF_ALLOCATOR)),
         "held": sum(score.is_held for score in used),
         "width": _percent(median(widths), 0),
-        "elsewhere": _held(lambda source: source not in (first, *_before_2())),
+        "ours": summary([s for source in ours for s in of_figure(source, Figure.ALLOCATED)]),
+        "our_reserved": summary(
+            [s for source in ours for s in of_figure(source, Figure.OF_ALLOCATOR)]
+        ),
+        "tried": {
+            is_lora: _shares(s for s in tried if bool(s.row.plan.lora) is is_lora)
+            for is_lora in (True, False)
+        },
+        "elsewhere": _held(lambda source: source not in (first, *ours, *_before_2())),
         "before": _held(lambda source: source in _before_2()),
         "by_hand": sum(row.by_hand for row in first.rows),
         "published": summary(published),
@@ -194,7 +208,11 @@ def _held(is_chosen: Callable[[Source], bool]) -> tuple[int, int]:
 
     Known differences are taken off.
     """
-    found = [score.is_held_as_counted for score in held_or_not(scores()) if is_chosen(score.source)]
+    return _shares(score for score in held_or_not(scores()) if is_chosen(score.source))
+
+
+def _shares(chosen: Iterable[Score]) -> tuple[int, int]:
+    found = [score.is_held_as_counted for score in chosen]
     return sum(found), len(found)
 
 

@@ -22,7 +22,7 @@ from calculator.planner import job
 from calculator.presets import FIELDS, Preset
 from calculator.report import Part, Phase
 from templates.pages.calculator.first import first_verdicts
-from templates.pieces.accuracy import accuracy, on_card
+from templates.pieces.accuracy import accuracy, on_card, on_our_cards
 from templates.pieces.comparisons import kept, on_all_cores
 
 
@@ -270,6 +270,7 @@ def context() -> dict[str, object]:
     return {
         "value": value,
         "card": on_card(),
+        "our_cards": on_our_cards(),
         "counted": accuracy()[0].rows[0],
         "first_advice": whole_advice(**OPENING),
         "first_program": ask("code", **OPENING)["program"],

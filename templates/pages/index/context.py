@@ -16,7 +16,7 @@ from calculator.units import format_bytes
 from templates.pages.index import run_of_2021
 from templates.pages.index.fit import fit, table
 from templates.pages.index.loss_line import draw_loss
-from templates.pieces.accuracy import accuracy, on_card
+from templates.pieces.accuracy import accuracy, on_card, on_our_cards
 from templates.pieces.counted import count
 from templates.pieces.recorded_run import LIVE, first_run
 from templates.pieces.recorded_run import Run as RecordedRun
@@ -151,6 +151,7 @@ def context() -> dict[str, object]:
         "past": run_of_2021.figures(MODEL),
         "measured": measured.rows[0],
         "card": on_card(),
+        "our_cards": on_our_cards(),
         "large": large_model(),
         "model_count": sum(map(len, groups().values())),
         "gpu_count": len(GPUS),
